@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
@@ -233,6 +233,10 @@ class Layout:
             None if self.links is None else self.links.truncate(counts),
             self.vectors,
         )
+
+    def with_feature(self, name: str, values: npt.NDArray[Any]) -> Layout:
+        """A copy with another column, (N, ...)."""
+        return replace(self, features={**self.features, name: values})
 
     def take(self, sentences: Sequence[int] | Ints) -> Layout:
         """The layout of some sentences, in the given order."""

@@ -51,10 +51,26 @@ class TokenTypes:
     ----------
     characters : (U, MAX_CHARACTERS) ids, padded with 0
     capitals : (U,) index into :data:`CAPITALS`
+    features : (U, T) hashes of the spelling for a linear branch, or None
     """
 
     characters: npt.NDArray[np.int32]
     capitals: npt.NDArray[np.int32]
+    features: npt.NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.capitals)
+
+    def concatenate(self, others: TokenTypes) -> TokenTypes:
+        """These types, then others."""
+        features = None
+        if self.features is not None and others.features is not None:
+            features = np.concatenate([self.features, others.features])
+        return TokenTypes(
+            np.concatenate([self.characters, others.characters]),
+            np.concatenate([self.capitals, others.capitals]),
+            features,
+        )
 
     def take(self, types: npt.NDArray[np.integer]) -> TokenTypeBatch:
         """The types of a batch's tokens, each once.
@@ -70,20 +86,23 @@ class TokenTypes:
             torch.from_numpy(characters[:, :longest]),
             torch.from_numpy(self.capitals[used]),
             torch.from_numpy(index),
+            None if self.features is None else torch.from_numpy(self.features[used]),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class TokenTypeBatch:
-    """Characters (U, L) and capitals (U,) of a batch's token types, and the type of each token (N,)."""
+    """Characters (U, L), capitals (U,) and features (U, T) of a batch's types; ``index``: (N,) type of each token."""
 
     characters: Tensor
     capitals: Tensor
     index: Tensor
+    features: Tensor | None = None
 
     def to(self, device: torch.device) -> TokenTypeBatch:
         """Copy to a device."""
-        return TokenTypeBatch(self.characters.to(device), self.capitals.to(device), self.index.to(device))
+        features = None if self.features is None else self.features.to(device)
+        return TokenTypeBatch(self.characters.to(device), self.capitals.to(device), self.index.to(device), features)
 
 
 class TokenTypeIndex:

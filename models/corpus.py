@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ from graphattn.builders.layout import Ints, Layout, concatenate
 from graphattn.builders.lazy_texts import LazyTexts, memmap_layouts
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
+from graphattn.models.spelling import hash_tokens
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -108,6 +109,7 @@ class Corpus(Dataset[Batch]):
         texts: Sequence[Sequence[Source]],
         *,
         characters: CharacterVocabulary | None = None,
+        spelling: bool = False,
         targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None,
     ) -> Corpus:
         """Encode texts.
@@ -118,14 +120,18 @@ class Corpus(Dataset[Batch]):
         texts : one list of sources, or two of the same length for pairs; columns of lazy texts are encoded
             into memory-mapped files
         characters : the characters of a model with character features
+        spelling : also keep the features of each token's spelling, for a linear branch
         targets : as for :class:`Corpus`
         """
         assert builder.vocabulary is not None
-        if characters is None:
+        if characters is None and not spelling:
             return cls(builder, [_build_layout(builder, column, None) for column in texts], targets=targets)
         types = TokenTypeIndex()
         layouts = [_build_layout(builder, column, types) for column in texts]
-        return cls(builder, layouts, token_types=characters.encode(types), targets=targets)
+        token_types = (characters or CharacterVocabulary(())).encode(types)
+        if spelling:
+            token_types = replace(token_types, features=hash_tokens(list(types.ids)))
+        return cls(builder, layouts, token_types=token_types, targets=targets)
 
     @classmethod
     def from_store(

@@ -149,7 +149,7 @@ class InputOptions(Options):
         common=True,
     )
     vectors_words: str = option("all", "which words with a vector enter the vocabulary", choices=("all", "corpus"))
-    tune_vectors: bool = option(False, "train the vectors of the training set's words")
+    tune_vectors: bool = option(True, "train the vectors of the training set's words")
     normalize_vectors: bool = option(True, "scale the vectors to unit variance")
     combine: str = option(
         "concatenation",
@@ -157,11 +157,18 @@ class InputOptions(Options):
         choices=("concatenation", "average", "projection"),
     )
     embedding: int = option(300, "width of token embeddings without word vectors", min=1)
+    embedding_start: str = option(
+        "ppmi",
+        "initial token embeddings without word vectors: random, or from the co-occurrences in the training set",
+        choices=("random", "ppmi"),
+    )
     embedding_dropout: float = option(0.3, "dropout on token embeddings", min=0, below=1)
-    word_dropout: float = option(0.0, "probability that [UNK] replaces a token in training", min=0, below=1)
+    word_dropout: float = option(0.1, "probability that [UNK] replaces a token in training", min=0, below=1)
     max_tokens_per_text: int | None = option(None, "truncate longer texts to this many tokens", min=1)
     strip_html: bool = option(False, "remove HTML tags from raw texts, and decode entities such as &amp;")
-    characters: bool = option(False, "add character CNN and capitalisation features", common=True)
+    characters: bool | None = option(
+        None, "add character CNN and capitalisation features (default: taggers only)", common=True
+    )
     character_embedding: int = option(30, "width of character embeddings", min=1)
     character_filters: int = option(50, "number of filters of the character CNN", min=1)
 
@@ -183,7 +190,12 @@ class InputOptions(Options):
 class TrainingOptions(Options):
     """How a model is trained."""
 
-    epochs: int = option(20, "maximum number of passes over the training set", min=1, common=True)
+    epochs: int | None = option(
+        None,
+        "maximum number of passes over the training set (default: 20; fewer for more than 7,500 examples)",
+        min=1,
+        common=True,
+    )
     batch_size: int = option(32, "maximum number of sentences in a batch (over all processes)", min=1, common=True)
     max_tokens: int | None = option(
         32_768, "maximum number of tokens in a batch; a longer text is its own batch", min=1
@@ -208,7 +220,7 @@ class TrainingOptions(Options):
         None, "evaluate and keep the mean of the weights after each of this many last epochs", min=1
     )
     accumulate: int = option(1, "number of batches whose gradients are averaged per step", min=1)
-    patience: int | None = option(None, "stop after this many epochs without a better dev metric", min=1, common=True)
+    patience: int | None = option(4, "stop after this many epochs without a better dev metric", min=1, common=True)
     metric: str | None = option(
         None, "dev metric that chooses the best epoch (default: accuracy; F1 for entity tags and several labels)"
     )
@@ -250,19 +262,22 @@ class TrainingOptions(Options):
         Raises
         ------
         ConfigError
-            for an unknown ``metric``; for ``metric`` or ``patience`` without a dev set
+            for an unknown ``metric``, or one without a dev set
         """
         if self.metric is not None and self.metric not in measured:
             raise ConfigError(
                 f"{{metric}} {self.metric!r} is not measured; choose one of: {', '.join(measured)}", options=("metric",)
             )
-        idle = next((name for name in ("patience", "metric") if getattr(self, name) is not None), None)
-        if idle is not None and not dev_set:
+        if self.metric is not None and not dev_set:
             raise ConfigError(
-                f"{{{idle}}} needs a dev set; give one or a larger {{dev_fraction}}, or leave {{{idle}}} out",
-                options=(idle, "dev_fraction"),
+                "{metric} needs a dev set; give one or a larger {dev_fraction}, or leave {metric} out",
+                options=("metric", "dev_fraction"),
             )
         return self.metric or main
+
+    def resolve_epochs(self, examples: int) -> int:
+        """``epochs``, by default as many as make about 150,000 passes over an example, but 3 to 20."""
+        return self.epochs or max(3, min(20, 150_000 // examples))
 
     def resolve_precision(self) -> str:
         """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""
@@ -320,4 +335,13 @@ class HeadOptions(Options):
         choices=("difference", "product"),
     )
     head_dropout: float = option(0.3, "dropout on the input of the head's layers", min=0, below=1)
-    crf: bool = option(False, "score tag sequences with a conditional random field", common=True)
+    crf: bool | None = option(
+        None,
+        "score tag sequences with a conditional random field (default: unless there are class weights)",
+        common=True,
+    )
+    wide: bool = option(
+        True,
+        "add a linear model (n-grams; with a CRF spelling of words), weighed on the dev set after training",
+        common=True,
+    )

@@ -15,6 +15,7 @@ from graphattn.models.corpus import Batch
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.heads import ClassificationHead, Head
+from graphattn.models.heads.wide import WideBranch
 from graphattn.models.token_embedding import TokenEmbedding
 from graphattn.schema import TOKEN
 
@@ -62,6 +63,8 @@ class TextModel(Trainable):
     def __init__(self, embedding: TokenEmbedding, encoder: Encoder, head: Head):
         super().__init__()
         self.embedding, self.encoder, self.head = embedding, encoder, head
+        self.wide: WideBranch | None = None
+        """A linear branch, which is added after training."""
 
     @property
     @override
@@ -76,9 +79,14 @@ class TextModel(Trainable):
     def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(items, classes) scores."""
         if isinstance(self.head, ClassificationHead) and self.head.pooling == "mean":
-            return self.head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
-        scores: Tensor = self.head(self.encode(batch, weights=weights), batch.graph)
-        return scores
+            scores = self.head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
+        else:
+            scores = self.head(self.encode(batch, weights=weights), batch.graph)
+        return self.add_wide_scores(scores, batch)
+
+    def add_wide_scores(self, scores: Tensor, batch: Batch) -> Tensor:
+        """Add the scores of the linear branch, if there is one, to those of the head."""
+        return scores if self.wide is None else scores + self.wide(batch).to(scores.device)
 
     def _embed(self, batch: Batch) -> Tensor:
         """(N, hidden) input of the encoder."""

@@ -19,7 +19,8 @@ EXAMPLES = (
 def reproduce(
     data_sets: Annotated[list[str] | None, typer.Argument(help="Data sets, see docs/reproduce.md.")] = None,
     encoder: Annotated[
-        list[str] | None, typer.Option(help="Encoder, tfidf or lead-1; may be given several times (default: all).")
+        list[str] | None,
+        typer.Option(help="Encoder, baseline, or default; may be given several times (default: all)."),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Runs with the seeds 0, 1, ...", min=1)] = 3,
     data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None,
@@ -41,6 +42,7 @@ def reproduce(
     import torch
 
     from graphattn.experiments.papers import rows, runs
+    from graphattn.experiments.papers.baselines import BASELINES
     from graphattn.experiments.papers.data_sets import DATA_SETS
     from graphattn.models.encoders import ENCODERS
 
@@ -49,7 +51,7 @@ def reproduce(
     if not table:
         runs.reproduce(
             data_sets or list(DATA_SETS),
-            encoder or [*ENCODERS, runs.TFIDF, runs.LEAD],
+            encoder or [*ENCODERS, *BASELINES],
             range(seeds),
             out,
             folder=data,

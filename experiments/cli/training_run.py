@@ -186,7 +186,7 @@ def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str,
         "epochs": len(estimator.history_),
         "best_epoch": best["epoch"],
     }
-    dev = {name.removeprefix("dev_"): value for name, value in best.items() if name.startswith("dev_")}
+    dev = estimator.dev_metrics()
     return {**facts, "dev": dev} if dev else facts
 
 

@@ -45,6 +45,8 @@ class DataSet:
     dev : file of the dev set; when None a tenth of the training set is held out
     read : reader of one file
     metric : what the tables report, in percent
+    words : regular expression of a word, for the baselines
+    size : number of training examples, drawn at random; None for all
     """
 
     task: str
@@ -53,6 +55,8 @@ class DataSet:
     read: Callable[[Path], Iterable[Any]]
     dev: str | None = None
     metric: str = "accuracy"
+    words: str = r"\S+"
+    size: int | None = None
 
     def load(self, part: str, folder: Path | None = None) -> list[Any]:
         """Read ``train``, ``dev`` or ``test``; the folder is :func:`data_folder` when None."""
@@ -75,6 +79,8 @@ class DataSet:
             parts |= {"test": test} if on_test else {}
         elif on_test:
             parts["test"] = self.load("test", folder)
+        if self.size is not None:
+            parts["train"] = random.Random(0).sample(parts["train"], min(self.size, len(parts["train"])))
         if fold is not None:
             parts["train"], parts["held_out"] = split_tuning_fold(parts["train"], fold)
         return parts
@@ -93,8 +99,8 @@ class DataSet:
 
     def measure(self, estimator: Estimator, parts: Mapping[str, Any]) -> dict[str, Any]:
         """The metric of each part; the dev set's is that of the best epoch."""
-        best, metric = estimator.best_epoch(), f"dev_{self.metric}"
-        figures = {"dev": round(best[metric], 2)} if metric in best else {}
+        dev = estimator.dev_metrics()
+        figures = {"dev": round(dev[self.metric], 2)} if dev else {}
         for part in ("test", "held_out"):
             if part in parts:
                 figures[part] = round(estimator.evaluate(*self.examples(parts[part]))[self.metric], 2)
@@ -223,6 +229,22 @@ def _list_word_runs(text: str) -> list[str]:
     return [" ".join(words[start : start + _SHARED_WORDS]) for start in range(max(1, len(words) - _SHARED_WORDS + 1))]
 
 
+def find_data_set(name: str) -> DataSet:
+    """The corpus of a name; ``sst2:500`` has 500 training examples.
+
+    Raises
+    ------
+    ConfigError
+        if it does not exist
+    """
+    known, _, size = name.partition(":")
+    if known not in DATA_SETS:
+        raise ConfigError(f"data set {known!r} does not exist; choose among: {', '.join(DATA_SETS)}")
+    if size and not (size.isdecimal() and int(size) > 1):
+        raise ConfigError(f"data set {name!r}: write a number of training examples after the colon")
+    return replace(DATA_SETS[known], size=int(size)) if size else DATA_SETS[known]
+
+
 def data_folder() -> Path:
     """The folder that the environment variable ``GRAPHATTN_DATA`` names."""
     value = os.environ.get(DATA_VARIABLE)
@@ -245,7 +267,12 @@ def _make_fold_set(name: str) -> DataSet:
 
 
 def _make_mtl_set(domain: str) -> DataSet:
-    return DataSet("classify", f"mtl16/{domain}.task.train", f"mtl16/{domain}.task.test", _read_labelled)
+    packed = ".xz" if domain == "imdb" else ""
+    return DataSet("classify", f"mtl16/{domain}.task.train{packed}", f"mtl16/{domain}.task.test", _read_labelled)
+
+
+def _read_imdb(path: Path) -> Iterator[Example]:
+    return read_labelled_lines(path, columns=("label", None, None, "text"))
 
 
 def _read_multi30k(english: Path) -> Iterator[TextPair]:
@@ -263,6 +290,22 @@ def _read_scitldr(path: Path) -> Iterator[TextPair]:
         yield TextPair(tuple(row["source"]), tuple(row["target"]))
 
 
+_OTHER_DOMAINS = {
+    "baby": "baby",
+    "camera": "camera_photo",
+    "electronics": "electronics",
+    "health": "health_personal_care",
+    "imdb-short": "imdb",
+    "magazines": "magazines",
+    "mr-short": "MR",
+    "music": "music",
+    "software": "software",
+    "sports": "sports_outdoors",
+    "toys": "toys_games",
+    "video": "video",
+}
+"""Name -> file of the domains of MTL-16 that the papers' tables do not list."""
+
 DATA_SETS: dict[str, DataSet] = {
     "sst2": DataSet("classify", "sst2/train.tsv", "sst2/test.tsv", _read_labelled, dev="sst2/dev.tsv"),
     "sst5": DataSet("classify", "sst5/train.tsv", "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
@@ -271,6 +314,8 @@ DATA_SETS: dict[str, DataSet] = {
     "books": _make_mtl_set("books"),
     "dvd": _make_mtl_set("dvd"),
     "kitchen": _make_mtl_set("kitchen_housewares"),
+    **{name: _make_mtl_set(domain) for name, domain in _OTHER_DOMAINS.items()},
+    "imdb": DataSet("classify", "imdb/train.tsv.xz", "imdb/test.tsv.xz", _read_imdb, words=r"\w+(?:'\w+)?"),
     "cr": _make_fold_set("cr"),
     "mpqa": _make_fold_set("mpqa"),
     "mr": _make_fold_set("mr"),
@@ -280,6 +325,7 @@ DATA_SETS: dict[str, DataSet] = {
     "gcn-ohsumed": _make_gcn_set("ohsumed"),
     "gcn-20ng": _make_gcn_set("20ng"),
     "sick": DataSet("pair", "sick/train.tsv", "sick/test.tsv", _read_pairs, dev="sick/dev.tsv"),
+    "mrpc": DataSet("pair", "mrpc/train.tsv", "mrpc/test.tsv", _read_pairs),
     "ewt": DataSet(
         "tag",
         "ud_english_ewt/en_ewt-ud-train.conllu.xz",
@@ -294,6 +340,9 @@ DATA_SETS: dict[str, DataSet] = {
         read_conll,
         dev="conll2003_ner/eng.testa",
         metric="f1",
+    ),
+    "wnut17": DataSet(
+        "tag", "wnut17_ner/train.conll", "wnut17_ner/test.conll", read_conll, dev="wnut17_ner/dev.conll", metric="f1"
     ),
     "multi30k": ParallelSet(
         "translate",

@@ -13,7 +13,7 @@ from graphattn.exceptions import DataError
 from graphattn.experiments.papers.data_sets import DATA_SETS
 from graphattn.models.encoders import ENCODERS
 
-_ENCODERS = (*ENCODERS, "tfidf")
+_ENCODERS = (*ENCODERS, "tfidf", "crf", "default-bilstm", "default", "default-bilstm=glove", "default=glove")
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ def _group_runs(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list
     groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["data_set"], row["encoder"] + _format_changes(row)), {})[row["seed"]] = row
-    ordered = sorted(groups, key=lambda key: _rank(key[0], list(DATA_SETS)))
+    ordered = sorted(groups, key=lambda key: _rank(key[0].partition(":")[0], list(DATA_SETS)))
     return {key: list(groups[key].values()) for key in ordered}
 
 

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
-from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet, ParallelSet, check_fold, data_folder
+from graphattn.exceptions import DataError
+from graphattn.experiments.papers.baselines import BASELINES, can_run, run_baseline
+from graphattn.experiments.papers.data_sets import check_fold, data_folder, find_data_set
 from graphattn.experiments.papers.rows import append_row, read_rows
-from graphattn.experiments.papers.settings import make_estimator, settings
-from graphattn.models import TASKS, TextClassifier
-from graphattn.models.encoders import encoder_options
-from graphattn.models.estimators.inputs import split_held_out
+from graphattn.experiments.papers.settings import make_estimator, settings, uses_defaults
 from graphattn.models.training.loop import count_parameters
-
-TFIDF, LEAD = "tfidf", "lead-1"
-"""The baselines: TF-IDF with logistic regression; for summaries, the first sentence."""
 
 
 def run(
@@ -42,7 +32,7 @@ def run(
 
     Parameters
     ----------
-    data_set, encoder, seed : what to run; the encoder may be a baseline, ``"tfidf"`` or ``"lead-1"``
+    data_set, encoder, seed : what to run; the encoder may be one of :data:`BASELINES`
     changes : group of options -> changes to :func:`settings`
     folder : data folder; the one ``GRAPHATTN_DATA`` names when None
     on_test : also evaluate on the test set; not while choosing settings
@@ -53,14 +43,14 @@ def run(
     -------
     Scores in percent, number of parameters, seconds
     """
-    folder, corpus, started = folder or data_folder(), DATA_SETS[data_set], time.time()
+    folder, corpus, started = folder or data_folder(), find_data_set(data_set), time.time()
     facts: dict[str, Any] = {"data_set": data_set, "encoder": encoder, "seed": seed}
-    if encoder in (TFIDF, LEAD):
+    if encoder in BASELINES:
         parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
-        return {**facts, **_run_baseline(corpus, parts, seed), "seconds": round(time.time() - started)}
+        return {**facts, **run_baseline(encoder, corpus, parts, seed), "seconds": round(time.time() - started)}
     estimator = make_estimator(data_set, encoder, seed, changes or {}, folder)
     parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
-    dev = corpus.examples(parts["dev"]) if "dev" in parts else None
+    dev = corpus.examples(parts["dev"]) if "dev" in parts and not uses_defaults(encoder) else None
     estimator.fit(*corpus.training_examples(parts["train"]), dev=dev)
     return {
         **facts,
@@ -73,43 +63,6 @@ def run(
         "changes": {group: dict(values) for group, values in (changes or {}).items()},
         "torch": torch.__version__,
     }
-
-
-def _run_baseline(corpus: DataSet, parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    if isinstance(corpus, ParallelSet):
-        return corpus.measure_first_sentences(parts)
-    return _run_tfidf(parts, seed)
-
-
-def _run_tfidf(parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Choose the regularisation on the dev set, then train on the whole training set."""
-    rest = train = parts["train"]
-    dev = parts.get("dev")
-    if dev is None:
-        classes = np.unique([x.label for x in train], return_inverse=True)[1]
-        split = split_held_out(len(train), math.ceil(0.1 * len(train)), classes, seed)
-        rest, dev = ([train[number] for number in numbers] for numbers in split)
-    scores = {
-        strength: _measure_accuracy(_fit_tfidf(rest, strength), dev) for strength in (1.0, 3.0, 10.0, 30.0, 100.0)
-    }
-    strength = max(scores, key=lambda value: scores[value])
-    figures: dict[str, Any] = {"dev": scores[strength], "C": strength}
-    for part in ("test", "held_out"):
-        if part in parts:
-            figures[part] = _measure_accuracy(_fit_tfidf(train, strength), parts[part])
-    return figures
-
-
-def _fit_tfidf(train: Any, strength: float) -> Any:
-    model = make_pipeline(
-        TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\S+", sublinear_tf=True),
-        LogisticRegression(C=strength, max_iter=1000),
-    )
-    return model.fit([x.text for x in train], [x.label for x in train])
-
-
-def _measure_accuracy(model: Any, examples: Any) -> float:
-    return round(100 * float(model.score([x.text for x in examples], [x.label for x in examples])), 2)
 
 
 def reproduce(
@@ -125,8 +78,7 @@ def reproduce(
 
     Parameters
     ----------
-    data_sets, encoders, seeds : every combination is one run; the baselines ``"tfidf"`` (of classifiers) and
-        ``"lead-1"`` (of summaries) count as encoders
+    data_sets, encoders, seeds : every combination is one run; baselines count as encoders
     out : file of JSON lines
     folder : data folder; the one ``GRAPHATTN_DATA`` names when None
     report : called with each new row
@@ -136,8 +88,7 @@ def reproduce(
     All rows in ``out``
     """
     for name in data_sets:
-        if name not in DATA_SETS:
-            raise ConfigError(f"data set {name!r} does not exist; choose among: {', '.join(DATA_SETS)}")
+        find_data_set(name)
     rows = read_rows(out)
     done = {(row["data_set"], row["encoder"], row["seed"]) for row in rows if not row.get("changes")}
     keys = [key for key in dict.fromkeys(product(data_sets, encoders, seeds)) if _can_run(key[1], key[0])]
@@ -155,18 +106,14 @@ def reproduce(
 
 def _can_run(encoder: str, data_set: str) -> bool:
     """Whether an encoder or baseline can run on a data set."""
-    corpus = DATA_SETS[data_set]
-    if encoder == LEAD:
-        return isinstance(corpus, ParallelSet) and corpus.summary
-    return encoder != TFIDF or TASKS[corpus.task] is TextClassifier
+    return encoder not in BASELINES or can_run(encoder, find_data_set(data_set))
 
 
 def _check_run(data_set: str, encoder: str, seed: int) -> None:
     """Reject an impossible run before the first one starts."""
-    if encoder not in (TFIDF, LEAD):
-        encoder_options(encoder.partition("=")[0])
+    if encoder not in BASELINES:
         settings(data_set, encoder)
-    if DATA_SETS[data_set].test is None:
+    if find_data_set(data_set).test is None:
         check_fold(seed)
 
 

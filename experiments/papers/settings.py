@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers.data_sets import DATA_SETS
+from graphattn.experiments.papers.data_sets import find_data_set
 from graphattn.models import TASKS, Estimator
 from graphattn.models.encoders import encoder_options
 
@@ -21,6 +21,7 @@ VECTOR_FILES = {
     "skipgram": "embeddings_trained/w2v_sg_300d.txt.xz",
     "fasttext": "embeddings_trained/fasttext_sg_300d.txt.xz",
     "googlenews": "embeddings_word2vec_googlenews_300d/GoogleNews.300d.subset.txt.xz",
+    "glove": "embeddings_glove_6b_100d/glove.6B.100d.subset.txt.xz",
     "twitter": "embeddings_glove_twitter_25d/glove.twitter.27B.25d.subset.txt.xz",
 }
 """Name of a set of word vectors -> its file."""
@@ -28,6 +29,12 @@ VECTORS = ("skipgram",)
 FROZEN_VECTORS = ("skipgram", "fasttext", "googlenews")
 ALL_VECTORS = (*FROZEN_VECTORS, "twitter")
 DUO_VECTORS = ("cbow", "skipgram")
+
+DEFAULT_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
+    "default": ("ms-trans", {}),
+    "default-bilstm": ("bilstm", {"head": {"wide": False}}),
+}
+"""Name of a run with default options -> its encoder, and changes group by group."""
 
 TAGGING = ("ewt", "conll2003")
 MTL = ("apparel", "books", "dvd", "kitchen")
@@ -57,7 +64,25 @@ def settings(data_set: str, encoder: str) -> Groups:
     -------
     Group of options, such as ``encoder`` or ``training`` -> options that differ from the defaults
     """
-    return _CHOICES[DATA_SETS[data_set].task](data_set, *encoder.split("=", 1))
+    if uses_defaults(encoder):
+        return _choose_defaults(*encoder.split("=", 1))
+    encoder_options(encoder.partition("=")[0])  # an error for an unknown name
+    return _CHOICES[find_data_set(data_set).task](data_set, *encoder.split("=", 1))
+
+
+def uses_defaults(encoder: str) -> bool:
+    """Whether a run has the default options of ``graphattn train``, and no dev set either."""
+    return encoder.partition("=")[0] in DEFAULT_RUNS
+
+
+def _choose_defaults(name: str, vectors: str = "") -> Groups:
+    """Options of a run without any, except files of word vectors."""
+    groups: Groups = {"inputs": {}, "head": {}, "training": {}}
+    for group, values in DEFAULT_RUNS[name][1].items():
+        groups[group] |= values
+    if vectors:
+        groups["inputs"]["vectors"] = _vector_files(vectors.split("+"))
+    return groups
 
 
 def make_estimator(
@@ -71,10 +96,13 @@ def make_estimator(
     for group, name in (("inputs", "vectors"), ("parsing", "parser_model")):  # files of the data folder
         if name in groups.get(group, {}):
             groups[group][name] = _join_folder(groups[group][name], folder)
-    corpus, name = DATA_SETS[data_set], encoder.partition("=")[0]
-    defaults = TASKS[corpus.task](name)
+    corpus, name = find_data_set(data_set), encoder.partition("=")[0]
+    name = DEFAULT_RUNS[name][0] if uses_defaults(encoder) else name
+    arguments = groups.pop("task", {})
+    defaults = TASKS[corpus.task](name, **arguments)
     options = {group: replace(getattr(defaults, group), **groups[group]) for group in groups if group != "encoder"}
-    return TASKS[corpus.task](corpus.encoder(name, groups["encoder"]), **options)
+    encoder_of_run = corpus.encoder(name, groups["encoder"]) if "encoder" in groups else name
+    return TASKS[corpus.task](encoder_of_run, **arguments, **options)
 
 
 def _join_folder(names: str | tuple[str, ...], folder: Path) -> str | tuple[str, ...]:
@@ -85,16 +113,20 @@ def _choose_labelling(
     base: Callable[[str], Groups], rate: float, data_set: str, encoder: str, vectors: str = ""
 ) -> Groups:
     """Options of a classifier or tagger."""
-    groups = base(data_set)
+    groups = {"task": {"preset": "paper"}, **base(data_set)}
     groups["training"] |= {"epochs": EPOCHS[data_set], "precision": "auto", "learning_rate": rate}
     if encoder in _ADJUSTMENTS:
         _ADJUSTMENTS[encoder](groups, data_set)
     names = vectors.split("+") if vectors else groups["inputs"]["vectors"]
+    groups["inputs"]["vectors"] = _vector_files(names)
+    return groups
+
+
+def _vector_files(names: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in names if name not in VECTOR_FILES]
     if unknown:
         raise ConfigError(f"there are no word vectors {unknown[0]!r}; choose among: {', '.join(VECTOR_FILES)}")
-    groups["inputs"]["vectors"] = tuple(VECTOR_FILES[name] for name in names)
-    return groups
+    return tuple(VECTOR_FILES[name] for name in names)
 
 
 def _choose_classifier(data_set: str) -> Groups:
@@ -139,7 +171,7 @@ def _choose_translator(data_set: str, encoder: str, without: str = "") -> Groups
         "encoder": {known[without]: False} if without else {},
         "decoder": {},
         "inputs": {"split": "words"},
-        "training": {"precision": "auto", "average": 0.995, "metric": DATA_SETS[data_set].metric, "epochs": 6},
+        "training": {"precision": "auto", "average": 0.995, "metric": find_data_set(data_set).metric, "epochs": 6},
         "search": {},
         "parsing": {
             "parser": "stanza",

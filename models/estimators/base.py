@@ -432,6 +432,7 @@ class Estimator(Parameters):
         with self._rollback_on_failure():
             self._resolve_options()
             training = self._examples(X, y, "there are no training examples", sample_weight=sample_weight)
+            self.training_.epochs = self.training_.resolve_epochs(len(training.labels))
             with torch.random.fork_rng():
                 torch.manual_seed(self.training_.seed)
                 self._fit_labels(training)
@@ -439,8 +440,12 @@ class Estimator(Parameters):
                 metric = self.training_.dev_metric(self._metric_names(), self.main_metric, dev_set=held_out is not None)
                 self._fit_vocabulary(training)
                 self.model_ = self._make_model(self._class_weights(training.labels, training.weights))
-            self._train(training, held_out, metric, callbacks)
+            corpus, dev_corpus = self._train(training, held_out, metric, callbacks)
+            self._finish_model(corpus, dev_corpus, held_out, refit=dev is None)
         return self
+
+    def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
+        """Add to the model what is fitted after training; ``refit`` also to the dev set, a part of the training set."""
 
     @contextmanager
     def _rollback_on_failure(self) -> Iterator[None]:
@@ -497,7 +502,10 @@ class Estimator(Parameters):
         rest, held = split_held_out(size, count, self._strata(training.labels), self.training_.seed)
         return training.select(rest), training.select(held)
 
-    def _train(self, training: Examples, held_out: Examples | None, metric: str, callbacks: Sequence[Callback]) -> None:
+    def _train(
+        self, training: Examples, held_out: Examples | None, metric: str, callbacks: Sequence[Callback]
+    ) -> tuple[Corpus, Corpus | None]:
+        """Train ``model_``; return the encoded training set and dev set."""
         from graphattn.models.training.loop import train  # Lightning takes seconds to load, and only training needs it
 
         corpus = self._corpus(training.columns, training.labels, where="training set", numbers=training.numbers)
@@ -522,6 +530,7 @@ class Estimator(Parameters):
             history=self.history_,
             callbacks=callbacks,
         )
+        return corpus, dev
 
     def _dev_corpus(self, held_out: Examples) -> Corpus:
         return self._corpus(held_out.columns, held_out.labels, where="dev set")
@@ -682,6 +691,10 @@ class Estimator(Parameters):
         if metric not in self.history_[-1]:  # no dev set
             return self.history_[-1]
         return max(reversed(self.history_), key=lambda row: row[metric])
+
+    def dev_metrics(self) -> dict[str, float]:
+        """Metrics of the model on the dev set; empty without one."""
+        return {name.removeprefix("dev_"): v for name, v in self.best_epoch().items() if name.startswith("dev_")}
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):

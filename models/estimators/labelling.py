@@ -41,11 +41,15 @@ from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
 from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models.heads import Head
+from graphattn.models.heads.ngrams import NgramBranch
+from graphattn.models.heads.wide import WideBranch
+from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding, part_widths
+from graphattn.validation import require_choice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +58,14 @@ if TYPE_CHECKING:
     from graphattn.models.inspection.attributions.targets import ExplanationTarget
     from graphattn.models.inspection.capture import ForwardCapture
 
+PRESETS = ("default", "paper")
+PAPER: Mapping[str, Mapping[str, Any]] = {
+    "inputs": {"embedding_start": "random", "word_dropout": 0.0, "characters": False, "tune_vectors": False},
+    "head": {"wide": False, "crf": False},
+    "training": {"epochs": 20, "patience": None},
+}
+"""Settings of the papers where the defaults differ: group of options -> values."""
+PRESET_HELP = "defaults for a good model, or the settings of the papers"
 _FEW = 0.05
 """A file with vectors for a smaller share of the words causes a warning."""
 
@@ -77,6 +89,8 @@ class LabellingEstimator(Estimator):
     inputs, head, training : options; None for the defaults
     class_weight : weights of classes in the loss: None, ``"balanced"``, or class -> weight
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
+    preset : ``"paper"`` for the papers' settings, without what :data:`PAPER` turns off: defaults for options that are
+        None
 
     Attributes
     ----------
@@ -85,12 +99,15 @@ class LabellingEstimator(Estimator):
 
     label_field: ClassVar[str] = "label"
     late_options = frozenset({"parsing"})
+    _wide_kind: ClassVar[type[WideBranch]] = NgramBranch
+    _by_default_with_characters: ClassVar[bool] = False
     prediction_options = frozenset({"probabilities", "picture", "mistakes"})
     inputs_: InputOptions
     head_: HeadOptions
     model_: TextModel
     labels_: LabelSet
     classes_: npt.NDArray[Any]
+    mixture_: dict[str, float]
     vocabulary_: Vocabulary
     characters_: CharacterVocabulary | None
     builder_: TextGraphBuilder
@@ -105,11 +122,14 @@ class LabellingEstimator(Estimator):
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         parsing: ParsingOptions | None = None,
+        preset: str = "default",
     ):
-        self.encoder = encoder
-        self.inputs = InputOptions() if inputs is None else inputs
-        self.head = HeadOptions() if head is None else head
-        self.training = TrainingOptions() if training is None else training
+        require_choice("preset", preset, PRESETS)
+        changes = PAPER if preset == "paper" else {}
+        self.encoder, self.preset = encoder, preset
+        self.inputs = InputOptions(**changes.get("inputs", {})) if inputs is None else inputs
+        self.head = HeadOptions(**changes.get("head", {})) if head is None else head
+        self.training = TrainingOptions(**changes.get("training", {})) if training is None else training
         self.class_weight = class_weight
         self.parsing = ParsingOptions() if parsing is None else parsing
 
@@ -237,6 +257,8 @@ class LabellingEstimator(Estimator):
         super()._resolve_options()
         if self.head_.pooling is None:
             self.head_.pooling = self.encoder_.pooling
+        if self.inputs_.characters is None:
+            self.inputs_.characters = self._by_default_with_characters
         if self.head_.head_hidden is None and self.encoder_.linear_head:
             self.head_.head_hidden = 0
 
@@ -267,6 +289,12 @@ class LabellingEstimator(Estimator):
         if options.tune_vectors:  # the corpus' words precede those that only have a vector
             texts = (ids for chunk in iter_chunks(columns) for ids in self.vocabulary_.encode_batch(chunk)[1])
             self._num_trained = 1 + max((int(ids.max(initial=0)) for ids in texts), default=0)
+        if not sets and options.embedding_start == "ppmi":
+            from graphattn.models.training.cooccurrence import ppmi_vectors
+
+            texts = (ids for chunk in iter_chunks(columns) for ids in self.vocabulary_.encode_batch(chunk)[1])
+            self._num_trained = len(self.vocabulary_)
+            self._vectors = ppmi_vectors(texts, self._num_trained, options.embedding, self.training_.seed)
         self.characters_ = None
         if options.characters:
             sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary_.sentences(chunk))
@@ -321,6 +349,25 @@ class LabellingEstimator(Estimator):
         return TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_, vectors=vectors)
 
     @override
+    def non_default_options(self) -> dict[str, Any]:
+        preset = {} if self.preset == PRESETS[0] else {"preset": self.preset}
+        return {**preset, **super().non_default_options()}
+
+    @override
+    def _with_defaults(self) -> Self:
+        return type(self)(self.encoder_.name, preset=self.preset)
+
+    @override
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; another preset also changes the options that have the defaults of the former."""
+        if "preset" in params:
+            before, after = type(self)(preset=self.preset), type(self)(preset=params["preset"])
+            for name in PAPER:
+                if getattr(self, name) == getattr(before, name):
+                    setattr(self, name, getattr(after, name))
+        return super().set_params(**params)
+
+    @override
     def _fingerprint(self, held_out: Examples | None) -> dict[str, Any]:
         vectors = None
         if self.inputs_.vectors:
@@ -341,13 +388,35 @@ class LabellingEstimator(Estimator):
         check_same_tokenization(columns, self.inputs_.split)
         targets = None if labels is None else self._targets(labels, columns, where)
         columns = self._add_heads(columns)  # last, since it may take hours
-        corpus = Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
+        spelling = self._wide_kind is WordFeatureBranch and self.head_.wide
+        characters = self.characters_
+        corpus = Corpus.encode(self.builder_, columns, characters=characters, spelling=spelling, targets=targets)
         limit = None if "max_tokens_per_text" in self.unused_options else self.inputs_.max_tokens_per_text
         if limit is not None:
             corpus, cut = corpus.truncate(limit)
             if cut:
                 warnings.warn(TruncationWarning(cut, limit), stacklevel=2)
         return corpus
+
+    @override
+    def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
+        from graphattn.models.training.wide import add_wide_branch
+
+        self.mixture_ = {}
+        if not self.head_.wide:
+            return
+        weights = self.model_.head.class_weights
+        words = self.vocabulary_.words
+        mixture = add_wide_branch(self.model_, corpus, dev, words, refit=refit, class_weights=weights)
+        self.mixture_ = {"deep": mixture.deep, "wide": mixture.wide}
+        if held_out is not None:
+            weights_of_examples = held_out.weights if self.weighted_metrics else None
+            metrics = self._metrics(held_out.labels, mixture.decisions, weights_of_examples)
+            self.mixture_ |= {f"dev_{name}": value for name, value in metrics.items()}
+
+    @override
+    def dev_metrics(self) -> dict[str, float]:
+        return {name: self.mixture_.get(f"dev_{name}", value) for name, value in super().dev_metrics().items()}
 
     def _strip_html(self, columns: Columns) -> Columns:
         """Raw texts without HTML, if the option says so; a store keeps its words."""
@@ -458,7 +527,10 @@ class LabellingEstimator(Estimator):
         self, batch: Batch, *, vectors: Tensor | None = None, hidden: pd.DataFrame | None = None
     ) -> Tensor:
         model = self.model_
-        rows = model(batch) if vectors is None else model.head(model.encoder(batch.graph, vectors), batch.graph)
+        if vectors is None:
+            rows = model(batch)
+        else:
+            rows = model.add_wide_scores(model.head(model.encoder(batch.graph, vectors), batch.graph), batch)
         scores: Tensor = rows.unflatten(0, (batch.size, -1))
         return scores
 
@@ -477,6 +549,8 @@ class LabellingEstimator(Estimator):
             "widths": self.widths_,
             "characters": None if self.characters_ is None else list(self.characters_.characters),
             "class_weight": serialize_class_weight(self.class_weight),
+            "mixture": self.mixture_,
+            "preset": self.preset,
             **self._extra_config(),
         }
         return ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights, notes)
@@ -489,6 +563,7 @@ class LabellingEstimator(Estimator):
             encoder_options(config["encoder"]),
             **{name: kind.from_dict(config.get(name) or {}) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
             class_weight=deserialize_class_weight(config.get("class_weight")),
+            preset=config.get("preset", "paper"),
             **cls._extra_arguments(config),
         )
         estimator._resolve_options()
@@ -506,6 +581,11 @@ class LabellingEstimator(Estimator):
             estimator.model_ = estimator._make_model()
         estimator.model_.embedding.table = table
         estimator.builder_ = estimator._make_builder(estimator.model_.encoder, estimator.model_.embedding)
+        estimator.mixture_ = config.get("mixture", {})
+        estimator.head_.wide = "wide.keys" in files.weights
+        if estimator.head_.wide:
+            wide = {name: value for name, value in files.weights.items() if name.startswith("wide.")}
+            estimator.model_.wide = cls._wide_kind.like(wide)
         estimator.model_.load_state_dict(files.weights)
         estimator.model_.eval()
         return estimator

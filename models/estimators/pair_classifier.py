@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.inputs import Columns, pair_columns
+from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.text_classifier import TextClassifier
 from graphattn.models.heads import Head, PairHead
@@ -22,6 +23,7 @@ from graphattn.models.saving import register_task
 class PairOptions(Options):
     """Arguments of :class:`PairClassifier` besides its groups of options."""
 
+    preset: str = option("default", PRESET_HELP, choices=PRESETS)
     class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
 
 
@@ -52,9 +54,16 @@ class PairClassifier(TextClassifier):
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         parsing: ParsingOptions | None = None,
+        preset: str = "default",
     ):
         super().__init__(
-            encoder, inputs=inputs, head=head, training=training, class_weight=class_weight, parsing=parsing
+            encoder,
+            inputs=inputs,
+            head=head,
+            training=training,
+            class_weight=class_weight,
+            parsing=parsing,
+            preset=preset,
         )
 
     @override

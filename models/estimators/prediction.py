@@ -60,19 +60,19 @@ def predict_corpus(
         model.eval()
     try:
         with torch.inference_mode():
-            for numbers in _batches(corpus):
+            for numbers in prediction_batches(corpus):
                 batch = corpus[numbers]
                 with model.autocast():
                     scores = model(batch).float()
                 items = model.head.items(batch.graph).tolist() if model.head.per_word else None
-                _scatter(decisions, numbers, model.head.decide(scores, batch.graph), items)
+                scatter_rows(decisions, numbers, model.head.decide(scores, batch.graph), items)
                 if probabilities:
-                    _scatter(shares, numbers, model.head.probabilities(scores, batch.graph), items)
+                    scatter_rows(shares, numbers, model.head.probabilities(scores, batch.graph), items)
                 if rate is not None:
                     assert isinstance(model.head, TaggingHead)
                     tags = np.concatenate([rate(decisions[number]) for number in numbers]).astype(np.int64)
                     rated = model.head.log_probabilities(scores, torch.from_numpy(tags).to(scores.device), batch.graph)
-                    _scatter(logs, numbers, rated, items)
+                    scatter_rows(logs, numbers, rated, items)
     finally:
         if was_training:
             model.train()
@@ -100,17 +100,17 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
     model.eval()
     try:
         with torch.inference_mode():
-            for numbers in _batches(corpus):
+            for numbers in prediction_batches(corpus):
                 batch = corpus[numbers]
                 with model.autocast():
                     rows = head.sentences(model.encode(batch), batch.graph).float()
-                _scatter(vectors, numbers, rows.unflatten(0, (columns, len(numbers))).transpose(0, 1), None)
+                scatter_rows(vectors, numbers, rows.unflatten(0, (columns, len(numbers))).transpose(0, 1), None)
     finally:
         model.train(was_training)
     return np.concatenate(vectors) if vectors else np.empty((0, head.pooled), np.float32)
 
 
-def _batches(corpus: Corpus) -> Iterable[list[int]]:
+def prediction_batches(corpus: Corpus) -> Iterable[list[int]]:
     """Batches within the budgets; for a single sentence, edges are not counted."""
     if len(corpus) == 1:
         return [[0]]
@@ -119,7 +119,7 @@ def _batches(corpus: Corpus) -> Iterable[list[int]]:
     )
 
 
-def _scatter(into: list[Any], numbers: list[int], values: torch.Tensor, items: list[int] | None) -> None:
+def scatter_rows(into: list[Any], numbers: list[int], values: torch.Tensor, items: list[int] | None) -> None:
     """Copy the rows of a batch to the positions of their sentences; ``items`` are rows per sentence, one when None."""
     rows = values.cpu().numpy()
     for number, row in zip(numbers, rows if items is None else np.split(rows, np.cumsum(items)[:-1]), strict=True):

@@ -25,11 +25,12 @@ from graphattn.models.entities import EntitySpan, TaggedText, format_conll, loca
 from graphattn.models.estimators.base import Examples
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels, single_column
-from graphattn.models.estimators.labelling import FileOptions, LabellingEstimator
+from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, FileOptions, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import predict_corpus, segment_probability
 from graphattn.models.heads import Head, TaggingHead
+from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 class TaggerOptions(Options):
     """Arguments of :class:`SequenceTagger` besides its groups of options."""
 
+    preset: str = option("default", PRESET_HELP, choices=PRESETS)
     class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     scheme: str = option("auto", "scheme of entity tags", choices=("auto", "IOB1", "IOB2", "BIOES", "none"))
     repair_tags: bool = option(False, "read invalid tags as conlleval does, instead of rejecting them")
@@ -77,6 +79,8 @@ class SequenceTagger(LabellingEstimator):
     prediction_options = LabellingEstimator.prediction_options | {"output"}
     description = "tags words"
     label_field = "tags"
+    _wide_kind = WordFeatureBranch
+    _by_default_with_characters = True
     option_groups: ClassVar[Mapping[str, type[Options]]] = {
         "files": FileOptions,
         "task": TaggerOptions,
@@ -97,12 +101,19 @@ class SequenceTagger(LabellingEstimator):
         head: HeadOptions | None = None,
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
+        preset: str = "default",
         scheme: str = "auto",
         repair_tags: bool = False,
         parsing: ParsingOptions | None = None,
     ):
         super().__init__(
-            encoder, inputs=inputs, head=head, training=training, class_weight=class_weight, parsing=parsing
+            encoder,
+            inputs=inputs,
+            head=head,
+            training=training,
+            class_weight=class_weight,
+            parsing=parsing,
+            preset=preset,
         )
         self.scheme, self.repair_tags = scheme, repair_tags
 
@@ -174,6 +185,13 @@ class SequenceTagger(LabellingEstimator):
         if isinstance(self.encoder, str) and self.encoder in ENCODERS:
             return ENCODERS[self.encoder][0].for_tagging()
         return super().resolved_encoder()
+
+    @override
+    def _resolve_options(self) -> None:
+        super()._resolve_options()
+        if self.head_.crf is None:
+            self.head_.crf = self.class_weight is None and not self.training_.label_smoothing
+        self.head_.wide = self.head_.wide and self.head_.crf
 
     @override
     def _check_stored(self, store: Store, path: Path) -> None:

@@ -19,7 +19,7 @@ from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.base import Examples
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, as_list, as_text, input_fields, resolve_labels, single_column
-from graphattn.models.estimators.labelling import FileOptions, LabellingEstimator
+from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, FileOptions, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import encode_corpus, predict_corpus
@@ -33,6 +33,7 @@ from graphattn.models.saving import ModelFiles, register_task
 class ClassifierOptions(Options):
     """Arguments of :class:`TextClassifier` besides its groups of options."""
 
+    preset: str = option("default", PRESET_HELP, choices=PRESETS)
     class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     multilabel: bool = option(False, "a text may have several labels, or none", common=True)
 
@@ -84,11 +85,18 @@ class TextClassifier(LabellingEstimator):
         head: HeadOptions | None = None,
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
+        preset: str = "default",
         multilabel: bool = False,
         parsing: ParsingOptions | None = None,
     ):
         super().__init__(
-            encoder, inputs=inputs, head=head, training=training, class_weight=class_weight, parsing=parsing
+            encoder,
+            inputs=inputs,
+            head=head,
+            training=training,
+            class_weight=class_weight,
+            parsing=parsing,
+            preset=preset,
         )
         self.multilabel = multilabel
 

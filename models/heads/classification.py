@@ -26,6 +26,8 @@ class Head(nn.Module):
 
     per_word: bool = False
     """Whether items are words."""
+    class_weights: Tensor | None
+    """(classes,) weights in the loss."""
 
     @abstractmethod
     def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
@@ -42,6 +44,11 @@ class Head(nn.Module):
     @abstractmethod
     def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
         """(items,) class ids, or (items, classes) zeros and ones for several labels."""
+
+    @property
+    @abstractmethod
+    def output(self) -> nn.Linear:
+        """The layer that computes the scores."""
 
     @abstractmethod
     def items(self, graph: TextBatch) -> Tensor:
@@ -83,8 +90,6 @@ class ClassificationHead(Head):
     class_weights : (classes,) weights in the loss
     label_smoothing : share of probability spread over all classes
     """
-
-    class_weights: Tensor | None
 
     def __init__(
         self,
@@ -146,6 +151,13 @@ class ClassificationHead(Head):
     @override
     def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
         return (scores > 0).long() if self.multilabel else scores.argmax(1)
+
+    @property
+    @override
+    def output(self) -> nn.Linear:
+        layer = self.perceptron[-1]
+        assert isinstance(layer, nn.Linear)
+        return layer
 
     @override
     def items(self, graph: TextBatch) -> Tensor:

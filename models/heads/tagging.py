@@ -34,7 +34,6 @@ class TaggingHead(Head):
     """
 
     per_word = True
-    class_weights: Tensor | None
 
     def __init__(
         self,
@@ -116,6 +115,13 @@ class TaggingHead(Head):
             rows = self.crf.best_tags(pad(precise[words], counts), prefix_mask(counts))
             best[words] = unpad(rows, counts)
         return best
+
+    @property
+    @override
+    def output(self) -> nn.Linear:
+        layer = self.classify[-1]
+        assert isinstance(layer, nn.Linear)
+        return layer
 
     @override
     def items(self, graph: TextBatch) -> Tensor:

@@ -86,6 +86,7 @@ class TrainingModule(pl.LightningModule):
         super().__init__()
         self.model, self.options, self.loader = model, options, loader
         self.dev, self.evaluate, self.decide = dev, evaluate, decide
+        assert options.epochs is not None
         self.steps = math.ceil(len(loader) / options.accumulate) * options.epochs
         self.losses: list[float] = []
 

@@ -82,7 +82,7 @@ def _entities(words: list[str]) -> list[str]:
 
 @pytest.fixture(scope="session")
 def tiny() -> Callable[..., Any]:
-    """An untrained estimator: ``tiny(kind, encoder, inputs={...}, head={...}, training={...}, **arguments)``."""
+    """An untrained estimator with the papers' settings: ``tiny(kind, encoder, inputs={...}, head={...}, ...)``."""
     from graphattn.models import (
         BiLSTMOptions,
         DecoderOptions,
@@ -100,6 +100,7 @@ def tiny() -> Callable[..., Any]:
         Translator,
     )
     from graphattn.models.encoders import ENCODERS, encoder_options
+    from graphattn.models.estimators.labelling import PAPER
 
     encoders = {
         "ms-trans": lambda: MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N/4"), alpha=1.0),
@@ -114,6 +115,8 @@ def tiny() -> Callable[..., Any]:
         "tagger": (SequenceTagger, {}, {}, {}),
         "crf": (SequenceTagger, {}, {"characters": True, "character_filters": 6}, {"crf": True}),
     }
+
+    brief = {**PAPER["training"], "epochs": 2, "batch_size": 8, "learning_rate": 0.01}
 
     def small(encoder: str) -> Any:
         return encoders[encoder]() if encoder in encoders else replace(encoder_options(encoder), hidden=20)
@@ -135,12 +138,10 @@ def tiny() -> Callable[..., Any]:
         estimator, fixed, inputs, head = kinds[kind]
         options = {
             "inputs": InputOptions(
-                **{"embedding": 8, "character_embedding": 5, **inputs, **arguments.pop("inputs", {})}
+                **{"embedding": 8, "character_embedding": 5, **PAPER["inputs"], **inputs, **arguments.pop("inputs", {})}
             ),
-            "head": HeadOptions(**{**head, **arguments.pop("head", {})}),
-            "training": TrainingOptions(
-                **{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **arguments.pop("training", {})}
-            ),
+            "head": HeadOptions(**{**PAPER["head"], **head, **arguments.pop("head", {})}),
+            "training": TrainingOptions(**{**brief, **arguments.pop("training", {})}),
         }
         return estimator(small(encoder) if isinstance(encoder, str) else encoder, **options, **fixed, **arguments)
 

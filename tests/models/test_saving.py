@@ -279,6 +279,9 @@ VARIANTS = {
     "characters": ("classifier", {"inputs": {"characters": True, "lowercase": False}}),
     "sub-words": ("classifier", {"inputs": {"level": "bpe", "vocabulary_size": 40}}),
     "concatenation": ("classifier", {"head": {"pooling": "concat", "head_hidden": 7}}),
+    "n-grams": ("classifier", {"head": {"wide": True}}),
+    "n-grams of pairs": ("pair", {"head": {"wide": True}}),
+    "crf on spelling": ("crf", {"head": {"wide": True}}),
     "several labels": ("multilabel", {}),
     "pairs": ("pair", {}),
     "pairs with vectors": ("pair", {"inputs": {"vectors": "FILE", "normalize_vectors": False}}),
@@ -517,7 +520,7 @@ def test_unknown_task(folder):
         (
             {"head": {"pool": 1}},
             "HeadOptions has no option 'pool'; did you mean 'pooling'? it has: "
-            "crf, head_dropout, head_hidden, pair_features, pooling",
+            "crf, head_dropout, head_hidden, pair_features, pooling, wide",
         ),
         ({"training": {"epochs": 0}}, "epochs is 0; it must be at least 1"),
     ],

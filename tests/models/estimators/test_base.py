@@ -19,6 +19,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnError, GraphAttnWarning, NotFittedError
 from graphattn.models import (
     Estimator,
+    HeadOptions,
     MSTransOptions,
     PairClassifier,
     SequenceTagger,
@@ -41,11 +42,11 @@ def message_of(kind, call, *arguments, **keywords):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_parameters(estimator):
-    names = {"encoder", "inputs", "head", "training", "class_weight"}
+    names = {"encoder", "preset", "inputs", "head", "training", "class_weight", "parsing"}
     own = {TextClassifier: {"multilabel"}, PairClassifier: set(), SequenceTagger: {"scheme", "repair_tags"}}[estimator]
     assert set(estimator().get_params(deep=False)) == names | own
     deep = estimator(MSTransOptions()).get_params()
-    assert deep["training__epochs"] == 20
+    assert deep["training__epochs"] is None
     assert deep["encoder__scales"] == ("1", "3", "N/16", "N/8", "N/4")
     assert deep["head__pooling"] is None
     assert deep["inputs__lowercase"] is True
@@ -82,7 +83,7 @@ def test_clones_and_instances_share_nothing(estimator):
     assert (original.training.epochs, original.encoder.layers, original.inputs.embedding) == (3, 3, 300)
     assert original.class_weight == {"a": 2.0}
     estimator().training.epochs = 1
-    assert estimator().training.epochs == 20
+    assert estimator().training.epochs is None
 
 
 def test_estimator_tags_of_scikit_learn():
@@ -413,13 +414,28 @@ def test_an_unknown_metric_is_an_error_before_training(kind, corpus, tiny, fitte
     assert message == f"metric 'auc' is not measured; choose one of: {names}"
 
 
-@pytest.mark.parametrize("option", [{"patience": 2}, {"metric": "macro_f1"}])
-def test_options_about_the_dev_set_require_one(option, corpus, tiny):
-    (name,) = option
-    estimator = tiny("classifier", training={"dev_fraction": 0.0, **option})
+def test_a_dev_metric_requires_a_dev_set(corpus, tiny):
+    estimator = tiny("classifier", training={"dev_fraction": 0.0, "metric": "macro_f1"})
     assert message_of(ConfigError, estimator.fit, *corpus("classifier", 12)) == (
-        f"{name} needs a dev set; give one or a larger dev_fraction, or leave {name} out"
+        "metric needs a dev set; give one or a larger dev_fraction, or leave metric out"
     )
+
+
+@pytest.mark.parametrize(("examples", "epochs"), [(8, 20), (7_500, 20), (25_000, 6), (100_000, 3)])
+def test_large_corpora_have_fewer_epochs(examples, epochs):
+    assert TrainingOptions().resolve_epochs(examples) == epochs
+    assert TrainingOptions(epochs=7).resolve_epochs(examples) == 7
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_papers_settings_by_name(estimator):
+    paper = estimator(preset="paper")
+    assert (paper.head.wide, paper.inputs.embedding_start, paper.training.patience) == (False, "random", None)
+    assert estimator().set_params(preset="paper").get_params() == paper.get_params()
+    own = HeadOptions(head_dropout=0.1)
+    assert estimator(head=own).set_params(preset="paper").head == own
+    with pytest.raises(ConfigError, match="preset"):
+        estimator(preset="papers")
 
 
 def test_balanced_class_weights(tiny):

@@ -1,0 +1,48 @@
+"""Base of the linear branches next to a graph encoder."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import Self
+
+if TYPE_CHECKING:
+    from graphattn.models.corpus import Batch
+
+
+class WideBranch(nn.Module):
+    """A linear model on sparse features, whose scores are added to those of the head.
+
+    Parameters
+    ----------
+    features : number of features
+    classes : number of classes
+    """
+
+    weights: Tensor
+    """(features, classes)"""
+    bias: Tensor
+    """(classes,)"""
+
+    def __init__(self, features: int, classes: int):
+        super().__init__()
+        self.register_buffer("weights", torch.zeros(features, classes))
+        self.register_buffer("bias", torch.zeros(classes))
+
+    @classmethod
+    @abstractmethod
+    def like(cls, state: Mapping[str, Tensor]) -> Self:
+        """A branch of the shape of a saved one, whose ``state_dict`` it takes."""
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Tensor:
+        """(items, classes) scores."""
+
+    def scale(self, factor: float) -> None:
+        """Multiply all scores by a factor."""
+        self.weights.mul_(factor)
+        self.bias.mul_(factor)

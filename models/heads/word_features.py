@@ -1,0 +1,114 @@
+"""The linear branch of a tagger: spelling of a word and its neighbours next to the graph encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import Self, override
+
+from graphattn.edges import lengths_of
+from graphattn.models.heads.tagging import first_tokens
+from graphattn.models.heads.wide import WideBranch
+from graphattn.schema import TOKEN
+
+if TYPE_CHECKING:
+    from graphattn.models.corpus import Batch, Corpus
+
+OFFSETS = {0: None, -1: 3, 1: 3, -2: 1, 2: 1}
+"""Position relative to the word -> how many of the first features of the token there count; None for all."""
+_REACH = max(OFFSETS)
+_STRIDE = 0x9E3779B97F4A7C15
+
+
+class WordFeatureBranch(WideBranch):
+    """A linear model on the features of each word, of its two neighbours on both sides, and of their positions.
+
+    Parameters
+    ----------
+    keys : (F,) hashes of the known features, ascending
+    classes : number of tags
+    """
+
+    keys: Tensor
+
+    def __init__(self, keys: Tensor, classes: int):
+        super().__init__(len(keys), classes)
+        self.register_buffer("keys", keys)
+
+    @override
+    @classmethod
+    def like(cls, state: Mapping[str, Tensor]) -> Self:
+        return cls(state["wide.keys"], state["wide.weights"].shape[1])
+
+    @override
+    def forward(self, batch: Batch) -> Tensor:
+        assert batch.token_types is not None and batch.token_types.features is not None
+        device = self.keys.device
+        by_type = self.score_types(batch.token_types.features.to(device))
+        lengths = lengths_of(batch.graph, TOKEN).to(device)
+        scores = add_neighbours(by_type, batch.token_types.index.to(device), lengths)
+        words: Tensor = scores[first_tokens(batch.graph).to(device)] + self.bias
+        return words
+
+    def score_types(self, hashes: Tensor) -> Tensor:
+        """(U, T) features of token types -> (offsets, U, classes) scores that each type adds at each offset."""
+        rows = []
+        for keys in _hash_by_offset(hashes):
+            found = torch.searchsorted(self.keys, keys).clamp_(max=len(self.keys) - 1)
+            known = (self.keys[found] == keys).unsqueeze(2)
+            rows.append((self.weights[found] * known).sum(1))
+        return torch.stack(rows)
+
+
+def list_word_keys(corpus: Corpus) -> Iterator[list[list[str]]]:
+    """The keys of the features of each word of each text, in decimal, as :class:`WordFeatureBranch` looks them up."""
+    assert corpus.token_types is not None and corpus.token_types.features is not None
+    (layout,) = corpus.layouts
+    by_offset = [
+        keys.numpy().astype(str).tolist() for keys in _hash_by_offset(torch.from_numpy(corpus.token_types.features))
+    ]
+    starts = np.cumsum(layout.lengths) - layout.lengths
+    for start, length in zip(starts.tolist(), layout.lengths.tolist(), strict=True):
+        padded = [0] * _REACH + layout.features["token_type"][start : start + length].tolist() + [0] * _REACH
+        words = np.flatnonzero(np.diff(layout.word_ids[start : start + length])) + 1
+        yield [
+            [
+                key
+                for keys, offset in zip(by_offset, OFFSETS, strict=True)
+                for key in keys[padded[_REACH + word + offset]]
+            ]
+            for word in words.tolist()
+        ]
+
+
+def add_neighbours(by_type: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
+    """Sum the scores that each token gets from its neighbourhood.
+
+    Parameters
+    ----------
+    by_type : (offsets, U, classes); type 0 is the boundary of a text
+    index : (N,) type of each token; each text begins with ``[CLS]``, whose type is 0
+    lengths : (B,) tokens of each text
+
+    Returns
+    -------
+    (N, classes)
+    """
+    text = torch.arange(len(lengths), device=index.device).repeat_interleave(lengths)
+    types = torch.nn.functional.pad(index, (_REACH, _REACH))
+    texts = torch.nn.functional.pad(text, (_REACH, _REACH), value=-1)
+    total = by_type.new_zeros(len(index), by_type.shape[2])
+    for scores, offset in zip(by_type, OFFSETS, strict=True):
+        window = slice(_REACH + offset, _REACH + offset + len(index))
+        total = total + scores[types[window] * (texts[window] == text)]
+    return total
+
+
+def _hash_by_offset(hashes: Tensor) -> list[Tensor]:
+    """(U, T) hashes -> for each offset the (U, t) hashes of the features that count there."""
+    strides = [(offset * _STRIDE + (1 << 63)) % (1 << 64) - (1 << 63) for offset in OFFSETS]  # as int64
+    return [hashes[:, :count] + stride for stride, count in zip(strides, OFFSETS.values(), strict=True)]

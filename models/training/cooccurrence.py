@@ -1,0 +1,64 @@
+"""Initial token vectors from the co-occurrences in a corpus (Levy, Goldberg and Dagan, 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from graphattn.builders.vocabulary import SPECIAL_TOKENS
+
+_WINDOW = 5
+_SMOOTHING = 0.75
+"""Exponent of the frequencies of contexts."""
+_MOST_TOKENS = 50_000
+"""The most frequent tokens have vectors; others stay random."""
+
+
+def ppmi_vectors(
+    texts: Iterable[npt.NDArray[np.integer]], num_tokens: int, width: int, seed: int
+) -> npt.NDArray[np.float32]:
+    """Truncated SVD of the positive pointwise mutual information of tokens within five positions.
+
+    Parameters
+    ----------
+    texts : token ids of each text
+    num_tokens : size of the vocabulary; ids are in the order of frequency, after the special tokens
+    width : D
+    seed : of the SVD and of the random vectors of tokens without co-occurrences
+
+    Returns
+    -------
+    (num_tokens, D) vectors whose rows have unit variance on average
+    """
+    from scipy.sparse import csr_matrix
+    from sklearn.utils.extmath import randomized_svd
+
+    size = min(num_tokens, _MOST_TOKENS)
+    vectors = np.random.default_rng(seed).standard_normal((num_tokens, width)).astype(np.float32)
+    padding = np.zeros(_WINDOW, np.int64)
+    ids = np.concatenate([part for text in texts for part in (text, padding)])
+    ids = np.where((ids < size) & (ids >= len(SPECIAL_TOKENS)), ids, 0)
+    counts = csr_matrix((size, size), dtype=np.float64)
+    for distance in range(1, _WINDOW + 1):
+        left, right = ids[:-distance], ids[distance:]
+        both = (left > 0) & (right > 0)
+        weights = np.full(int(both.sum()), 1 / distance)
+        counts += csr_matrix((weights, (left[both], right[both])), (size, size))
+    counts = (counts + counts.T).tocoo()
+    if not counts.nnz:
+        return vectors
+    totals = np.asarray(counts.sum(0)).ravel()
+    contexts = totals**_SMOOTHING / (totals**_SMOOTHING).sum()
+    pmi = np.log(counts.data / (totals[counts.row] * contexts[counts.col]))
+    positive = pmi > 0
+    matrix = csr_matrix((pmi[positive], (counts.row[positive], counts.col[positive])), counts.shape)
+    rank = min(width, size - 1)
+    left, values, _ = randomized_svd(matrix, rank, random_state=seed)
+    rows = left * np.sqrt(values)
+    seen = totals > 0
+    rows *= np.sqrt(width / max(rank, 1)) / max(rows[seen].std(), 1e-8)
+    vectors[:size][seen, :rank] = rows[seen]
+    vectors[:size][seen, rank:] = 0
+    return vectors

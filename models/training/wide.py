@@ -1,0 +1,329 @@
+"""Fit the linear branch of a model, and weigh it against the graph encoder on the dev set."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.layout import concatenate
+from graphattn.models.corpus import Batch, Corpus
+from graphattn.models.estimators.prediction import prediction_batches, scatter_rows
+from graphattn.models.heads import ClassificationHead, Head, TaggingHead
+from graphattn.models.heads.ngrams import NgramBranch
+from graphattn.models.heads.wide import WideBranch
+from graphattn.models.heads.word_features import WordFeatureBranch, list_word_keys
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from graphattn.models.text_model import TextModel
+
+STRENGTHS = (1.0, 3.0, 10.0, 30.0)
+"""Inverse strengths of the n-grams' regularisation among which the dev set chooses."""
+_MOST_SHARED = 500_000
+"""In a smaller corpus, in tokens, words share weights by their character n-grams."""
+_SHARE = 0.5
+"""Length of a word's vector of character n-grams."""
+_SIMPLEX = np.array([(0, 0), (-1, 0), (0, -1)])
+"""Start of the search for the logarithms of the factors, relative to :data:`TYPICAL`."""
+
+Fit = Callable[[Corpus], tuple[WideBranch, Head]]
+"""Corpus -> linear branch, and a head with the transitions of its CRF."""
+
+
+@dataclass
+class Mixture:
+    """Factors of the two branches' scores.
+
+    Parameters
+    ----------
+    deep, wide : factors of the scores of the graph model and of the linear model
+    decisions : on the dev set, with the linear model of the training set alone; empty without a dev set
+    """
+
+    deep: float
+    wide: float
+    decisions: list[Any] = field(default_factory=list)
+
+
+TYPICAL = Mixture(1 / 3, 2 / 3)
+"""The factors without a dev set; a graph model's scores grow while it is trained."""
+
+
+def add_wide_branch(
+    model: TextModel,
+    training: Corpus,
+    dev: Corpus | None,
+    words: Sequence[str],
+    *,
+    refit: bool,
+    class_weights: Tensor | None = None,
+) -> Mixture:
+    """Fit a linear branch, weigh both branches by the likelihood of the dev set, and add it to a trained model.
+
+    The scores of the model become ``deep * graph + wide * linear``, and so do the transitions of a CRF: a product of
+    experts. Without a dev set the factors are :data:`TYPICAL`.
+
+    Parameters
+    ----------
+    model : a trained model, changed in place
+    training, dev : encoded corpora with targets
+    words : text of each token id
+    refit : in the end fit the linear branch to both corpora
+    class_weights : (classes,) weights in the loss
+    """
+    fits: list[Fit] = [partial(_fit_ngrams, model.head, words, class_weights, strength) for strength in STRENGTHS]
+    if isinstance(model.head, TaggingHead):
+        fits = [partial(_fit_word_features, model.head)]
+    training = _without_edges(training)
+    if dev is None:
+        branch, head = fits[len(fits) // 2](training)
+        _combine(model, branch, head, TYPICAL.deep, TYPICAL.wide)
+        return TYPICAL
+    scored = _score(model, dev)
+    trials = [_Trial(fit, model.head, *fit(training), scored) for fit in fits]
+    best = min(trials, key=lambda trial: trial.loss)
+    decisions = best.decide()
+    branch, head = best.fit(_join(training, _without_edges(dev))) if refit else (best.branch, best.wide_head)
+    _combine(model, branch, head, best.deep, best.wide)
+    return Mixture(best.deep, best.wide, decisions)
+
+
+class _Trial:
+    """A fitted linear branch and its best factors on the dev set.
+
+    Parameters
+    ----------
+    fit : fitted the branch
+    head : of the model
+    branch, wide_head : the linear branch, and a head with its transitions
+    scored : batches of the dev set without edges, with the model's scores and the numbers of the sentences
+    """
+
+    def __init__(
+        self, fit: Fit, head: Head, branch: WideBranch, wide_head: Head, scored: list[tuple[Batch, Tensor, list[int]]]
+    ):
+        from scipy.optimize import minimize
+
+        self.fit, self.head, self.branch, self.wide_head, self.scored = fit, head, branch, wide_head, scored
+        with torch.no_grad():
+            self.wide_scores = [branch(batch) for batch, _, _ in scored]
+        # a normal prior on the logarithms helps where the dev set is small
+        start = np.log([TYPICAL.deep, TYPICAL.wide])
+        result = minimize(
+            lambda logs: self._loss(*np.exp(logs)) + 0.5 * float(np.sum((logs - start) ** 2)),
+            start,
+            method="Nelder-Mead",
+            options={"maxfev": 60, "xatol": 0.02, "fatol": 0.01, "initial_simplex": start + _SIMPLEX},
+        )
+        self.loss: float = float(result.fun)
+        self.deep, self.wide = np.exp(result.x).tolist()
+
+    @torch.no_grad()
+    def _loss(self, deep: float, wide: float) -> float:
+        """Loss of the dev set for two factors."""
+        head = _mixed_transitions(self.head, self.wide_head, deep, wide)
+        return sum(
+            float(
+                head.loss(deep * scores + wide * linear, batch.targets, batch.graph, batch.item_weights(scores.device))
+            )
+            for (batch, scores, _), linear in zip(self.scored, self.wide_scores, strict=True)
+            if batch.targets is not None
+        )
+
+    @torch.no_grad()
+    def decide(self) -> list[Any]:
+        """Decisions for each sentence of the dev set with the best factors."""
+        head = _mixed_transitions(self.head, self.wide_head, self.deep, self.wide)
+        decisions: list[Any] = [None] * sum(len(numbers) for _, _, numbers in self.scored)
+        for (batch, scores, numbers), linear in zip(self.scored, self.wide_scores, strict=True):
+            items = head.items(batch.graph).tolist() if head.per_word else None
+            mixed = self.deep * scores + self.wide * linear
+            scatter_rows(decisions, numbers, head.decide(mixed, batch.graph), items)
+        return decisions
+
+
+def _score(model: TextModel, corpus: Corpus) -> list[tuple[Batch, Tensor, list[int]]]:
+    """The batches of a corpus without edges, with the model's scores."""
+    plain, was_training = _without_edges(corpus), model.training
+    model.eval()
+    with torch.no_grad():
+        scored = [(plain[numbers], model(corpus[numbers]), numbers) for numbers in prediction_batches(corpus)]
+    model.train(was_training)
+    return scored
+
+
+def _transitions(head: Head) -> list[nn.Parameter]:
+    crf = getattr(head, "crf", None)
+    return [] if crf is None else list(crf.parameters())
+
+
+@torch.no_grad()
+def _mixed_transitions(head: Head, wide_head: Head, deep: float, wide: float) -> Head:
+    """A head with the weighted sum of both heads' transitions; the first head itself if it has none."""
+    if not _transitions(head):
+        return head
+    mixed = copy.deepcopy(head)
+    for target, first, second in zip(*map(_transitions, (mixed, head, wide_head)), strict=True):
+        target.copy_(deep * first + wide * second)
+    return mixed
+
+
+@torch.no_grad()
+def _combine(model: TextModel, branch: WideBranch, wide_head: Head, deep: float, wide: float) -> None:
+    """Scale both branches, and add the linear one to the model."""
+    for target, linear in zip(_transitions(model.head), _transitions(wide_head), strict=True):
+        if target is not linear:
+            target.copy_(deep * target + wide * linear)
+    for parameter in model.head.output.parameters():
+        parameter.mul_(deep)
+    branch.scale(wide)
+    model.wide = branch
+
+
+# -- n-grams -----------------------------------------------------------------------------------------------------------
+
+
+def _fit_ngrams(
+    head: Head, words: Sequence[str], class_weights: Tensor | None, strength: float, corpus: Corpus
+) -> tuple[NgramBranch, Head]:
+    """Logistic regression on tf-idf; with several labels, one for each class."""
+    from scipy.sparse import csr_matrix, hstack
+
+    assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
+    classes = head.output.out_features
+    branch = NgramBranch.of(corpus.layouts, classes)
+    rows, columns, values = branch.design_entries(corpus.layouts)
+    design = csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (len(corpus), len(branch.weights)))
+    shared = None
+    if branch.blocks == 1 and int(corpus.lengths.sum()) <= _MOST_SHARED:
+        shared = _character_ngrams([words[number] for number in branch.single_tokens()])
+    if shared is not None:
+        design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()
+    coefficients, bias = _logistic_regression(design, corpus, classes, strength, class_weights)
+    weights = coefficients[:, : len(branch.weights)]
+    if shared is not None:
+        weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T
+    branch.weights.copy_(torch.from_numpy(weights.T))
+    branch.bias.copy_(torch.from_numpy(bias))
+    return branch, head
+
+
+def _character_ngrams(words: Sequence[str]) -> csr_matrix | None:
+    """(words, n-grams) tf-idf of the character n-grams of words, rows of length :data:`_SHARE`."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 6), min_df=2, lowercase=False, dtype=np.float32)
+    try:
+        return _SHARE * vectorizer.fit_transform(words)
+    except ValueError:  # no n-gram occurs twice
+        return None
+
+
+def _logistic_regression(
+    design: csr_matrix, corpus: Corpus, classes: int, strength: float, class_weights: Tensor | None
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """(classes, features) coefficients and (classes,) biases; a class without examples has neither."""
+    from sklearn.linear_model import LogisticRegression
+
+    coefficients = np.zeros((classes, design.shape[1]), np.float32)
+    bias = np.zeros(classes, np.float32)
+    weights = np.ones(classes) if class_weights is None else class_weights.numpy()
+    targets, of_text = corpus.targets, _weights(corpus)
+    assert isinstance(targets, np.ndarray)
+    if targets.ndim == 2:
+        for number, column in enumerate(targets.T):
+            positives = column.mean()
+            bias[number] = np.log((positives + 1e-3) / (1 - positives + 1e-3))
+            if 0 < positives < 1:
+                model = LogisticRegression(C=strength, max_iter=1000, class_weight={0: 1.0, 1: weights[number]})
+                model.fit(design, column, sample_weight=of_text)
+                coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
+        return coefficients, bias
+    present = np.unique(targets)
+    bias[np.setdiff1d(np.arange(classes), present)] = -np.log(len(targets) + 1)
+    if len(present) > 1:
+        model = LogisticRegression(C=strength, max_iter=1000)
+        model.fit(design, targets, sample_weight=of_text * weights[targets])
+        both = len(model.coef_) == 1  # two classes share one vector
+        coefficients[present] = np.concatenate([-model.coef_, model.coef_]) / 2 if both else model.coef_
+        bias[present] = np.concatenate([-model.intercept_, model.intercept_]) / 2 if both else model.intercept_
+    return coefficients, bias
+
+
+# -- features of words -------------------------------------------------------------------------------------------------
+
+
+def _fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBranch, Head]:
+    """A linear-chain CRF on features of words, fitted by CRFsuite (L-BFGS, L1 and L2), which ignores weights."""
+    import pycrfsuite
+
+    assert isinstance(corpus.targets, tuple) and head.crf is not None
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.set_params({"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_transitions": True})
+    tags = iter(np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1]))
+    for words, sentence_tags in zip(list_word_keys(corpus), tags, strict=True):
+        trainer.append(words, sentence_tags.tolist())
+    with TemporaryDirectory() as folder:
+        trainer.train(str(Path(folder, "crf")))
+        tagger = pycrfsuite.Tagger()
+        tagger.open(str(Path(folder, "crf")))
+        fitted = tagger.info()
+        tagger.close()
+    keys, rows = np.unique([int(key) for key, _ in fitted.state_features], return_inverse=True)
+    branch = WordFeatureBranch(torch.from_numpy(keys.astype(np.int64)), head.output.out_features)
+    columns = [int(tag) for _, tag in fitted.state_features]
+    branch.weights[torch.from_numpy(rows), columns] = torch.tensor(list(fitted.state_features.values())).float()
+    wide_head = copy.deepcopy(head)
+    assert wide_head.crf is not None
+    for parameter in wide_head.crf.parameters():
+        nn.init.zeros_(parameter)
+    for (before, after), weight in fitted.transitions.items():
+        wide_head.crf.transitions.data[int(before), int(after)] = weight
+    return branch, wide_head
+
+
+# -- corpora -----------------------------------------------------------------------------------------------------------
+
+
+def _without_edges(corpus: Corpus) -> Corpus:
+    """The same corpus, whose batches have no relations."""
+    plain = copy.copy(corpus)
+    plain.builder = TextGraphBuilder([], vocabulary=corpus.builder.vocabulary)
+    return plain
+
+
+def _join(first: Corpus, second: Corpus) -> Corpus:
+    """One corpus of two."""
+    types, others = first.token_types, second.token_types
+    layouts = second.layouts
+    if types is not None and others is not None:
+        layouts = tuple(
+            layout.with_feature("token_type", layout.features["token_type"] + len(types)) for layout in layouts
+        )
+        types = types.concatenate(others)
+    targets: Any
+    if isinstance(first.targets, tuple) and isinstance(second.targets, tuple):
+        targets = tuple(map(np.concatenate, zip(first.targets, second.targets, strict=True)))
+    else:
+        targets = np.concatenate([first.targets, second.targets])
+    joined = [concatenate(list(pair)) for pair in zip(first.layouts, layouts, strict=True)]
+    both = Corpus(first.builder, joined, token_types=types, targets=targets)
+    if first.weights is None and second.weights is None:
+        return both
+    return both.with_weights(np.concatenate([_weights(first), _weights(second)]))
+
+
+def _weights(corpus: Corpus) -> npt.NDArray[np.floating]:
+    return np.ones(len(corpus)) if corpus.weights is None else corpus.weights

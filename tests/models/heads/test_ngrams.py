@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from graphattn.builders import TextGraphBuilder, Vocabulary
+from graphattn.models.corpus import Corpus
+from graphattn.models.heads.ngrams import NgramBranch
+
+TEXTS = ["a b a c", "b", "c c c a b", "", "d a b a"]
+OTHERS = ["a c", "b b", "d", "a", "unknown a b"]
+
+
+@pytest.fixture
+def builder():
+    return TextGraphBuilder([], vocabulary=Vocabulary.train(TEXTS, split="whitespace"))
+
+
+def tfidf(texts, unseen):
+    """scikit-learn's tf-idf of the unigrams and bigrams of ``texts``, for ``unseen``."""
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\S+", sublinear_tf=True).fit(texts)
+    return vectorizer.get_feature_names_out().tolist(), vectorizer.transform(unseen).toarray()
+
+
+def names_of(branch, vocabulary):
+    words = vocabulary.words
+    pairs = [(key >> 32, key & 0xFFFFFFFF) for key in branch.keys.tolist()]
+    return [" ".join(words[token] for token in pair if token) for pair in pairs]
+
+
+def dense(branch, layouts, rows):
+    design = np.zeros((rows, len(branch.weights)))
+    row, column, value = branch.design_entries(layouts)
+    assert (row.diff() >= 0).all()
+    design[row, column] = value
+    return design
+
+
+def test_features_of_texts_are_scikit_learns(builder):
+    branch = NgramBranch.of([builder.layout(TEXTS)], 2)
+    design = dense(branch, [builder.layout(OTHERS)], len(OTHERS))
+    names, expected = tfidf(TEXTS, OTHERS)
+    order = [names.index(name) for name in names_of(branch, builder.vocabulary)]
+    np.testing.assert_allclose(design[:, :-1], expected[:, order], atol=1e-6)
+    np.testing.assert_allclose(design[:, -1], expected.sum(1), atol=1e-6)
+
+
+def test_features_of_pairs(builder):
+    layouts = [builder.layout(TEXTS), builder.layout(OTHERS)]
+    branch = NgramBranch.of(layouts, 2)
+    names, first = tfidf([*TEXTS, *OTHERS], TEXTS)
+    second = tfidf([*TEXTS, *OTHERS], OTHERS)[1]
+    known = [name for name in names if "unknown" not in name]  # the vocabulary lacks this word
+    unknown_tokens = {"unknown", "unknown a"}
+    assert {*names} - {*known} == unknown_tokens
+    columns = [names.index(name) for name in names_of(branch, builder.vocabulary)]
+    first, second = first[:, columns], second[:, columns]
+    second[4] /= np.linalg.norm(second[4])
+    expected = np.concatenate([first, second, abs(first - second), first * second], axis=1)
+    sums = np.stack([first.sum(1), second.sum(1), abs(first - second).sum(1), (first * second).sum(1)], axis=1)
+    design = dense(branch, layouts, len(TEXTS))
+    np.testing.assert_allclose(design, np.concatenate([expected, sums], axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [[TEXTS], [TEXTS, OTHERS]])
+def test_scores_are_those_of_the_dense_matrix(columns, builder):
+    rng = np.random.default_rng(0)
+    layouts = [builder.layout(column) for column in columns]
+    branch = NgramBranch.of(layouts, 3)
+    branch.weights.copy_(torch.from_numpy(rng.standard_normal(branch.weights.shape)))
+    branch.bias.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    expected = dense(branch, layouts, len(TEXTS)) @ branch.weights.numpy() + branch.bias.numpy()
+    batch = Corpus(builder, layouts)[list(range(len(TEXTS)))]
+    np.testing.assert_allclose(branch(batch), expected, atol=1e-5)
+    one = Corpus(builder, layouts)[[2]]
+    np.testing.assert_allclose(branch(one), expected[2:3], atol=1e-5)
+
+
+def test_a_saved_branch_has_the_shape_of_its_state(builder):
+    branch = NgramBranch.of([builder.layout(TEXTS), builder.layout(OTHERS)], 3)
+    state = {f"wide.{name}": value for name, value in branch.state_dict().items()}
+    again = NgramBranch.like(state)
+    assert again.blocks == 4
+    assert again.weights.shape == branch.weights.shape

@@ -1,0 +1,53 @@
+import numpy as np
+import torch
+
+from graphattn.builders import TextGraphBuilder, Vocabulary
+from graphattn.models.corpus import Corpus
+from graphattn.models.heads.word_features import OFFSETS, WordFeatureBranch, list_word_keys
+from graphattn.models.spelling import hash_word_features
+
+TEXTS = [["Anna", "met", "Bob"], [], ["NATO"], ["a", "b", "c", "d", "e", "f"]]
+
+
+def encode():
+    builder = TextGraphBuilder([], vocabulary=Vocabulary.train(TEXTS))
+    return Corpus.encode(builder, [TEXTS], spelling=True)
+
+
+def features_around(words):
+    """(offset, feature) of each word, from the words alone."""
+    rows = []
+    for position in range(len(words)):
+        row = set()
+        for offset, count in OFFSETS.items():
+            near = position + offset
+            token = words[near] if 0 <= near < len(words) else ""
+            row |= {(offset, feature) for feature in hash_word_features(token)[:count]}
+        rows.append(row)
+    return rows
+
+
+def test_keys_stand_for_a_feature_at_an_offset():
+    keys = [set(word) for text in list_word_keys(encode()) for word in text]
+    features = [word for text in TEXTS for word in features_around(text)]
+    meaning = {}
+    for words_keys, words_features in zip(keys, features, strict=True):
+        assert len(words_keys) == len(words_features)
+        for key in words_keys:  # two words share a key exactly if they share the feature at that offset
+            meaning[key] = meaning.get(key, words_features) & words_features
+    assert all(len(shared) >= 1 for shared in meaning.values())
+    assert len({key for word in keys for key in word}) == len(set().union(*features))
+
+
+def test_scores_sum_the_weights_of_a_words_keys():
+    rng = np.random.default_rng(0)
+    corpus = encode()
+    words = [word for text in list_word_keys(corpus) for word in text]
+    known = sorted({int(key) for word in words for key in word})[::2]  # every other key is unknown
+    branch = WordFeatureBranch(torch.tensor(known), 3)
+    branch.weights.copy_(torch.from_numpy(rng.standard_normal(branch.weights.shape)))
+    branch.bias.fill_(0.5)
+    table = dict(zip(known, branch.weights.double().numpy(), strict=True))
+    expected = [0.5 + sum(table.get(int(key), np.zeros(3)) for key in word) for word in words]
+    np.testing.assert_allclose(branch(corpus[[0, 1, 2, 3]]), expected, atol=1e-5)
+    np.testing.assert_allclose(branch(corpus[[3]]), expected[4:], atol=1e-5)

@@ -1,0 +1,187 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch.nn import functional as F
+
+from graphattn import load
+from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
+from graphattn.models.encoders import encoder_options
+
+SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
+TRAINING = TrainingOptions(epochs=1, progress=False)
+WORDS = ["good", "bad", "film", "plot", "not", "very", "actor", "the"]
+
+
+def make_texts(count, rng):
+    texts = [" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(count)]
+    return texts, ["pos" if text.count("good") > text.count("bad") else "neg" for text in texts]
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_texts(200, np.random.default_rng(0))
+
+
+def scores_of(classifier, texts):
+    """Logarithms of the probabilities of a model without its linear branch, and those of the whole model."""
+    full = np.log(classifier.predict_proba(texts).astype(float))
+    branch, classifier.model_.wide = classifier.model_.wide, None
+    graph = np.log(classifier.predict_proba(texts).astype(float))
+    classifier.model_.wide = branch
+    return graph, full
+
+
+def test_the_linear_branch_learns_what_a_graph_model_of_one_epoch_does_not(corpus):
+    texts, labels = corpus
+    classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels)
+    alone = TextClassifier(encoder_options(SMALL), head=HeadOptions(wide=False), training=TRAINING).fit(texts, labels)
+    unseen, gold = make_texts(200, np.random.default_rng(1))
+    assert alone.model_.wide is None
+    assert classifier.score(unseen, gold) > 0.85 > alone.score(unseen, gold)
+    assert classifier.dev_metrics()["accuracy"] > alone.dev_metrics()["accuracy"]
+
+
+def test_probabilities_are_a_product_of_both_models(corpus):
+    texts, labels = corpus
+    classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels)
+    graph, full = scores_of(classifier, texts[:20])
+    batch = classifier._corpus([texts[:20]])[list(range(20))]
+    with torch.no_grad():
+        linear = classifier.model_.wide(batch).double().numpy()
+    product = torch.from_numpy(graph + linear).softmax(1).numpy()
+    np.testing.assert_allclose(np.exp(full), product, atol=1e-5)
+
+
+def test_the_factors_have_the_least_loss_on_the_dev_set(corpus):
+    texts, labels = corpus
+    dev = make_texts(400, np.random.default_rng(2))
+    classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels, dev=dev)
+    deep, wide = classifier.mixture_["deep"], classifier.mixture_["wide"]
+    batch = classifier._corpus([dev[0]])[list(range(400))]
+    gold = torch.tensor([classifier.classes_.tolist().index(label) for label in dev[1]])
+    with torch.no_grad():
+        linear = classifier.model_.wide(batch).double() / wide
+        branch, classifier.model_.wide = classifier.model_.wide, None
+        graph = classifier.model_(batch).double() / deep
+        classifier.model_.wide = branch
+
+    def loss(first, second):
+        prior = 0.5 * ((math.log(first) - math.log(1 / 3)) ** 2 + (math.log(second) - math.log(2 / 3)) ** 2)
+        return float(F.cross_entropy(first * graph + second * linear, gold, reduction="sum")) + prior
+
+    for first, second in itertools.product((0.8, 1, 1.25), repeat=2):
+        assert loss(deep, wide) <= loss(first * deep, second * wide) + 0.05
+
+
+def test_without_a_dev_set_the_factors_are_typical_ones(corpus):
+    options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
+    classifier = TextClassifier(encoder_options(SMALL), training=options).fit(*corpus)
+    assert (classifier.mixture_["deep"], classifier.mixture_["wide"]) == (1 / 3, 2 / 3)
+
+
+def test_several_labels_are_separate_regressions(corpus):
+    texts, _ = corpus
+    labels = [tuple(word for word in ("good", "bad") if word in text) for text in texts]
+    classifier = TextClassifier(encoder_options(SMALL), training=TRAINING, multilabel=True).fit(texts, labels)
+    assert classifier.evaluate(texts, labels)["micro_f1"] > 90
+
+
+def test_pairs_learn_from_common_words():
+    rng = np.random.default_rng(0)
+    first, labels = make_texts(300, rng)
+    pairs = [(text, text if index % 2 else make_texts(1, rng)[0][0]) for index, text in enumerate(first)]
+    labels = ["same" if index % 2 else "other" for index in range(300)]
+    classifier = PairClassifier(encoder_options(SMALL), training=TRAINING).fit(pairs, labels)
+    assert classifier.score(pairs, labels) > 0.95
+
+
+def test_weights_of_examples_reach_the_linear_branch(corpus):
+    texts, labels = corpus
+    options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
+    flipped = ["neg" if label == "pos" else "pos" for label in labels]
+    weights = [1.0] * 200 + [0.0] * 200
+    classifier = TextClassifier(encoder_options(SMALL), training=options)
+    classifier.fit(texts * 2, labels + flipped, sample_weight=weights)
+    assert classifier.score(texts, labels) > 0.9
+
+
+def test_a_tagger_adds_a_crf_on_spelling(tmp_path):
+    rng = np.random.default_rng(0)
+    sentences = [rng.choice(["Anna", "Bob", "runs", "Runs", "eats", "xANNA"], 6).tolist() for _ in range(150)]
+    tags = [["B-PER" if word[0].isupper() else "O" for word in words] for words in sentences]
+    tagger = SequenceTagger(encoder_options(SMALL), training=TRAINING).fit(sentences, tags)
+    unseen = [["Zora", "walks", "Tim"], ["sings"], []]
+    assert tagger.predict(unseen) == [["B-PER", "O", "B-PER"], ["O"], []]
+    tagger.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for one, other in zip(tagger.predict_proba(unseen), again.predict_proba(unseen), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    from graphattn.models.heads.word_features import list_word_keys
+    from graphattn.models.training import wide
+
+    rng = np.random.default_rng(0)
+    sentences = [rng.choice(["Anna", "Bob", "runs", "eats"], rng.integers(1, 6)).tolist() for _ in range(60)]
+    tags = [[("A" if word[0] == "A" else "V") if rng.random() < 0.9 else "X" for word in words] for words in sentences]
+    options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
+    tagger = SequenceTagger(encoder_options(SMALL), training=options).fit(sentences, tags)
+    encoded = tagger._corpus([sentences], tags)
+    branch, head = wide._fit_word_features(tagger.model_.head, encoded)
+    with torch.no_grad():
+        for parameter in tagger.model_.head.output.parameters():
+            parameter.zero_()
+        for target, fitted in zip(tagger.model_.head.crf.parameters(), head.crf.parameters(), strict=True):
+            target.copy_(fitted)
+    tagger.model_.wide = branch
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.set_params({"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_transitions": True})
+    keys = list(list_word_keys(encoded))
+    for words, names in zip(keys, tags, strict=True):
+        trainer.append(words, names)
+    trainer.train(str(tmp_path / "crf"))
+    reference = pycrfsuite.Tagger()
+    reference.open(str(tmp_path / "crf"))
+    for words, rows in zip(keys, tagger.predict_proba(sentences), strict=True):
+        reference.set(words)
+        expected = [[reference.marginal(name, i) for name in tagger.classes_] for i in range(len(words))]
+        np.testing.assert_allclose(rows, expected, atol=1e-4)
+
+
+def test_characters_share_weights_between_similar_words():
+    from graphattn.models.training.wide import _character_ngrams
+
+    rows = _character_ngrams(["wonderful", "wonderfully", "dull"]).toarray()
+    assert rows[0] @ rows[1] > 0.1 > rows[0] @ rows[2]
+    np.testing.assert_allclose((rows[:2] ** 2).sum(1), 0.25, atol=1e-6)
+    assert _character_ngrams(["a"]) is None
+
+
+def test_coefficients_are_scikit_learns(corpus):
+    from scipy.sparse import csr_matrix
+
+    from graphattn.models.corpus import Corpus
+    from graphattn.models.training.wide import _logistic_regression
+
+    rng = np.random.default_rng(0)
+    design, targets = csr_matrix(rng.standard_normal((90, 5))), rng.integers(0, 3, 90)
+
+    class Labelled(Corpus):
+        def __init__(self):
+            self.targets = targets
+
+        def __len__(self):
+            return len(targets)
+
+    coefficients, bias = _logistic_regression(design, Labelled(), 4, 3.0, None)
+    reference = LogisticRegression(C=3.0, max_iter=1000).fit(design, targets)
+    np.testing.assert_allclose(coefficients[:3], reference.coef_, atol=1e-5)
+    np.testing.assert_allclose(bias[:3], reference.intercept_, atol=1e-5)
+    assert not coefficients[3].any()
+    assert bias[3] < -4
