@@ -93,7 +93,9 @@ def read_record(record: Any, kind: type[DataT]) -> DataT:
         if item.name in record:
             inner: Any = (get_args(hints[item.name]) or (None,))[0]
             value = record[item.name]
-            values[item.name] = [read_record(row, inner) for row in value] if is_dataclass(inner) else value
+            values[item.name] = (
+                [read_record(row, inner) for row in value] if isinstance(inner, type) and is_dataclass(inner) else value
+            )
     return kind(**values)
 
 

@@ -177,7 +177,8 @@ class LabellingEstimator(Estimator):
     def config_types(cls) -> dict[str, Any]:
         weights = str | list[list[Any]] | None
         characters = list[str] | None
-        return {**super().config_types(), "widths": list[int], "characters": characters, "class_weight": weights}
+        types = {"widths": list[int], "characters": characters, "class_weight": weights}
+        return {**super().config_types(), **types, "mixture": dict[str, float] | None, "preset": str | None}
 
     def _extra_config(self) -> dict[str, Any]:
         """Values for ``config.json`` besides the groups of options."""
@@ -563,7 +564,7 @@ class LabellingEstimator(Estimator):
             encoder_options(config["encoder"]),
             **{name: kind.from_dict(config.get(name) or {}) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
             class_weight=deserialize_class_weight(config.get("class_weight")),
-            preset=config.get("preset", "paper"),
+            preset=config.get("preset") or "paper",
             **cls._extra_arguments(config),
         )
         estimator._resolve_options()
@@ -581,7 +582,7 @@ class LabellingEstimator(Estimator):
             estimator.model_ = estimator._make_model()
         estimator.model_.embedding.table = table
         estimator.builder_ = estimator._make_builder(estimator.model_.encoder, estimator.model_.embedding)
-        estimator.mixture_ = config.get("mixture", {})
+        estimator.mixture_ = config.get("mixture") or {}
         estimator.head_.wide = "wide.keys" in files.weights
         if estimator.head_.wide:
             wide = {name: value for name, value in files.weights.items() if name.startswith("wide.")}
