@@ -539,7 +539,7 @@ def test_an_invalid_config(changes, reason, folder):
         ({"encoder": ["ms-trans"]}, 'encoder is ["ms-trans"], not an object'),
         ({"encoder": {"hidden": 8}}, "'name' is missing in encoder"),
         ({"encoder": {"name": "ms-trans", "hidden": "8"}}, 'encoder.hidden is "8", not a whole number'),
-        ({"training": {"epochs": 1.5}}, "training.epochs is 1.5, not a whole number"),
+        ({"training": {"epochs": 1.5}}, "training.epochs is 1.5, not a whole number or null"),
         ({"head": None}, "head is null, not an object"),
         ({"inputs": {"vectors": [1]}}, "inputs.vectors[0] is 1, not a string"),
         ({"history": ...}, "'history' is missing"),
