@@ -36,7 +36,7 @@ DEFAULT_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
 }
 """Name of a run with default options -> its encoder, and changes group by group."""
 
-TAGGING = ("ewt", "conll2003")
+TAGGING = ("ewt", "conll2003", "wnut17")
 MTL = ("apparel", "books", "dvd", "kitchen")
 LONG_TEXTS = ("gcn-ohsumed", "gcn-20ng")
 EPOCHS = {
@@ -114,7 +114,7 @@ def _choose_labelling(
 ) -> Groups:
     """Options of a classifier or tagger."""
     groups = {"task": {"preset": "paper"}, **base(data_set)}
-    groups["training"] |= {"epochs": EPOCHS[data_set], "precision": "auto", "learning_rate": rate}
+    groups["training"] |= {"epochs": EPOCHS.get(data_set, 8), "precision": "auto", "learning_rate": rate}
     if encoder in _ADJUSTMENTS:
         _ADJUSTMENTS[encoder](groups, data_set)
     names = vectors.split("+") if vectors else groups["inputs"]["vectors"]

@@ -68,18 +68,49 @@ def test_a_fold_of_the_training_set_instead_of_the_test_set(folder, small, encod
 
 
 def test_a_class_with_a_single_example(folder, small, monkeypatch):
-    monkeypatch.setitem(results.DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
+    monkeypatch.setitem(DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
     with (folder / "sst2" / "train.tsv").open("a") as file:
         file.write("lonely\tthe only one of its kind\n")
     assert 0 <= results.run("sst2", "tfidf", 0, folder=folder)["dev"] <= 100
 
 
 def test_without_a_dev_set_the_last_epoch_counts(folder, small, monkeypatch):
-    monkeypatch.setitem(results.DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
+    monkeypatch.setitem(DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
     row = results.run("sst2", "bilstm", 0, folder=folder, changes={"training": {"dev_fraction": 0.0}})
     assert "dev" not in row
     assert row["best_epoch"] == row["epochs"] == 2
     assert result_rows.results_table([row]).endswith(f"| 1 | - | {row['test']:.1f} |")
+
+
+def test_default_runs_hold_out_a_part_of_a_sample(folder, tmp_path):
+    (folder / "sst2" / "dev.tsv").write_text("unknown\tnot used\n")
+    rows = results.reproduce(["sst2:14"], ["default", "default-bilstm"], [0], tmp_path / "out.jsonl", folder=folder)
+    assert [row["epochs"] <= 20 for row in rows] == [True, True]
+    assert all({"dev", "test"} <= row.keys() for row in rows)
+    with pytest.raises(ConfigError, match="write a number of training examples after the colon"):
+        results.reproduce(["sst2:many"], ["default"], [0], tmp_path / "out.jsonl", folder=folder)
+
+
+def write_words(path, sentences):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join("".join(f"{word} {tag}\n" for word, tag in sentence) + "\n" for sentence in sentences))
+
+
+def test_the_crf_baseline(tmp_path):
+    sentences = [[("Anna", "B-PER"), ("Li", "I-PER"), ("sees", "O"), (name, "B-PER")] for name in ("Bob", "Zoe")] * 10
+    for part in ("train", "dev", "test"):
+        write_words(tmp_path / "wnut17_ner" / f"{part}.conll", sentences)
+    (row,) = results.reproduce(["wnut17"], ["crf", "tfidf"], [0], tmp_path / "out.jsonl", folder=tmp_path)
+    assert (row["encoder"], row["dev"], row["test"]) == ("crf", 100.0, 100.0)
+
+
+def test_the_baseline_of_pairs(tmp_path):
+    (tmp_path / "mrpc").mkdir()
+    lines = [f"a{n} b\t{'a' if n % 2 else 'c'}{n} b\t{n % 2}" for n in range(40)]
+    for part in ("train", "test"):
+        (tmp_path / "mrpc" / f"{part}.tsv").write_text("\n".join(lines) + "\n")
+    (row,) = results.reproduce(["mrpc"], ["tfidf"], [0], tmp_path / "out.jsonl", folder=tmp_path)
+    assert row["test"] == 100.0
 
 
 def test_an_unknown_data_set(tmp_path):

@@ -47,7 +47,7 @@ def test_sets_of_word_vectors_by_name():
     assert settings("gcn-mr", "duo=twitter+twitter")["inputs"]["vectors"] == (VECTOR_FILES["twitter"],) * 2
     assert settings("gcn-mr", "duo")["inputs"]["vectors"] == (VECTOR_FILES["cbow"], VECTOR_FILES["skipgram"])
     with pytest.raises(ConfigError) as caught:
-        settings("gcn-mr", "duo=glove+cbow")
+        settings("gcn-mr", "duo=elmo+cbow")
     assert str(caught.value) == (
-        "there are no word vectors 'glove'; choose among: cbow, skipgram, fasttext, googlenews, twitter"
+        "there are no word vectors 'elmo'; choose among: cbow, skipgram, fasttext, googlenews, glove, twitter"
     )
