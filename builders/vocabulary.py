@@ -121,6 +121,20 @@ class Vocabulary:
             return cls(_train_bpe(counts, split, lowercase, min_count, _BPE_SIZE if size is None else size))
         return cls(_train_word_level(counts, split, lowercase, min_count, size, extra_words))
 
+    def with_words(self, words: Iterable[str]) -> Vocabulary:
+        """A word-level vocabulary with the same rules and these entries after the special tokens.
+
+        Examples
+        --------
+        >>> vocabulary = Vocabulary.train(["a dog"])
+        >>> vocabulary.with_words([*vocabulary.words, "cat"]).words
+        ['[PAD]', '[UNK]', '[CLS]', 'a', 'dog', 'cat']
+        """
+        config = json.loads(self.to_json())
+        entries = dict.fromkeys((*SPECIAL_TOKENS, *words))
+        config["model"]["vocab"] = {word: index for index, word in enumerate(entries)}
+        return Vocabulary.from_json(json.dumps(config))
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
         """Read any ``tokenizer.json``.

@@ -144,10 +144,12 @@ class Edges:
         Raises
         ------
         GraphError
-            when the graph lacks the relation
+            when it is no graph, or lacks the relation
         """
         if _is_batch(graph):
             return graph.edges[find_relation(list(graph.edges), etype)]
+        if not hasattr(graph, "canonical_etypes"):
+            raise GraphError(f"graph is a {type(graph).__name__}; give a DGL graph, a TextBatch, or Edges")
         relation = find_relation(graph.canonical_etypes, etype)
         cache = edge_cache(graph)
         if relation not in cache:
@@ -370,7 +372,7 @@ def features_of(graph: DGLGraph | GraphBatch, node_type: str) -> Mapping[str, Te
 
 
 def _is_batch(graph: DGLGraph | GraphBatch) -> TypeIs[GraphBatch]:
-    return isinstance(graph.edges, Mapping)
+    return isinstance(getattr(graph, "edges", None), Mapping)
 
 
 def lengths_of(graph: DGLGraph | GraphBatch, node_type: str) -> Tensor:

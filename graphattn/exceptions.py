@@ -177,7 +177,25 @@ class DivergenceError(TrainingError):
 
 
 class GraphAttnWarning(UserWarning):
-    """The result may differ from what the user expects; the message says how, and how to change it."""
+    """The result may differ from what the user expects; the message says how, and how to change it.
+
+    Parameters
+    ----------
+    template : the message; it contains options as ``{name}`` or ``{name=value}``
+    options : their names
+    """
+
+    def __init__(self, template: str = "", *, options: Collection[str] = ()):
+        self.template, self.options = template, tuple(options)
+        super().__init__(template)
+
+    @override
+    def __str__(self) -> str:
+        return self.render()
+
+    def render(self, spell: Callable[[str], str] = str) -> str:
+        """The message, with options as ``spell`` writes them."""
+        return fill_in(self.template, self.options, spell)
 
 
 class TruncationWarning(GraphAttnWarning):
@@ -192,3 +210,7 @@ class TruncationWarning(GraphAttnWarning):
     def __init__(self, count: int, limit: int):
         self.count = count
         super().__init__(f"{count:,} text{'s' * (count != 1)} truncated to the first {limit:,} tokens")
+
+
+class Hint(GraphAttnWarning):
+    """Training worked, but its result is probably bad; the message says what may help."""

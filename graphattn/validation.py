@@ -105,6 +105,11 @@ def require_multiple(name: str, value: int, divisor: int, other: str | None = No
 
 def require_heads(heads: Mapping[str, int]) -> dict[str, int]:
     """The relations that have heads, with their numbers; raise when none has, or a number is negative."""
+    if not isinstance(heads, Mapping):
+        raise ConfigError(
+            f"{{heads}} are {heads!r}; give the number of each relation's heads, such as {{'window:3': 2}}",
+            options=("heads",),
+        )
     positive = {relation: count for relation, count in heads.items() if count}
     if min(positive.values(), default=0) < 1:
         raise ConfigError(

@@ -167,7 +167,8 @@ def _epoch_lines(estimator: Estimator) -> list[str]:
         metrics = [f"{row[name]:.4g}" if name in row else "" for name in names]
         rows.append((str(row["epoch"]), *metrics, "*" if row is best else ""))
     header = ("epoch", *(name.replace("_", " ") for name in names), "")
-    return [*format_table(header, rows), "* has the weights that are kept"]
+    note = f"; dev metrics are those of {estimator.dev_search}" if estimator.dev_search else ""
+    return [*format_table(header, rows), f"* has the weights that are kept{note}"]
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

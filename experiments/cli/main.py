@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from typing_extensions import override
 
 from graphattn import __version__
-from graphattn.exceptions import GraphAttnError, GraphAttnWarning
+from graphattn.exceptions import GraphAttnError, GraphAttnWarning, Hint
 from graphattn.experiments.cli import (
     bench,
     build,
@@ -88,8 +88,9 @@ def _plain_warnings() -> Iterator[None]:
         others = warnings.showwarning
 
         def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
-            if issubclass(category, GraphAttnWarning):
-                print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
+            if isinstance(message, GraphAttnWarning):
+                kind = "hint" if isinstance(message, Hint) else "warning"
+                print(f"{kind}: {' '.join(message.render(as_flag).split())}", file=sys.stderr)
             else:
                 others(message, category, *place, **more)
 

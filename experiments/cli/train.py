@@ -125,17 +125,21 @@ def _function(task: str, encoder: str | None) -> Callable[..., None]:
         out: Annotated[Path, typer.Option(help="Model directory to write.")],
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
+        quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
     ) -> None:
         check_overwrite(out, overwrite=overwrite)
         plan = TrainingPlan.of(estimator, given, config)
-        print_run(train_model(plan, train, out), out)
+        changes = {"progress": False} if quiet else {}
+        print_run(train_model(plan, train, out, report=not quiet, **changes), out)
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
     flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
     return with_flags(flags)(command)
 
 
-def train_model(plan: TrainingPlan, train: Sequence[Path], out: Path) -> dict[str, Any]:
+def train_model(
+    plan: TrainingPlan, train: Sequence[Path], out: Path, *, report: bool = False, **training: Any
+) -> dict[str, Any]:
     """Read, train, measure and save; an interrupted run resumes.
 
     Parameters
@@ -143,12 +147,19 @@ def train_model(plan: TrainingPlan, train: Sequence[Path], out: Path) -> dict[st
     plan : the options
     train : corpora to train on
     out : the model directory; checkpoints and logs go to ``OUT.run`` unless the plan says otherwise
+    report : print hints, and a line for each epoch where there is no progress bar
+    training : options of the training to override
 
     Returns
     -------
     The content of ``metrics.json``
     """
-    estimator = plan.estimator(run_dir=choose_run_folder(plan.values, out))
+    from graphattn.models import load
+
+    estimator = plan.estimator(run_dir=choose_run_folder(plan.values, out), **training)
+    if init_from := plan.values.get("init_from"):
+        arguments = estimator.get_params(deep=False)
+        estimator = load(init_from).set_params(**{**arguments, "warm_start": True})
     estimator.validate()
     files: dict[str, Sequence[Any]] = {"training": train}
     if dev := plan.values["dev"]:
@@ -160,4 +171,4 @@ def train_model(plan: TrainingPlan, train: Sequence[Path], out: Path) -> dict[st
         name: estimator.read(paths, **options)
         for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
     }
-    return fit_and_save(estimator, plan, parts, out, tests=tests)
+    return fit_and_save(estimator, plan, parts, out, tests=tests, report=report)

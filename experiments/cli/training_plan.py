@@ -14,6 +14,8 @@ from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_o
 from graphattn.experiments.cli.flags import Flag, Values, flags_of, merge_flags
 from graphattn.models import Estimator, InputOptions, ParsingOptions, SubwordOptions
 from graphattn.models.encoders import ENCODERS
+from graphattn.models.estimators.warm_start import check_same_options
+from graphattn.models.saving import read_config as read_model_config
 from graphattn.validation import require_choice
 
 RUN_DIR = "OUT.run"
@@ -109,16 +111,48 @@ def resolve_options(task: type[Estimator], given: Values, config: Path | None = 
     """
     from_file = {} if config is None else read_config(config, training_flags(task))
     both = {**from_file, **given}
-    arguments = {item.name: both[item.name] for item in fields(task.option_groups["task"]) if item.name in both}
+    trained = read_options(task, Path(both["init_from"]), both) if both.get("init_from") else {}
+    start = {**trained, **both}
+    arguments = {item.name: start[item.name] for item in fields(task.option_groups["task"]) if item.name in start}
     flags, of_encoders = training_flags(task, **arguments), _encoder_flags(task, arguments)
-    encoder_of_file = from_file.get("encoder", next(flag.default for flag in flags if flag.name == "encoder"))
+    default = trained.get("encoder", next(flag.default for flag in flags if flag.name == "encoder"))
+    encoder_of_file = from_file.get("encoder", default)
     _check_encoder(encoder_of_file, from_file, of_encoders, f"{config}: ")
     encoder = given.get("encoder", encoder_of_file)
     _check_encoder(encoder, given, of_encoders, "--")
     of_any, of_encoder = {name for flags in of_encoders.values() for name in flags}, of_encoders[encoder]
     both |= {name: of_encoder[name].parse(value) for name, value in both.items() if name in of_encoder}
     relevant = [of_encoder.get(flag.name, flag) for flag in flags if flag.name in of_encoder or flag.name not in of_any]
-    return {flag.name: both.get(flag.name, flag.default) for flag in relevant}
+    return {flag.name: start.get(flag.name, flag.default) for flag in relevant}
+
+
+def read_options(task: type[Estimator], model: Path, given: Values) -> Values:
+    """The options of a model to continue from, without those of its training.
+
+    Parameters
+    ----------
+    task : the estimator
+    model : the model directory
+    given : options of the next training
+
+    Raises
+    ------
+    ConfigError
+        when the model has another task, or ``given`` another value of an option that describes the model
+    """
+    config = read_model_config(model)
+    if config["task"] != task.task:
+        raise ConfigError(f"{model} is a model of another task; use graphattn train {config['task']}")
+    names = [item.name for item in fields(task.option_groups["task"]) if item.name != "class_weight"]
+    values = {name: config[name] for name in names if name in config}
+    late: Values = {}
+    for name in task.option_groups:
+        if name not in ("files", "task", "training"):
+            (late if name in task.late_options else values).update(config.get(name, {}))
+    values["encoder"] = values.pop("name")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    check_same_options(values, given)
+    return {**late, **values}
 
 
 def option_group(values: Values, kind: type[OptionsT], **changes: Any) -> OptionsT:

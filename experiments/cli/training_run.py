@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError
+from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint
 from graphattn.experiments.cli.corpus_options import count_texts
 from graphattn.experiments.cli.flags import Values
 from graphattn.experiments.cli.output import print_metrics, unpack_single
@@ -32,6 +33,7 @@ def fit_and_save(
     out: Path,
     *,
     tests: Mapping[str, tuple[Any, Any]],
+    report: bool = False,
 ) -> dict[str, Any]:
     """Train, measure and save; an interrupted run resumes.
 
@@ -42,6 +44,7 @@ def fit_and_save(
     parts : ``training`` and perhaps ``dev`` -> inputs and labels; None for labels that inputs carry
     out : the model directory
     tests : name of a test set -> the same
+    report : print hints, and a line for each epoch where there is no progress bar
 
     Returns
     -------
@@ -54,11 +57,19 @@ def fit_and_save(
     DivergenceError
         when loss or weights are not finite; the model of the best epoch is saved in the run's folder first
     """
+    from graphattn.models.training.callbacks import EpochLines
     from graphattn.models.training.checkpoints import is_first_process
 
     run_dir = estimator.training.run_dir
+    examples: dict[str, Any] = {part: count_texts(inputs) for part, (inputs, _) in parts.items()}
     try:
-        estimator.fit(*parts["training"], dev=parts.get("dev"))
+        with warnings.catch_warnings():
+            if report:
+                _hint_at_vectors(estimator, examples["training"])
+            else:
+                warnings.simplefilter("ignore", Hint)
+            callbacks = [EpochLines(estimator.dev_search)] if report else []
+            estimator.fit(*parts["training"], dev=parts.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
         if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
             raise
@@ -66,7 +77,6 @@ def fit_and_save(
         raise DivergenceError(f"{error}. The best epoch's model {outcome}") from error
     if not is_first_process():
         return {}
-    examples: dict[str, Any] = {part: count_texts(inputs) for part, (inputs, _) in parts.items()}
     if tests:
         examples["test"] = unpack_single({name: count_texts(inputs) for name, (inputs, _) in tests.items()})
     figures = collect_metrics(estimator, examples)
@@ -84,6 +94,19 @@ def fit_and_save(
     if unmeasured is not None:
         raise unmeasured
     return figures
+
+
+def _hint_at_vectors(estimator: Estimator, examples: int) -> None:
+    from graphattn.models import InputOptions
+    from graphattn.models.training.hints import hint_at_vectors
+
+    inputs = estimator.get_params(deep=False)["inputs"]
+    if estimator.warm_start:
+        return
+    if isinstance(inputs, InputOptions) and inputs.level == "word" and not inputs.vectors:
+        hint = hint_at_vectors(examples)
+        if hint is not None:
+            warnings.warn(hint, stacklevel=2)
 
 
 def _save_best_model(estimator: Estimator, plan: TrainingPlan, folder: Path) -> str:
@@ -107,6 +130,8 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
     if not figures:
         return
     columns = {part: figures[part] for part in ("dev", "test") if part in figures}
+    if "dev_search" in figures:  # other than that of the test set
+        columns = {f"{part} ({figures['dev_search']})" if part == "dev" else part: columns[part] for part in columns}
     if any(isinstance(value, Mapping) for value in columns.get("test", {}).values()):
         columns |= {f"test {name}": metrics for name, metrics in columns.pop("test").items()}
     print_metrics(columns)
@@ -187,7 +212,8 @@ def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str,
         "best_epoch": best["epoch"],
     }
     dev = estimator.dev_metrics()
-    return {**facts, "dev": dev} if dev else facts
+    search = {} if estimator.dev_search is None else {"dev_search": estimator.dev_search}
+    return {**facts, **search, "dev": dev} if dev else facts
 
 
 def format_plan(plan: TrainingPlan) -> str:

@@ -172,7 +172,7 @@ def _choose_translator(data_set: str, encoder: str, without: str = "") -> Groups
         "decoder": {},
         "inputs": {"split": "words"},
         "training": {"precision": "auto", "average": 0.995, "metric": find_data_set(data_set).metric, "epochs": 6},
-        "search": {},
+        "search": {"min_length": 0, "length_penalty": 0.6},  # the defaults of the first table rows
         "parsing": {
             "parser": "stanza",
             "parser_package": "ewt_small",
@@ -184,7 +184,7 @@ def _choose_translator(data_set: str, encoder: str, without: str = "") -> Groups
         groups["decoder"]["decoder_dropout"] = 0.3
         groups["inputs"] |= {"vocabulary_size": 4000, "embedding_dropout": 0.3}
         groups["training"] |= {"epochs": 20, "max_tokens": 4000, "warmup_steps": 400}
-        groups["search"] = {"min_length": 5, "max_length": 60, "no_repeat_ngram": 3}
+        groups["search"] |= {"min_length": 5, "max_length": 60, "no_repeat_ngram": 3}
     return groups
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from graphattn.builders import BudgetBatches
+from graphattn.builders.subwords import BLANK
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.edges import lengths_of
 from graphattn.models.corpus import EOS, Batch, ParallelCorpus
@@ -71,13 +72,15 @@ def generate(
     options = replace(options, beam=max(options.beam, count))
     beams = count if options.sample else options.beam
     outputs: list[list[Hypothesis]] = [[Hypothesis((), 0.0)]] * len(corpus)
+    assert corpus.builder.vocabulary is not None
+    blanks = corpus.builder.vocabulary.ids([BLANK]).tolist()
     was_training = model.training
     model.eval()
     try:
         with torch.inference_mode():
             for numbers in _batches(corpus, beams):
                 seeds = [first - 1 + number for number in numbers]
-                batch = _generate_batch(model, corpus[numbers], options, beams, seeds)
+                batch = _generate_batch(model, corpus[numbers], options, beams, seeds=seeds, blanks=blanks)
                 for number, hypotheses in zip(numbers, batch, strict=True):
                     outputs[number] = hypotheses[:count]
     finally:
@@ -94,13 +97,19 @@ def _batches(corpus: ParallelCorpus, beams: int) -> Iterable[list[int]]:
 
 
 def _generate_batch(
-    model: TranslationModel, batch: Batch, options: SearchOptions, beams: int, seeds: list[int]
+    model: TranslationModel,
+    batch: Batch,
+    options: SearchOptions,
+    beams: int,
+    *,
+    seeds: list[int],
+    blanks: Sequence[int],
 ) -> list[list[Hypothesis]]:
     """The hypotheses of a batch; ``seeds`` of its sources make samples independent of the batch."""
     lengths = lengths_of(batch.graph, TOKEN).to(model.device) - 1  # without [CLS]
     limits = 2 * lengths + 10 if options.max_length is None else torch.full_like(lengths, options.max_length)
     limits = limits.clamp(min=options.min_length)
-    rules = Rules(options, EOS, _BANNED)
+    rules = Rules(options, EOS, _BANNED, blanks)
     scores = ModelScores(model, batch, beams)
     if not options.sample:
         return beam_search(scores, limits, rules)

@@ -44,9 +44,12 @@ class SearchOptions(Options):
 
     beam: int = option(4, "hypotheses kept at each step; 1 is greedy search", min=1, common=True)
     length_penalty: float = option(
-        0.6, "a hypothesis' log-probability is divided by its length to this power", min=-10, max=10
+        1.0,
+        "a hypothesis' log-probability is divided by its length to this power; 1: the mean of its subwords",
+        min=-10,
+        max=10,
     )
-    min_length: int = option(0, "minimum number of subwords of an output", min=0)
+    min_length: int = option(1, "minimum number of subwords of an output; from 1, outputs are not empty", min=0)
     max_length: int | None = option(
         None, "maximum number of subwords of an output (default: twice the source's plus 10)", min=1
     )

@@ -50,11 +50,13 @@ class Rules:
     options : lengths, n-grams that must not repeat
     end : the token that ends a text, and also precedes its first token
     banned : tokens that never occur
+    blanks : tokens without text; unless the minimum length is 0, a text has other tokens, too
     """
 
     options: SearchOptions
     end: int
     banned: Sequence[int] = ()
+    blanks: Sequence[int] = ()
 
     def mask(self, scores: Tensor, tokens: Tensor, limits: Tensor) -> Tensor:
         """Set the scores of forbidden tokens to minus infinity, in place; if none is left, the text ends.
@@ -69,6 +71,10 @@ class Rules:
         scores[..., list(self.banned)] = NEG_INF
         if length < self.options.min_length:
             scores[..., self.end] = NEG_INF
+        elif self.options.min_length and self.blanks:
+            empty = torch.isin(tokens[:, :, 1:], tokens.new_tensor(self.blanks)).all(2)
+            others = [self.end, *self.blanks]
+            scores[..., others] = scores[..., others].masked_fill(empty.unsqueeze(2), NEG_INF)
         if self.options.no_repeat_ngram is not None:
             _mask_repetitions(scores.flatten(0, 1), tokens[:, :, 1:].flatten(0, 1), self.options.no_repeat_ngram)
         scores[limits <= length] = NEG_INF

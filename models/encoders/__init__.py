@@ -61,8 +61,14 @@ def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> Encode
     """
     if isinstance(encoder, EncoderOptions):
         return encoder
-    values = {"name": encoder} if isinstance(encoder, str) else dict(encoder)
-    name = values.pop("name", None)
+    if isinstance(encoder, Mapping) and "name" not in encoder:
+        raise ConfigError(
+            f"{{encoder}} {dict(encoder)} has no name; give a name such as 'ms-trans', options such as "
+            "MSTransOptions(hidden=64), or plain values with a 'name'",
+            options=("encoder",),
+        )
+    values = dict(encoder) if isinstance(encoder, Mapping) else {"name": encoder}
+    name = values.pop("name")
     if name not in ENCODERS:
         raise ConfigError(
             f"{{encoder}} {name!r} does not exist; {suggest(name, ENCODERS)}choose one of: {', '.join(ENCODERS)}",

@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,8 +19,8 @@ from torch import Tensor
 from typing_extensions import Self, override
 
 from graphattn.builders import Sentence, TextGraphBuilder
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, NotFittedError
-from graphattn.models.corpus import Batch, Corpus
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, NotFittedError
+from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.decoders.options import SubwordOptions
 from graphattn.models.encoders import EncoderOptions, encoder_options
 from graphattn.models.estimators.inputs import (
@@ -31,6 +32,7 @@ from graphattn.models.estimators.inputs import (
     select,
     split_held_out,
 )
+from graphattn.models.estimators.warm_start import check_same_options, copy_weights
 from graphattn.models.options import InputOptions, Options, TrainingOptions
 from graphattn.models.parameters import Parameters
 from graphattn.models.reports import Report
@@ -123,6 +125,7 @@ class Estimator(Parameters):
     output_formats : of ``graphattn predict --output``; :meth:`format_predictions` writes those besides ``json``
     source_and_target_files : whether a corpus is a file of sources and a file of targets
     weighted_metrics : whether examples can have weights in metrics
+    dev_search : how outputs for dev metrics are generated during training, if other than in :meth:`predict`
     """
 
     task: ClassVar[str]
@@ -136,6 +139,11 @@ class Estimator(Parameters):
     output_formats: ClassVar[tuple[str, ...]] = ("json",)
     source_and_target_files: ClassVar[bool] = False
     weighted_metrics: ClassVar[bool] = True
+    dev_search: ClassVar[str | None] = None
+    warm_start: bool = False
+    """Whether :meth:`fit` continues from the fitted model, if there is one."""
+    _previous: Self | None = None
+    """The estimator before a fit that continues from it, until training begins."""
     _transient: ClassVar[tuple[str, ...]] = ()
     """Attributes that are deleted after fitting; they may be large."""
 
@@ -410,6 +418,9 @@ class Estimator(Parameters):
     ) -> Self:
         """Train on inputs and labels; a call that fails in its first epoch leaves the estimator unchanged.
 
+        With ``warm_start``, a fitted estimator continues from its weights: options that describe the model must be the
+        same, labels may be new, and a vocabulary of words grows by the new words (sub-words and characters stay).
+
         Parameters
         ----------
         X : the inputs, or a :class:`~graphattn.builders.store.Store` of them, which need not fit into memory
@@ -429,10 +440,14 @@ class Estimator(Parameters):
         TrainingError
             when the loss is not finite
         """
+        previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
         with self._rollback_on_failure():
+            self._previous = previous
             self._resolve_options()
             training = self._examples(X, y, "there are no training examples", sample_weight=sample_weight)
             self.training_.epochs = self.training_.resolve_epochs(len(training.labels))
+            if previous is not None:
+                training = replace(training, labels=self._normalize_labels(training.labels, "training set"))
             with torch.random.fork_rng():
                 torch.manual_seed(self.training_.seed)
                 self._fit_labels(training)
@@ -440,6 +455,9 @@ class Estimator(Parameters):
                 metric = self.training_.dev_metric(self._metric_names(), self.main_metric, dev_set=held_out is not None)
                 self._fit_vocabulary(training)
                 self.model_ = self._make_model(self._class_weights(training.labels, training.weights))
+                if previous is not None:
+                    check_same_options(previous._architecture(), self._architecture())
+                    self._copy_model(previous)
             corpus, dev_corpus = self._train(training, held_out, metric, callbacks)
             self._finish_model(corpus, dev_corpus, held_out, refit=dev is None)
         return self
@@ -456,7 +474,7 @@ class Estimator(Parameters):
         try:
             yield
         finally:
-            for name in self._transient:
+            for name in (*self._transient, "_previous"):
                 vars(self).pop(name, None)
             if vars(self).get("history_"):
                 self.model_.eval()
@@ -517,7 +535,8 @@ class Estimator(Parameters):
             evaluate = partial(self._metrics, held_out.labels)
             if held_out.weights is not None and self.weighted_metrics:
                 evaluate = partial(evaluate, weights=held_out.weights)
-        self.history_ = []
+        self.history_, about = [], self._fingerprint(held_out)
+        self._previous = None  # other processes do not need it
         train(
             self.model_,
             corpus,
@@ -526,22 +545,59 @@ class Estimator(Parameters):
             evaluate=evaluate,
             decide=self._decide,
             metric=metric,
-            about=self._fingerprint(held_out),
+            about=about,
             history=self.history_,
             callbacks=callbacks,
         )
+        self._give_hints(dev, held_out)
         return corpus, dev
 
+    def _give_hints(self, dev: Corpus | None, held_out: Examples | None) -> None:
+        """Warn if the loss or the predictions for the dev set show that training went wrong."""
+        from graphattn.models.training.checkpoints import is_first_process
+        from graphattn.models.training.hints import hint_at_loss
+
+        if not is_first_process():
+            return
+        hints = [hint_at_loss(self.history_, self.training_.learning_rate)]
+        if dev is not None and held_out is not None:
+            hints.append(self._hint_at_predictions(held_out.labels, self._decide(self.model_, dev)))
+        for hint in hints:
+            if hint is not None:
+                warnings.warn(hint, stacklevel=4)
+
+    def _hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any]) -> Hint | None:
+        """A hint if the decisions for the dev set are all alike or empty."""
+        return None
+
     def _dev_corpus(self, held_out: Examples) -> Corpus:
-        return self._corpus(held_out.columns, held_out.labels, where="dev set")
+        where = "dev set" if held_out.numbers is None else "training set"  # held-out texts are counted there
+        return self._corpus(held_out.columns, held_out.labels, where=where, numbers=held_out.numbers)
 
     def _fingerprint(self, held_out: Examples | None) -> dict[str, Any]:
         """What must be equal to resume a run, besides training options and corpora."""
-        groups = {"encoder": self.encoder_}
-        names = [name for name in self._parts() if name != "training" and name not in self.late_options]
-        groups |= {name: getattr(self, f"{name}_") for name in names}
+        groups = {"encoder": self.encoder_, **self._model_options()}
         plain = {f"{group}.{name}": v for group, options in groups.items() for name, v in options.to_dict().items()}
-        return {"task": self.task, **plain}
+        start = {}
+        if self._previous is not None:
+            start = {"initial weights": digest_of(*(tensor.numpy() for tensor in self.model_.state_dict().values()))}
+        return {"task": self.task, **plain, **start}
+
+    def _model_options(self) -> dict[str, Options]:
+        """The groups of options that describe the fitted model, without the encoder's."""
+        names = [name for name in self._parts() if name != "training" and name not in self.late_options]
+        return {name: getattr(self, f"{name}_") for name in names}
+
+    def _architecture(self) -> dict[str, Any]:
+        """Option -> value of those that describe the fitted model."""
+        values = self.encoder_.to_dict()
+        for options in self._model_options().values():
+            values |= options.to_dict()
+        return values
+
+    def _copy_model(self, previous: Self) -> None:
+        """Copy the weights of the model to continue from."""
+        copy_weights(previous.model_, self.model_)
 
     # -- using ---------------------------------------------------------------------------------------------------------
 
@@ -724,7 +780,7 @@ class Estimator(Parameters):
 
     def _serialize_options(self) -> dict[str, Any]:
         groups = {name: getattr(self, f"{name}_", getattr(self, name)).to_dict() for name in self._parts()}
-        groups["training"]["run_dir"] = None  # a folder of this machine
+        groups["training"] |= {"run_dir": None, "progress": True}  # a folder and the terminal of this machine
         return {"task": self.task, "encoder": self.encoder_.to_dict(), **groups, "history": self.history_}
 
     def _state(self) -> dict[str, Tensor]:

@@ -108,11 +108,18 @@ def single_column(X: Iterable[Any]) -> Columns:
     Raises
     ------
     DataError
-        for an input that is no text, list of words, ``Sentence`` or ``Example``
+        for an input that is no text, list of words, ``Sentence`` or ``Example``; a tuple may be meant as a pair
     """
     if isinstance(X, LazyCorpus):
         return [X.texts()]
-    return [[_source(item, index) for index, item in enumerate(X)]]
+    items = list(X)
+    for index, item in enumerate(items):
+        if isinstance(item, tuple):
+            raise DataError(
+                f"input {index} is a tuple",
+                hint="Give the words of a text as a list; for pairs of texts there is PairClassifier.",
+            )
+    return [[_source(item, index) for index, item in enumerate(items)]]
 
 
 def _source(item: Any, index: int) -> Source:

@@ -24,7 +24,7 @@ from graphattn.builders.files import is_store
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
 from graphattn.builders.word_boundaries import Source, WordSplitter, strip_html
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, TruncationWarning
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, TruncationWarning
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
@@ -40,6 +40,7 @@ from graphattn.models.estimators.inputs import (
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
 from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
+from graphattn.models.estimators.warm_start import copy_vectors, copy_weights
 from graphattn.models.heads import Head
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.wide import WideBranch
@@ -74,6 +75,9 @@ _FEW = 0.05
 class FileOptions(Options):
     """Corpora besides the training set."""
 
+    init_from: str | None = option(
+        None, "trained model to continue from, with its options; labels and words may be new", common=True
+    )
     dev: str | None = option(
         None, "dev set that chooses the best epoch (default: a tenth of the training set)", common=True
     )
@@ -91,6 +95,7 @@ class LabellingEstimator(Estimator):
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
     preset : ``"paper"`` for the papers' settings, without what :data:`PAPER` turns off: defaults for options that are
         None
+    warm_start : whether ``fit`` continues from the fitted model, if there is one
 
     Attributes
     ----------
@@ -123,6 +128,7 @@ class LabellingEstimator(Estimator):
         class_weight: str | Mapping[Any, float] | None = None,
         parsing: ParsingOptions | None = None,
         preset: str = "default",
+        warm_start: bool = False,
     ):
         require_choice("preset", preset, PRESETS)
         changes = PAPER if preset == "paper" else {}
@@ -132,6 +138,7 @@ class LabellingEstimator(Estimator):
         self.training = TrainingOptions(**changes.get("training", {})) if training is None else training
         self.class_weight = class_weight
         self.parsing = ParsingOptions() if parsing is None else parsing
+        self.warm_start = warm_start
 
     # -- interface of a subclass --------------------------------------------------------------------------------------
 
@@ -140,7 +147,7 @@ class LabellingEstimator(Estimator):
         """Collect the classes of the training set."""
 
     @abstractmethod
-    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> Any:
+    def _targets(self, labels: Sequence[Any], where: str) -> Any:
         """Labels as targets of a :class:`~graphattn.models.corpus.Corpus`."""
 
     @abstractmethod
@@ -169,8 +176,10 @@ class LabellingEstimator(Estimator):
     def _find_mistakes(self, examples: Examples) -> list[dict[str, Any]]:
         """Predict examples again; rows of the wrong decisions, see :attr:`Report.mistakes`."""
 
-    def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
-        """Reject labels whose number does not fit their inputs."""
+    def _check_sizes(
+        self, labels: Sequence[Any], columns: Columns, where: str, numbers: Sequence[int] | None = None
+    ) -> None:
+        """Reject labels whose number does not fit their inputs; ``numbers`` are those in the user's data."""
 
     @override
     @classmethod
@@ -280,6 +289,9 @@ class LabellingEstimator(Estimator):
     def _fit_vocabulary(self, examples: Examples) -> None:
         columns, options = examples.columns, self.inputs_
         check_same_tokenization(columns, options.split)
+        if self._previous is not None:
+            self._extend_vocabulary(self._previous, columns)
+            return
         sets, self.vocabulary_ = self._train_vocabulary(columns)
         self.widths_ = [vectors.dim for vectors in sets]
         self._vectors = None
@@ -300,6 +312,35 @@ class LabellingEstimator(Estimator):
         if options.characters:
             sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary_.sentences(chunk))
             self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
+
+    def _extend_vocabulary(self, previous: Self, columns: Columns) -> None:
+        """The vocabulary of a model to continue from and, if it has words, the new words of the training set."""
+        options, embedding = self.inputs_, previous.model_.embedding
+        self.widths_, self.characters_, self._num_trained = previous.widths_, previous.characters_, 0
+        self.vocabulary_ = previous.vocabulary_
+        if options.level == "word":
+            known, trained = previous.vocabulary_.words, len(embedding.trained)
+            rules: dict[str, Any] = {"split": options.split, "lowercase": options.lowercase}
+            limits: dict[str, Any] = {"min_count": options.min_count, "size": options.vocabulary_size}
+            words = Vocabulary.train(vocabulary_source(columns), **rules, **limits).words
+            if options.vectors and options.tune_vectors:  # trained words precede those that only have a vector
+                self._num_trained = len({*known[:trained], *words})
+                known = [*known[:trained], *words, *known[trained:]]
+            self.vocabulary_ = previous.vocabulary_.with_words([*known, *words])
+        shape = len(self.vocabulary_), embedding.trained.shape[1]
+        self._vectors = np.zeros(shape, np.float32) if options.vectors else None  # _copy_model copies them
+
+    @override
+    def _copy_model(self, previous: Self) -> None:
+        embedding = self.model_.embedding
+        copy_vectors(previous.model_.embedding, previous.vocabulary_.words, embedding, self.vocabulary_.words)
+        classes = self.labels_.ids(previous.labels_.classes).tolist()
+        copy_weights(previous.model_, self.model_, classes, without=["embedding.trained"])
+        self.builder_ = self._make_builder(self.model_.encoder, embedding)
+
+    def _known_classes(self) -> list[Any]:
+        """The classes of the model to continue from, if any."""
+        return [] if self._previous is None else self._previous.labels_.classes
 
     def _train_vocabulary(self, columns: Columns) -> tuple[list[WordVectors], Vocabulary]:
         """Read the files of vectors, and collect the words of the texts and of the vectors."""
@@ -387,7 +428,10 @@ class LabellingEstimator(Estimator):
         numbers: Sequence[int] | None = None,
     ) -> Corpus:
         check_same_tokenization(columns, self.inputs_.split)
-        targets = None if labels is None else self._targets(labels, columns, where)
+        targets = None
+        if labels is not None:
+            self._check_sizes(labels, columns, where, numbers)
+            targets = self._targets(labels, where)
         columns = self._add_heads(columns)  # last, since it may take hours
         spelling = self._wide_kind is WordFeatureBranch and self.head_.wide
         characters = self.characters_
@@ -447,9 +491,20 @@ class LabellingEstimator(Estimator):
         return predict_decisions(model, corpus)
 
     @override
+    def _hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any]) -> Hint | None:
+        from graphattn.models.training.hints import hint_at_single_class
+
+        return hint_at_single_class(self._countable(labels), self._countable(self._readable_labels(decisions)))
+
+    def _countable(self, labels: Iterable[Any]) -> list[Any]:
+        """The class of each item, hashable."""
+        return list(labels)
+
+    @override
     def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:
-        check = self._targets if unknown == "error" else self._check_sizes
-        check(labels, columns, "evaluation set")
+        self._check_sizes(labels, columns, "evaluation set")
+        if unknown == "error":
+            self._targets(labels, "evaluation set")
 
     def _run(self, X: Iterable[Any], **options: Any) -> Predictions:
         """See :func:`predict_corpus`."""

@@ -35,7 +35,7 @@ class PairClassifier(TextClassifier):
 
     Parameters
     ----------
-    encoder, inputs, head, training, class_weight, parsing : as for :class:`TextClassifier`
+    encoder, inputs, head, training, class_weight, parsing, warm_start : as for :class:`TextClassifier`
     """
 
     task = corpus_kind = "pair"
@@ -55,6 +55,7 @@ class PairClassifier(TextClassifier):
         class_weight: str | Mapping[Any, float] | None = None,
         parsing: ParsingOptions | None = None,
         preset: str = "default",
+        warm_start: bool = False,
     ):
         super().__init__(
             encoder,
@@ -64,6 +65,7 @@ class PairClassifier(TextClassifier):
             class_weight=class_weight,
             parsing=parsing,
             preset=preset,
+            warm_start=warm_start,
         )
 
     @override

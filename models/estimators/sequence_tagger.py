@@ -59,7 +59,7 @@ class SequenceTagger(LabellingEstimator):
 
     Parameters
     ----------
-    encoder, inputs, head, training, parsing : as for :class:`TextClassifier`; ``head.crf`` adds a CRF
+    encoder, inputs, head, training, parsing, warm_start : as for :class:`TextClassifier`; ``head.crf`` adds a CRF
     class_weight : None, ``"balanced"`` (over the learnt tags), or tag -> weight, in the scheme of the training set: the
         weight of B- also applies to entities of one word, that of I- also to the last word of an entity
     scheme : scheme of the tags, ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``; ``"auto"`` detects it
@@ -105,6 +105,7 @@ class SequenceTagger(LabellingEstimator):
         scheme: str = "auto",
         repair_tags: bool = False,
         parsing: ParsingOptions | None = None,
+        warm_start: bool = False,
     ):
         super().__init__(
             encoder,
@@ -114,6 +115,7 @@ class SequenceTagger(LabellingEstimator):
             class_weight=class_weight,
             parsing=parsing,
             preset=preset,
+            warm_start=warm_start,
         )
         self.scheme, self.repair_tags = scheme, repair_tags
 
@@ -233,12 +235,18 @@ class SequenceTagger(LabellingEstimator):
                 "a CRF scores whole sequences; leave out {class_weight} and {label_smoothing}, or {crf}",
                 options=("class_weight", "label_smoothing", "crf"),
             )
-        self.scheme_ = self._detect_scheme(labels, "IOB2") if self.scheme == "auto" else self.scheme
+        if self._previous is None:  # otherwise the labels were converted to its scheme
+            self.scheme_ = self._detect_scheme(labels, "IOB2") if self.scheme == "auto" else self.scheme
         try:
-            return LabelSet.of(_complete_entity_tags(Counter(self._flat_labels(labels)), self.scheme_), what="tag")
+            tags = Counter(chain(self._flat_labels(labels), self._known_classes()))
+            return LabelSet.of(_complete_entity_tags(tags, self.scheme_), what="tag")
         except DataError:
             self._reject_invalid_tags(labels, "training set")
             raise
+
+    @override
+    def _countable(self, labels: Iterable[Any]) -> list[Any]:
+        return list(chain.from_iterable(labels))
 
     @override
     def _class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
@@ -270,8 +278,7 @@ class SequenceTagger(LabellingEstimator):
         return list(tags) if self.scheme_ == "none" else convert(tags, "BIOES", self.scheme_, repair=True)
 
     @override
-    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> tuple[npt.NDArray[Any], Ints]:
-        self._check_sizes(labels, columns, where)
+    def _targets(self, labels: Sequence[Any], where: str) -> tuple[npt.NDArray[Any], Ints]:
         counts = np.fromiter(map(len, labels), np.int64, len(labels))
         kind = np.min_scalar_type(len(self.labels_))  # usually one byte per word
         try:
@@ -329,7 +336,9 @@ class SequenceTagger(LabellingEstimator):
                 raise DataError(message, path=path, line=line, field="tags", hint=hint, options=_REPAIR_OPTIONS)
 
     @override
-    def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
+    def _check_sizes(
+        self, labels: Sequence[Any], columns: Columns, where: str, numbers: Sequence[int] | None = None
+    ) -> None:
         column = columns[0]
         if isinstance(column, LazyTexts):
             words = column.num_words().tolist()
@@ -337,8 +346,9 @@ class SequenceTagger(LabellingEstimator):
             words = [sentence.num_words for sentence in self.vocabulary_.sentences(column)]
         for index, (word_count, tags) in enumerate(zip(words, labels, strict=True)):
             if word_count != len(tags):
+                number = index if numbers is None else numbers[index]
                 raise DataError(
-                    f"sentence {index} of the {where} has {word_count} words but {len(tags)} tags",
+                    f"sentence {number} of the {where} has {word_count} words but {len(tags)} tags",
                     field="tags",
                     hint="Give one tag for each word.",
                 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -54,6 +56,7 @@ class TextClassifier(LabellingEstimator):
         relative to texts without, whose sums ``"balanced"`` makes equal
     multilabel : a text may have several classes, or none
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
+    warm_start : whether ``fit`` continues from the fitted model, if there is one
 
     Examples
     --------
@@ -88,6 +91,7 @@ class TextClassifier(LabellingEstimator):
         preset: str = "default",
         multilabel: bool = False,
         parsing: ParsingOptions | None = None,
+        warm_start: bool = False,
     ):
         super().__init__(
             encoder,
@@ -97,6 +101,7 @@ class TextClassifier(LabellingEstimator):
             class_weight=class_weight,
             parsing=parsing,
             preset=preset,
+            warm_start=warm_start,
         )
         self.multilabel = multilabel
 
@@ -218,15 +223,16 @@ class TextClassifier(LabellingEstimator):
     def _label_set(self, labels: Sequence[Any]) -> LabelSet:
         self.indicators_ = isinstance(labels, _IndicatorRows)
         if isinstance(labels, _IndicatorRows):
-            return LabelSet(range(labels.columns))
-        return LabelSet.of(self._flat_labels(labels), least=1 if self._is_multilabel else 2)
+            return LabelSet.of([*range(labels.columns), *self._known_classes()], least=0)
+        every = chain(self._flat_labels(labels), self._known_classes())
+        return LabelSet.of(every, least=1 if self._is_multilabel else 2)
 
     @override
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
         return None if self._is_multilabel else self.labels_.ids(labels)
 
     @override
-    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> npt.NDArray[Any]:
+    def _targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[Any]:
         if not self._is_multilabel:
             return self.labels_.ids(labels, where=where)
         self._check_width(labels, where)
@@ -263,6 +269,10 @@ class TextClassifier(LabellingEstimator):
         numbers = {label: number for number, label in enumerate(self.labels_.classes)}
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
         return classification_metrics(gold, [int(decided) for decided in decisions], weights)
+
+    @override
+    def _countable(self, labels: Iterable[Any]) -> list[Any]:
+        return [tuple(sorted(several, key=repr)) for several in labels] if self._is_multilabel else list(labels)
 
     @override
     def _outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
@@ -386,7 +396,11 @@ def _indicators(y: Any) -> npt.NDArray[Any]:
 def _check_single(label: Any) -> Any:
     if isinstance(label, (tuple, list, set)):
         raise DataError(f"label {label!r} is a collection", hint="Use TextClassifier(multilabel=True).")
-    return label.item() if hasattr(label, "item") else label  # of NumPy or PyTorch
+    label = label.item() if hasattr(label, "item") else label  # of NumPy or PyTorch
+    if isinstance(label, float) and math.isfinite(label) and not label.is_integer():
+        hint = "Labels are classes, not quantities: round them, sort them into ranges, or use str(label)."
+        raise DataError(f"the label {label!r} is a fraction, and this is classification", hint=hint)
+    return label
 
 
 def _unique_labels(label: Any) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.files import is_store, open_text, split_suffix
 from graphattn.builders.subwords import Subwords, join_pieces
 from graphattn.builders.word_boundaries import Source
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.models.corpus import Batch, Corpus, ParallelCorpus, digest_of
 from graphattn.models.decoders import make_decoder
 from graphattn.models.decoders.generation import generate
@@ -62,6 +62,7 @@ class Output:
 class ParallelFileOptions(Options):
     """Corpora besides the training set."""
 
+    init_from: str | None = option(None, "trained model to continue from, with its options and sub-words", common=True)
     dev: tuple[str, ...] = option(
         (), "dev set that chooses the best epoch, SOURCE,TARGET or one table of both", common=True
     )
@@ -90,6 +91,7 @@ class Translator(Estimator):
     preset : ``"small"`` for one CPU core, ``"base"``, ``"deep"`` or ``"big"``: defaults for all options that are None
     inputs, decoder, training : options; None for those of the preset
     search, parsing : options that may still change after training
+    warm_start : whether ``fit`` continues from the fitted model, if there is one
 
     Examples
     --------
@@ -115,6 +117,7 @@ class Translator(Estimator):
     prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare"})
     source_and_target_files = True
     weighted_metrics = False
+    dev_search = "greedy search"
     inputs_: SubwordOptions
     decoder_: DecoderOptions
     model_: TranslationModel
@@ -133,6 +136,7 @@ class Translator(Estimator):
         training: TranslationTraining | None = None,
         search: SearchOptions | None = None,
         parsing: ParsingOptions | None = None,
+        warm_start: bool = False,
     ):
         sizes = _find_preset(preset)
         self.encoder, self.preset = encoder, preset
@@ -141,6 +145,7 @@ class Translator(Estimator):
         self.training = TranslationTraining(**sizes.training) if training is None else training
         self.search = SearchOptions() if search is None else search
         self.parsing = ParsingOptions() if parsing is None else parsing
+        self.warm_start = warm_start
 
     # -- options -------------------------------------------------------------------------------------------------------
 
@@ -236,6 +241,9 @@ class Translator(Estimator):
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
         self._warned = False
+        if self._previous is not None:
+            self.subwords_ = self._previous.subwords_
+            return
         self.subwords_ = Subwords.train(
             [*examples.columns[0], *examples.labels],
             size=self.inputs_.vocabulary_size,
@@ -303,7 +311,7 @@ class Translator(Estimator):
 
     @override
     def _decide(self, model: TranslationModel, corpus: Corpus) -> list[str]:
-        """Greedy outputs, for the dev set."""
+        """Greedy outputs for the dev set, which take a fraction of the time of a beam search."""
         assert isinstance(corpus, ParallelCorpus)
         greedy = replace(self.search, beam=1, sample=False)
         return [self.subwords_.text(hypotheses[0].ids) for hypotheses in generate(model, corpus, greedy)]
@@ -311,6 +319,12 @@ class Translator(Estimator):
     @override
     def _decisions(self, columns: Columns) -> list[str]:
         return self.predict(columns[0])
+
+    @override
+    def _hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any]) -> Hint | None:
+        from graphattn.models.training.hints import hint_at_empty_texts
+
+        return hint_at_empty_texts(decisions)
 
     @override
     def _metrics(

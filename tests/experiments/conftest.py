@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 from graphattn.experiments.cli.main import app
 
 # One layer of two heads, without logs.
-TINY = "--hidden 16 --heads 2 --layers 1 --scales 1,3 --embedding 16 --epochs 2 --batch-size 16 --no-logs".split()
+TINY = (
+    "--hidden 16 --heads 2 --layers 1 --scales 1,3 --embedding 16 --epochs 2 --batch-size 16 --no-logs --quiet".split()
+)
 SCRIPT = "from graphattn.experiments.cli.main import main; main()"
 GOOD, BAD = ("good", "fine", "great"), ("bad", "poor", "dull")
 

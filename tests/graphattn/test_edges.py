@@ -356,3 +356,10 @@ def test_ranges_across_or_inside_blocks_are_not_blocks(indptr, indices):
 def test_edges_on_the_meta_device_are_not_checked():
     edges = Edges(*(torch.zeros(count, dtype=torch.int64, device="meta") for count in (3, 5)), 4)
     assert (edges.num_edges, edges.num_destinations, edges.num_sources) == (5, 2, 4)
+
+
+def test_other_objects_are_no_graphs():
+    states = torch.zeros(1, 1, 2)
+    with pytest.raises(GraphError) as caught:
+        attend("x", states, states, states)
+    assert str(caught.value) == "graph is a str; give a DGL graph, a TextBatch, or Edges"

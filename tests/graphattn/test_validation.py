@@ -60,3 +60,9 @@ def test_heads():
         with pytest.raises(ConfigError) as caught:
             require_heads(heads)
         assert str(caught.value) == f"heads are {heads}; give at least one relation a positive number of heads"
+
+
+def test_heads_are_a_mapping():
+    with pytest.raises(ConfigError) as caught:
+        require_heads(["near"])
+    assert str(caught.value) == "heads are ['near']; give the number of each relation's heads, such as {'window:3': 2}"

@@ -1,6 +1,7 @@
 """``graphattn train``: its files, resumed and repeated runs, and errors."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -318,3 +319,59 @@ def test_a_run_can_have_another_folder(graphattn, corpora_folder, tmp_path, tiny
     assert graphattn(*command, "--out", "other/model").code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other", "run"]
     assert yaml.safe_load(Path("model/train.yaml").read_text())["run_dir"] == "run"
+
+
+def test_progress_and_hints_are_printed_unless_quiet(graphattn, corpora_folder, tmp_path, tiny):
+    """Without a terminal there is a line for each epoch."""
+    loud = [flag for flag in tiny if flag != "--quiet"]
+    command = ["train", "classify", corpora_folder / "reviews.tsv", *loud]
+    hint, *lines = graphattn(*command, "--out", tmp_path / "loud").err.splitlines()
+    assert hint.startswith("hint: 40 examples are few to learn word vectors from; pretrained ones usually help: --vec")
+    assert len(lines) == 2
+    assert all(re.fullmatch(r"epoch \d/2: loss [\d.]+, dev accuracy [\d.]+, [\d.]+ s, best .*", line) for line in lines)
+    assert graphattn(*command, "--quiet", "--out", tmp_path / "quiet").err == ""
+    assert "quiet" not in (tmp_path / "quiet" / "train.yaml").read_text()
+    assert (tmp_path / "quiet" / "train.yaml").read_text() == (tmp_path / "loud" / "train.yaml").read_text()
+
+
+def test_large_corpora_and_given_vectors_need_no_hint(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
+    loud = [flag for flag in tiny if flag != "--quiet"]
+    command = ["train", "classify", corpora_folder / "reviews.tsv", *loud]
+    (tmp_path / "v.txt").write_text("good 1 0\nbad 0 1\nfilm 1 1\n")
+    assert "hint" not in graphattn(*command, "--vectors", tmp_path / "v.txt", "--out", tmp_path / "vectors").err
+    assert "hint" not in graphattn(*command, "--level", "bpe", "--out", tmp_path / "bpe").err
+    monkeypatch.setattr("graphattn.models.training.hints.FEW_EXAMPLES", 40)
+    assert "hint" not in graphattn(*command, "--out", tmp_path / "many").err
+
+
+def test_a_model_is_trained_further(graphattn, classifier, tmp_path):
+    """Options come from the model; labels and words may be new."""
+    corpus, out = tmp_path / "more.tsv", tmp_path / "model"
+    corpus.write_text("label\ttext\n" + "neutral\ta plain zebra\npos\ta good film\n" * 10)
+    flags = ["--epochs", "1", "--no-logs", "--quiet", "--out", out]
+    answer = graphattn("train", "classify", corpus, "--init-from", classifier, *flags)
+    assert (answer.code, answer.err) == (0, "")
+    model, settings = load(out), yaml.safe_load((out / "train.yaml").read_text())
+    assert model.classes_.tolist() == ["neg", "neutral", "pos"]
+    assert {"zebra", "good", "poor"} <= {*model.vocabulary_.words}
+    assert (model.encoder_.hidden, settings["hidden"], settings["embedding"]) == (16, 16, 16)
+    assert settings["init_from"] == str(classifier)
+    again = graphattn(
+        "train", "classify", corpus, "--config", out / "train.yaml", "--quiet", "--out", tmp_path / "again"
+    )
+    assert again.code == 0
+    assert weights(tmp_path / "again") == weights(out)
+
+
+@pytest.mark.parametrize(
+    ("task", "flags", "message"),
+    [
+        ("classify", ["--hidden", "20"], "--hidden is 20, but the model to continue from has 16; leave it out, or tra"),
+        ("classify", ["--encoder", "bilstm"], "--encoder is 'bilstm', but the model to continue from has 'ms-trans'; "),
+        ("tag", [], "{} is a model of another task; use graphattn train classify"),
+    ],
+)
+def test_conflicts_with_a_model_to_continue_from(graphattn, classifier, tmp_path, task, flags, message):
+    answer = graphattn("train", task, "no-such-file", "--init-from", classifier, *flags, "--out", tmp_path / "model")
+    assert answer.code == 1
+    assert answer.err.startswith(f"error: {message.format(classifier)}")

@@ -11,7 +11,7 @@ from graphattn.experiments.drawing.canvas import printable
 
 TINY = (
     "--hidden 16 --heads 2 --layers 1 --ffn 16 --decoder-heads 2 --decoder-layers 1 --decoder-ffn 16 "
-    "--vocabulary-size 80 --epochs 2 --max-tokens 200 --warmup-steps 5 --max-length 10 --no-logs"
+    "--vocabulary-size 80 --epochs 2 --max-tokens 200 --warmup-steps 5 --max-length 10 --no-logs --quiet"
 ).split()
 WORDS = [("dog", "Hund"), ("cat", "Katze"), ("bird", "Vogel"), ("tree", "Baum")]
 PAIRS = [(f"a {one} sees a {two}.", f"Ein {eins} sieht ein {zwei}.") for one, eins in WORDS for two, zwei in WORDS]
@@ -44,7 +44,7 @@ def test_a_directory_with_metrics_and_settings(translator):
     assert figures["examples"] == {"training": 16, "dev": 16, "test": 16}
     assert figures["task"] == "translate"
     assert figures["test"].keys() == figures["dev"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"}
-    assert printed.splitlines()[0] == f"dev bleu: {figures['dev']['bleu']:.2f}"
+    assert printed.splitlines()[0] == f"dev (greedy search) bleu: {figures['dev']['bleu']:.2f}"
     assert printed.splitlines()[-1] == f"model: {path}"
     assert not list(path.with_name("model.run").glob("*.ckpt"))
     assert yaml.safe_load((path / "train.yaml").read_text())["decoder_ffn"] == 16
@@ -53,7 +53,9 @@ def test_a_directory_with_metrics_and_settings(translator):
 def test_the_saved_settings_repeat_the_training(translator, graphattn, folder, tmp_path):
     path, _ = translator
     pairs = folder / "a.en", folder / "a.de"
-    answer = graphattn("train", "translate", *pairs, "--config", path / "train.yaml", "--out", tmp_path / "again")
+    answer = graphattn(
+        "train", "translate", *pairs, "--config", path / "train.yaml", "--out", tmp_path / "again", "--quiet"
+    )
     assert (answer.code, answer.err) == (0, "")
     assert (tmp_path / "again" / "model.safetensors").read_bytes() == (path / "model.safetensors").read_bytes()
 
@@ -66,7 +68,7 @@ def test_predict(translator, graphattn):
     assert [row["text"] for row in rows] == sources.split("\n")[:-1]
     assert [len(row["outputs"]) for row in rows] == [2, 1, 2]
     assert rows[1]["outputs"] == [{"text": "", "score": 0.0}]
-    plain = graphattn("predict", path, "--plain", "--search", "beam=2", stdin=sources)
+    plain = graphattn("predict", path, "--plain", "--search", "beam=4", stdin=sources)
     assert plain.out.split("\n")[:-1] == [row["outputs"][0]["text"] for row in rows]
 
 
@@ -95,7 +97,7 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
     assert figures["compared"]["bleu"][str(folder / "a.de")]["p_value"] < 0.05
     with_itself = json.loads(graphattn("evaluate", path, *pairs, "--compare", path).out)
     assert with_itself["compared"]["bleu"][str(path)]["p_value"] == 1.0
-    searched = json.loads(graphattn("evaluate", path, *pairs, "--compare", path, "--search", "min_length=5").out)
+    searched = json.loads(graphattn("evaluate", path, *pairs, "--compare", path, "--search", "max_length=3").out)
     rows = searched["compared"]["chrf"]
     assert rows[str(path)]["score"] == rows["model"]["score"] == searched["chrf"] != figures["chrf"]
 

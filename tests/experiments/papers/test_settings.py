@@ -51,3 +51,10 @@ def test_sets_of_word_vectors_by_name():
     assert str(caught.value) == (
         "there are no word vectors 'elmo'; choose among: cbow, skipgram, fasttext, googlenews, glove, twitter"
     )
+
+
+@pytest.mark.parametrize("data_set", PARALLEL_SETS)
+def test_the_search_of_the_published_rows(data_set):
+    """It does not follow the defaults, which have changed since."""
+    search = make_estimator(data_set, "transformer", 0, {}, Path("data")).search
+    assert (search.length_penalty, search.min_length) == (0.6, {"multi30k": 0, "scitldr": 5}[data_set])

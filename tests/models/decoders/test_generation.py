@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from graphattn.builders import Sentence
+from graphattn.builders.subwords import BLANK
 from graphattn.models.corpus import ParallelCorpus
 from graphattn.models.decoders import generation
 from graphattn.models.decoders.generation import ModelScores, generate
@@ -160,3 +161,17 @@ def test_the_mode_of_the_model_does_not_change(training, make_model):
     model.train(training)
     generate(model, corpus, SEARCH)
     assert model.training == training
+
+
+def test_outputs_have_text(make_model):
+    """A model that prefers the end, then the blank of which a text could consist."""
+    model, corpus = make_model()
+    (blank,) = corpus.builder.vocabulary.ids([BLANK])
+    with torch.no_grad():
+        model.decoder.norm.bias[0] = 10.0
+        model.embedding.trained[:, 0] = -1.0
+        model.embedding.trained[EOS, 0], model.embedding.trained[blank, 0] = 1.0, 0.9
+    for options in (SearchOptions(), SearchOptions(beam=1), SearchOptions(sample=True)):
+        for (best,) in generate(model, corpus, options):
+            assert {*best.ids} - {blank}
+    assert [best.ids for (best,) in generate(model, corpus, SearchOptions(min_length=0))] == [()] * len(corpus)

@@ -52,7 +52,7 @@ def test_the_ends_of_the_range_give_allowed_tokens(chance):
 
 def test_texts_have_the_distribution_of_the_model():
     chances = torch.tensor(np.random.default_rng(0).random((1, 4000, 6)), dtype=torch.float32)
-    rules = Rules(SearchOptions(sample=True, length_penalty=0.0), END)
+    rules = Rules(SearchOptions(sample=True, length_penalty=0.0, min_length=0), END)
     (texts,) = sample(Constant([0.2, 0.3, 0.5], 1, 4000), torch.tensor([5]), rules, chances)
     lengths = np.array([len(text.ids) for text in texts])
     np.testing.assert_allclose(

@@ -49,7 +49,7 @@ def every_text(vocabulary, longest):
 
 
 def run_search(sources, beam, limits, vocabulary=4, seed=0, banned=(), **options):
-    rules = Rules(SearchOptions(beam=beam, **options), END, banned)
+    rules = Rules(SearchOptions(**{"beam": beam, "min_length": 0, "length_penalty": 0.6, **options}), END, banned)
     return beam_search(Table(sources, beam, vocabulary, seed), torch.tensor(limits), rules)
 
 
@@ -99,7 +99,8 @@ def texts_within(rules, vocabulary, longest, written=()):
 )
 def test_rules_allow_exactly_the_valid_texts(options, seed):
     banned = options.get("banned", ())
-    rules = Rules(SearchOptions(**{name: value for name, value in options.items() if name != "banned"}), END, banned)
+    changes = {name: value for name, value in options.items() if name != "banned"}
+    rules = Rules(SearchOptions(**{"min_length": 0, "length_penalty": 0.6, **changes}), END, banned)
     (actual,) = run_search([0], 200, [4], seed=seed, **options)
     table = Table([0], 1, 4, seed)
     expected = sorted(
@@ -193,3 +194,31 @@ def test_no_sources():
 
 def test_hypotheses_have_plain_values():
     assert Hypothesis((1, 2), -0.5) == Hypothesis(ids=(1, 2), score=-0.5)
+
+
+class Sleepy(Table):
+    """Prefers to end at once, or after one blank (token 0)."""
+
+    def logits(self, prefix):
+        preferred = torch.tensor([1.0, 0.0, 8.0, 0.0]) if len(prefix) == 2 or prefix[-1] == 0 else torch.zeros(4)
+        return preferred.log_softmax(0)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_texts_are_not_empty_by_default(beam):
+    """A text of blanks only is empty, too."""
+    table = Sleepy([0, 1], beam, 4)
+
+    def texts(**options):
+        rules = Rules(SearchOptions(beam=beam, **options), END, blanks=[0])
+        return [own.ids for found in beam_search(Sleepy([0, 1], beam, 4), torch.tensor([5, 5]), rules) for own in found]
+
+    assert log_probability(table, 0, ()) > log_probability(table, 0, (1,)) > log_probability(table, 0, (0, 1))
+    assert () in texts(min_length=0)
+    assert texts()
+    assert all({*ids} - {0} for ids in texts())
+    assert all(len(ids) >= 3 and {*ids} - {0} for ids in texts(min_length=3))
+
+
+def test_the_default_score_is_a_mean():
+    assert Rules(SearchOptions(), END).score(-6.0, 3) == -6 / 4

@@ -38,7 +38,11 @@ def test_lists_become_tuples():
     ("given", "message"),
     [
         ("lstm", "encoder 'lstm' does not exist; did you mean 'bilstm'? choose one of: " + ", ".join(ENCODERS)),
-        ({"hidden": 3}, "encoder None does not exist; choose one of: " + ", ".join(ENCODERS)),
+        (
+            {"hidden": 3},
+            "encoder {'hidden': 3} has no name; give a name such as 'ms-trans', options such as "
+            "MSTransOptions(hidden=64), or plain values with a 'name'",
+        ),
         (
             {"name": "bilstm", "heads": 3},
             "BiLSTMOptions has no option 'heads'; it has: dropout, hidden, layers",

@@ -46,9 +46,7 @@ def test_held_out_fraction(classes, share, stratified, seed):
 
 def test_columns():
     one, other = Sentence(["a"]), Example("b c")
-    assert single_column(["x y", ["x", "y"], ("x",), np.array(["x"]), one, other]) == [
-        ["x y", ["x", "y"], ["x"], ["x"], one, "b c"]
-    ]
+    assert single_column(["x y", ["x", "y"], np.array(["x"]), one, other]) == [["x y", ["x", "y"], ["x"], one, "b c"]]
     assert pair_columns([("a", one), [["b"], "c"], Example("d", "e")]) == [["a", ["b"], "d"], [one, "c", "e"]]
 
 
@@ -64,6 +62,14 @@ def test_single_inputs_and_tables_are_not_lists(X):
 def test_inputs_that_are_not_texts(item):
     with pytest.raises(DataError, match=f"input 1 is a {type(item).__name__}"):
         single_column(["a text", item])
+
+
+def test_a_pair_is_not_a_text():
+    with pytest.raises(DataError) as caught:
+        single_column(["a text", ("one", "other")])
+    assert str(caught.value) == (
+        "input 1 is a tuple. Give the words of a text as a list; for pairs of texts there is PairClassifier."
+    )
 
 
 def test_words_can_contain_blanks_among_other_words():

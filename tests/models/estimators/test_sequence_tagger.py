@@ -114,6 +114,14 @@ def test_tags_that_cannot_be_learned(X, y, message, tiny):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("wrong", range(12))
+def test_a_held_out_sentence_is_counted_in_the_users_list(wrong, tiny):
+    words, tags = [["a", "b"]] * 12, [["X", "Y"]] * 12
+    tags[wrong] = ["X"]
+    with pytest.raises(DataError, match=f": sentence {wrong} of the training set has 2 words but 1 tags"):
+        tiny("tagger", training={"dev_fraction": 0.3}).fit(words, tags)
+
+
 def test_unknown_tags_at_evaluation(fitted):
     estimator = fitted("crf")
     with pytest.raises(DataError) as caught:

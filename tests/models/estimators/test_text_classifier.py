@@ -344,3 +344,19 @@ def test_html_is_stripped_and_long_texts_are_truncated(corpus, tiny):
         truncated = stripped.predict_proba(marked)
     expected = stripped.predict_proba([" ".join(text.split()[:3]) for text in texts])
     np.testing.assert_allclose(truncated, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("fraction", [0.37, np.float32(0.5), np.float64(-1.25)])
+def test_quantities_are_not_classes(fraction, tiny):
+    texts, labels = ["a", "b"] * 4, [1.0, 2.0] * 3 + [1.0, fraction]
+    with pytest.raises(DataError) as caught:
+        tiny("classifier").fit(texts, np.array(labels))
+    assert str(caught.value) == (
+        f"the label {float(fraction)!r} is a fraction, and this is classification. "
+        "Labels are classes, not quantities: round them, sort them into ranges, or use str(label)."
+    )
+
+
+def test_whole_floats_are_classes(tiny):
+    estimator = tiny("classifier", training={"epochs": 1}).fit(["a", "b"] * 4, [1.0, 2.0] * 4)
+    assert estimator.classes_.tolist() == [1.0, 2.0]

@@ -1,0 +1,69 @@
+"""Hints for a person who trains a model: what probably went wrong, and what would help."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+
+from graphattn.exceptions import Hint
+
+FEW_EXAMPLES = 10_000
+"""From fewer examples, word vectors are learnt badly."""
+MIN_DEV = 20
+"""Hints about predictions need this many items of the dev set."""
+
+
+def hint_at_vectors(examples: int) -> Hint | None:
+    """A hint for a model that learns word vectors from few examples."""
+    if examples >= FEW_EXAMPLES:
+        return None
+    return Hint(
+        f"{examples:,} examples are few to learn word vectors from; pretrained ones usually help: {{vectors}} FILE, "
+        "from GloVe (English, https://nlp.stanford.edu/projects/glove) or fastText (157 languages, https://fasttext.cc)",
+        options=("vectors",),
+    )
+
+
+def hint_at_single_class(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> Hint | None:
+    """A hint for predictions that are nearly all equal, unless the gold labels nearly are, too.
+
+    Parameters
+    ----------
+    gold, predicted : classes of the dev set's items
+    """
+    if len(predicted) < MIN_DEV:
+        return None
+    ((top, count),) = Counter(predicted).most_common(1)
+    share, expected = count / len(predicted), sum(label == top for label in gold) / len(gold)
+    if share < 0.95 or 1 - share >= 0.5 * (1 - expected):
+        return None
+    return Hint(
+        f"{share:.0%} of the predictions on the dev set are {top!r}, which has {expected:.0%} of its labels; train "
+        "longer, try another {learning_rate}, add word vectors ({vectors}), or use {class_weight=balanced}",
+        options=("learning_rate", "vectors", "class_weight"),
+    )
+
+
+def hint_at_empty_texts(texts: Sequence[str]) -> Hint | None:
+    """A hint for a translator of whose outputs more than a tenth are empty."""
+    empty = sum(not text.strip() for text in texts)
+    if len(texts) < MIN_DEV or empty <= 0.1 * len(texts):
+        return None
+    return Hint(
+        f"{empty} of {len(texts)} outputs for the dev set are empty; train longer, or set {{min_length=1}} or a "
+        "larger {length_penalty}",
+        options=("min_length", "length_penalty"),
+    )
+
+
+def hint_at_loss(history: Sequence[Mapping[str, float]], learning_rate: float) -> Hint | None:
+    """A hint for a loss that has not gone down by at least 1 % after the first of three or more epochs."""
+    losses = [row["train_loss"] for row in history]
+    if len(losses) < 3 or losses[0] < 0.1 or min(losses[1:]) < 0.99 * losses[0]:
+        return None
+    return Hint(
+        f"the loss has not gone down ({losses[0]:.4g} in epoch 1, {losses[-1]:.4g} in epoch {len(losses)}); try "
+        f"another {{learning_rate}} (now {learning_rate:g}), first a tenth of it, and check that labels belong to "
+        "their texts",
+        options=("learning_rate",),
+    )

@@ -1,0 +1,167 @@
+"""A fit that continues from a trained model: its weights, new labels and words, options that must stay."""
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models import load
+
+STILL = {"epochs": 1, "learning_rate": 1e-30, "dev_fraction": 0.0, "weight_decay": 0.0}
+KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
+
+
+def scores(estimator, X):
+    """Scores of the old classes by name, for each item."""
+    data = estimator._corpus(estimator._columns(X))
+    with torch.inference_mode():
+        rows = estimator.model_(data[list(range(len(data)))])
+    return {name: rows[:, number] for number, name in enumerate(estimator.classes_.tolist())}
+
+
+def continued(estimator, folder, **changes):
+    """The saved and loaded estimator, about to continue without changing any weight."""
+    return load(estimator.save(folder)).set_params(
+        warm_start=True, **{f"training__{name}": value for name, value in {**STILL, **changes}.items()}
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_continues_from_the_weights(kind, corpus, fitted, tmp_path, same_weights, figures):
+    encoder = "transformer" if kind == "translator" else "ms-trans"
+    X, y = corpus(kind)
+    before = fitted(kind, encoder)
+    after = continued(before, tmp_path).fit(X, y)
+    assert same_weights(before, after)
+    for one, other in zip(figures(before, X), figures(after, X), strict=True):
+        assert np.array_equal(one, other)
+    assert len(after.history_) == 1
+    moved = continued(before, tmp_path, learning_rate=0.01).fit(X, y)
+    assert not same_weights(before, moved)
+
+
+def test_without_a_fitted_model_it_is_a_normal_fit(corpus, tiny, same_weights):
+    assert same_weights(
+        tiny("classifier", warm_start=True).fit(*corpus("classifier")), tiny("classifier").fit(*corpus("classifier"))
+    )
+
+
+@pytest.mark.parametrize("kind", ["classifier", "multilabel", "pair", "tagger", "crf"])
+def test_new_labels(kind, corpus, fitted, tmp_path):
+    """Old labels that do not occur are kept; scores of old classes do not change."""
+    X, y = corpus(kind)
+    before = fitted(kind)
+    new = {"classifier": "again", "pair": "again", "multilabel": ("again",)}
+    tags = {"tagger": "AGAIN", "crf": "B-AGAIN"}
+    labels = [
+        new[kind] if kind in new else [tags[kind], *["LONG" if kind == "tagger" else "O"] * (len(own) - 1)][: len(own)]
+        for own in y
+    ]
+    after = continued(before, tmp_path).fit(X, labels)
+    added = {"classifier": ["again"], "tagger": ["AGAIN"], "crf": ["B-AGAIN", "E-AGAIN", "I-AGAIN", "S-AGAIN"]}
+    assert after.classes_.tolist() == sorted([*before.classes_.tolist(), *added.get(kind, ["again"])])
+    ours, theirs = scores(after, X), scores(before, X)
+    for name, column in theirs.items():
+        torch.testing.assert_close(ours[name], column, rtol=0, atol=1e-6)
+    if kind == "crf":
+        places = [after.classes_.tolist().index(name) for name in before.classes_.tolist()]
+        transitions = after.model_.head.crf.transitions[places][:, places]
+        assert torch.equal(transitions, before.model_.head.crf.transitions)
+
+
+def vectors_of(estimator):
+    embedding = estimator.model_.embedding
+    rows = torch.cat([embedding.trained.detach(), embedding.table])
+    return dict(zip(estimator.vocabulary_.words, rows, strict=True))
+
+
+@pytest.mark.parametrize("inputs", [{}, {"vectors": True}, {"vectors": True, "tune_vectors": True}], ids=str)
+def test_new_words(inputs, corpus, tiny, tmp_path, vectors_file):
+    texts, labels = corpus("classifier")
+    inputs = {**inputs, **({"vectors": str(vectors_file)} if inputs else {})}
+    before = tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(texts, labels)
+    after = continued(before, tmp_path).fit([f"{text} zebra other3" for text in texts], labels)
+    old, new = vectors_of(before), vectors_of(after)
+    assert "zebra" not in old
+    assert {*new} == {*old, "zebra", "other3"}
+    assert all(torch.equal(new[word], vector) for word, vector in old.items())
+    assert np.array_equal(after.predict_proba(texts), before.predict_proba(texts))
+    trained = after.vocabulary_.words[: len(after.model_.embedding.trained)]
+    if not inputs:
+        assert len(trained) == len(new)
+    elif "tune_vectors" in inputs:
+        assert {"zebra", "other3"} <= {*trained} < {*new}
+    else:
+        assert trained == ["[PAD]", "[UNK]", "[CLS]"]
+    again = load(after.save(tmp_path / "again"))
+    assert np.array_equal(again.predict_proba(["a zebra"]), after.predict_proba(["a zebra"]))
+
+
+def test_sub_words_stay(corpus, tiny, tmp_path):
+    texts, labels = corpus("classifier")
+    before = tiny("classifier", inputs={"level": "bpe", "vocabulary_size": 40}, training={"epochs": 1}).fit(
+        texts, labels
+    )
+    after = continued(before, tmp_path).fit([f"{text} zebra" for text in texts], labels)
+    assert after.vocabulary_ == before.vocabulary_
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder__layers": 3}, "layers is 3, but the model to continue from has 2; "),
+        ({"encoder__alpha": 0.0}, "alpha is 0.0, but the model to continue from has 1.0; "),
+        ({"encoder": "bilstm"}, "encoder is 'bilstm', but the model to continue from has 'ms-trans'; "),
+        ({"inputs__lowercase": False}, "lowercase is False, but the model to continue from has True; "),
+        ({"head__pooling": "mean"}, "pooling is 'mean', but the model to continue from has 'cls+max'; "),
+    ],
+    ids=str,
+)
+def test_options_that_describe_the_model_must_stay(changes, message, corpus, tiny, figures):
+    texts, labels = corpus("classifier")
+    estimator = tiny("classifier", warm_start=True).fit(texts, labels)
+    before = figures(estimator, texts)
+    with pytest.raises(ConfigError) as caught:
+        estimator.set_params(**changes).fit(texts, labels)
+    assert str(caught.value) == f"{message}leave it out, or train from scratch"
+    assert all(map(np.array_equal, figures(estimator, texts), before))
+
+
+def test_other_options_may_change(corpus, tiny):
+    estimator = tiny("classifier", warm_start=True).fit(*corpus("classifier"))
+    changes = {
+        "encoder__dropout": 0.0,
+        "inputs__word_dropout": 0.3,
+        "head__head_dropout": 0.1,
+        "class_weight": "balanced",
+    }
+    estimator.set_params(training__epochs=1, training__batch_size=4, **changes).fit(*corpus("classifier"))
+    assert estimator.encoder_.dropout == 0.0
+
+
+def test_tags_are_converted_to_the_models_scheme(fitted, tmp_path):
+    tagger = continued(fitted("crf"), tmp_path)
+    tagger.fit([["Oslo", "and", "New", "York"]] * 4, [["S-LOC", "O", "B-LOC", "E-LOC"]] * 4)
+    assert tagger.scheme_ == "IOB2"
+    assert tagger.predict([["NATO"]])[0][0][:2] in ("B-", "O")
+
+
+def test_labels_of_another_type_are_rejected(corpus, fitted, tmp_path):
+    with pytest.raises(DataError, match="labels of several types"):
+        continued(fitted("classifier"), tmp_path).fit(corpus("classifier")[0], [1, 2] * 20)
+
+
+@pytest.mark.parametrize("kind", ["classifier", "translator"])
+def test_a_killed_run_resumes_with_identical_results(kind, corpus, fitted, tmp_path, killed_at, same_weights):
+    before = fitted(kind, "transformer")
+    X, y = corpus(kind)
+    training = {"epochs": 3, "learning_rate": 0.01}
+    undisturbed = continued(before, tmp_path / "model", **training).fit(X, y)
+    training |= {"run_dir": str(tmp_path / "run"), "logs": False}
+    with killed_at(1, 1):
+        continued(before, tmp_path / "model", **training).fit(X, y)
+    resumed = continued(before, tmp_path / "model", **training).fit(X, y)
+    assert same_weights(resumed, undisturbed)
+    assert resumed.history_ == undisturbed.history_
+    with pytest.raises(ConfigError, match="has a run with another initial weights"):
+        continued(undisturbed, tmp_path / "other", **training).fit(X, y)

@@ -1,0 +1,93 @@
+"""Hints appear when they help, and not otherwise."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from graphattn.exceptions import Hint
+from graphattn.models import SearchOptions
+from graphattn.models.training.hints import hint_at_empty_texts, hint_at_loss, hint_at_single_class, hint_at_vectors
+
+
+@pytest.mark.parametrize(("examples", "given"), [(500, True), (9_999, True), (10_000, False)])
+def test_few_examples(examples, given):
+    hint = hint_at_vectors(examples)
+    assert (hint is not None) is given
+    if given:
+        assert str(hint).startswith(f"{examples:,} examples are few to learn word vectors from")
+        assert "--vectors FILE, from GloVe" in hint.render("--{}".format)
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "given"),
+    [
+        ("ab" * 20, "a" * 40, True),
+        ("ab" * 20, "a" * 38 + "bb", True),
+        ("ab" * 20, "a" * 35 + "b" * 5, False),  # 88 %
+        ("ab" * 20, "ab" * 20, False),
+        ("a" * 40, "a" * 40, False),  # the dev set has no other class
+        ("a" * 39 + "b", "a" * 40, True),
+        ("a" * 38 + "bb", "a" * 38 + "bb", False),  # rare, and found
+        ("ab" * 5, "a" * 10, False),  # chance
+    ],
+)
+def test_a_single_class(gold, predicted, given):
+    assert (hint_at_single_class(gold, predicted) is not None) is given
+
+
+@pytest.mark.parametrize(("empty", "count", "given"), [(3, 30, False), (4, 30, True), (30, 30, True), (5, 10, False)])
+def test_empty_texts(empty, count, given):
+    assert (hint_at_empty_texts([" "] * empty + ["a text"] * (count - empty)) is not None) is given
+
+
+@pytest.mark.parametrize(
+    ("losses", "given"),
+    [
+        ([0.7, 0.7, 0.7], True),
+        ([0.7, 0.9, 1.2], True),
+        ([0.7, 0.695, 0.71], True),
+        ([0.7, 0.6, 0.9], False),
+        ([0.7, 0.7], False),  # too early to say
+        ([0.01, 0.01, 0.01], False),  # nothing left to learn
+    ],
+)
+def test_a_loss_that_does_not_go_down(losses, given):
+    assert (hint_at_loss([{"train_loss": loss} for loss in losses], 0.1) is not None) is given
+
+
+def hints_of(fit, *arguments, **keywords):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(*arguments, **keywords)
+    return [str(warning.message) for warning in caught if warning.category is Hint]
+
+
+@pytest.mark.parametrize("kind", ["classifier", "multilabel", "tagger", "translator"])
+def test_fit_hints_at_a_model_that_learns_nothing(kind, corpus, tiny):
+    """With a tiny learning rate all predictions are alike, or empty, and the loss stays."""
+    X, y = corpus(kind, 40)
+    training = {"epochs": 3, "learning_rate": 1e-9, "average": 0.0, "dev_fraction": 0.0}
+    more = {"search": SearchOptions(min_length=0, max_length=1)} if kind == "translator" else {}
+    estimator = tiny(kind, training=training, **more)
+    estimator._decide = lambda model, data: _constant_decisions(kind, y, data)
+    hints = hints_of(estimator.fit, X, y, dev=(X, y))
+    assert len(hints) == 2
+    assert hints[0].startswith("the loss has not gone down (")
+    assert ("outputs for the dev set are empty" if kind == "translator" else "of the predictions on the dev") in hints[
+        1
+    ]
+
+
+def _constant_decisions(kind, labels, data):
+    if kind == "translator":
+        return [""] * len(data)
+    if kind == "tagger":
+        return [np.zeros(len(tags), int) for tags in labels]
+    return [np.zeros(3, int) if kind == "multilabel" else np.int64(0)] * len(data)
+
+
+@pytest.mark.parametrize("kind", ["classifier", "tagger"])
+def test_fit_gives_no_hint_if_the_model_learns(kind, corpus, able):
+    X, y = corpus(kind)
+    assert hints_of(able(kind).fit, X, y, dev=(X, y)) == []
