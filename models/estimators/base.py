@@ -460,6 +460,7 @@ class Estimator(Parameters):
                     self._copy_model(previous)
             corpus, dev_corpus = self._train(training, held_out, metric, callbacks)
             self._finish_model(corpus, dev_corpus, held_out, refit=dev is None)
+            self._give_hints(dev_corpus, held_out)
         return self
 
     def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
@@ -549,7 +550,6 @@ class Estimator(Parameters):
             history=self.history_,
             callbacks=callbacks,
         )
-        self._give_hints(dev, held_out)
         return corpus, dev
 
     def _give_hints(self, dev: Corpus | None, held_out: Examples | None) -> None:
@@ -564,7 +564,7 @@ class Estimator(Parameters):
             hints.append(self._hint_at_predictions(held_out.labels, self._decide(self.model_, dev)))
         for hint in hints:
             if hint is not None:
-                warnings.warn(hint, stacklevel=4)
+                warnings.warn(hint, stacklevel=3)
 
     def _hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any]) -> Hint | None:
         """A hint if the decisions for the dev set are all alike or empty."""
