@@ -228,8 +228,8 @@ class TrainingOptions(Options):
         0.1, "share of the training set that is held out if there is no dev set", min=0, below=1
     )
     precision: str = option(
-        "32",
-        "number format of matrix products; auto is bf16 where the hardware supports it, else 32",
+        "auto",
+        "number format of matrix products in training; auto is bf16 where the hardware supports it, else 32",
         choices=("32", "bf16", "auto"),
     )
     seed: int = option(0, "random seed; equal seeds give equal results on one machine", min=0, below=2**32, common=True)

@@ -63,7 +63,7 @@ PRESETS = ("default", "paper")
 PAPER: Mapping[str, Mapping[str, Any]] = {
     "inputs": {"embedding_start": "random", "word_dropout": 0.0, "characters": False, "tune_vectors": False},
     "head": {"wide": False, "crf": False},
-    "training": {"epochs": 20, "patience": None},
+    "training": {"epochs": 20, "patience": None, "precision": "32"},
 }
 """Settings of the papers where the defaults differ: group of options -> values."""
 PRESET_HELP = "defaults for a good model, or the settings of the papers"

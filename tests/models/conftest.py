@@ -123,7 +123,7 @@ def tiny() -> Callable[..., Any]:
 
     def make_translator(encoder: Any, *, inputs: Any = None, training: Any = None, **arguments: Any) -> Any:
         sizes = {"hidden": 16, "layers": 1, "heads": 4, "ffn": 24, "dropout": 0.1}
-        brief = {"epochs": 2, "max_tokens": 200, "warmup_steps": 5, "learning_rate": 0.01}
+        brief = {"precision": "32", "epochs": 2, "max_tokens": 200, "warmup_steps": 5, "learning_rate": 0.01}
         return Translator(
             ENCODERS[encoder][0].for_translation(sizes) if isinstance(encoder, str) else encoder,
             inputs=SubwordOptions(**{"vocabulary_size": 90, **(inputs or {})}),
