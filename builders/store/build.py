@@ -53,7 +53,8 @@ class StoreSettings:
     ----------
     builder : its edges are counted, and its relations determine whether sentences need heads. The store keeps its
         vocabulary, or else learns one from the words
-    learn : options of :meth:`~graphattn.builders.vocabulary.Vocabulary.train`
+    learn : options of :meth:`~graphattn.builders.vocabulary.Vocabulary.train`; without ``split``, that of a store that
+        exists
     skip : skip and list sentences that cannot be used, instead of raising an error
     parser : parses sentences without heads; None leaves them unparsed
     raw : the parser splits raw texts into sentences and words, instead of our own rules
@@ -76,7 +77,7 @@ class StoreSettings:
         settings = {
             "relations": [relation.spec for relation in self.builder.relations],
             "cls": self.builder.cls,
-            "tokenizer": digest or dict(self.learn),
+            "tokenizer": digest or {"split": DEFAULT_SPLIT, **self.learn},
             "skip": self.skip,
             "parser": None if self.parser is None else self.parser.name,
             "raw": self.raw,
@@ -207,12 +208,20 @@ class _Build:
                 raise
             manifest = Manifest(settings, names)  # shards that are up to date stay
             manifest.write(self.folder)
+        earlier = dict(manifest.settings)
+        if isinstance(earlier["tokenizer"], dict):
+            earlier["tokenizer"] = {"split": "words", **earlier["tokenizer"]}  # the default of former releases
+            if "split" not in self.settings.learn:
+                self.settings = replace(
+                    self.settings, learn={**self.settings.learn, "split": earlier["tokenizer"]["split"]}
+                )
+                settings = self.settings.to_json()
         if self.settings.block_bytes is None:
             self.settings = replace(self.settings, block_bytes=manifest.settings.get("block_bytes"))
             settings = self.settings.to_json()
-        different = [name for name in settings if settings[name] != manifest.settings.get(name)]
+        different = [name for name in settings if settings[name] != earlier.get(name)]
         if different and manifest.complete:
-            previous = json.dumps(manifest.settings.get(different[0]))
+            previous = json.dumps(earlier.get(different[0]))
             raise DataError(
                 f"has a store with other settings ({different[0]}: {previous})",
                 path=self.folder,

@@ -60,12 +60,12 @@ class LocalEngine:
             when a worker was killed
         """
         tasks = iter(tasks)
-        if self.jobs == 1:  # does not read ahead
+        if self.jobs == 1 and in_order:  # a stream of texts; does not read ahead
             yield from map(job, tasks)
             return
         head = list(islice(tasks, 2))
         tasks = chain(head, tasks)
-        if len(head) < 2:
+        if self.jobs == 1 or len(head) < 2:
             yield from map(job, tasks)
             return
         pool = self._pool = self._pool or _start_processes(self.jobs)

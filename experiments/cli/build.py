@@ -26,7 +26,7 @@ EXAMPLES = (
     "graphattn build pairs.jsonl --pairs --out store\n\n"
     "graphattn build texts.csv --relations dependency --parser stanza --jobs 4 --out store"
 )
-_LEARN = {"level": "word", "split": "web", "lowercase": True, "min_count": 1, "size": None}
+_LEARN = {"level": "word", "split": None, "lowercase": True, "min_count": 1, "size": None}
 """Default options of the vocabulary."""
 _SKIP = "Or skip and list such lines with --skip-bad."
 _Options = TypeVar("_Options", CorpusOptions, ParserOptions)
@@ -53,8 +53,9 @@ def build(
     ] = False,
     level: Annotated[Literal["word", "bpe"], typer.Option(help="What a token is: a word or a sub-word.")] = "word",
     split: Annotated[
-        Literal["web", "words", "whitespace"], typer.Option(help="How to split raw texts into words; as for train.")
-    ] = "web",
+        Literal["web", "words", "whitespace"] | None,
+        typer.Option(help="How to split raw texts into words (default: as in the store; web in a new one)."),
+    ] = None,
     lowercase: Annotated[bool, typer.Option(help="Ignore case in the vocabulary.")] = True,
     min_count: Annotated[int, typer.Option(min=1, help="Rarer words become \\[UNK].")] = 1,
     vocabulary_size: Annotated[int | None, typer.Option(help="Maximum size of the vocabulary.")] = None,
@@ -87,6 +88,8 @@ def build(
     parser_options, corpus_options = _select(given, ParserOptions), _select(given, CorpusOptions)
     learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
     vocabulary = None if tokenizer is None else _load_vocabulary(tokenizer, learn)
+    if split is None:
+        del learn["split"]
     settings = _make_settings(
         relations, vocabulary, learn, parser_options, cls=cls, skip=skip_bad, megabytes=shard_size
     )

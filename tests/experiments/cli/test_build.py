@@ -30,6 +30,16 @@ def test_a_store_is_built_and_rebuilt(graphattn, corpora_folder, tmp_path):
     assert list(Store(out)) == [expected] * 10
 
 
+def test_a_store_keeps_its_rule_for_words(graphattn, tmp_path):
+    corpus, out = tmp_path / "a.txt", tmp_path / "store"
+    corpus.write_text("good :-)\n")
+    assert graphattn("build", corpus, "--columns", "text", "--split", "words", "--out", out).code == 0
+    assert graphattn("build", corpus, "--columns", "text", "--out", out).code == 0
+    assert Store(out)[0].words == ("good", ":", "-", ")")
+    assert graphattn("build", corpus, "--columns", "text", "--out", tmp_path / "new").code == 0
+    assert Store(tmp_path / "new")[0].words == ("good", ":-)")
+
+
 def test_labels_and_empty_texts_are_kept(graphattn, corpora_folder, tmp_path):
     answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "s")
     store = Store(tmp_path / "s")
