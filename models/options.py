@@ -134,7 +134,7 @@ def _plain(value: Any) -> Any:
 class InputOptions(Options):
     """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
 
-    level: str = option("word", "tokens are words or subwords", choices=("word", "bpe"), common=True)
+    level: str = option("word", "tokens are words or subwords", choices=("word", "bpe"))
     split: str = option(
         DEFAULT_SPLIT,
         "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",
@@ -166,9 +166,7 @@ class InputOptions(Options):
     word_dropout: float = option(0.1, "probability that [UNK] replaces a token in training", min=0, below=1)
     max_tokens_per_text: int | None = option(None, "truncate longer texts to this many tokens", min=1)
     strip_html: bool = option(False, "remove HTML tags from raw texts, and decode entities such as &amp;")
-    characters: bool | None = option(
-        None, "add character CNN and capitalisation features (default: taggers only)", common=True
-    )
+    characters: bool | None = option(None, "add character CNN and capitalisation features (default: taggers only)")
     character_embedding: int = option(30, "width of character embeddings", min=1)
     character_filters: int = option(50, "number of filters of the character CNN", min=1)
 

@@ -119,7 +119,7 @@ def _check_files(
 
 def _write_reports(reports: Mapping[str, Report], out: Path | None) -> None:
     """Print metrics as JSON and tables, and write the complete JSON."""
-    print(json.dumps(unpack_single({name: report.summary for name, report in reports.items()}), indent=1))
+    print(json.dumps(unpack_single({name: report.summary for name, report in reports.items()}), indent=1), flush=True)
     for name, report in reports.items():
         print(f"{name}\n{report}\n" if len(reports) > 1 else report, file=sys.stderr)
     if out is not None:

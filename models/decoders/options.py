@@ -75,7 +75,7 @@ class SearchOptions(Options):
 class TranslationTraining(TrainingOptions):
     """How a translator is trained; the defaults are usual for Transformers and batches of a few thousand tokens."""
 
-    epochs: int | None = option(20, "maximum number of passes over the training set", min=1)
+    epochs: int | None = option(20, "maximum number of passes over the training set", min=1, common=True)
     patience: int | None = option(None, "stop after this many epochs without a better dev metric", min=1)
     batch_size: int = option(4096, "maximum number of pairs in a batch (over all processes)", min=1)
     max_tokens: int | None = option(

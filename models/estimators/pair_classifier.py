@@ -23,7 +23,7 @@ from graphattn.models.saving import register_task
 class PairOptions(Options):
     """Arguments of :class:`PairClassifier` besides its groups of options."""
 
-    preset: str = option("default", PRESET_HELP, choices=PRESETS)
+    preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
     class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class TaggerOptions(Options):
     """Arguments of :class:`SequenceTagger` besides its groups of options."""
 
-    preset: str = option("default", PRESET_HELP, choices=PRESETS)
+    preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
     class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     scheme: str = option("auto", "scheme of entity tags", choices=("auto", "IOB1", "IOB2", "BIOES", "none"))
     repair_tags: bool = option(False, "read invalid tags as conlleval does, instead of rejecting them")

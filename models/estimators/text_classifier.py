@@ -35,7 +35,7 @@ from graphattn.models.saving import ModelFiles, register_task
 class ClassifierOptions(Options):
     """Arguments of :class:`TextClassifier` besides its groups of options."""
 
-    preset: str = option("default", PRESET_HELP, choices=PRESETS)
+    preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
     class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     multilabel: bool = option(False, "a text may have several labels, or none", common=True)
 

@@ -95,12 +95,12 @@ class NgramBranch(WideBranch):
         else:
             items //= 2
             codes, index = (texts % max(1, items) * width + columns).unique(return_inverse=True)
-            sides = torch.zeros(2, len(codes), device=values.device)
+            sides = values.new_zeros(2, len(codes))
             sides[texts // max(1, items), index] = values
             rows, columns = codes // max(1, width), codes % max(1, width)
             first, second = sides
             blocks = torch.stack([first, second, (first - second).abs(), first * second], dim=1)
-        sums = torch.zeros(items, self.blocks, device=values.device).index_add_(0, rows, blocks)
+        sums = values.new_zeros(items, self.blocks).index_add_(0, rows, blocks)
         offsets = torch.arange(self.blocks, device=columns.device) * width
         every = torch.arange(items, device=rows.device)
         rows = torch.cat([rows, every]).repeat_interleave(self.blocks)
@@ -117,8 +117,8 @@ class NgramBranch(WideBranch):
         known = self.keys[columns] == keys if width else torch.zeros_like(keys, dtype=torch.bool)
         codes, counts = (rows[known] * width + columns[known]).unique(return_counts=True)
         rows, columns = codes // max(1, width), codes % max(1, width)
-        values = (1 + counts.float().log()) * self.idf[columns]
-        squares = torch.zeros(len(lengths), device=values.device).index_add_(0, rows, values**2)
+        values = (1 + counts.to(self.idf.dtype).log()) * self.idf[columns]
+        squares = values.new_zeros(len(lengths)).index_add_(0, rows, values**2)
         return rows, columns, values / squares.sqrt()[rows]
 
 

@@ -124,14 +124,14 @@ def test_every_example_names_flags_that_exist(path):
     assert set(re.findall(r"(?<!\S)--[\w-]+", " ".join(examples))) <= known
 
 
-def test_an_error_prints_one_line(graphattn, monkeypatch, classifier):
+def test_an_error_prints_one_line(graphattn, monkeypatch, classifier, corpora_folder):
     from graphattn.models import TextClassifier
 
     def fail(*_arguments, **_keywords):
         raise DataError("broken\nin two", path="x.tsv", line=3, hint="Mend it.")
 
-    monkeypatch.setattr(TextClassifier, "predict", fail)
-    answer = graphattn("predict", classifier, stdin="a")
+    monkeypatch.setattr(TextClassifier, "report", fail)
+    answer = graphattn("evaluate", classifier, corpora_folder / "reviews.tsv")
     assert (answer.code, answer.out, answer.err) == (1, "", "error: x.tsv, line 3: broken in two. Mend it.\n")
 
 
