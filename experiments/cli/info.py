@@ -168,6 +168,9 @@ def _epoch_lines(estimator: Estimator) -> list[str]:
         rows.append((str(row["epoch"]), *metrics, "*" if row is best else ""))
     header = ("epoch", *(name.replace("_", " ") for name in names), "")
     note = f"; dev metrics are those of {estimator.dev_search}" if estimator.dev_search else ""
+    metrics_of_both = estimator.dev_metrics()
+    if any(best.get(f"dev_{name}") != value for name, value in metrics_of_both.items()):
+        note = f"; with the linear branch dev {estimator.main_metric} {metrics_of_both[estimator.main_metric]:.4g}"
     return [*format_table(header, rows), f"* has the weights that are kept{note}"]
 
 

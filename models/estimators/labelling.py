@@ -265,6 +265,7 @@ class LabellingEstimator(Estimator):
     @override
     def _resolve_options(self) -> None:
         super()._resolve_options()
+        self.mixture_ = {}
         if self.head_.pooling is None:
             self.head_.pooling = self.encoder_.pooling
         if self.inputs_.characters is None:
@@ -447,7 +448,6 @@ class LabellingEstimator(Estimator):
     def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
         from graphattn.models.training.wide import add_wide_branch
 
-        self.mixture_ = {}
         if not self.head_.wide:
             return
         weights = self.model_.head.class_weights

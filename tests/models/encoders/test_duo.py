@@ -76,8 +76,9 @@ def test_there_are_fewer_trained_parameters_than_in_the_paper(tmp_path):
     for width in (50, 300):
         lines = [f"{word} {' '.join(f'{x:.3f}' for x in random.normal(size=width))}" for word in words]
         (tmp_path / f"{width}.txt").write_text("\n".join(lines) + "\n")
-    inputs = InputOptions(vectors=(str(tmp_path / "50.txt"), str(tmp_path / "300.txt")))
-    classifier = TextClassifier("duo", inputs=inputs, training=TrainingOptions(epochs=1, dev_fraction=0.0))
+    inputs = InputOptions(vectors=(str(tmp_path / "50.txt"), str(tmp_path / "300.txt")), tune_vectors=False)
+    training = TrainingOptions(epochs=1, dev_fraction=0.0)
+    classifier = TextClassifier("duo", inputs=inputs, training=training, preset="paper")
     classifier.fit(words, [f"label{number % 20}" for number in range(40)])
     own = 50 * 50 + 300 * 300 + 350 * 350 + 350 + 350 * 20 + 20
     assert (

@@ -15,6 +15,7 @@ from graphattn.models import (
 )
 
 BRIEF = TrainingOptions(epochs=1, dev_fraction=0.0)
+PAPER = {"preset": "paper"}
 SENTENCES = [
     Sentence(
         "the longest dogs bark loudly".split(), heads=[3, 3, 4, 0, 4], deprels="det amod nsubj root advmod".split()
@@ -37,7 +38,7 @@ def make_classifier():
 
     def make(heads, sentences=SENTENCES, **inputs):
         options = MSTransOptions(hidden=8, head_feats=4, layers=2, heads=heads)
-        classifier = TextClassifier(options, inputs=InputOptions(embedding=6, **inputs), training=BRIEF)
+        classifier = TextClassifier(options, inputs=InputOptions(embedding=6, **inputs), training=BRIEF, **PAPER)
         return classifier.fit(sentences * 2, ["a", "b", "c", "a"] * 2)
 
     return make
@@ -54,12 +55,12 @@ def pair_classifier():
     """A classifier of pairs."""
     options = MSTransOptions(hidden=8, heads=2, layers=2, scales=("3", "N"))
     pairs = [("dogs bark", "cats sleep and dogs bark"), ("dogs", "cats")]
-    model = PairClassifier(options, inputs=InputOptions(embedding=6), training=BRIEF)
+    model = PairClassifier(options, inputs=InputOptions(embedding=6), training=BRIEF, **PAPER)
     return model.fit(pairs * 4, ["yes", "no"] * 4)
 
 
-BPE = InputOptions(level="bpe", vocabulary_size=30, embedding=6)
-WORDS = InputOptions(embedding=6)
+BPE = InputOptions(level="bpe", vocabulary_size=30, embedding=6, characters=False)
+WORDS = InputOptions(embedding=6, characters=False)
 EVERYTHING = MSTransOptions(
     hidden=6,
     heads=4,
@@ -88,31 +89,39 @@ def estimators():
     small = MSTransOptions(hidden=6, heads=3, layers=2, scales=("1", "3", "5"))
     return {
         "classifier": (
-            fitted(TextClassifier(EVERYTHING, inputs=BPE, training=BRIEF), PARSED, ["loud", "quiet"]),
+            fitted(TextClassifier(EVERYTHING, inputs=BPE, training=BRIEF, **PAPER), PARSED, ["loud", "quiet"]),
             PARSED[0],
         ),
         "multilabel": (
-            fitted(TextClassifier(small, inputs=WORDS, training=BRIEF, multilabel=True), TEXTS, [["a", "b"], []]),
+            fitted(
+                TextClassifier(small, inputs=WORDS, training=BRIEF, **PAPER, multilabel=True),
+                TEXTS,
+                [["a", "b"], []],
+            ),
             TEXTS[0],
         ),
         "transformer": (
-            fitted(TextClassifier(TRANSFORMER, inputs=BPE, training=BRIEF), TEXTS, [3, 4]),
+            fitted(TextClassifier(TRANSFORMER, inputs=BPE, training=BRIEF, **PAPER), TEXTS, [3, 4]),
             TEXTS[0],
         ),
         "tagger": (
-            fitted(SequenceTagger(small, inputs=WORDS, training=BRIEF), [text.split() for text in TEXTS], tags),
+            fitted(
+                SequenceTagger(small, inputs=WORDS, training=BRIEF, **PAPER),
+                [text.split() for text in TEXTS],
+                tags,
+            ),
             TEXTS[0].split(),
         ),
         "crf": (
             fitted(
-                SequenceTagger(EVERYTHING, inputs=BPE, training=BRIEF, head=HeadOptions(crf=True)),
+                SequenceTagger(EVERYTHING, inputs=BPE, training=BRIEF, head=HeadOptions(crf=True, wide=False)),
                 PARSED,
                 tags,
             ),
             PARSED[0],
         ),
         "pair": (
-            fitted(PairClassifier(EVERYTHING, inputs=BPE, training=BRIEF), pairs, ["yes", "no"]),
+            fitted(PairClassifier(EVERYTHING, inputs=BPE, training=BRIEF, **PAPER), pairs, ["yes", "no"]),
             pairs[0],
         ),
     }

@@ -108,7 +108,7 @@ DUO = DuoOptions(hidden=6)
 def test_weights_of_other_encoders_equal_dense_references(options):
     """Duo's two sets in their order; MTSA's weights by feature, and their means."""
     training = TrainingOptions(epochs=1, dev_fraction=0.0)
-    model = TextClassifier(options, inputs=InputOptions(embedding=6), training=training)
+    model = TextClassifier(options, inputs=InputOptions(embedding=6), training=training, preset="paper")
     wide = in_float64(model.fit(TEXTS * 4, [3, 4] * 4))
     attention = wide.attention(TEXTS[0], features=options is MTSA)
     graph = wide._corpus([[TEXTS[0]]])[[0]].graph

@@ -89,7 +89,7 @@ def test_the_average_does_not_affect_training(corpus, tiny):
 
 def test_frozen_weights_are_not_copied(parts):
     model, _ = parts()
-    module = TrainingModule(model, TrainingOptions(), [], None, None)
+    module = TrainingModule(model, TrainingOptions(epochs=1), [], None, None)
     model.embedding.trained.requires_grad_(False)
     average = WeightAverage(DECAY)
     average.on_fit_start(None, module)

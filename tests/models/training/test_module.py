@@ -21,7 +21,7 @@ def test_no_decay_on_biases_norms_and_vectors(parts, tiny, corpus, kind):
         texts, labels = corpus("classifier", 24)
         estimator = tiny("classifier", encoder=kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(texts, labels)
         model, corpus = estimator.model_, estimator._corpus(estimator._columns(texts), labels)
-    module = TrainingModule(model, TrainingOptions(weight_decay=0.5), [corpus], None, None)
+    module = TrainingModule(model, TrainingOptions(epochs=1, weight_decay=0.5), [corpus], None, None)
     groups = module.configure_optimizers()["optimizer"].param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
@@ -45,7 +45,9 @@ def test_no_decay_on_biases_norms_and_vectors(parts, tiny, corpus, kind):
 )
 def test_optimizer(options, kind, parts):
     model, corpus = parts()
-    module = TrainingModule(model, TrainingOptions(learning_rate=0.25, beta2=0.997, **options), [corpus], None, None)
+    module = TrainingModule(
+        model, TrainingOptions(epochs=1, learning_rate=0.25, beta2=0.997, **options), [corpus], None, None
+    )
     optimizer = module.configure_optimizers()["optimizer"]
     assert type(optimizer) is kind
     assert {(group["initial_lr"], group["betas"]) for group in optimizer.param_groups} == {(0.25, (0.9, 0.997))}

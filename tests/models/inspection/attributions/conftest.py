@@ -31,6 +31,7 @@ from graphattn.models.encoders.base import sinusoids
 
 TEXTS = ["a fine film indeed", "dull", "a dull film", "fine and never dull at all"]
 LABELS = ["good", "bad", "bad", "fair"]
+PLAIN = InputOptions(embedding=6, characters=False)
 BRIEF = TrainingOptions(epochs=3, learning_rate=0.01, dev_fraction=0.0)
 ENCODERS = {
     "ms-trans": MSTransOptions(hidden=6, heads=3, layers=2, scales=("1", "3", "N")),
@@ -41,7 +42,7 @@ ENCODERS = {
 
 
 def fit(kind, encoder, inputs, labels):
-    model = kind(encoder, inputs=InputOptions(embedding=6), head=HeadOptions(), training=BRIEF)
+    model = kind(encoder, inputs=PLAIN, head=HeadOptions(wide=False, crf=False), training=BRIEF)
     model.fit(inputs * 4, labels * 4)
     model.model_ = copy.deepcopy(model.model_).double()
     return model
