@@ -145,7 +145,7 @@ def test_a_text_without_a_label_is_reported_with_its_file(graphattn, classifier,
 
 @pytest.mark.parametrize(
     ("labels", "multilabel"),
-    [([0, 1], False), ([True, False], False), ([1, 2.5], False), ([(0, 1), (1,)], True)],
+    [([0, 1], False), ([True, False], False), ([1, 2.0], False), ([(0, 1), (1,)], True)],
 )
 def test_labels_that_were_numbers_in_python(graphattn, tmp_path, labels, multilabel):
     training = TrainingOptions(epochs=1, progress=False, dev_fraction=0)

@@ -72,13 +72,14 @@ def test_predict(translator, graphattn):
     assert plain.out.split("\n")[:-1] == [row["outputs"][0]["text"] for row in rows]
 
 
-def test_a_long_line_is_reported_with_its_number_and_leaves_no_file(translator, graphattn, tmp_path):
+def test_a_long_line_is_reported_with_its_number(translator, graphattn, tmp_path):
     path, _ = translator
     sources = f"{PAIRS[0][0]}\n" * 6 + "dog " * 1100
     answer = graphattn("predict", path, "--plain", "--chunk", "5", "--out", tmp_path / "outputs", stdin=sources)
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err.startswith("error: source 7 has 1,100 subwords; the limit is 1,024. ")
-    assert not list(tmp_path.iterdir())
+    assert answer.err.startswith("error: 1 text could not be processed (line 7). ")
+    assert "source 7 has 1,100 subwords; the limit is 1,024. " in answer.err
+    assert (tmp_path / "outputs").read_text().count("\n") == 7
     taken = graphattn("predict", path, "--plain", "--longest", "1100", stdin=sources)
     assert (taken.code, taken.out.count("\n")) == (0, 7)
 

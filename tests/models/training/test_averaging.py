@@ -119,7 +119,7 @@ def test_a_run_with_another_average_is_not_resumed(corpus, tiny, tmp_path):
     tiny("classifier", training={**settings, "average": 0.9}).fit(texts, labels)
     with pytest.raises(ConfigError) as caught:
         tiny("classifier", training={**settings, "average": 0.8}).fit(texts, labels)
-    assert "another average (0.9, now 0.8)" in str(caught.value)
+    assert "average: 0.9, now 0.8" in str(caught.value)
 
 
 def test_the_mean_of_the_last_epochs_is_evaluated_and_kept(parts, weights_of_steps):
