@@ -189,8 +189,10 @@ def test_auto_precision_prefers_the_gpu(monkeypatch, supported):
 def test_other_precisions_do_not_change(monkeypatch):
     simulate_cpu(monkeypatch)
     assert TrainingOptions(precision="bf16").resolve_precision() == "bf16"
-    simulate_cpu(monkeypatch, "amx_bf16")
     assert TrainingOptions().resolve_precision() == "32"
+    simulate_cpu(monkeypatch, "amx_bf16")
+    assert TrainingOptions(precision="32").resolve_precision() == "32"
+    assert TrainingOptions().resolve_precision() == "bf16"
 
 
 @pytest.mark.parametrize(("flags", "precision"), [((), "32"), (("amx_bf16",), "bf16")])

@@ -31,7 +31,7 @@ def test_learns(corpus, able):
         (np.array([4, 2]), [2, 4]),
         (np.array(["b", "a"]), ["a", "b"]),
         (np.array([True, False]), [False, True]),
-        (np.array([0.5, 2.0]), [0.5, 2.0]),
+        (np.array([1.0, 2.0]), [1.0, 2.0]),
     ],
     ids=str,
 )
