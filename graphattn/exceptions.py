@@ -29,21 +29,13 @@ def fill_in(template: str, options: Collection[str], spell: Callable[[str], str]
     return re.sub(rf"\{{((?:{names})(?:=\w+)?)\}}", lambda match: spell(match[1]), template)
 
 
-class GraphAttnError(Exception):
-    """Base of all errors that users can cause; the command line prints them without a traceback.
+class _OptionMessage(Exception):
+    """A message that names options; Python and the command line spell them differently.
 
     Parameters
     ----------
     template : the message; it contains options as ``{name}`` or ``{name=value}``
     options : their names
-
-    Examples
-    --------
-    >>> error = ConfigError("{hidden} is not a multiple of {heads}", options=("hidden", "heads"))
-    >>> print(error)
-    hidden is not a multiple of heads
-    >>> print(error.render(lambda name: f"--{name}"))
-    --hidden is not a multiple of --heads
     """
 
     def __init__(self, template: str = "", *, options: Collection[str] = ()):
@@ -57,6 +49,19 @@ class GraphAttnError(Exception):
     def render(self, spell: Callable[[str], str] = str) -> str:
         """The message, with options as ``spell`` writes them."""
         return fill_in(self.template, self.options, spell)
+
+
+class GraphAttnError(_OptionMessage):
+    """Base of all errors that users can cause; the command line prints them without a traceback.
+
+    Examples
+    --------
+    >>> error = ConfigError("{hidden} is not a multiple of {heads}", options=("hidden", "heads"))
+    >>> print(error)
+    hidden is not a multiple of heads
+    >>> print(error.render(lambda name: f"--{name}"))
+    --hidden is not a multiple of --heads
+    """
 
 
 class DataError(GraphAttnError):
@@ -176,26 +181,8 @@ class DivergenceError(TrainingError):
     """Loss or weights are not finite; the model has the weights of the best finished epoch, if any."""
 
 
-class GraphAttnWarning(UserWarning):
-    """The result may differ from what the user expects; the message says how, and how to change it.
-
-    Parameters
-    ----------
-    template : the message; it contains options as ``{name}`` or ``{name=value}``
-    options : their names
-    """
-
-    def __init__(self, template: str = "", *, options: Collection[str] = ()):
-        self.template, self.options = template, tuple(options)
-        super().__init__(template)
-
-    @override
-    def __str__(self) -> str:
-        return self.render()
-
-    def render(self, spell: Callable[[str], str] = str) -> str:
-        """The message, with options as ``spell`` writes them."""
-        return fill_in(self.template, self.options, spell)
+class GraphAttnWarning(_OptionMessage, UserWarning):
+    """The result may differ from what the user expects; the message says how, and how to change it."""
 
 
 class TruncationWarning(GraphAttnWarning):

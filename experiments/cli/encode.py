@@ -57,6 +57,7 @@ def encode(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote, of a classifier.")],
     given: Values,
     texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
+    *,
     out: Annotated[Path, typer.Option(help="File to write, .npy or .parquet.")] = Path("vectors.npy"),
     chunk: Annotated[int, typer.Option(min=1, help="Texts that are encoded together.")] = CHUNK,
     max_tokens_per_text: MaxTokens = None,

@@ -40,6 +40,7 @@ def evaluate(
         ),
     ],
     given: Values,
+    *,
     unknown: Annotated[
         Literal["error", "wrong"],
         typer.Option(help="Labels that the model does not know: an error, or counted as wrong."),

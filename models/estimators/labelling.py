@@ -105,7 +105,7 @@ class LabellingEstimator(Estimator):
     label_field: ClassVar[str] = "label"
     late_options = frozenset({"parsing"})
     _wide_kind: ClassVar[type[WideBranch]] = NgramBranch
-    _by_default_with_characters: ClassVar[bool] = False
+    _characters_by_default: ClassVar[bool] = False
     prediction_options = frozenset({"probabilities", "picture", "mistakes"})
     inputs_: InputOptions
     head_: HeadOptions
@@ -269,7 +269,7 @@ class LabellingEstimator(Estimator):
         if self.head_.pooling is None:
             self.head_.pooling = self.encoder_.pooling
         if self.inputs_.characters is None:
-            self.inputs_.characters = self._by_default_with_characters
+            self.inputs_.characters = self._characters_by_default
         if self.head_.head_hidden is None and self.encoder_.linear_head:
             self.head_.head_hidden = 0
 

@@ -80,7 +80,7 @@ class SequenceTagger(LabellingEstimator):
     description = "tags words"
     label_field = "tags"
     _wide_kind = WordFeatureBranch
-    _by_default_with_characters = True
+    _characters_by_default = True
     option_groups: ClassVar[Mapping[str, type[Options]]] = {
         "files": FileOptions,
         "task": TaggerOptions,

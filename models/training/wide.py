@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 """Inverse strengths of the n-grams' regularisation among which the dev set chooses."""
 _MOST_SHARED = 500_000
-"""In a smaller corpus, in tokens, words share weights by their character n-grams."""
+"""Largest corpus, in tokens, in which words share weights by their character n-grams."""
 _SHARE = 0.5
 """Length of a word's vector of character n-grams."""
 _SIMPLEX = np.array([(0, 0), (-1, 0), (0, -1)])
@@ -105,7 +105,7 @@ class _Trial:
 
     Parameters
     ----------
-    fit : fitted the branch
+    fit : the function that fitted the branch
     head : of the model
     branch, wide_head : the linear branch, and a head with its transitions
     scored : batches of the dev set without edges, with the model's scores and the numbers of the sentences
@@ -256,9 +256,11 @@ def _logistic_regression(
     if len(present) > 1:
         model = LogisticRegression(C=strength, max_iter=1000)
         model.fit(design, targets, sample_weight=of_text * weights[targets])
-        both = len(model.coef_) == 1  # two classes share one vector
-        coefficients[present] = np.concatenate([-model.coef_, model.coef_]) / 2 if both else model.coef_
-        bias[present] = np.concatenate([-model.intercept_, model.intercept_]) / 2 if both else model.intercept_
+        if len(present) == 2:  # they share one vector
+            coefficients[present] = np.concatenate([-model.coef_, model.coef_]) / 2
+            bias[present] = np.concatenate([-model.intercept_, model.intercept_]) / 2
+        else:
+            coefficients[present], bias[present] = model.coef_, model.intercept_
     return coefficients, bias
 
 
@@ -272,7 +274,7 @@ def _fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBr
     assert isinstance(corpus.targets, tuple) and head.crf is not None
     trainer = pycrfsuite.Trainer(verbose=False)
     trainer.set_params({"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_transitions": True})
-    tags = iter(np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1]))
+    tags = np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1])
     for words, sentence_tags in zip(list_word_keys(corpus), tags, strict=True):
         trainer.append(words, sentence_tags.tolist())
     with TemporaryDirectory() as folder:
@@ -281,10 +283,12 @@ def _fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBr
         tagger.open(str(Path(folder, "crf")))
         fitted = tagger.info()
         tagger.close()
-    keys, rows = np.unique([int(key) for key, _ in fitted.state_features], return_inverse=True)
-    branch = WordFeatureBranch(torch.from_numpy(keys.astype(np.int64)), head.output.out_features)
-    columns = [int(tag) for _, tag in fitted.state_features]
-    branch.weights[torch.from_numpy(rows), columns] = torch.tensor(list(fitted.state_features.values())).float()
+    fitted_keys = np.array([int(key) for key, _ in fitted.state_features], np.int64)
+    keys = np.unique(fitted_keys) if len(fitted_keys) else np.zeros(1, np.int64)  # no feature tells tags apart
+    branch = WordFeatureBranch(torch.from_numpy(keys), head.output.out_features)
+    rows = torch.from_numpy(np.searchsorted(keys, fitted_keys))
+    columns = torch.tensor([int(tag) for _, tag in fitted.state_features], dtype=torch.long)
+    branch.weights[rows, columns] = torch.tensor(list(fitted.state_features.values()), dtype=torch.float32)
     wide_head = copy.deepcopy(head)
     assert wide_head.crf is not None
     for parameter in wide_head.crf.parameters():
@@ -305,7 +309,7 @@ def _without_edges(corpus: Corpus) -> Corpus:
 
 
 def _join(first: Corpus, second: Corpus) -> Corpus:
-    """One corpus of two."""
+    """Both corpora as one."""
     types, others = first.token_types, second.token_types
     layouts = second.layouts
     if types is not None and others is not None:

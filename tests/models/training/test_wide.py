@@ -122,6 +122,12 @@ def test_a_tagger_adds_a_crf_on_spelling(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+def test_spelling_that_tells_no_tags_apart():
+    tagger = SequenceTagger(encoder_options(SMALL), training=TRAINING).fit([["a"]] * 16, [["X"], ["Y"]] * 8)
+    assert not tagger.model_.wide.weights.any()
+    np.testing.assert_allclose(tagger.predict_proba([["a"]])[0].sum(1), 1, atol=1e-5)
+
+
 def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     from graphattn.models.heads.word_features import list_word_keys
