@@ -68,7 +68,7 @@ def fit_and_save(
                 _hint_at_vectors(estimator, examples["training"])
             else:
                 warnings.simplefilter("ignore", Hint)
-            callbacks = [EpochLines(estimator.dev_search)] if report else []
+            callbacks = [EpochLines(estimator.epoch_note)] if report else []
             estimator.fit(*parts["training"], dev=parts.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
         if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):

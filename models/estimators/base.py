@@ -748,6 +748,11 @@ class Estimator(Parameters):
             return self.history_[-1]
         return max(reversed(self.history_), key=lambda row: row[metric])
 
+    @property
+    def epoch_note(self) -> str | None:
+        """What the dev metrics of an epoch are of, if not of the model that remains."""
+        return self.dev_search
+
     def dev_metrics(self) -> dict[str, float]:
         """Metrics of the model on the dev set; empty without one."""
         return {name.removeprefix("dev_"): v for name, v in self.best_epoch().items() if name.startswith("dev_")}

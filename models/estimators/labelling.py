@@ -459,6 +459,11 @@ class LabellingEstimator(Estimator):
             metrics = self._metrics(held_out.labels, mixture.decisions, weights_of_examples)
             self.mixture_ |= {f"dev_{name}": value for name, value in metrics.items()}
 
+    @property
+    @override
+    def epoch_note(self) -> str | None:
+        return "graph encoder alone" if self.head.wide else None
+
     @override
     def dev_metrics(self) -> dict[str, float]:
         return {name: self.mixture_.get(f"dev_{name}", value) for name, value in super().dev_metrics().items()}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 from graphattn.exceptions import Hint
+from graphattn.models.estimators.labels import plain_label
 
 FEW_EXAMPLES = 10_000
 """From fewer examples, word vectors are learnt badly."""
@@ -38,8 +39,9 @@ def hint_at_single_class(gold: Sequence[Hashable], predicted: Sequence[Hashable]
     if share < 0.95 or 1 - share >= 0.5 * (1 - expected):
         return None
     return Hint(
-        f"{share:.0%} of the predictions on the dev set are {top!r}, which has {expected:.0%} of its labels; train "
-        "longer, try another {learning_rate}, add word vectors ({vectors}), or use {class_weight=balanced}",
+        f"{share:.0%} of the predictions on the dev set are {plain_label(top)!r}, which has {expected:.0%} of its "
+        "labels; train longer, try another {learning_rate}, add word vectors ({vectors}), or use "
+        "{class_weight=balanced}",
         options=("learning_rate", "vectors", "class_weight"),
     )
 
