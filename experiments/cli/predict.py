@@ -86,7 +86,6 @@ def predict(
     --format words its lines are split at blanks only. Files with labels, as train and evaluate read them, work too. A
     translator prints its outputs with their scores.
     """
-    from graphattn.builders.files import is_stream
     from graphattn.builders.readers.samples import SAMPLE_LINES
     from graphattn.experiments.cli.prediction_options import reject_unused
     from graphattn.experiments.cli.text_stream import read_numbered_texts
@@ -121,6 +120,15 @@ def predict(
     choices = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": output}
     job = ModelJob(settings, predict_chunk, choices)
     chunks, executor = iter_chunks(numbered, chunk), make_engine(engine, jobs, address)
+    tally = _write_predictions(job, chunks, executor, out)
+    place = 'See the rows with "error".' if _has_rows(output, plain=plain) else "Empty lines stand for them."
+    tally.report(getattr(estimator.inputs_, "max_tokens_per_text", None), place)
+
+
+def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, out: Path | None) -> Tally:
+    """Predict chunks to a file, resumably, or to a stream, each as soon as it is done."""
+    from graphattn.builders.files import is_stream
+
     tally = Tally()
     if out is None or is_stream(out):
         with nullcontext(sys.stdout.buffer) if out is None else open_output(out, binary=True) as file:
@@ -132,8 +140,7 @@ def predict(
             parts.compute(job, chunks, executor, "predicting")
             with open_output(out, binary=True) as file:
                 file.writelines(tally.count(parts))
-    place = 'See the rows with "error".' if _has_rows(output, plain=plain) else "Empty lines stand for them."
-    tally.report(getattr(estimator.inputs_, "max_tokens_per_text", None), place)
+    return tally
 
 
 def predict_chunk(
