@@ -1,13 +1,15 @@
 """Every example in README.md and docs/ runs.
 
 The ``python`` and ``console`` blocks of a page run in order, in one namespace and one empty folder. The output of
-``>>>`` is compared. ``<!-- not run: reason -->`` directly before a block skips it.
+``>>>`` is compared. ``<!-- not run: reason -->`` directly before a block skips it. ``<!-- data: a/b.tsv -->`` copies
+files of the data folder; without ``GRAPHATTN_DATA``, the page is skipped.
 """
 
 import doctest
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import types
@@ -32,6 +34,7 @@ TIME_LIMIT = 300  # seconds for one console block
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<language>[\w-]*)[^`]*$")
 MARK = re.compile(r"^\s*<!--\s*not run(?P<reason>.*?)-->\s*$")
+DATA = re.compile(r"^<!-- data: (?P<files>.*) -->$", re.MULTILINE)
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\((?!\w+:|#)(?P<path>[^)#\s]+)")
 
 
@@ -163,7 +166,12 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_examples_run(page, monkeypatch, tmp_path):
+def test_examples_run(page, monkeypatch, tmp_path, request):
+    if data := DATA.search(page.read_text(encoding="utf-8")):
+        corpora = request.getfixturevalue("corpora")
+        for name in data["files"].split():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            shutil.copy(corpora / name, tmp_path / name)
     run_page(page, monkeypatch, tmp_path)
 
 
