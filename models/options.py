@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -63,7 +63,14 @@ def option(
 
 @dataclass
 class Options(Parameters):
-    """Base of all options; fields are nested parameters for scikit-learn (``training__epochs``)."""
+    """Base of all options; fields are nested parameters for scikit-learn (``training__epochs``).
+
+    Attributes
+    ----------
+    former : option -> its value in models that were saved before it existed, where that is not the default
+    """
+
+    former: ClassVar[Mapping[str, Any]] = {}
 
     def validate(self) -> None:
         """Check each option's bounds, then the rules between options.

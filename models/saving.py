@@ -248,6 +248,7 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
     files = read_model(Path(path))
     task = _find_task(path, files.config)
     _check_config(path, files.config, task)
+    _add_former_values(files.config, task)
     try:
         estimator = task._from_files(files)
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -259,6 +260,13 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
         ) from error
     estimator.model_.precision = resolve_precision(precision)
     return estimator
+
+
+def _add_former_values(config: dict[str, Any], task: type[Estimator]) -> None:
+    """Add the options that the version that saved a model did not have, with the values that describe its model."""
+    for name, kind in {**task.option_groups, "encoder": ENCODERS[config["encoder"]["name"]][0]}.items():
+        if isinstance(config.get(name), dict):
+            config[name] = {**kind.former, **config[name]}
 
 
 def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estimator]) -> None:

@@ -78,3 +78,8 @@ class Dropout(nn.Module):
     @override
     def extra_repr(self) -> str:
         return f"{self.probability}"
+
+
+def make_dropouts(residual: float, inner: float | None) -> tuple[Dropout, Dropout]:
+    """Dropout on outputs of sub-layers, and inside a feed-forward layer, there ``residual`` when ``inner`` is None."""
+    return Dropout(residual), Dropout(residual if inner is None else inner)

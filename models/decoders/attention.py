@@ -25,6 +25,7 @@ def attend_rows(
     *,
     mask: Tensor | None = None,
     causal: bool = False,
+    dropout: float = 0.0,
     weights: list[Tensor] | None = None,
 ) -> Tensor:
     """Scaled dot-product attention on padded rows, by PyTorch's kernel unless weights are requested.
@@ -34,6 +35,7 @@ def attend_rows(
     query, key, value : (R, H, T, D), (R, H, S, D), (R, H, S, D_v)
     mask : (R, 1, 1, S), True for keys that may be attended to; None for all
     causal : a query sees the keys up to its own position
+    dropout : on the weights, unless they are requested
     weights : list to which (R, H, T, S) weights are appended
 
     Returns
@@ -43,7 +45,7 @@ def attend_rows(
     if query.element_size() < 4:  # under autocast PyTorch's kernel is several times slower
         query, key, value = query.float(), key.float(), value.float()
     if weights is None:
-        values = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal)
+        values = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal)
         return values.transpose(1, 2).flatten(2)
     scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[3])
     if mask is not None:
@@ -63,11 +65,12 @@ class DecoderAttention(nn.Module):
     width : of queries and outputs
     heads : number of heads
     memory_width : input width of keys and values; None for ``width``
+    attn_drop : dropout on the weights in training
     """
 
-    def __init__(self, width: int, heads: int, memory_width: int | None = None):
+    def __init__(self, width: int, heads: int, memory_width: int | None = None, *, attn_drop: float = 0.0):
         super().__init__()
-        self.heads = heads
+        self.heads, self.attn_drop = heads, attn_drop
         self.query = Linear(width, width)
         self.key_value = Linear(memory_width or width, 2 * width)
         self.output = Linear(width, width)
@@ -91,7 +94,8 @@ class DecoderAttention(nn.Module):
     ) -> Tensor:
         """(R, T, width) -> (R, T, width); see :func:`attend_rows`."""
         query = split_heads(self.query(inputs), self.heads)
-        values = attend_rows(query, *keys_values.unbind(0), mask=mask, causal=causal, weights=weights)
+        dropout = self.attn_drop if self.training else 0.0
+        values = attend_rows(query, *keys_values.unbind(0), mask=mask, causal=causal, dropout=dropout, weights=weights)
         output: Tensor = self.output(values)
         return output
 

@@ -21,11 +21,12 @@ class DuoAttention(nn.Module):
     width : of a stream
     heads : per stream
     shared : whether both streams share their projections
+    attn_drop : dropout on the weights in training
     """
 
-    def __init__(self, width: int, heads: int, *, shared: bool):
+    def __init__(self, width: int, heads: int, *, shared: bool, attn_drop: float = 0.0):
         super().__init__()
-        self.heads = STREAMS * heads
+        self.heads, self.attn_drop = STREAMS * heads, attn_drop
         self.query, self.key, self.value, self.output = (StreamMaps(width, width, shared=shared) for _ in range(4))
 
     def keys_values(self, memory: Tensor) -> Tensor:
@@ -45,7 +46,8 @@ class DuoAttention(nn.Module):
     ) -> Tensor:
         """(R, T, 2 width) -> (R, T, 2 width); see :func:`attend_rows`."""
         query = split_heads(self.query(_split_streams(inputs)).flip(2).flatten(2), self.heads)
-        values = attend_rows(query, *keys_values.unbind(0), mask=mask, causal=causal, weights=weights)
+        dropout = self.attn_drop if self.training else 0.0
+        values = attend_rows(query, *keys_values.unbind(0), mask=mask, causal=causal, dropout=dropout, weights=weights)
         output: Tensor = self.output(_split_streams(values))
         return output.flatten(2)
 
@@ -58,8 +60,11 @@ class DuoDecoderLayer(nn.Module):
 
     def __init__(self, width: int, options: DecoderOptions, duo: DuoTransformerOptions):
         super().__init__()
-        self.own, self.source = (DuoAttention(width, options.decoder_heads, shared=duo.share_weights) for _ in range(2))
-        self.feed_forward = FeedForward(width, options.decoder_ffn, options.decoder_dropout)
+        self.own, self.source = (
+            DuoAttention(width, options.decoder_heads, shared=duo.share_weights, attn_drop=options.decoder_attn_drop)
+            for _ in range(2)
+        )
+        self.feed_forward = FeedForward(width, options.decoder_ffn, options.inner_dropout)
         self.own_norm, self.source_norm = (DuoNorm(width, crossed=duo.duo_norm) for _ in range(2))
         self.feed_norm = DuoNorm(width, crossed=False)
         self.dropout = Dropout(options.decoder_dropout)

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError
+from graphattn.models.encoders.umst import SIZES
 from graphattn.models.options import Options, TrainingOptions, option
 
 
@@ -36,6 +37,15 @@ class DecoderOptions(Options):
     decoder_heads: int = option(4, "heads of each decoder layer", min=1)
     decoder_ffn: int = option(512, "width of the decoder's feed-forward layer", min=1)
     decoder_dropout: float = option(0.1, "dropout on the output of each decoder sub-layer", min=0, below=1)
+    decoder_ffn_dropout: float | None = option(
+        None, "dropout inside the decoder's feed-forward layer (default: as decoder_dropout)", min=0, below=1
+    )
+    decoder_attn_drop: float = option(0.0, "dropout on the decoder's attention weights", min=0, below=1)
+
+    @property
+    def inner_dropout(self) -> float:
+        """Dropout inside the feed-forward layer."""
+        return self.decoder_dropout if self.decoder_ffn_dropout is None else self.decoder_ffn_dropout
 
 
 @dataclass
@@ -101,26 +111,20 @@ class Preset:
     training: Mapping[str, Any]
 
 
-def _preset(hidden: int, ffn: int, heads: int, depth: tuple[int, int], dropout: float, **training: Any) -> Preset:
-    layers, decoder_layers = depth
-    return Preset(
-        {"hidden": hidden, "layers": layers, "heads": heads, "ffn": ffn, "dropout": dropout},
-        {
-            "decoder_layers": decoder_layers,
-            "decoder_heads": heads,
-            "decoder_ffn": ffn,
-            "decoder_dropout": dropout,
-        },
-        training,
-    )
+def _paper_preset(size: str) -> Preset:
+    """A size of UMST with a decoder of 6 layers, and the paper's training settings."""
+    encoder = SIZES[size]
+    decoder = {f"decoder_{name}": value for name, value in encoder.items() if name not in ("hidden", "layers")}
+    training = {"max_tokens": 9600, "accumulate": 8, "learning_rate": 2e-3, "warmup_steps": 16_000}
+    return Preset(encoder, {"decoder_layers": 6, **decoder}, training)
 
-
-_PAPER: dict[str, Any] = {"max_tokens": 9600, "accumulate": 8, "learning_rate": 2e-3, "warmup_steps": 16_000}
 
 PRESETS: dict[str, Preset] = {
-    "small": _preset(256, 512, 4, (3, 3), 0.1),
-    "base": _preset(512, 2048, 8, (6, 6), 0.1, **_PAPER),
-    "deep": _preset(512, 2048, 8, (12, 6), 0.1, **_PAPER),
-    "big": _preset(1024, 4096, 16, (6, 6), 0.3, **_PAPER),
+    "small": Preset(
+        {"hidden": 256, "layers": 3, "heads": 4, "ffn": 512, "dropout": 0.1},
+        {"decoder_layers": 3, "decoder_heads": 4, "decoder_ffn": 512, "decoder_dropout": 0.1},
+        {},
+    ),
+    **{size: _paper_preset(size) for size in ("base", "deep", "big")},
 }
 """Name -> preset: ``small`` for one CPU core, the others as in UMST's appendix A, with the depths of its Table 5."""

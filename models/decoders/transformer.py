@@ -75,11 +75,12 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, width: int, memory_width: int, options: DecoderOptions):
         super().__init__()
-        heads, rate = options.decoder_heads, options.decoder_dropout
-        self.own, self.source = DecoderAttention(width, heads), DecoderAttention(width, heads, memory_width)
-        self.feed_forward = FeedForward(width, options.decoder_ffn, rate)
+        heads, attn_drop = options.decoder_heads, options.decoder_attn_drop
+        self.own = DecoderAttention(width, heads, attn_drop=attn_drop)
+        self.source = DecoderAttention(width, heads, memory_width, attn_drop=attn_drop)
+        self.feed_forward = FeedForward(width, options.decoder_ffn, options.inner_dropout)
         self.own_norm, self.source_norm, self.feed_norm = (nn.LayerNorm(width) for _ in range(3))
-        self.dropout = Dropout(rate)
+        self.dropout = Dropout(options.decoder_dropout)
 
     def forward(self, inputs: Tensor, state: DecoderState, number: int, weights: list[Tensor] | None = None) -> Tensor:
         """(R, T, width) -> (R, T, width); ``number`` counts layers from 0."""

@@ -13,6 +13,7 @@ from graphattn.models.encoders.duo_transformer import DuoTransformerEncoder, Duo
 from graphattn.models.encoders.ms_trans import MSTransEncoder, MSTransOptions
 from graphattn.models.encoders.mtsa import MTSAEncoder, MTSAOptions
 from graphattn.models.encoders.multi_stage import MultiStageEncoder, MultiStageOptions
+from graphattn.models.encoders.muse import MUSEEncoder, MUSEOptions
 from graphattn.models.encoders.tnt import TNTEncoder, TNTOptions
 from graphattn.models.encoders.transformer import TransformerEncoder, TransformerOptions
 from graphattn.models.encoders.umst import UMSTEncoder, UMSTOptions
@@ -26,6 +27,7 @@ ENCODERS: dict[str, tuple[type[EncoderOptions], type[Encoder]]] = {
     "umst": (UMSTOptions, UMSTEncoder),
     "tnt": (TNTOptions, TNTEncoder),
     "multi-stage": (MultiStageOptions, MultiStageEncoder),
+    "muse": (MUSEOptions, MUSEEncoder),
     "transformer": (TransformerOptions, TransformerEncoder),
     "bilstm": (BiLSTMOptions, BiLSTMEncoder),
 }
@@ -96,6 +98,8 @@ __all__ = [
     "MSTransOptions",
     "MTSAEncoder",
     "MTSAOptions",
+    "MUSEEncoder",
+    "MUSEOptions",
     "MultiStageEncoder",
     "MultiStageOptions",
     "TNTEncoder",

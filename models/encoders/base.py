@@ -26,6 +26,10 @@ LayerWeights = dict[str, Tensor]
 their edges."""
 
 
+FFN_DROPOUT = "dropout inside the feed-forward layer (default: as dropout)"
+"""Help of an option."""
+
+
 @dataclass
 class EncoderOptions(Options):
     """Base of the encoders' options; subclasses add options and their ``name``.

@@ -14,7 +14,14 @@ from graphattn.builders.relations import Complete, Dependency, Relation
 from graphattn.edges import Edges, edges_of
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.graph_convolution import GraphConvolution
-from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
+from graphattn.models.encoders.base import (
+    FFN_DROPOUT,
+    Encoder,
+    EncoderOptions,
+    LayerWeights,
+    position_vectors,
+    run_layers,
+)
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
 from graphattn.models.options import option
 from graphattn.schema import ALL, ALL_WORDS, DEPENDENCY, MEMBERSHIP, WORD
@@ -34,6 +41,7 @@ class MultiStageOptions(EncoderOptions):
     dropout: float = option(0.1, "dropout on the output of each layer", min=0, below=1)
     heads: int = option(4, "heads of each layer", min=1)
     ffn: int = option(1024, "width of the feed-forward layer", min=1)
+    ffn_dropout: float | None = option(None, FFN_DROPOUT, min=0, below=1)
     attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
 
     @override
@@ -59,7 +67,7 @@ class MultiStageEncoder(Encoder):
         self.dropout = Dropout(options.dropout)
 
     def _make_stage(self) -> nn.ModuleList:
-        names = ("hidden", "heads", "ffn", "dropout", "attn_drop")
+        names = ("hidden", "heads", "ffn", "dropout", "ffn_dropout", "attn_drop")
         block = TransformerOptions(**{name: getattr(self.options, name) for name in names}, norm="pre")
         return nn.ModuleList(TransformerLayer(block) for _ in range(self.options.layers))
 

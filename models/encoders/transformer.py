@@ -12,10 +12,17 @@ from typing_extensions import override
 
 from graphattn.builders.relations import Complete, Relation
 from graphattn.edges import Edges, edges_of
-from graphattn.layers.dropout import Dropout
+from graphattn.layers.dropout import make_dropouts
 from graphattn.layers.linear import Linear
 from graphattn.layers.multi_scale import MultiScaleAttention
-from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
+from graphattn.models.encoders.base import (
+    FFN_DROPOUT,
+    Encoder,
+    EncoderOptions,
+    LayerWeights,
+    position_vectors,
+    run_layers,
+)
 from graphattn.models.options import option
 from graphattn.schema import ALL
 
@@ -32,6 +39,7 @@ class TransformerOptions(EncoderOptions):
     hidden: int = option(300, "width of the encoder", min=1, multiple_of="heads")
     heads: int = option(10, "heads of each layer", min=1)
     ffn: int = option(1200, "width of the feed-forward layer", min=1)
+    ffn_dropout: float | None = option(None, FFN_DROPOUT, min=0, below=1)
     attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
     norm: str = option(
         "post",
@@ -56,7 +64,8 @@ class TransformerLayer(nn.Module):
         )
         self.widen, self.narrow = Linear(hidden, options.ffn), Linear(options.ffn, hidden)
         self.attention_norm, self.ffn_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
-        self.dropout, self.norm_first = Dropout(options.dropout), options.norm == "pre"
+        self.dropout, self.ffn_dropout = make_dropouts(options.dropout, options.ffn_dropout)
+        self.norm_first = options.norm == "pre"
 
     def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
@@ -69,7 +78,7 @@ class TransformerLayer(nn.Module):
         return tokens
 
     def _feed_forward(self, tokens: Tensor) -> Tensor:
-        return self.narrow(self.dropout(F.relu(self.widen(tokens), inplace=True)))
+        return self.narrow(self.ffn_dropout(F.relu(self.widen(tokens), inplace=True)))
 
 
 class TransformerEncoder(Encoder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -24,12 +24,12 @@ from graphattn.builders.relations import (
 )
 from graphattn.edges import Edges, features_of, lengths_of
 from graphattn.layers.checkpointing import Derived
-from graphattn.layers.dropout import Dropout
+from graphattn.layers.dropout import make_dropouts
 from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
 from graphattn.layers.linear import Linear
-from graphattn.layers.rectified import RectifiedAttention
+from graphattn.layers.rectified import FUSIONS, RectifiedAttention
 from graphattn.layers.upsampling import KINDS, Upsampling
-from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors
+from graphattn.models.encoders.base import FFN_DROPOUT, Encoder, EncoderOptions, LayerWeights, position_vectors
 from graphattn.models.options import option
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 from graphattn.validation import require_choice
@@ -39,11 +39,15 @@ if TYPE_CHECKING:
 
 Mixer = GraphConvolution | GraphAttention | NeighbourMean
 
+PAPER_DROPOUT = {"dropout": 0.1, "ffn_dropout": 0.1, "attn_drop": 0.1}
+"""Residual dropout, which is 0.3 in big models, and dropout inside feed-forward layers and on attention weights
+(appendix A.2)."""
+
 SIZES: dict[str, dict[str, Any]] = {
     "small": {"hidden": 256, "layers": 3, "heads": 4, "ffn": 1024, "dropout": 0.1},
-    "base": {"hidden": 512, "layers": 6, "heads": 8, "ffn": 2048, "dropout": 0.1},
-    "deep": {"hidden": 512, "layers": 12, "heads": 8, "ffn": 2048, "dropout": 0.1},
-    "big": {"hidden": 1024, "layers": 6, "heads": 16, "ffn": 4096, "dropout": 0.3},
+    "base": {"hidden": 512, "layers": 6, "heads": 8, "ffn": 2048, **PAPER_DROPOUT},
+    "deep": {"hidden": 512, "layers": 12, "heads": 8, "ffn": 2048, **PAPER_DROPOUT},
+    "big": {"hidden": 1024, "layers": 6, "heads": 16, "ffn": 4096, **PAPER_DROPOUT, "dropout": 0.3},
 }
 """The paper's configurations (section 4.2, appendix A.2), and one for a CPU, which is the default."""
 
@@ -53,14 +57,19 @@ class UMSTOptions(EncoderOptions):
     """Options of UMST; every row of the paper's Tables 5, 6 and 8 is one of them."""
 
     name = "umst"
+    former: ClassVar[Mapping[str, Any]] = {"scale_classes": False, "word_positions": False}
 
     hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
     layers: int = option(3, "depth of the encoder", min=1)
     dropout: float = option(0.1, "dropout on the output of each layer", min=0, below=1)
     heads: int = option(4, "heads of each layer", min=1)
     ffn: int = option(1024, "width of the feed-forward layer", min=1)
+    ffn_dropout: float | None = option(None, FFN_DROPOUT, min=0, below=1)
     attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
     class_embedding: bool = option(True, "embed whether a token is a whole word or part of a split one")
+    scale_classes: bool = option(
+        True, "multiply class embeddings by the root of the width, as translators do with token embeddings"
+    )
     intra_group: bool = option(True, "mix the tokens of each word")
     inter_group: bool = option(True, "mix words along dependency arcs and add attention between words")
     graph_layer: str = option(
@@ -76,9 +85,15 @@ class UMSTOptions(EncoderOptions):
         "membership", "how words' attention is copied to tokens: from their own word, or interpolated", choices=KINDS
     )
     normalize: bool = option(False, "divide the words' attention by the number of tokens of the attended word")
-    relative_positions: int | None = option(
-        None, "learn vectors for distances up to this many tokens (default: sinusoids alone)", min=1
+    map_fusion: str = option(
+        "mean",
+        "fuse the maps of tokens and words by their mean, their sum, or a gate per token and head",
+        choices=FUSIONS,
     )
+    relative_positions: int | None = option(
+        None, "learn vectors for distances up to this many tokens, and words (default: sinusoids alone)", min=1
+    )
+    word_positions: bool = option(True, "relative positions are also those of words, in the attention between them")
     groups: str = option(
         "words",
         "groups of tokens: words, or for comparison shuffled or random ones",
@@ -196,9 +211,11 @@ class UMSTLayer(nn.Module):
             words=options.inter_group,
             shared_scores=options.share_scores,
             relative_positions=options.relative_positions,
+            word_positions=options.relative_positions if options.word_positions else None,
+            fusion=options.map_fusion,
             attn_drop=options.attn_drop,
         )
-        self.dropout = Dropout(options.dropout)
+        self.dropout, self.ffn_dropout = make_dropouts(options.dropout, options.ffn_dropout)
 
     def forward(
         self, text: TextEdges, tokens: Tensor, mixers: Mapping[str, Mixer], weights: LayerWeights | None = None
@@ -230,7 +247,7 @@ class UMSTLayer(nn.Module):
         _store_weights(weights, [ALL, ALL_WORDS], attention_weights)
         tokens = tokens + self.dropout(attended)
         wide = Derived.of(tokens).normalize(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
-        output: Tensor = tokens + self.dropout(self.narrow(self.dropout(F.relu(wide, inplace=True))))
+        output: Tensor = tokens + self.dropout(self.narrow(self.ffn_dropout(F.relu(wide, inplace=True))))
         return output
 
     def _mix(
@@ -252,13 +269,15 @@ def _store_weights(weights: LayerWeights | None, names: list[str], collected: li
 
 
 class UMSTEncoder(Encoder):
-    """A stack of blocks on tokens and words, pre-norm, with sinusoidal positions and a norm at the end.
+    r"""A stack of blocks on tokens and words, pre-norm, with sinusoidal positions and a norm at the end.
 
     Our decisions where the paper is silent: both branches of attention have their own norm. Without inter-group
     interaction there are no words, and attention is over tokens alone; without intra-group interaction too it is the
     pre-norm Transformer that the paper compares with. There are two token classes, whole words (including ``[CLS]``)
-    and parts of split words; the authors' third class, padding, does not exist here. In a text without a parse, words
-    have self-loops only, and still attend to each other.
+    and parts of split words; the authors' third class, padding, does not exist here. Class embeddings have the standard
+    deviation :math:`1/\sqrt d` of section 3.1, like a translator's token embeddings, and are multiplied by
+    :math:`\sqrt d` like those; models of version 0.1 did not. With relative positions both maps have them, each with
+    vectors of its own. In a text without a parse, words have self-loops only, and still attend to each other.
     """
 
     def __init__(self, options: UMSTOptions):
@@ -291,7 +310,8 @@ class UMSTEncoder(Encoder):
         text = TextEdges.of(graph, self.options, tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens.device)
         if self.classes is not None:
-            tokens = tokens + self.classes(word_classes(graph).to(tokens.device))
+            factor = math.sqrt(self.width) if self.options.scale_classes else 1.0
+            tokens = tokens + factor * self.classes(word_classes(graph).to(tokens.device))
         for layer, numbers in zip(self.layers, self._mixers, strict=True):
             layer_weights: LayerWeights | None = None if weights is None else {}
             tokens = layer(text, tokens, {name: self.mixers[number] for name, number in numbers.items()}, layer_weights)

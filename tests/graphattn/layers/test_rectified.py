@@ -63,11 +63,21 @@ class Problem:
             if layer.distance_vectors is not None:
                 scores = scores + _distance_products(query[:, own], layer.distance_vectors)
             one = (scores / math.sqrt(width)).softmax(1)
-            two = (word_query[:, own] @ word_key[:, own].T / math.sqrt(width)).softmax(1)
-            outputs.append((0.5 * one + 0.5 * membership @ two @ right.T) @ value[:, own])
+            word_scores = word_query[:, own] @ word_key[:, own].T
+            if layer.word_distance_vectors is not None:
+                word_scores = word_scores + _distance_products(word_query[:, own], layer.word_distance_vectors)
+            two = (word_scores / math.sqrt(width)).softmax(1)
+            outputs.append(self._fused(layer, tokens, head, one, membership @ two @ right.T) @ value[:, own])
             maps.append(one)
             word_maps.append(two)
         return torch.cat(outputs, 1) @ layer.output.weight.T + layer.output.bias, maps, word_maps
+
+    def _fused(self, layer, tokens, head, one, two):
+        """Section 3.4: the sum of the two distributions, average pooling, or a gate."""
+        if layer.fusion == "gate":
+            gate = torch.sigmoid(tokens @ layer.gate.weight[head] + layer.gate.bias[head]).unsqueeze(1)
+            return gate * one + (1 - gate) * two
+        return one + two if layer.fusion == "sum" else (one + two) / 2
 
 
 def _project(linear, nodes, count):
@@ -93,7 +103,14 @@ def make_layer(**options):
     return layer
 
 
-OPTIONS = [{}, {"shared_scores": True}, {"relative_positions": 2}]
+OPTIONS = [
+    {},
+    {"shared_scores": True},
+    {"relative_positions": 2},
+    {"relative_positions": 2, "word_positions": 1},
+    {"fusion": "sum", "word_positions": 3},
+    {"fusion": "gate"},
+]
 
 
 @pytest.mark.parametrize("normalize", [False, True])

@@ -118,3 +118,13 @@ def test_parameters_of_the_options_of_table_6():
     assert norms - shared == 2 * 2 * 2 * WIDTH
     assert fusion - norms == 2 * WIDTH * WIDTH + WIDTH + 2 * WIDTH * WIDTH
     assert count(TransformerOptions(**sizes, norm="pre")) < apart
+
+
+def test_dropout_on_attention_weights_in_training_only():
+    options = DecoderOptions(1, HEADS, 10, 0.0, 0.0, 0.5)
+    decoder = make_duo_decoder(WIDTH, options, DuoTransformerOptions(hidden=WIDTH, heads=HEADS))
+    inputs = torch.randn(1, 4, 2 * WIDTH)
+    memory = Memory(torch.randn(1, 3, 2 * WIDTH), torch.ones(1, 1, 1, 3, dtype=torch.bool))
+    assert not torch.equal(*(decoder(inputs, decoder.start(memory)) for _ in range(2)))
+    decoder.eval()
+    assert torch.equal(*(decoder(inputs, decoder.start(memory)) for _ in range(2)))

@@ -11,7 +11,7 @@ from graphattn.models.decoders.options import (
     TranslationTraining,
 )
 from graphattn.models.encoders import ENCODERS
-from graphattn.models.encoders.umst import SIZES
+from graphattn.models.encoders.umst import SIZES, UMSTOptions
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,11 @@ def test_the_papers_widths():
     assert (deep.encoder["hidden"], deep.encoder["ffn"], deep.encoder["heads"]) == (512, 2048, 8)
     assert (deep.encoder["layers"], deep.decoder["decoder_layers"]) == (12, 6)
     assert (big.encoder["hidden"], big.encoder["ffn"], big.encoder["dropout"]) == (1024, 4096, 0.3)
+    for size, residual in (("base", 0.1), ("deep", 0.1), ("big", 0.3)):
+        options = UMSTOptions.for_translation(PRESETS[size].encoder)
+        assert (options.dropout, options.ffn_dropout, options.attn_drop) == (residual, 0.1, 0.1)
+        decoder = DecoderOptions(**PRESETS[size].decoder)
+        assert (decoder.decoder_dropout, decoder.inner_dropout, decoder.decoder_attn_drop) == (residual, 0.1, 0.1)
     assert all(PRESETS[size].encoder == SIZES[size] for size in ("base", "deep", "big"))
     training = TranslationTraining(**deep.training)
     assert (training.learning_rate, training.warmup_steps, training.beta2) == (2e-3, 16_000, 0.997)

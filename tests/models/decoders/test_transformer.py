@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from graphattn.models.decoders.attention import attend_rows
 from graphattn.models.decoders.options import DecoderOptions
 from graphattn.models.decoders.transformer import Memory, make_transformer_decoder
 
@@ -120,3 +121,25 @@ def test_padding_is_masked(decoder, memory):
     states = memory.states.masked_fill(~memory.mask[:, 0, 0].unsqueeze(2), 1e6)
     after = decoder(inputs, decoder.start(Memory(states, memory.mask)))
     torch.testing.assert_close(before, after, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options", [{"decoder_dropout": 0.5}, {"decoder_ffn_dropout": 0.5}, {"decoder_attn_drop": 0.5}], ids=str
+)
+def test_each_dropout_alone_in_training_only(memory, options):
+    defaults = {"decoder_dropout": 0.0, "decoder_ffn_dropout": 0.0, "decoder_attn_drop": 0.0}
+    decoder = make_transformer_decoder(WIDTH, MEMORY, DecoderOptions(1, HEADS, 20, **{**defaults, **options})).double()
+    inputs = torch.randn(3, 4, WIDTH, dtype=torch.float64)
+    runs = [decoder(inputs, decoder.start(memory)) for _ in range(2)]
+    assert not torch.equal(*runs)
+    decoder.eval()
+    assert torch.equal(*(decoder(inputs, decoder.start(memory)) for _ in range(2)))
+
+
+def test_the_mean_over_many_dropouts_of_weights_is_without_dropout():
+    """Attention is linear in its weights."""
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 4000, 1, 1, 8).unbind(0)
+    rows = attend_rows(*(part[:1].expand(4000, 1, 3, 8) for part in (query, key, value)), dropout=0.5)
+    expected = attend_rows(*(part[:1].expand(1, 1, 3, 8) for part in (query, key, value)))
+    torch.testing.assert_close(rows.mean(0), expected[0], rtol=0, atol=0.1)

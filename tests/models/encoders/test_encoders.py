@@ -20,6 +20,7 @@ from graphattn.models.encoders import (
     MSTransOptions,
     MTSAOptions,
     MultiStageOptions,
+    MUSEOptions,
     TNTOptions,
     TransformerOptions,
     UMSTOptions,
@@ -86,6 +87,7 @@ OPTIONS = [
     UMSTOptions(**SIZES, graph_layer="mean", intra_group=False, share_scores=True),
     TNTOptions(**SIZES),
     MultiStageOptions(**SIZES),
+    MUSEOptions(**SIZES),
     TransformerOptions(**SIZES),
     BiLSTMOptions(hidden=12, layers=1),
 ]
@@ -122,7 +124,7 @@ def test_gradients_of_many_tokens_equal_double_precision(options):
     torch.testing.assert_close(actual[0].double(), actual[1], rtol=1e-3, atol=1e-3)
 
 
-KINDS = ("dropout", "attn_drop")
+KINDS = ("dropout", "ffn_dropout", "attn_drop")
 DROPPING = [
     (name, layers, kind)
     for name in ENCODERS

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.models import TransformerOptions, UMSTOptions
+from graphattn.models.decoders.model import SharedEmbedding
 from graphattn.models.encoders import make_encoder
 from graphattn.models.encoders.base import sinusoids
 from graphattn.models.encoders.umst import SIZES, word_classes
@@ -30,6 +31,10 @@ ABLATIONS = {
     "linear": {"upsampling": "linear"},
     "normalised": {"normalize": True},
     "relative positions": {"relative_positions": 3},
+    "relative positions of tokens alone": {"relative_positions": 3, "word_positions": False},
+    "classes of version 0.1": {"scale_classes": False},
+    "sum": {"map_fusion": "sum"},
+    "gate": {"map_fusion": "gate"},
     "random groups": {"groups": "random", "inter_group": False},
     "shuffled groups": {"groups": "shuffled", "inter_group": False},
     "random arcs": {"arcs": "random"},
@@ -53,7 +58,8 @@ class Dense:
         x = tokens + sinusoids(torch.arange(len(tokens)), tokens.shape[1])
         if self.options.class_embedding:
             split = [int(self.word_of.count(word) > 1) for word in self.word_of]
-            x = x + self.encoder.classes.weight[split]
+            factor = math.sqrt(tokens.shape[1]) if self.options.scale_classes else 1
+            x = x + factor * self.encoder.classes.weight[split]
         for number, layer in enumerate(self.encoder.layers):
             x = self.block(number, layer, x)
         return norm(self.encoder.norm, x)
@@ -96,20 +102,30 @@ class Dense:
             of_words = linear(layer.project_words or layer.project, words).split(self.options.hidden, 1)
         for head in range(self.options.heads):
             own = slice(head * width, (head + 1) * width)
-            scores = query[:, own] @ key[:, own].T
-            if self.options.relative_positions:
-                clip = self.options.relative_positions
-                distance = torch.arange(len(x)) - torch.arange(len(x)).unsqueeze(1)  # j - i
-                vectors = layer.distance_vectors[distance.clamp(-clip, clip) + clip]
-                scores = scores + torch.einsum("id,ijd->ij", query[:, own], vectors)
-            attention = (scores / math.sqrt(width)).softmax(1)
+            attention = self.softmax(query[:, own], key[:, own], layer.distance_vectors)
             self.seen.append(attention)
             if words is not None:
-                between = (of_words[0][:, own] @ of_words[1][:, own].T / math.sqrt(width)).softmax(1)
+                between = self.softmax(of_words[0][:, own], of_words[1][:, own], layer.word_distance_vectors)
                 self.seen.append(between)
-                attention = 0.5 * attention + 0.5 * self.enlarged(between)
+                attention = self.fused(layer, x, head, attention, self.enlarged(between))
             outputs.append(attention @ value[:, own])
         return linear(layer.output, torch.cat(outputs, 1))
+
+    def softmax(self, query, key, vectors):
+        """Eq. 1, with relative positions if there are vectors of distances (Shaw et al. 2018, Eq. 4)."""
+        scores = query @ key.T
+        if vectors is not None:
+            clip = self.options.relative_positions
+            distance = torch.arange(len(query)) - torch.arange(len(query)).unsqueeze(1)  # j - i
+            scores = scores + torch.einsum("id,ijd->ij", query, vectors[distance.clamp(-clip, clip) + clip])
+        return (scores / math.sqrt(query.shape[1])).softmax(1)
+
+    def fused(self, layer, x, head, tokens, words):
+        """The three ways of section 3.4."""
+        if self.options.map_fusion == "gate":
+            gate = torch.sigmoid(x @ layer.gate.weight[head] + layer.gate.bias[head]).unsqueeze(1)
+            return gate * tokens + (1 - gate) * words
+        return tokens + words if self.options.map_fusion == "sum" else 0.5 * tokens + 0.5 * words
 
     def enlarged(self, attention):
         size = len(self.word_of)
@@ -175,7 +191,16 @@ def test_every_row_of_the_papers_tables_equals_the_dense_reference(double_encode
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9 if options.get("upsampling") is None else 1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"graph_layer": "gat"}, {"upsampling": "linear", "normalize": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"graph_layer": "gat"},
+        {"upsampling": "linear", "normalize": True},
+        {"map_fusion": "gate", "relative_positions": 1},
+        {"map_fusion": "sum"},
+    ],
+)
 def test_gradients_equal_finite_differences(double_encoder, options):
     encoder = double_encoder(UMSTOptions(hidden=4, layers=1, heads=2, ffn=4, **options))
     sentence = Sentence(["x"] * 4, word_ids=[0, 0, 1, 2], heads=[2, 0, 2])
@@ -305,6 +330,7 @@ def test_sizes():
         ({"relative_positions": 0}, ["relative_positions"]),
         ({"graph_layer": "cnn"}, ["graph_layer"]),
         ({"upsampling": "cubic"}, ["upsampling"]),
+        ({"map_fusion": "max"}, ["map_fusion"]),
     ],
 )
 def test_invalid_options(options, named):
@@ -313,14 +339,20 @@ def test_invalid_options(options, named):
     assert list(caught.value.options) == named
 
 
-@pytest.mark.parametrize(("options", "places"), [({}, 5), ({"intra_group": False}, 4), ({"inter_group": False}, 4)])
+@pytest.mark.parametrize(("options", "places"), [({}, 4), ({"intra_group": False}, 3), ({"inter_group": False}, 3)])
 def test_dropout_is_applied_to_every_residual_branch(options, places):
     encoder = make_encoder(UMSTOptions(hidden=12, layers=2, heads=3, ffn=16, **options)).train()
     calls = Counter()
     for layer, part in enumerate(encoder.layers):
         part.dropout.register_forward_hook(lambda *_, layer=layer: calls.update([layer]))
+        part.ffn_dropout.register_forward_hook(lambda *_, layer=layer: calls.update([(layer, "inside")]))
     encoder(TextGraphBuilder(encoder.relations()).batch([Sentence(["x"], heads=[0])]), torch.randn(2, 12))
-    assert calls == {0: places, 1: places}
+    assert calls == {0: places, 1: places, (0, "inside"): 1, (1, "inside"): 1}
+
+
+def test_dropout_inside_the_feed_forward_layer_is_the_residual_one_by_default():
+    layers = (make_encoder(replace(SMALL, dropout=0.3, ffn_dropout=inner)).layers[0] for inner in (None, 0.1))
+    assert [layer.ffn_dropout.probability for layer in layers] == [0.3, 0.1]
 
 
 @pytest.mark.parametrize("options", [{"groups": "shuffled"}, {"groups": "random"}, {"arcs": "random"}])
@@ -336,6 +368,21 @@ def test_random_graphs_depend_on_the_seed(options):
 
     assert edges(5) == edges(5)
     assert edges(5) != edges(6)
+
+
+def test_class_embeddings_are_as_strong_as_a_translators_token_embeddings():
+    """Both have the variance 1/d (section 3.1) and are multiplied by the root of d."""
+    torch.manual_seed(0)
+    options = UMSTOptions.of_size("base", layers=1, intra_group=False, inter_group=False)
+    encoder, embedding = make_encoder(options), SharedEmbedding(400, 512, 0.0)
+    graph = TextGraphBuilder(encoder.relations()).build(Sentence(["x", "y"], word_ids=[0, 0]))
+    seen = {}
+    encoder.layers[0].register_forward_pre_hook(lambda _, inputs: seen.update(states=inputs[1]))
+    encoder(graph, torch.zeros(3, 512))
+    added = seen["states"] - sinusoids(torch.arange(3), 512)
+    torch.testing.assert_close(added[1], encoder.classes.weight[1] * math.sqrt(512), rtol=0, atol=1e-5)
+    tokens = embedding.vectors(torch.arange(400))
+    assert added.std().item() == pytest.approx(tokens.std().item(), rel=0.1)
 
 
 def test_sizes_have_the_papers_heads_and_dropout():
