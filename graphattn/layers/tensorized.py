@@ -70,9 +70,10 @@ class TensorizedAttention(nn.Module):
     .. math:: q, k, v = W^{t1} x, W^{t2} x, W^{t3} x, \quad S = W^{s2} \sigma_m(W^{s1} k + b^{s1}) + b^{s2}, \quad
               W^o [H_1; \ldots; H_h]
 
-    ``gated`` matches the parameter counts in the paper's Table 3, which its text does not describe: values pass through
-    the activation, q, k and S are computed from them, :math:`\sigma_t` is log-sigmoid, and a fusion gate for each head,
-    as in DiSAN, replaces :math:`W^o`:
+    ``gated`` is our reading of the parameter counts in the paper's Table 3, which Eq. 5-13 do not give. The counts are
+    rounded to 0.1m, and we reach them only by assuming a highway layer in the classifier, which our head does not have.
+    Values pass through the activation, q, k and S are computed from them, :math:`\sigma_t` is log-sigmoid, and a fusion
+    gate for each head, as in DiSAN, replaces :math:`W^o`:
 
     .. math:: v = \sigma_m(W x + b), \quad g = sigmoid(W^g [v; H] + b^g), \quad g \odot v + (1 - g) \odot H
 

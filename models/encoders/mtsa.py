@@ -40,7 +40,7 @@ class MTSAOptions(EncoderOptions):
     head_feats: int | None = option(
         None, "features of a head (default: hidden, or hidden / heads in several layers)", min=1
     )
-    variant: str = option("gated", "Eq. 5-13, or gated, which fits the parameter counts of Table 3", choices=VARIANTS)
+    variant: str = option("gated", "Eq. 5-13, or gated, our reading of the counts of Table 3", choices=VARIANTS)
     masks: tuple[str, ...] = option(
         ("forward", "backward"), "relations with equal shares of the heads, such as forward,window:3"
     )

@@ -29,7 +29,7 @@ def mask_of(graph, relation):
 
 
 def reference(layer, graph, x, dense):
-    """MTSA's Eq. 5-13, head by head, and the variant that matches its parameter counts."""
+    """MTSA's Eq. 5-13, head by head, and the variant for its parameter counts."""
     feats, outputs, head = layer.head_feats, [], 0
     sigma_t = {"identity": lambda s: s, "log-sigmoid": F.logsigmoid, "sigmoid": torch.sigmoid}[layer.scale_function]
     for relation, count in layer.heads.items():
@@ -91,7 +91,7 @@ def test_layer_equals_the_equations(variant, function, graph, dense_tensorized_a
     ],
 )
 def test_parameter_count_of_the_snli_model(switches, parameters):
-    """Table 3: the layer, source2token pooling, and a classifier with hidden layer, highway layer and logits."""
+    """Table 3 (2.9m, 2.5m, 2.5m, 1.8m): layer, source2token pooling, hidden layer, highway layer and logits."""
     layer = TensorizedAttention(300, 300, ORDER, variant="gated", **switches)
     pooling = [nn.Linear(600, 600), nn.Linear(600, 600)]
     highway = [nn.Linear(300, 300), nn.Linear(300, 300)]
