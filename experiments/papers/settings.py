@@ -51,8 +51,9 @@ def settings(data_set: str, encoder: str) -> Groups:
     """Options of a run: widths and heads of the paper's Table 1, other settings the best on dev sets.
 
     See ``docs/results.md``. Encoders other than Duo have the same inputs, epochs and batches, and the same head except
-    for MTSA's pooling and that of MS-Trans on R8. The Transformer's feed-forward layer is 600 wide, so that it has slightly more parameters than
-    MS-Trans instead of three times as many. Options of translators are relative to the preset ``small``.
+    for MTSA's pooling and that of MS-Trans on R8. The Transformer's feed-forward layer is 600 wide, so that it has
+    slightly more parameters than MS-Trans instead of three times as many. Options of translators are relative to the
+    preset ``small``.
 
     Parameters
     ----------
