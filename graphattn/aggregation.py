@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
 from graphattn.gradients import apply
+from graphattn.precision import at_least_float32
 
 
 def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) -> Tensor:
@@ -46,7 +47,7 @@ def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) 
         raise GraphError(f"values have shape {tuple(values.shape)}; expected ({edges.num_sources}, features)")
     if coefficients is not None and coefficients.shape != (edges.num_edges,):
         raise GraphError(f"coefficients have shape {tuple(coefficients.shape)}; expected ({edges.num_edges},)")
-    wide = values.float() if values.element_size() < 4 else values
+    wide = at_least_float32(values)
     return apply(_Aggregate, wide, edges, None if coefficients is None else coefficients.to(wide.dtype))
 
 

@@ -22,6 +22,7 @@ from graphattn.backends.registry import load_backend
 from graphattn.edges import Edges, GraphBatch
 from graphattn.exceptions import BackendError, GraphError
 from graphattn.gradients import forbid_double_backward
+from graphattn.precision import at_least_float32
 from graphattn.schema import CanonicalRelation
 from graphattn.validation import require_choice, require_range
 
@@ -173,9 +174,9 @@ def attend_tensorized(
 ) -> tuple[Tensor, Tensor | None]:
     """:func:`tensorized_attend` without validation, for layers; the weights are None unless requested."""
     slots = None if bias is None else edges.by_slot(bias)
-    inputs = [_to_float32(forbid_double_backward(tensor)) for tensor in (query, key, value, source_scores)]
+    inputs = [at_least_float32(forbid_double_backward(tensor)) for tensor in (query, key, value, source_scores)]
     if slots is not None:
-        slots = _to_float32(forbid_double_backward(slots))
+        slots = at_least_float32(forbid_double_backward(slots))
     with torch.autocast(query.device.type, enabled=False):  # sums of exponentials need float32
         out, means = _attend(edges, inputs, slots, rule, backend, return_weights)
         out = out.to(value.dtype)
@@ -186,10 +187,6 @@ def attend_tensorized(
         means = edges.by_slot(weights.requires_grad_())
         out = attach_mean_weights(out, means, edges, *inputs, rule=rule, bias=slots)
     return out, weights
-
-
-def _to_float32(tensor: Tensor) -> Tensor:
-    return tensor.float() if tensor.element_size() < 4 else tensor
 
 
 def _attend(

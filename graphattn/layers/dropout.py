@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn.gradients import apply
+from graphattn.precision import at_least_float32
 from graphattn.validation import require_range
 
 
@@ -40,7 +41,7 @@ def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
         return inputs
     if inputs.device.type != "cpu":
         return F.dropout(inputs, probability)
-    wide = inputs.float() if inputs.element_size() < 4 else inputs
+    wide = at_least_float32(inputs)
     out = apply(_Dropout, wide, probability, int(torch.randint(1 << 32, ())))
     return out.to(inputs.dtype)
 

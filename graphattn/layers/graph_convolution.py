@@ -13,6 +13,7 @@ from graphattn.attention import attend
 from graphattn.edges import Edges
 from graphattn.layers.checkpointing import Derived
 from graphattn.layers.linear import Linear
+from graphattn.precision import at_least_float32
 from graphattn.validation import require_multiple, require_range
 
 
@@ -97,7 +98,7 @@ class GraphAttention(nn.Module):
         (N, feats)
         """
         values = Derived.of(inputs).project(self.linear).view(-1, *self.source.shape)  # (N, H, D)
-        values = values.float() if values.element_size() < 4 else values  # sums in float32 also under autocast
+        values = at_least_float32(values)  # sums in float32 also under autocast
         as_target, as_source = ((values * vector).sum(2) for vector in (self.target, self.source))  # (N, H)
         scores = edges.by_id(F.leaky_relu(as_target[edges.destinations] + as_source[edges.sources], 0.2))
         zeros = values.new_zeros(len(values), self.heads, 1)  # all scores are in the bias

@@ -14,6 +14,7 @@ from graphattn.attention import attend_edges, attend_layer
 from graphattn.edges import Edges, GraphBatch, edges_for_layer
 from graphattn.exceptions import GraphError
 from graphattn.layers.linear import Linear, is_plain, linear
+from graphattn.precision import at_least_float32
 from graphattn.validation import require_heads, require_range
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class MultiScaleAttention(nn.Module):
         self, edges: Sequence[Edges], inputs: Tensor, return_weights: bool
     ) -> tuple[Tensor, list[Tensor]]:
         """(N, H, D) and, on request, the weights of each relation."""
-        projected = _to_float32(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
+        projected = at_least_float32(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
         parts = zip(*(tensor.split(list(self.heads.values()), dim=1) for tensor in projected.unbind(1)), strict=True)
         outputs, all_weights = [], []
         for name, relation, (query, key, value) in zip(self.heads, edges, parts, strict=True):
@@ -161,7 +162,7 @@ class MultiScaleAttention(nn.Module):
         """(N, P, D) for :func:`~graphattn.attend_heads`, without queries and keys of heads on an identity."""
         scored = [not relation.is_identity for relation in edges]
         if len(inputs) < MIN_NODES or all(scored) or not is_plain(self.project):
-            return _to_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
+            return at_least_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
         width, start, rows = self.num_heads * self.head_feats, 0, []
         for count, needed in zip(self.heads.values(), scored, strict=True):
             if needed:
@@ -173,7 +174,7 @@ class MultiScaleAttention(nn.Module):
             for parameter in (self.project.weight, self.project.bias)
         )
         assert weight is not None
-        return _to_float32(linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
+        return at_least_float32(linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
 
     def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:
         """(E, heads of the relation) added to the scores, in edge-id order."""
@@ -189,11 +190,6 @@ class MultiScaleAttention(nn.Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.extra_repr()})"
-
-
-def _to_float32(projected: Tensor) -> Tensor:
-    """At least float32, in which scores and sums are computed also under autocast."""
-    return projected.float() if projected.element_size() < 4 else projected
 
 
 def distance_scores(edges: Edges, query: Tensor, vectors: Tensor, scale: float) -> Tensor:

@@ -13,6 +13,7 @@ from graphattn.layers.checkpointing import Derived
 from graphattn.layers.linear import Linear, is_plain
 from graphattn.layers.multi_scale import distance_scores
 from graphattn.layers.upsampling import Upsampling
+from graphattn.precision import at_least_float32
 from graphattn.validation import require_choice, require_multiple, require_range
 
 FUSIONS = ("mean", "sum", "gate")
@@ -159,7 +160,7 @@ class RectifiedAttention(nn.Module):
 
     def _split(self, projected: Tensor, count: int) -> Tensor:
         """(N, count, H, D) in at least float32, also under autocast."""
-        wide = projected.float() if projected.element_size() < 4 else projected
+        wide = at_least_float32(projected)
         return wide.view(-1, count, self.heads, self.head_feats)
 
     def _project_words(self, words: Derived) -> Tensor:

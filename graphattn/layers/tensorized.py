@@ -90,6 +90,8 @@ class TensorizedAttention(nn.Module):
     source_function : sigma_s: ``"identity"``, ``"sigmoid"`` or ``"tanh"``, c tanh(x / c)
     bound : c of the two functions' ``"tanh"``
     token2token, source2token : whether each kind of scores is used; without both, weights are uniform
+    source_maps : maps in source2token scores: 2 as in Eq. 9; or 1 without activation, S = W k + b, which fits the
+        parameter count of Table 6
     gate : whether ``gated`` has its fusion gate; without it the layer returns the heads
     dropout : on the input of every projection
     attn_drop : on the weighted values that are summed
@@ -119,6 +121,7 @@ class TensorizedAttention(nn.Module):
         bound: float = 5.0,
         token2token: bool = True,
         source2token: bool = True,
+        source_maps: int = 2,
         gate: bool = True,
         dropout: float = 0.0,
         attn_drop: float = 0.0,
@@ -134,6 +137,7 @@ class TensorizedAttention(nn.Module):
         require_choice("activation", activation, ACTIVATIONS)
         require_choice("source_function", source_function, SOURCE_FUNCTIONS)
         require_range("bound", bound, above=0)
+        require_range("source_maps", source_maps, min=1, max=2)
         scale_function = scale_function or ("log-sigmoid" if variant == "gated" else "identity")
         require_choice("scale_function", scale_function, SCALE_FUNCTIONS)
         self.num_heads = sum(self.heads.values())
@@ -143,10 +147,10 @@ class TensorizedAttention(nn.Module):
         self.token2token, self.source2token, self.backend = token2token, source2token, backend
         self.dropout, self.attn_drop = Dropout(dropout), Dropout(attn_drop)
         self.out_feats = self.num_heads * head_feats
-        self._make_maps(gate)
+        self._make_maps(gate, source_maps)
         self.reset_parameters()
 
-    def _make_maps(self, gate: bool) -> None:
+    def _make_maps(self, gate: bool, source_maps: int) -> None:
         count, gated, feats = self.num_heads, self.variant == "gated", self.head_feats
         self.value = Linear(self.in_feats, self.out_feats, bias=gated)
         self.query: Linear | HeadLinear | None = None
@@ -158,7 +162,8 @@ class TensorizedAttention(nn.Module):
             self.key = Linear(self.in_feats, self.out_feats, bias=False)
             self.query = Linear(self.in_feats, self.out_feats, bias=False) if self.token2token else None
         if self.source2token:
-            self.source_inner, self.source_outer = (HeadLinear(count, feats, feats) for _ in range(2))
+            self.source_inner = HeadLinear(count, feats, feats) if source_maps == 2 else None
+            self.source_outer = HeadLinear(count, feats, feats)
         if not gated:
             self.output = Linear(self.out_feats, self.out_feats, bias=False)
         elif gate:
@@ -272,10 +277,11 @@ class TensorizedAttention(nn.Module):
 
     def _score_sources(self, features: Tensor, inner: _Map | None, outer: _Map | None) -> Tensor | None:
         """(H, N, F) source scores of some heads; None without a map."""
-        if inner is None or outer is None:
+        if outer is None:
             return None
-        hidden = ACTIVATIONS[self.activation](by_head(self.dropout(features), *inner))
-        scores = by_head(self.dropout(hidden), *outer)
+        if inner is not None:
+            features = ACTIVATIONS[self.activation](by_head(self.dropout(features), *inner))
+        scores = by_head(self.dropout(features), *outer)
         if self.source_function == "sigmoid":
             return scores.sigmoid()
         return self.bound * torch.tanh(scores / self.bound) if self.source_function == "tanh" else scores

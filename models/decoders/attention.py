@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
+from graphattn.precision import at_least_float32
 
 
 def split_heads(tensor: Tensor, heads: int) -> Tensor:
@@ -42,8 +43,8 @@ def attend_rows(
     -------
     (R, T, H D_v)
     """
-    if query.element_size() < 4:  # under autocast PyTorch's kernel is several times slower
-        query, key, value = query.float(), key.float(), value.float()
+    # with bfloat16, PyTorch's kernel is several times slower
+    query, key, value = at_least_float32(query), at_least_float32(key), at_least_float32(value)
     if weights is None:
         values = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal)
         return values.transpose(1, 2).flatten(2)

@@ -11,6 +11,7 @@ from graphattn.models.decoders.attention import FeedForward, attend_rows, split_
 from graphattn.models.decoders.options import DecoderOptions
 from graphattn.models.decoders.transformer import Decoder, DecoderState
 from graphattn.models.encoders.duo_transformer import STREAMS, DuoNorm, DuoTransformerOptions, StreamMaps
+from graphattn.precision import at_least_float32
 
 
 class DuoAttention(nn.Module):
@@ -97,8 +98,8 @@ class DuoSoftmax(nn.Module):
         self.table = Linear(width, STREAMS * width, bias=False)
 
     def forward(self, states: Tensor, table: Tensor) -> Tensor:
-        """(..., 2 width) and (V, 2 width) -> (..., V), float32."""
-        return linear(self.table(self.fusion(states)), table).float()
+        """(..., 2 width) and (V, 2 width) -> (..., V), at least float32."""
+        return at_least_float32(linear(self.table(self.fusion(states)), table))
 
 
 def make_duo_decoder(width: int, options: DecoderOptions, duo: DuoTransformerOptions) -> Decoder:

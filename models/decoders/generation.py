@@ -18,6 +18,7 @@ from graphattn.models.decoders.model import TranslationModel
 from graphattn.models.decoders.options import SearchOptions
 from graphattn.models.decoders.search import Hypothesis, Rules, beam_search, sample
 from graphattn.models.decoders.transformer import DecoderState
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
 MAX_TOKENS = 8192
@@ -43,7 +44,7 @@ class ModelScores:
     def scores(self, tokens: Tensor) -> Tensor:
         """(B, K) latest tokens -> (B, K, V) log-probabilities of the next ones."""
         with self.model.autocast():
-            rows = self.model.advance(tokens.reshape(-1, 1), self.state).squeeze(1).float()
+            rows = at_least_float32(self.model.advance(tokens.reshape(-1, 1), self.state).squeeze(1))
         scores: Tensor = rows.log_softmax(1).unflatten(0, tokens.shape)
         return scores
 

@@ -21,6 +21,7 @@ from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.heads.classification import sum_cross_entropy
 from graphattn.models.padding import pad, prefix_mask, unpad
 from graphattn.models.text_model import Trainable
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
 
@@ -56,8 +57,8 @@ class TiedSoftmax(nn.Module):
     """Scores of all tokens: products with the shared embeddings."""
 
     def forward(self, states: Tensor, table: Tensor) -> Tensor:
-        """(..., width) and (V, width) -> (..., V), float32."""
-        return linear(states, table).float()
+        """(..., width) and (V, width) -> (..., V), at least float32."""
+        return at_least_float32(linear(states, table))
 
 
 class TranslationModel(Trainable):

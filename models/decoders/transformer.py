@@ -13,6 +13,7 @@ from graphattn.layers.dropout import Dropout
 from graphattn.models.decoders.attention import DecoderAttention, FeedForward
 from graphattn.models.decoders.options import DecoderOptions
 from graphattn.models.encoders.base import sinusoids
+from graphattn.precision import at_least_float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +130,7 @@ class Decoder(nn.Module):
         (R, T, streams width)
         """
         positions = torch.arange(state.length, state.length + inputs.shape[1], device=inputs.device)
-        states = inputs + sinusoids(positions, self.width).repeat(1, self.streams)
+        states = inputs + sinusoids(positions, self.width, at_least_float32(inputs).dtype).repeat(1, self.streams)
         for number, layer in enumerate(self.layers):
             states = layer(states, state, number, weights)
         output: Tensor = self.norm(states)

@@ -125,18 +125,20 @@ def run_layers(
     return states
 
 
-def position_vectors(graph: TextBatch, width: int, device: torch.device) -> Tensor:
-    """(N, width) sinusoids of the tokens' positions in their texts."""
-    return sinusoids(features_of(graph, TOKEN)["position"].to(device), width)
+def position_vectors(graph: TextBatch, width: int, tokens: Tensor) -> Tensor:
+    """(N, width) sinusoids of the tokens' positions in their texts, to be added to ``tokens``."""
+    positions = features_of(graph, TOKEN)["position"].to(tokens.device)
+    return sinusoids(positions, width, torch.promote_types(tokens.dtype, torch.float32))
 
 
-def sinusoids(positions: Tensor, width: int) -> Tensor:
+def sinusoids(positions: Tensor, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Sinusoidal position vectors: sine in even columns, cosine in odd ones (Vaswani et al. 2017, section 3.5).
 
     Parameters
     ----------
     positions : (N,)
     width : number of columns
+    dtype : of the result
 
     Returns
     -------
@@ -147,6 +149,7 @@ def sinusoids(positions: Tensor, width: int) -> Tensor:
     >>> sinusoids(torch.tensor([0]), 4)
     tensor([[0., 1., 0., 1.]])
     """
-    rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / width))
+    columns = torch.arange(0, width, 2, dtype=dtype, device=positions.device)
+    rates = torch.exp(columns * (-math.log(10000.0) / width))
     angles = positions.unsqueeze(1) * rates
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :width]

@@ -186,5 +186,5 @@ class DuoTransformerEncoder(Encoder):
         edges = edges_of(graph, [ALL], tokens.device)
         parts = zip(self.enter, tokens.split(self.parts, dim=1), strict=True)
         streams = torch.stack([enter(part) for enter, part in parts], dim=1)
-        streams = streams + position_vectors(graph, self.options.hidden, tokens.device).unsqueeze(1)
+        streams = streams + position_vectors(graph, self.options.hidden, tokens).unsqueeze(1)
         return run_layers(self.layers, edges, streams, weights).flatten(1)

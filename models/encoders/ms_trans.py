@@ -224,7 +224,7 @@ class MSTransEncoder(Encoder):
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         relations = self.relations()
         if self.options.positions:
-            tokens = tokens + position_vectors(graph, self.width, tokens.device)
+            tokens = tokens + position_vectors(graph, self.width, tokens)
         if all(part.source == part.target == TOKEN for relation in relations for part in relation.parts()):
             edges = edges_of(graph, [relation.name for relation in relations], tokens.device)
             return run_layers(self.layers, edges, tokens, weights)

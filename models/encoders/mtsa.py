@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 from typing_extensions import override
@@ -16,8 +16,16 @@ from graphattn.edges import Edges, edges_of
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
 from graphattn.layers.tensorized import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
-from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, run_layers
+from graphattn.models.encoders.base import (
+    FFN_DROPOUT,
+    Encoder,
+    EncoderOptions,
+    LayerWeights,
+    position_vectors,
+    run_layers,
+)
 from graphattn.models.encoders.relation_heads import parse_heads
+from graphattn.models.encoders.transformer import TransformerLayer
 from graphattn.models.options import option
 from graphattn.schema import TOKEN
 from graphattn.validation import require_multiple, require_range
@@ -34,11 +42,20 @@ class MTSAOptions(EncoderOptions):
     pooling = "source2token"
 
     layers: int = option(1, "depth of the encoder", min=1)
+    block: str = option(
+        "plain",
+        "around the attention: only residual and norm, from two layers (plain); a Transformer's feed-forward layer and "
+        "positions; or feed-forward before attention, without positions (srl)",
+        choices=("plain", "transformer", "srl"),
+    )
+    ffn: int = option(1200, "width of the feed-forward layer", min=1)
+    ffn_dropout: float | None = option(None, FFN_DROPOUT, min=0, below=1)
+    norm: str = option("post", "norm after each residual connection, or before each sub-layer", choices=("post", "pre"))
     heads: int | str | Mapping[str, int] = option(
         2, "heads of each layer, shared by the masks, or heads by relation: forward=2,window:3=1", common=True
     )
     head_feats: int | None = option(
-        None, "features of a head (default: hidden, or hidden / heads in several layers)", min=1
+        None, "features of a head (default: hidden in a single plain layer, else hidden / heads)", min=1
     )
     variant: str = option("gated", "Eq. 5-13, or gated, our reading of the counts of Table 3", choices=VARIANTS)
     masks: tuple[str, ...] = option(
@@ -54,6 +71,7 @@ class MTSAOptions(EncoderOptions):
     bound: float = option(5.0, "c of the scale function tanh, c tanh(x / c)", above=0)
     token2token: bool = option(True, "scores between pairs of tokens")
     source2token: bool = option(True, "scores of each token and feature")
+    source_maps: int = option(2, "maps in source2token scores: two as in Eq. 9, or one as in Table 6", min=1, max=2)
     gate: bool = option(True, "fusion gate of the gated variant")
     attn_drop: float = option(0.0, "dropout on the weighted values", min=0, below=1)
 
@@ -61,6 +79,13 @@ class MTSAOptions(EncoderOptions):
     @classmethod
     def for_tagging(cls) -> MTSAOptions:
         return cls(layers=2)  # with residual connections; heads share the width
+
+    @override
+    @classmethod
+    def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
+        """The paper's Table 6: a pre-norm Transformer with tensorized attention."""
+        table_6 = {"block": "transformer", "norm": "pre", "variant": "paper", "source_maps": 1}
+        return super().for_translation({**sizes, **table_6})
 
     @override
     def check(self) -> None:
@@ -74,15 +99,21 @@ class MTSAOptions(EncoderOptions):
         if isinstance(self.heads, int):
             require_multiple("heads", self.heads, len(names), "masks")
         width = self.num_heads * self.width_of_heads()
-        if self.layers > 1 and width != self.hidden:
+        if self.has_residuals and width != self.hidden:
+            reason = "several {layers} need" if self.block == "plain" else f"{{block}} {self.block} needs"
             raise ConfigError(
-                f"{{heads}} times {{head_feats}} is {width}; several {{layers}} need {{hidden}}, {self.hidden}",
-                options=("heads", "head_feats", "layers", "hidden"),
+                f"{{heads}} times {{head_feats}} is {width}; {reason} {{hidden}}, {self.hidden}",
+                options=("heads", "head_feats", "layers" if self.block == "plain" else "block", "hidden"),
             )
 
     def width_of_heads(self) -> int:
         """Features of a head."""
-        return self.head_feats or (self.hidden if self.layers == 1 else self.hidden // self.num_heads)
+        return self.head_feats or (self.hidden // self.num_heads if self.has_residuals else self.hidden)
+
+    @property
+    def has_residuals(self) -> bool:
+        """Whether the heads share the width of the encoder, for residual connections."""
+        return self.layers > 1 or self.block != "plain"
 
     @property
     def num_heads(self) -> int:
@@ -122,26 +153,12 @@ class MTSAOptions(EncoderOptions):
 
 
 class MTSALayer(nn.Module):
-    """One layer; in a stack, with residual connection and norm (as in section 4.2)."""
+    """One layer; in a stack, with residual connection and norm."""
 
     def __init__(self, options: MTSAOptions):
         super().__init__()
-        self.attention = TensorizedAttention(
-            options.hidden,
-            options.width_of_heads(),
-            options.layer_heads(),
-            variant=options.variant,
-            activation=options.activation,
-            scale_function=options.token_function,
-            source_function=options.source_function,
-            bound=options.bound,
-            token2token=options.token2token,
-            source2token=options.source2token,
-            gate=options.gate,
-            dropout=options.dropout,
-            attn_drop=options.attn_drop,
-        )
-        self.norm = nn.LayerNorm(options.hidden) if options.layers > 1 else None
+        self.attention = make_attention(options, options.dropout)
+        self.norm = nn.LayerNorm(options.hidden) if options.has_residuals else None
         self.dropout = options.dropout
 
     def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
@@ -152,13 +169,54 @@ class MTSALayer(nn.Module):
         return output
 
 
+def make_attention(options: MTSAOptions, dropout: float) -> TensorizedAttention:
+    """The attention of a layer, with ``dropout`` on the input of its projections."""
+    return TensorizedAttention(
+        options.hidden,
+        options.width_of_heads(),
+        options.layer_heads(),
+        variant=options.variant,
+        activation=options.activation,
+        scale_function=options.token_function,
+        source_function=options.source_function,
+        bound=options.bound,
+        token2token=options.token2token,
+        source2token=options.source2token,
+        source_maps=options.source_maps,
+        gate=options.gate,
+        dropout=dropout,
+        attn_drop=options.attn_drop,
+    )
+
+
+def make_layer(options: MTSAOptions) -> nn.Module:
+    """A layer of the block that the options name."""
+    if options.block == "plain":
+        return MTSALayer(options)
+    # as in a Transformer, dropout is on what the two parts return
+    return TransformerLayer(options, make_attention(options, 0.0), ffn_first=options.block == "srl")
+
+
 class MTSAEncoder(Encoder):
-    """One layer of tensorized attention, or a stack; its relations encode word order, so it needs no positions."""
+    """Tensorized attention: one layer, a stack, or in place of self-attention in a Transformer.
+
+    Its relations encode word order; the block ``transformer`` also adds sinusoidal positions, since Table 6 replaces
+    nothing but the attention. The block ``srl`` is the stack of Tan et al. (2018), which section 4.2 follows: in each
+    layer the feed-forward part first, then attention, both with residual and post-norm.
+
+    Notes
+    -----
+    Table 6 counts 0.20M parameters more than the Transformer's. That fits one map per head in the source2token scores,
+    6 layers x 8 heads x (64 x 64 + 64) = 199,680; the two of Eq. 9 make 399,360. The Transformer of this package has
+    biases in its attention, 12,288 in the encoder, which neither that count nor this attention has.
+    """
 
     def __init__(self, options: MTSAOptions):
         super().__init__()
         self.options, self.width = options, options.num_heads * options.width_of_heads()
-        self.layers = nn.ModuleList(MTSALayer(options) for _ in range(options.layers))
+        self.layers = nn.ModuleList(make_layer(options) for _ in range(options.layers))
+        normed_last = options.block != "plain" and options.norm == "pre"
+        self.norm = nn.LayerNorm(self.width) if normed_last else nn.Identity()
 
     @override
     def relations(self) -> list[Relation]:
@@ -171,4 +229,7 @@ class MTSAEncoder(Encoder):
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
-        return run_layers(self.layers, edges, tokens, weights)
+        if self.options.block == "transformer":
+            tokens = tokens + position_vectors(graph, self.options.hidden, tokens)
+        output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
+        return output

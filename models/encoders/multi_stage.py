@@ -69,7 +69,7 @@ class MultiStageEncoder(Encoder):
     def _make_stage(self) -> nn.ModuleList:
         names = ("hidden", "heads", "ffn", "dropout", "ffn_dropout", "attn_drop")
         block = TransformerOptions(**{name: getattr(self.options, name) for name in names}, norm="pre")
-        return nn.ModuleList(TransformerLayer(block) for _ in range(self.options.layers))
+        return nn.ModuleList(TransformerLayer.of(block) for _ in range(self.options.layers))
 
     @override
     def relations(self) -> list[Relation]:
@@ -84,7 +84,7 @@ class MultiStageEncoder(Encoder):
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [ALL, ALL_WORDS, MEMBERSHIP, DEPENDENCY], tokens.device)
         members = edges[MEMBERSHIP]
-        tokens = tokens + position_vectors(graph, self.width, tokens.device)
+        tokens = tokens + position_vectors(graph, self.width, tokens)
         tokens = _run_stage(self.token_blocks, ALL, edges[ALL], tokens, weights)
         words = aggregate(members, tokens, mean_coefficients(members))
         words = _run_stage(self.word_blocks, ALL_WORDS, edges[ALL_WORDS], words, weights)

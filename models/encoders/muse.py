@@ -179,6 +179,6 @@ class MUSEEncoder(Encoder):
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
-        tokens = tokens + position_vectors(graph, self.width, tokens.device)
+        tokens = tokens + position_vectors(graph, self.width, tokens)
         output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
         return output

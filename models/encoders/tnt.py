@@ -38,7 +38,7 @@ class TNTOptions(EncoderOptions):
         """One pre-norm block per layer."""
         names = ("hidden", "heads", "ffn", "dropout", "ffn_dropout", "attn_drop")
         options = TransformerOptions(**{name: getattr(self, name) for name in names}, norm="pre")
-        return nn.ModuleList(TransformerLayer(options) for _ in range(self.layers))
+        return nn.ModuleList(TransformerLayer.of(options) for _ in range(self.layers))
 
 
 class TNTEncoder(Encoder):
@@ -70,7 +70,7 @@ class TNTEncoder(Encoder):
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [GROUP, ALL], tokens.device)
-        tokens = tokens + position_vectors(graph, self.width, tokens.device)
+        tokens = tokens + position_vectors(graph, self.width, tokens)
         parts = tokens
         for inner, outer in zip(self.inner or self.outer, self.outer, strict=True):
             inside: LayerWeights | None = None if weights is None else {}

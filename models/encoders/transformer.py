@@ -28,6 +28,7 @@ from graphattn.schema import ALL
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
+    from graphattn.models.encoders.mtsa import MTSAOptions
 
 
 @dataclass
@@ -54,27 +55,42 @@ class TransformerOptions(EncoderOptions):
 
 
 class TransformerLayer(nn.Module):
-    """Attention and a feed-forward layer with residuals, post-norm (MS-Trans, Eq. 4-5) or pre-norm."""
+    """Attention and a feed-forward layer with residuals, post-norm (MS-Trans, Eq. 4-5) or pre-norm.
 
-    def __init__(self, options: TransformerOptions):
+    Parameters
+    ----------
+    options : widths, dropouts and place of the norms
+    attention : edges, (N, hidden) tokens, and ``weights=`` a mapping to fill or None -> (N, hidden)
+    ffn_first : feed-forward part before the attention (Tan et al. 2018)
+    """
+
+    def __init__(self, options: TransformerOptions | MTSAOptions, attention: nn.Module, *, ffn_first: bool = False):
         super().__init__()
         hidden = options.hidden
-        self.attention = MultiScaleAttention(
-            hidden, hidden // options.heads, {ALL: options.heads}, attn_drop=options.attn_drop
-        )
+        self.attention = attention
         self.widen, self.narrow = Linear(hidden, options.ffn), Linear(options.ffn, hidden)
         self.attention_norm, self.ffn_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
         self.dropout, self.ffn_dropout = make_dropouts(options.dropout, options.ffn_dropout)
-        self.norm_first = options.norm == "pre"
+        self.norm_first, self.ffn_first = options.norm == "pre", ffn_first
+
+    @classmethod
+    def of(cls, options: TransformerOptions) -> TransformerLayer:
+        """A layer with multi-head attention along `all`."""
+        heads = {ALL: options.heads}
+        width = options.hidden // options.heads
+        return cls(options, MultiScaleAttention(options.hidden, width, heads, attn_drop=options.attn_drop))
 
     def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
-        if self.norm_first:
-            tokens = tokens + self.dropout(self.attention(edges, self.attention_norm(tokens), weights=weights))
-            tokens = tokens + self.dropout(self._feed_forward(self.ffn_norm(tokens)))
-        else:
-            tokens = self.attention_norm(tokens + self.dropout(self.attention(edges, tokens, weights=weights)))
-            tokens = self.ffn_norm(tokens + self.dropout(self._feed_forward(tokens)))
+        parts = [
+            (self.attention_norm, lambda inputs: self.attention(edges, inputs, weights=weights)),
+            (self.ffn_norm, self._feed_forward),
+        ]
+        for norm, part in reversed(parts) if self.ffn_first else parts:
+            if self.norm_first:
+                tokens = tokens + self.dropout(part(norm(tokens)))
+            else:
+                tokens = norm(tokens + self.dropout(part(tokens)))
         return tokens
 
     def _feed_forward(self, tokens: Tensor) -> Tensor:
@@ -87,7 +103,7 @@ class TransformerEncoder(Encoder):
     def __init__(self, options: TransformerOptions):
         super().__init__()
         self.options, self.width = options, options.hidden
-        self.layers = nn.ModuleList(TransformerLayer(options) for _ in range(options.layers))
+        self.layers = nn.ModuleList(TransformerLayer.of(options) for _ in range(options.layers))
         self.norm = nn.LayerNorm(options.hidden) if options.norm == "pre" else nn.Identity()
 
     @override
@@ -101,6 +117,6 @@ class TransformerEncoder(Encoder):
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [ALL], tokens.device)
-        tokens = tokens + position_vectors(graph, self.width, tokens.device)
+        tokens = tokens + position_vectors(graph, self.width, tokens)
         output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
         return output

@@ -308,7 +308,7 @@ class UMSTEncoder(Encoder):
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         text = TextEdges.of(graph, self.options, tokens.device)
-        tokens = tokens + position_vectors(graph, self.width, tokens.device)
+        tokens = tokens + position_vectors(graph, self.width, tokens)
         if self.classes is not None:
             factor = math.sqrt(self.width) if self.options.scale_classes else 1.0
             tokens = tokens + factor * self.classes(word_classes(graph).to(tokens.device))

@@ -14,6 +14,7 @@ from graphattn.builders import BudgetBatches
 from graphattn.models.corpus import Corpus
 from graphattn.models.heads import ClassificationHead, TaggingHead
 from graphattn.models.text_model import TextModel
+from graphattn.precision import at_least_float32
 
 MAX_TOKENS = 8192
 MAX_EDGES = 20_000_000
@@ -63,7 +64,7 @@ def predict_corpus(
             for numbers in prediction_batches(corpus):
                 batch = corpus[numbers]
                 with model.autocast():
-                    scores = model(batch).float()
+                    scores = at_least_float32(model(batch))
                 items = model.head.items(batch.graph).tolist() if model.head.per_word else None
                 scatter_rows(decisions, numbers, model.head.decide(scores, batch.graph), items)
                 if probabilities:
@@ -103,7 +104,7 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
             for numbers in prediction_batches(corpus):
                 batch = corpus[numbers]
                 with model.autocast():
-                    rows = head.sentences(model.encode(batch), batch.graph).float()
+                    rows = at_least_float32(head.sentences(model.encode(batch), batch.graph))
                 scatter_rows(vectors, numbers, rows.unflatten(0, (columns, len(numbers))).transpose(0, 1), None)
     finally:
         model.train(was_training)

@@ -15,6 +15,7 @@ from graphattn.edges import lengths_of
 from graphattn.layers.dropout import Dropout
 from graphattn.models.heads.pooling import Source2TokenPooling, count_pooled_features, pool
 from graphattn.models.options import HeadOptions
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -132,12 +133,12 @@ class ClassificationHead(Head):
     def scores(self, sentences: Tensor) -> Tensor:
         """(B, pooled features) of sentences -> (items, classes)."""
         scores: Tensor = self.perceptron(self.items_of(sentences))
-        return scores.float()
+        return at_least_float32(scores)
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
         if self.multilabel:
-            smooth = targets * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
+            smooth = targets.to(scores.dtype) * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
             losses = F.binary_cross_entropy_with_logits(
                 scores, smooth, pos_weight=self.class_weights, reduction="none"
             ).mean(1)

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
 from graphattn.models.padding import pad, unpad
+from graphattn.precision import at_least_float32
 
 
 def count_pooled_features(pooling: str, width: int) -> int:
@@ -55,7 +56,7 @@ def _mean(tokens: Tensor, lengths: Tensor) -> Tensor:
 
 def _sum(tokens: Tensor, lengths: Tensor) -> Tensor:
     """(N, F) -> (B, F), at least in float32: half precision loses small terms of a long text."""
-    tokens = tokens.float() if tokens.dtype.itemsize < 4 else tokens
+    tokens = at_least_float32(tokens)
     return tokens.new_zeros(lengths.shape[0], tokens.shape[1]).index_add(0, _sentences(tokens, lengths), tokens)
 
 
@@ -92,5 +93,5 @@ class Source2TokenPooling(nn.Module):
         """(N, F) tokens of sentences with (B,) lengths -> (B, F)."""
         lengths = lengths.to(tokens.device)
         scores = self.outer(self.dropout(F.elu(self.inner(self.dropout(tokens)))))
-        weights = unpad(pad(scores.float(), lengths, float("-inf")).softmax(1), lengths)
-        return _sum(weights.to(torch.promote_types(tokens.dtype, torch.float32)) * tokens, lengths)
+        weights = unpad(pad(at_least_float32(scores), lengths, float("-inf")).softmax(1), lengths)
+        return _sum(weights * tokens, lengths)

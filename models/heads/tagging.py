@@ -15,6 +15,7 @@ from graphattn.models.heads.classification import Head, sum_cross_entropy
 from graphattn.models.heads.crf import LinearChainCRF
 from graphattn.models.options import HeadOptions
 from graphattn.models.padding import pad, padding_groups, prefix_mask, unpad
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class TaggingHead(Head):
     def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(N, F) -> (W, classes), words without ``[CLS]``."""
         scores: Tensor = self.classify(tokens[first_tokens(graph)])
-        return scores.float()
+        return at_least_float32(scores)
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:

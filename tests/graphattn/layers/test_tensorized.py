@@ -43,8 +43,9 @@ def reference(layer, graph, x, dense):
             else:
                 q, k = x @ layer.query.weight[rows].T, x @ layer.key.weight[rows].T
                 base = k
-            inner = F.elu(base @ layer.source_inner.weight[head] + layer.source_inner.bias[head])
-            scores = inner @ layer.source_outer.weight[head] + layer.source_outer.bias[head]
+            if layer.source_inner is not None:
+                base = F.elu(base @ layer.source_inner.weight[head] + layer.source_inner.bias[head])
+            scores = base @ layer.source_outer.weight[head] + layer.source_outer.bias[head]
             own = [tensor.unsqueeze(1) for tensor in (q, k, v, scores)]
             result = dense(mask_of(graph, relation), *own, function=sigma_t).squeeze(1)
             if layer.variant == "gated":
@@ -66,9 +67,9 @@ def make_layer(variant, heads=None, **options):
 
 
 @pytest.mark.parametrize("variant", ["paper", "gated"])
-@pytest.mark.parametrize("function", [None, "sigmoid"])
-def test_layer_equals_the_equations(variant, function, graph, dense_tensorized_attention):
-    layer = make_layer(variant, scale_function=function)
+@pytest.mark.parametrize(("function", "source_maps"), [(None, 2), ("sigmoid", 2), (None, 1)])
+def test_layer_equals_the_equations(variant, function, source_maps, graph, dense_tensorized_attention):
+    layer = make_layer(variant, scale_function=function, source_maps=source_maps)
     x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64, requires_grad=True)
     out, expected = layer(graph, x), reference(layer, graph, x, dense_tensorized_attention)
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)

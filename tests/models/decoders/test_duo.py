@@ -48,7 +48,7 @@ def normed(module, streams, added):
 
 def by_formula(decoder, inputs, memory):
     length = len(inputs)
-    streams = [part + sinusoids(torch.arange(length), WIDTH) for part in inputs.split(WIDTH, dim=1)]
+    streams = [part + sinusoids(torch.arange(length), WIDTH, inputs.dtype) for part in inputs.split(WIDTH, dim=1)]
     source = memory.split(WIDTH, dim=1)
     earlier = torch.ones(length, length, dtype=torch.bool).tril()
     everything = torch.ones(length, len(memory), dtype=torch.bool)
@@ -87,7 +87,7 @@ def test_fusion_before_the_softmax():
     states, table = torch.randn(3, 2 * WIDTH, dtype=torch.float64), torch.randn(9, 2 * WIDTH, dtype=torch.float64)
     fused = states @ softmax.fusion.weight.T + softmax.fusion.bias
     projected_table = table @ softmax.table.weight  # (V, width): the concatenated embeddings through W_E
-    torch.testing.assert_close(softmax(states, table), (fused @ projected_table.T).float(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(softmax(states, table), fused @ projected_table.T, rtol=0, atol=1e-12)
 
 
 def test_without_fusion_both_streams_meet_both_embeddings():
@@ -96,7 +96,7 @@ def test_without_fusion_both_streams_meet_both_embeddings():
     _, softmax = make_decoder(make_encoder(options), options, OPTIONS)
     states, table = torch.randn(3, 2 * WIDTH, dtype=torch.float64), torch.randn(9, 2 * WIDTH, dtype=torch.float64)
     expected = sum(states[:, own] @ table[:, own].T for own in (slice(WIDTH), slice(WIDTH, None)))
-    torch.testing.assert_close(softmax(states, table), expected.float(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(softmax(states, table), expected, rtol=0, atol=1e-12)
 
 
 def count(options):

@@ -26,9 +26,10 @@ def positions_by_formula(length, width):
 def test_sinusoids_follow_the_formula(width):
     expected = positions_by_formula(400, width)
     torch.testing.assert_close(sinusoids(torch.arange(400), width).double(), expected, rtol=0, atol=5e-5)
+    torch.testing.assert_close(sinusoids(torch.arange(400), width, torch.float64), expected, rtol=0, atol=1e-12)
 
 
 def test_positions_start_at_zero_in_each_text():
     graph = TextGraphBuilder([Complete()]).batch([["a", "b"], [], ["c"]])
     expected = sinusoids(torch.tensor([0, 1, 2, 0, 0, 1]), 4)
-    assert torch.equal(position_vectors(graph, 4, torch.device("cpu")), expected)
+    assert torch.equal(position_vectors(graph, 4, torch.empty(0)), expected)

@@ -40,7 +40,7 @@ def duo_attention(layer, streams, seen):
 
 
 def by_formula(encoder, tokens, seen):
-    positions = sinusoids(torch.arange(len(tokens)), HIDDEN)
+    positions = sinusoids(torch.arange(len(tokens)), HIDDEN, tokens.dtype)
     parts = zip(encoder.enter, tokens.split(encoder.parts, dim=1), strict=True)
     streams = [enter(part) + positions for enter, part in parts]
     for layer in encoder.layers:

@@ -102,7 +102,7 @@ def test_encoder_equals_the_dense_reference(changes, sentences, double_encoder, 
     rows = rows_of_heads(5, options.layers, len(options.scales), options.alpha)
     for sentence, tokens, output in zip(sentences, inputs, outputs, strict=True):
         if options.positions:
-            tokens = tokens + sinusoids(torch.arange(len(tokens)), 20)
+            tokens = tokens + sinusoids(torch.arange(len(tokens)), 20, tokens.dtype)
         for layer, row in zip(encoder.layers, rows, strict=True):
             heads = {f"{kind}:{name}": count for name, count in zip(options.scales, row, strict=True)}
             heads.update({name: int(count) for name, count in extra.items()})

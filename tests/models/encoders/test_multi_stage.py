@@ -17,7 +17,7 @@ def test_three_stages_and_their_weights(double_encoder, encode, sentences, dense
     maps = [maps_of(graph, name, own) for layer in layers for name, own in layer.items()]
     for sentence, tokens, actual, *own in zip(sentences, inputs, outputs, *maps, strict=True):
         seen = []
-        x = tokens + sinusoids(torch.arange(len(tokens)), 12)
+        x = tokens + sinusoids(torch.arange(len(tokens)), 12, tokens.dtype)
         for block in encoder.token_blocks:
             x = dense_block(block, x, None, seen)
         word_of = [0, *(word + 1 for word in sentence.word_ids)]

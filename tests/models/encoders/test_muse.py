@@ -57,7 +57,7 @@ def dynamic_convolution(layer, x):
 
 def dense(encoder, tokens, seen=None):
     """The encoder on one text."""
-    x = tokens + sinusoids(torch.arange(len(tokens)), tokens.shape[1])
+    x = tokens + sinusoids(torch.arange(len(tokens)), tokens.shape[1], tokens.dtype)
     for layer in encoder.layers:
         inner = norm(layer.norm, x)
         query, key, value = linear(layer.project, inner).chunk(3, 1)

@@ -19,7 +19,7 @@ def test_two_streams(double_encoder, encode, sentences, dense_block, shared):
     for sentence, tokens, actual in zip(sentences, inputs, outputs, strict=True):
         word_of = torch.tensor([0, *(word + 1 for word in sentence.word_ids)])
         same_word = word_of.unsqueeze(1) == word_of
-        y = x = tokens + sinusoids(torch.arange(len(tokens)), 12)
+        y = x = tokens + sinusoids(torch.arange(len(tokens)), 12, tokens.dtype)
         for number in range(2):
             inner = encoder.outer if shared else encoder.inner
             y = dense_block(inner[number], y, same_word)
@@ -35,7 +35,7 @@ def test_weights_of_each_layer_equal_the_dense_ones(double_encoder, encode, sent
     actual = [maps_of(graph, name, own) for layer in layers for name, own in layer.items()]
     for sentence, tokens, *own in zip(sentences, inputs, *actual, strict=True):
         word_of = torch.tensor([0, *(word + 1 for word in sentence.word_ids)])
-        y = x = tokens + sinusoids(torch.arange(len(tokens)), 12)
+        y = x = tokens + sinusoids(torch.arange(len(tokens)), 12, tokens.dtype)
         seen = []
         for inner, outer in zip(encoder.inner, encoder.outer, strict=True):
             y = dense_block(inner, y, word_of.unsqueeze(1) == word_of, seen)

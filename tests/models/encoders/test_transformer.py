@@ -50,7 +50,7 @@ def test_encoder_equals_pytorchs(norm, double_encoder, encode):
     _, inputs, outputs = encode(encoder, 12)
     reference = pytorch_encoder(encoder, options)
     for tokens, output in zip(inputs, outputs, strict=True):
-        with_positions = tokens + sinusoids(torch.arange(len(tokens)), 12)
+        with_positions = tokens + sinusoids(torch.arange(len(tokens)), 12, tokens.dtype)
         expected = encoder.norm(reference(with_positions.unsqueeze(0))[0])
         torch.testing.assert_close(output, expected, rtol=0, atol=1e-10)
 
@@ -62,7 +62,7 @@ def test_gradients_equal_pytorchs(double_encoder, encode):
     sum((output**3).sum() for output in outputs).backward()
     reference = pytorch_encoder(encoder, options)
     for tokens in inputs:
-        (reference((tokens + sinusoids(torch.arange(len(tokens)), 8)).unsqueeze(0)) ** 3).sum().backward()
+        (reference((tokens + sinusoids(torch.arange(len(tokens)), 8, tokens.dtype)).unsqueeze(0)) ** 3).sum().backward()
     for ours, theirs in zip(encoder.layers, reference, strict=True):
         torch.testing.assert_close(ours.attention.project.weight.grad, theirs.self_attn.in_proj_weight.grad)
         torch.testing.assert_close(ours.attention.project.bias.grad, theirs.self_attn.in_proj_bias.grad)

@@ -55,7 +55,7 @@ class Dense:
         self.membership[range(len(self.word_of)), self.word_of] = 1
 
     def __call__(self, tokens):
-        x = tokens + sinusoids(torch.arange(len(tokens)), tokens.shape[1])
+        x = tokens + sinusoids(torch.arange(len(tokens)), tokens.shape[1], tokens.dtype)
         if self.options.class_embedding:
             split = [int(self.word_of.count(word) > 1) for word in self.word_of]
             factor = math.sqrt(tokens.shape[1]) if self.options.scale_classes else 1

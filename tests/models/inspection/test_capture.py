@@ -62,7 +62,7 @@ def dense_reference(model, tokens, word, heads):
     """The weights of every layer for one text."""
     layers = []
     if hasattr(model.encoder.layers[0], "widen"):
-        tokens = tokens + sinusoids(torch.arange(len(tokens)), model.encoder.width)
+        tokens = tokens + sinusoids(torch.arange(len(tokens)), model.encoder.width, tokens.dtype)
     for layer in model.encoder.layers:
         attended, weights = dense_attention(layer.attention, tokens, word, heads)
         layers.append(weights)

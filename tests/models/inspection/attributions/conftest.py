@@ -178,7 +178,7 @@ class Dense:
         return tokens
 
     def transformer(self, tokens):
-        tokens = tokens + sinusoids(torch.arange(self.count), 6).double()
+        tokens = tokens + sinusoids(torch.arange(self.count), 6, torch.float64)
         for number, layer in enumerate(self.model.encoder.layers):
             tokens = layer.attention_norm(tokens + self.attend(layer.attention, tokens, number))
             tokens = layer.ffn_norm(tokens + layer.narrow(F.relu(layer.widen(tokens))))

@@ -1,0 +1,122 @@
+"""Whole models in float64: no part falls back to float32, and gradients pass gradcheck."""
+
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+from graphattn.models.encoders import ENCODERS, encoder_options
+
+TINY = {"hidden": 6, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
+KINDS = ("classifier", "pair", "tagger", "translator")
+POOLINGS = ("concat", "max", "mean", "mean-max", "cls", "source2token")
+
+
+def tiny_options(encoder, kind, **options):
+    cls = type(encoder_options(encoder))
+    known = {item.name for item in fields(cls)} - ({"layers"} if encoder == "duo" else set())
+    values = {name: value for name, value in {**TINY, **options}.items() if name in known}
+    if kind == "translator":
+        return cls.for_translation(values)
+    return replace(cls.for_tagging() if kind in ("tagger", "crf") else cls(), **values)
+
+
+@pytest.fixture
+def double_model(corpus, tiny):
+    """``double_model(kind, encoder options, head={...})``: a model in float64 with random weights, and a batch."""
+
+    def make(kind, encoder, **groups):
+        inputs, labels = corpus(kind, 8)
+        training = {"epochs": 1, "dev_fraction": 0.0, "batch_size": 8}
+        if kind != "translator":
+            groups = {**groups, "inputs": {"embedding": 3, "character_embedding": 2, "character_filters": 2}}
+        estimator = tiny(kind, encoder, training=training, **groups).fit(inputs, labels)
+        data = estimator._corpus(estimator._columns(inputs[:3]), labels[:3])
+        model = estimator.model_.double().eval()
+        if kind == "crf":
+            model.embedding.characters.embed.padding_idx = None  # its row has no gradient, whatever its effect
+        torch.manual_seed(1)
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.5)
+        return model, data[[0, 1, 2]]
+
+    return make
+
+
+class Loss(torch.nn.Module):
+    """A model whose output is its loss."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch):
+        return self.model.loss(batch)[0]
+
+
+def check_model(model, batch):
+    dtypes = {}
+
+    def note(name):
+        def hook(module, inputs, output):
+            for tensor in output if isinstance(output, (tuple, list)) else [output]:
+                if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+                    dtypes[name] = tensor.dtype
+
+        return hook
+
+    hooks = [module.register_forward_hook(note(name)) for name, module in model.named_modules()]
+    loss, scores = model.loss(batch)
+    for hook in hooks:
+        hook.remove()
+    assert loss.dtype == scores.dtype == torch.float64
+    assert not {name: dtype for name, dtype in dtypes.items() if dtype != torch.float64}
+    names, parameters = zip(*((n, p) for n, p in Loss(model).named_parameters() if p.requires_grad), strict=True)
+
+    def loss_of(*values):
+        return torch.func.functional_call(Loss(model), dict(zip(names, values, strict=True)), (batch,))
+
+    assert torch.autograd.gradcheck(loss_of, parameters, fast_mode=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_encoder_in_every_task(encoder, kind, double_model):
+    check_model(*double_model(kind, tiny_options(encoder, kind)))
+
+
+@pytest.mark.parametrize("kind", ["multilabel", "crf"])
+def test_other_heads(kind, double_model):
+    check_model(*double_model(kind, tiny_options("ms-trans", kind)))
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_every_pooling(pooling, double_model):
+    check_model(*double_model("classifier", tiny_options("ms-trans", "classifier"), head={"pooling": pooling}))
+
+
+@pytest.mark.parametrize(
+    "options", [{"block": "transformer", "norm": "pre"}, {"block": "srl"}, {"source_maps": 1}, {"variant": "paper"}]
+)
+def test_blocks_of_mtsa(options, double_model):
+    check_model(*double_model("tagger", tiny_options("mtsa", "tagger", **options)))
+
+
+def test_predictions_with_the_linear_branch(corpus, tiny):
+    texts, labels = corpus("classifier")
+    classifier = tiny("classifier", head={"wide": True}, training={"epochs": 1}).fit(texts, labels)
+    expected = classifier.predict_proba(texts)
+    classifier.model_.double()
+    probabilities = classifier.predict_proba(texts)
+    assert probabilities.dtype == classifier.sentence_vectors(texts).dtype == "float64"
+    assert probabilities == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("encoder", ["transformer", "duo-transformer"])
+def test_translations(encoder, corpus, tiny):
+    """Scores of generated texts."""
+    sources, targets = corpus("translator", 8)
+    translator = tiny("translator", encoder, training={"epochs": 1}).fit(sources, targets)
+    expected = [output.score for (output,) in translator.outputs(sources[:3])]
+    translator.model_.double()
+    assert [output.score for (output,) in translator.outputs(sources[:3])] == pytest.approx(expected, abs=1e-5)
