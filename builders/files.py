@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import glob
 import gzip
+import hashlib
 import io
 import lzma
 import os
@@ -483,3 +484,12 @@ def _file_lock(path: Path, timeout: float) -> Iterator[None]:
 def _sync(path: Path) -> None:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

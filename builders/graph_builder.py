@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphattn.builders.batch import TextBatch, range_edges
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Ints, Layout, concatenate
 from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation, parse_relations
 from graphattn.builders.relations.validation import (
     check_nodes,
@@ -46,8 +46,10 @@ class TextGraphBuilder:
     ----------
     relations : the kinds of edges, or their names, ``"window:3,star"``
     cls : put a ``[CLS]`` token, at position 0, before each sentence
-    vocabulary : assigns ids to tokens; with it, raw texts are accepted
+    vocabulary : assigns ids to tokens; with it, raw texts are accepted. That of a pretrained model has its own special
+        tokens, which batches get instead of ``[CLS]``
     vectors : (len(vocabulary), D) vector of each id, for relations that compare words
+    joins_pairs : with special tokens, make one sequence of both texts of a pair
 
     Raises
     ------
@@ -69,10 +71,13 @@ class TextGraphBuilder:
         cls: bool = True,
         vocabulary: Vocabulary | None = None,
         vectors: npt.NDArray[np.floating] | None = None,
+        joins_pairs: bool = True,
     ):
         relations = parse_relations(relations) if isinstance(relations, str) else relations
         self.relations = _drop_repeated_membership([part for relation in relations for part in relation.parts()])
-        self.cls, self.vocabulary = cls, vocabulary
+        self.special_tokens = None if vocabulary is None else vocabulary.special_tokens
+        self.cls, self.vocabulary = cls and self.special_tokens is None, vocabulary
+        self.joins_pairs = joins_pairs
         _check_names(self.relations)
         self.vectors = _select_vectors(self.relations, vectors)
         self._dependency = _find_dependency(self.relations)
@@ -118,6 +123,25 @@ class TextGraphBuilder:
             features=columns,
         )
 
+    def join(self, layouts: Sequence[Layout]) -> Layout:
+        """One layout of several, the texts of each after those before, with the special tokens of a pretrained model.
+
+        Parameters
+        ----------
+        layouts : of the texts, or of the first and the second texts of pairs
+        """
+        if self.special_tokens is None:
+            return concatenate(layouts)
+        if self.joins_pairs:
+            return self.special_tokens.add(layouts)
+        return concatenate([self.special_tokens.add([layout]) for layout in layouts])
+
+    def count_special_tokens(self, texts: int) -> int:
+        """Special tokens that :meth:`join` adds to an input of one text or two."""
+        if self.special_tokens is None:
+            return 0
+        return self.special_tokens.count(texts) if self.joins_pairs else texts * self.special_tokens.count(1)
+
     @property
     def deprel_id(self) -> Callable[[str], int] | None:
         """Name of a dependency relation -> id; None when no relation uses heads."""
@@ -155,7 +179,7 @@ class TextGraphBuilder:
         DataError, GraphError
             as :meth:`layout` and :meth:`graph`
         """
-        layout = source if isinstance(source, Layout) else self.layout(source)
+        layout = source if isinstance(source, Layout) else self.join([self.layout(source)])
         nodes, data = self._nodes(layout)
         edges, features = {}, {}
         try:
@@ -218,7 +242,7 @@ class TextGraphBuilder:
         GraphError
             as :meth:`graph`
         """
-        return self.graph(self.layout(sentences))
+        return self.graph(self.join([self.layout(sentences)]))
 
     def build(self, sentence: Source) -> DGLGraph:
         """The DGL graph of one sentence."""

@@ -13,9 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from typing_extensions import Self
 
 from graphattn.builders.files import atomic_file
 from graphattn.builders.sentence import Sentence
+from graphattn.builders.special_tokens import SpecialTokens
 from graphattn.builders.word_boundaries import (
     DEFAULT_SPLIT,
     LONGEST_WORD,
@@ -61,6 +63,8 @@ class Vocabulary:
     >>> vocabulary.encode("Cats don't bark!").tolist()
     [1, 5, 6, 7, 1]
     """
+
+    special_tokens: SpecialTokens | None = None
 
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
@@ -136,7 +140,7 @@ class Vocabulary:
         return Vocabulary.from_json(json.dumps(config))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read any ``tokenizer.json``.
 
         Raises
@@ -158,7 +162,7 @@ class Vocabulary:
             raise ModelDirectoryError(f"{os.fspath(path)}: {error}") from None
 
     @classmethod
-    def from_json(cls, text: str) -> Vocabulary:
+    def from_json(cls, text: str) -> Self:
         """Read the output of :meth:`to_json`.
 
         Raises
@@ -206,7 +210,7 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Vocabulary.from_json, (self.to_json(),)
+        return type(self).from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} {'words' if self._has_whole_words else 'sub-words'})"
@@ -249,7 +253,7 @@ class Vocabulary:
         """:meth:`sentence` for each source; raw texts are split in parallel."""
         words = self._splitter.split_sources(sources)
         if self._has_whole_words:
-            return [_with_tokens(source, tokens, None) for source, tokens in zip(sources, words, strict=True)]
+            return [with_tokens(source, tokens, None) for source, tokens in zip(sources, words, strict=True)]
         self._cache_pieces(words)
         return [self._split_into_pieces(*pair) for pair in zip(sources, words, strict=True)]
 
@@ -338,7 +342,7 @@ class Vocabulary:
             return source  # tokenized by this vocabulary
         pieces = [self._pieces[word] for word in words]
         word_ids = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces]).tolist()
-        return _with_tokens(source, tuple(chain.from_iterable(pieces)), word_ids)
+        return with_tokens(source, tuple(chain.from_iterable(pieces)), word_ids)
 
 
 def make_normalizer(level: str, lowercase: bool) -> normalizers.Normalizer:
@@ -468,7 +472,8 @@ def _fill_unknown(pieces: Sequence[str], word: str) -> tuple[str, ...]:
     return tuple(filled) if at == len(word) else ()
 
 
-def _with_tokens(source: Source, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:
+def with_tokens(source: Source, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:
+    """A source as a sentence with these tokens."""
     tokens, word_ids = tuple(tokens), None if word_ids is None else tuple(word_ids)
     if not isinstance(source, Sentence):
         return Sentence(tokens, word_ids)

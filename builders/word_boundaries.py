@@ -210,7 +210,7 @@ class WordSplitter:
         """
         check_is_batch(sources)
         words = self.split_batch([source for source in sources if isinstance(source, str)])
-        return [next(words) if isinstance(source, str) else _words_of(source) for source in sources]
+        return [next(words) if isinstance(source, str) else words_of(source) for source in sources]
 
 
 def check_is_batch(sources: object) -> None:
@@ -243,7 +243,8 @@ def _cut_points(text: str) -> list[int]:
     return [*cuts, len(text)]
 
 
-def _words_of(source: object) -> list[str]:
+def words_of(source: object) -> list[str]:
+    """The words of a list or a sentence."""
     if isinstance(source, Sentence):
         source = source.words
     elif isinstance(source, bytes) or not isinstance(source, Sequence | np.ndarray):

@@ -19,7 +19,7 @@ from typing_extensions import Self, override
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders.batch import TextBatch
 from graphattn.builders.graph_builder import CLS_ID
-from graphattn.builders.layout import Ints, Layout, concatenate
+from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.lazy_texts import LazyTexts, memmap_layouts
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
@@ -194,13 +194,13 @@ class Corpus(Dataset[Batch]):
     @property
     def lengths(self) -> Ints:
         """(S,) tokens of each sentence or pair."""
-        lengths: Ints = np.sum([layout.lengths for layout in self.layouts], axis=0)
+        special = self.builder.count_special_tokens(len(self.layouts))
+        lengths: Ints = np.sum([layout.lengths for layout in self.layouts], axis=0) + special
         return lengths
 
     def num_edges(self) -> Ints:
         """(S,) edges of each sentence or pair."""
-        counts: Ints = np.sum([self._num_edges(layout) for layout in self.layouts], axis=0)
-        return counts
+        return np.concatenate([np.empty(0, np.int64), *map(self._count_edges, range(0, len(self), _CHUNK))])
 
     def __getitem__(self, choice: Sequence[int] | BatchShard) -> Batch:
         shard = choice if isinstance(choice, BatchShard) else BatchShard(list(choice), list(choice), 1)
@@ -208,7 +208,7 @@ class Corpus(Dataset[Batch]):
         if not sentences:
             # fewer sentences than processes: this process contributes zero gradients
             sentences, normalizer = shard.batch[:1], math.inf
-        layout = concatenate([layout.take(sentences) for layout in self.layouts])
+        layout = self.builder.join([layout.take(sentences) for layout in self.layouts])
         types = None if self.token_types is None else self.token_types.take(layout.features["token_type"])
         counts = torch.from_numpy(self.targets[1][sentences]) if isinstance(self.targets, tuple) else None
         weights = None if self.weights is None else torch.from_numpy(self.weights[sentences])
@@ -228,9 +228,12 @@ class Corpus(Dataset[Batch]):
         words = "" if self.builder.vocabulary is None else self.builder.vocabulary.to_json()
         return f"{len(self)} examples, {digest_of(*arrays, words)}"
 
-    def _num_edges(self, layout: Layout) -> Ints:
-        slices = [np.arange(start, min(start + _CHUNK, len(layout))) for start in range(0, len(layout), _CHUNK)]
-        return np.concatenate([np.empty(0, np.int64), *(self.builder.num_edges(layout.take(rows)) for rows in slices)])
+    def _count_edges(self, start: int) -> Ints:
+        """The edges of a chunk of sentences or pairs."""
+        rows = np.arange(start, min(start + _CHUNK, len(self)))
+        counts = self.builder.num_edges(self.builder.join([layout.take(rows) for layout in self.layouts]))
+        total: Ints = counts.reshape(-1, len(rows)).sum(0)
+        return total
 
     def _targets(self, sentences: list[int]) -> Tensor | None:
         if self.targets is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from graphattn.builders.files import atomic_folder, replaced_folder
+from graphattn.builders.files import atomic_folder, file_sha256, replaced_folder
 from graphattn.builders.json_types import check_fields, check_json, json_checksum, require_keys
 from graphattn.exceptions import ConfigError, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import ENCODERS
@@ -117,7 +116,7 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     (folder / TOKENIZER).write_text(files.tokenizer, encoding="utf-8")
     (folder / LABELS).write_text(json.dumps(files.labels, ensure_ascii=False, indent=1), encoding="utf-8")
     shutil.copymode(folder / LABELS, folder / WEIGHTS)  # safetensors writes files that only their owner can read
-    sums = {name: _checksum(folder / name) for name in (WEIGHTS, TOKENIZER, LABELS)}
+    sums = {name: file_sha256(folder / name) for name in (WEIGHTS, TOKENIZER, LABELS)}
     config = {"format": FORMAT, **files.config, "sha256": sums}
     checksum = json_checksum(json.loads(json.dumps(config)))
     config = {"format": FORMAT, CHECKSUM: checksum, **config}  # not last: its line can be deleted
@@ -139,7 +138,7 @@ def read_model(path: Path) -> ModelFiles:
     for name, expected in config["sha256"].items():
         if not (path / name).is_file():
             raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
-        if _checksum(path / name) != expected:
+        if file_sha256(path / name) != expected:
             raise ModelDirectoryError(
                 f"{path / name} is damaged: its checksum is not the one in {CONFIG}. Copy the directory again"
             )
@@ -171,7 +170,7 @@ def read_digest(path: Path) -> str:
         as :func:`read_config`
     """
     read_config(path)
-    return _checksum(_resolve_interrupted_save(path) / CONFIG)
+    return file_sha256(_resolve_interrupted_save(path) / CONFIG)
 
 
 def _resolve_interrupted_save(path: Path) -> Path:
@@ -209,14 +208,6 @@ def _read_config(path: Path) -> dict[str, Any]:
             f"or, if you edited the file, delete its line {CHECKSUM!r}"
         )
     return config
-
-
-def _checksum(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def number_epochs(history: list[dict[str, float]]) -> list[dict[str, float]]:

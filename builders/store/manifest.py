@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.files import atomic_file, is_locked
+from graphattn.builders.files import atomic_file, file_sha256, is_locked
 from graphattn.builders.json_types import check_json, read_record, require_keys
-from graphattn.builders.store.shards import file_sha256, system_error
+from graphattn.builders.store.shards import system_error
 from graphattn.builders.store.tables import VERSION
 from graphattn.exceptions import DataError
 

@@ -13,12 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphattn.builders.files import file_sha256
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.validation import count_edges, is_third_party
 from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import Manifest, ShardEntry
-from graphattn.builders.store.shards import Shard, file_sha256, shard_name
+from graphattn.builders.store.shards import Shard, shard_name
 from graphattn.builders.store.tables import count_words
 
 _VALIDATED_PAIRS = 1 << 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -138,15 +137,6 @@ class Shard:
     def close(self) -> None:
         """Close the file; tables that were read stay valid."""
         self._file.close()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 _FIXES = {

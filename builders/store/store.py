@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
+from graphattn.builders.files import file_sha256
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
@@ -24,7 +25,7 @@ from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import MANIFEST, TOKENIZER, Manifest, ShardEntry, find_damaged_shards
-from graphattn.builders.store.shards import Shard, damage_error, file_sha256
+from graphattn.builders.store.shards import Shard, damage_error
 from graphattn.builders.store.tables import count_words, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError

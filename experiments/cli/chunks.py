@@ -96,11 +96,13 @@ class ModelSettings:
         import torch
 
         from graphattn.experiments.cli.user_modules import imported_modules
+        from graphattn.models.pretrained.checkpoint import digest_directory, is_hugging_face_directory
         from graphattn.models.saving import read_digest
 
         load_once.cache_clear()  # the model of an earlier command in this process
         threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
-        return cls(path, read_digest(path), modules=imported_modules(), threads=threads, **options)
+        digest = digest_directory(path) if is_hugging_face_directory(path) else read_digest(path)
+        return cls(path, digest, modules=imported_modules(), threads=threads, **options)
 
     @property
     def decisive(self) -> tuple[Any, ...]:

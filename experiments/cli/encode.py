@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "graphattn encode model reviews.txt --out vectors.npy\n\n"
-    "graphattn encode model reviews.csv --text-column review --out vectors.parquet"
+    "graphattn encode model reviews.csv --text-column review --out vectors.parquet\n\n"
+    "graphattn encode sentence-transformers/all-MiniLM-L6-v2 reviews.txt --out vectors.npy"
 )
 _UNUSED = {"label_separator", "tag_column", "tags"}
 _FORMATS = (".npy", ".parquet")
@@ -54,7 +55,9 @@ _PARTS_PER_GROUP = 64
 
 @with_flags([*flags_of(CorpusOptions(), "Input", without=_UNUSED), *parser_flags()])
 def encode(
-    model: Annotated[Path, typer.Argument(help="Model directory that train wrote, of a classifier.")],
+    model: Annotated[
+        Path, typer.Argument(help="Model directory of a classifier; or a Hugging Face directory, or a name on its hub.")
+    ],
     given: Values,
     texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
     *,
@@ -68,6 +71,8 @@ def encode(
 ) -> None:
     """Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a search.
 
+    With a sentence-transformers directory, the vectors are those of sentence-transformers.
+
     A .npy file holds one row for each text; a .parquet file has the columns text and vector, and label where lines have
     labels, as label<TAB>text and a store do, or --label-column names their column. A pair of texts has two rows, one
     after the other. The same command resumes after an interruption.
@@ -76,6 +81,7 @@ def encode(
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
     from graphattn.experiments.cli.text_stream import read_numbered_texts
 
+    model = _resolve_model(model)
     check_output(out, texts, *model_files(model))
     parser, given = split_parser_flags(given)
     label_column = given.pop("label_column", None)
@@ -104,6 +110,14 @@ def encode(
             count = (_write_numpy if out.suffix == ".npy" else _write_parquet)(file, parts, width)
     print(f"{count} vectors of {width} numbers: {out}")
     tally.report(getattr(estimator.inputs_, "max_tokens_per_text", None), "The vectors are NaN there.")
+
+
+def _resolve_model(model: Path) -> Path:
+    """The directory; a name with one slash that does not exist is looked up on the Hugging Face hub."""
+    from graphattn.models.pretrained.checkpoint import find_directory
+
+    is_name = not model.exists() and not model.is_absolute() and len(model.parts) == 2
+    return find_directory(model) if is_name else model
 
 
 def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:

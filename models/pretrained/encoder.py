@@ -1,0 +1,505 @@
+"""A pretrained Transformer on graphs: each head attends along the edges of a relation, by default all edges."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+from typing_extensions import Self, override
+
+from graphattn.attention import attend_edges, attend_layer
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders.relations import Relation, split_heads
+from graphattn.builders.word_boundaries import Source
+from graphattn.edges import Edges, edges_for_layer, edges_of, features_of
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.layers.dropout import Dropout
+from graphattn.layers.linear import Linear, embedding
+from graphattn.layers.multi_scale import MultiScaleAttention
+from graphattn.models.encoders.base import Encoder, LayerWeights
+from graphattn.models.encoders.relation_heads import head_relation, parse_heads
+from graphattn.models.pretrained.architecture import Architecture
+from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary, read_weights
+from graphattn.schema import TOKEN
+
+if TYPE_CHECKING:
+    from graphattn.builders.batch import TextBatch
+
+Rotation = tuple[Tensor, Tensor]
+"""(N, 1, D / 2) cosines and sines of the tokens' positions."""
+MAX_DISTANCE = 128
+"""Longer distances share MPNet's last bucket."""
+_LAYERS = re.compile(r"(\d+)(?:-(\d+))?:(?=\D)")
+
+
+def parse_layer_heads(heads: str | Mapping[str, int], architecture: Architecture) -> list[dict[str, int]]:
+    """Read the edges of each layer's heads.
+
+    Parameters
+    ----------
+    heads : ``"window:257|global=12"`` for all layers; or ``"4-5:all=10,dependency=2; 0:window:3"``, where other layers
+        keep their edges. A relation without a number has all heads. The first heads of a layer get the first relation
+    architecture : number of layers and heads, and the edges of pretraining
+
+    Returns
+    -------
+    Relation -> number of heads, for each layer
+
+    Raises
+    ------
+    ConfigError
+        for an unknown relation, another number of heads, or a layer that does not exist
+    """
+    layers = [{relation: architecture.heads} for relation in architecture.relations]
+    if isinstance(heads, Mapping):
+        return [_parse_heads_of_layer(heads, architecture.heads) for _ in layers]
+    for part in filter(None, map(str.strip, heads.split(";"))):
+        match = _LAYERS.match(part)
+        first, last = (0, len(layers) - 1) if match is None else (int(match[1]), int(match[2] or match[1]))
+        if not first <= last < len(layers):
+            raise ConfigError(
+                f"{{heads}}: {part!r} names layers {first} to {last}; the model has 0 to {len(layers) - 1}",
+                options=("heads",),
+            )
+        counts = _parse_heads_of_layer(part if match is None else part[match.end() :], architecture.heads)
+        layers[first : last + 1] = [counts] * (last + 1 - first)
+    return layers
+
+
+def _parse_heads_of_layer(heads: str | Mapping[str, int], count: int) -> dict[str, int]:
+    pairs = split_heads(heads)
+    if len(pairs) == 1 and pairs[0][1] is None:
+        heads = {pairs[0][0]: count}
+    counts = parse_heads(heads)
+    if sum(counts.values()) != count:
+        raise ConfigError(
+            f"{{heads}} {heads!r} has {sum(counts.values())} heads; each layer of the model has {count}",
+            options=("heads",),
+        )
+    return counts
+
+
+class PretrainedAttention(MultiScaleAttention):
+    """Attention with the model's rotary positions (Su et al. 2021) or bias by distance (Raffel et al. 2020), if any."""
+
+    def attend(
+        self,
+        edges: Mapping[str, Edges],
+        inputs: Tensor,
+        rotation: Rotation | None,
+        biases: Mapping[tuple[str, int], Tensor] | None,
+        weights: LayerWeights | None,
+    ) -> Tensor:
+        """(N, hidden) -> (N, hidden); ``biases`` are (E, heads) by relation and its first head."""
+        relations = edges_for_layer(edges, self.heads, inputs)
+        rows = (
+            self._project_needed(relations, inputs)
+            if rotation is None and biases is None
+            else self._rotate(inputs, rotation)
+        )
+        by_relation: Sequence[Tensor] | None
+        if biases is None:
+            attended, by_relation = attend_layer(
+                relations, list(self.heads.values()), rows, **self._options(), return_weights=weights is not None
+            )
+        else:
+            attended, by_relation = self._attend_with_biases(relations, rows, biases, weights is not None)
+        if weights is not None and by_relation is not None:
+            weights.update(zip(self.heads, by_relation, strict=True))
+        return self.output(attended.flatten(1).to(self.output.weight.dtype))
+
+    def _rotate(self, inputs: Tensor, rotation: Rotation | None) -> Tensor:
+        """(N, 3 H, D) queries, keys and values; queries and keys rotated by the positions."""
+        rows = self.project(inputs)
+        rows = rows.float() if rows.element_size() < 4 else rows
+        rows = rows.view(len(inputs), 3 * self.num_heads, self.head_feats)
+        if rotation is None:
+            return rows
+        cos, sin = rotation
+        scored, values = rows.split([2 * self.num_heads, self.num_heads], dim=1)
+        first, second = scored.chunk(2, dim=2)
+        return torch.cat([torch.cat([first * cos - second * sin, second * cos + first * sin], dim=2), values], dim=1)
+
+    def _attend_with_biases(
+        self,
+        relations: Sequence[Edges],
+        rows: Tensor,
+        biases: Mapping[tuple[str, int], Tensor],
+        return_weights: bool,
+    ) -> tuple[Tensor, list[Tensor]]:
+        outputs, all_weights, first = [], [], 0
+        query, key, value = rows.view(len(rows), 3, self.num_heads, self.head_feats).unbind(1)
+        for (name, count), edges in zip(self.heads.items(), relations, strict=True):
+            heads = slice(first, first + count)
+            out, weights = attend_edges(
+                edges,
+                *(part[:, heads].contiguous() for part in (query, key, value)),
+                bias=biases[name, first],
+                **self._options(),
+                return_weights=return_weights,
+            )
+            outputs.append(out)
+            all_weights += [] if weights is None else [weights]
+            first += count
+        return torch.cat(outputs, dim=1), all_weights
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with an activation; in ModernBERT, half of the first one's output gates the other half."""
+
+    def __init__(self, architecture: Architecture):
+        super().__init__()
+        width, bias = architecture.ffn, architecture.ffn_bias
+        self.gated, self.activation = architecture.is_modern, architecture.activation
+        self.widen = Linear(architecture.hidden, 2 * width if self.gated else width, bias=bias)
+        self.narrow = Linear(width, architecture.hidden, bias=bias)
+        self.dropout = Dropout(architecture.dropout if self.gated else 0.0)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        wide = self.widen(tokens)
+        if self.gated:
+            wide, gate = wide.chunk(2, dim=1)
+            return self.narrow(self.dropout(self._activate(wide) * gate))
+        return self.narrow(self._activate(wide))
+
+    def _activate(self, wide: Tensor) -> Tensor:
+        if self.activation == "relu":
+            return F.relu(wide)
+        if self.activation == "silu":
+            return F.silu(wide)
+        return F.gelu(wide, approximate="tanh" if self.activation == "gelu_tanh" else "none")
+
+
+class PretrainedLayer(nn.Module):
+    """Attention and a feed-forward layer: post-norm as in BERT, or pre-norm as in ModernBERT."""
+
+    def __init__(self, architecture: Architecture, heads: Mapping[str, int], number: int):
+        super().__init__()
+        hidden, modern = architecture.hidden, architecture.is_modern
+        head_feats = hidden // architecture.heads
+        self.attention = PretrainedAttention(
+            hidden, head_feats, heads, attn_drop=architecture.attn_drop, bias=architecture.attention_bias
+        )
+        self.ffn = FeedForward(architecture)
+        has_norm = not modern or number > 0  # ModernBERT's embeddings are normalized already
+        self.attention_norm = _make_norm(architecture, hidden) if has_norm else nn.Identity()
+        self.ffn_norm = _make_norm(architecture, hidden)
+        self.norm_first = modern
+        self.dropout = Dropout(architecture.attn_drop if modern else architecture.dropout)
+
+    def forward(
+        self,
+        edges: Mapping[str, Edges],
+        tokens: Tensor,
+        rotation: Rotation | None,
+        biases: Mapping[tuple[str, int], Tensor] | None,
+        weights: LayerWeights | None,
+    ) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        if self.norm_first:
+            attended = self.attention.attend(edges, self.attention_norm(tokens), rotation, biases, weights)
+            tokens = tokens + self.dropout(attended)
+            widened: Tensor = tokens + self.ffn(self.ffn_norm(tokens))
+            return widened
+        attended = self.attention.attend(edges, tokens, rotation, biases, weights)
+        tokens = self.attention_norm(tokens + self.dropout(attended))
+        normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
+        return normed
+
+
+def _make_norm(architecture: Architecture, width: int) -> nn.LayerNorm:
+    return nn.LayerNorm(width, architecture.norm_eps, bias=architecture.norm_bias)
+
+
+class PretrainedEmbedding(nn.Module):
+    """The word vectors of a pretrained model.
+
+    Parameters
+    ----------
+    count, width : shape of the table
+    """
+
+    characters = None
+
+    def __init__(self, count: int, width: int):
+        super().__init__()
+        self.trained = nn.Parameter(torch.empty(count, width).normal_(std=0.02))
+
+    def forward(self, ids: Tensor, types: object = None) -> Tensor:
+        """(N,) -> (N, width)."""
+        return embedding(self.trained, ids)
+
+
+class PretrainedEncoder(Encoder):
+    """BERT, RoBERTa, DistilBERT, ELECTRA, MPNet or ModernBERT on graphs.
+
+    A batch is one graph without padding, so its cost is that of its edges. With the edges of pretraining, the states
+    equal those of Hugging Face's ``transformers``.
+
+    Parameters
+    ----------
+    architecture : shapes and switches
+    heads : edges of the heads, see :func:`parse_layer_heads`; those of pretraining when None
+    max_length : tokens of the longest text; that of pretraining when None
+
+    Attributes
+    ----------
+    embedding : the word vectors; None inside a model that has its own
+    vocabulary : the directory's tokenizer; None for an encoder that was not read from one
+
+    Examples
+    --------
+    >>> encoder = PretrainedEncoder.from_directory("all-MiniLM-L6-v2")  # doctest: +SKIP
+    >>> encoder(encoder.batch(["A dog barks."])).shape  # doctest: +SKIP
+    torch.Size([6, 384])
+    """
+
+    embedding: PretrainedEmbedding | None
+    vocabulary: PretrainedVocabulary | None = None
+
+    def __init__(
+        self, architecture: Architecture, *, heads: str | Mapping[str, int] | None = None, max_length: int | None = None
+    ):
+        super().__init__()
+        self.architecture, self.width = architecture, architecture.hidden
+        self.max_length = max_length or architecture.max_length
+        self.layer_heads = parse_layer_heads(heads or "", architecture)
+        self.gradient_checkpointing = False
+        width = architecture.embedding
+        self.embedding = PretrainedEmbedding(architecture.vocabulary, width)
+        rows = architecture.position_offset + self.max_length if architecture.positions else 0
+        self.position_vectors = nn.Embedding(rows, width) if rows else None
+        self.type_vectors = nn.Embedding(architecture.types, width) if architecture.types else None
+        self.norm = _make_norm(architecture, width)
+        self.dropout = Dropout(architecture.dropout)
+        self.widen = Linear(width, architecture.hidden) if width != architecture.hidden else None
+        self.layers = nn.ModuleList(
+            PretrainedLayer(architecture, counts, number) for number, counts in enumerate(self.layer_heads)
+        )
+        self.distance_bias = nn.Embedding(architecture.buckets, architecture.heads) if architecture.buckets else None
+        self.last_norm = _make_norm(architecture, architecture.hidden) if architecture.is_modern else None
+
+    @classmethod
+    def from_directory(
+        cls,
+        directory: str | Path,
+        *,
+        heads: str | Mapping[str, int] | None = None,
+        max_length: int | None = None,
+        extend_positions: str = "copy",
+    ) -> Self:
+        """Read a Hugging Face directory, or download a model from the hub.
+
+        Parameters
+        ----------
+        directory : with ``config.json`` and ``model.safetensors``; or a name on the hub
+        heads, max_length : as for the class
+        extend_positions : position vectors beyond those of the model are ``"copy"``, copies (Beltagy et al. 2020,
+            section 5), or ``"interpolate"``
+
+        Raises
+        ------
+        ModelDirectoryError
+            when the directory is incomplete, damaged, or of an unknown family
+        ConfigError
+            for heads that do not fit the model
+        """
+        folder = find_directory(directory)
+        architecture = read_architecture(folder)
+        with torch.device("meta"):
+            encoder = cls(architecture, heads=heads, max_length=max_length)
+        shapes = {name: parameter.shape for name, parameter in encoder.named_parameters()}
+        rows = "position_vectors.weight"
+        if rows in shapes:
+            shapes[rows] = torch.Size((architecture.positions, architecture.embedding))
+        weights = read_weights(folder, architecture, shapes)
+        if rows in weights:
+            count = architecture.position_offset + encoder.max_length
+            weights[rows] = resize_positions(weights[rows], architecture.position_offset, count, extend_positions)
+        encoder.load_state_dict(weights, assign=True)
+        encoder.vocabulary = read_vocabulary(folder, architecture)
+        return encoder.eval()
+
+    def batch(self, texts: Sequence[Source]) -> TextBatch:
+        """The graph of some texts, for :meth:`forward`.
+
+        Parameters
+        ----------
+        texts : raw texts, lists of words, or sentences
+
+        Raises
+        ------
+        DataError
+            when a text is longer than ``max_length``
+        """
+        assert self.vocabulary is not None
+        builder = TextGraphBuilder(self.relations(), vocabulary=self.vocabulary)
+        layout = builder.join([builder.layout(texts)])
+        self.check_lengths(layout.lengths)
+        return builder.text_batch(layout)
+
+    def check_lengths(self, lengths: npt.NDArray[np.integer]) -> None:
+        """Raise DataError when a text is longer than ``max_length``.
+
+        Parameters
+        ----------
+        lengths : (B,) tokens of each text
+        """
+        for number in np.flatnonzero(lengths > self.max_length):
+            raise DataError(
+                f"text {number + 1} has {lengths[number]:,} tokens; the model reads {self.max_length:,}",
+                hint="Truncate texts with {max_tokens_per_text}, or let the model read longer ones with {max_length} "
+                "and windows, {pretrained_heads=window:257|global}.",
+                options=("max_tokens_per_text", "max_length", "pretrained_heads"),
+            )
+
+    @override
+    def relations(self) -> list[Relation]:
+        names = dict.fromkeys(name for heads in self.layer_heads for name in heads)
+        return [head_relation(name) for name in names]
+
+    @override
+    def heads_along(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for heads in self.layer_heads:
+            for name, count in heads.items():
+                counts[name] = counts.get(name, 0) + count
+        return counts
+
+    @override
+    def forward(
+        self, graph: TextBatch, tokens: Tensor | None = None, *, weights: list[LayerWeights] | None = None
+    ) -> Tensor:
+        """Encode.
+
+        Parameters
+        ----------
+        graph : a batch with this encoder's relations; its tokens have an ``id`` and may have a ``segment``
+        tokens : (N, embedding width) word vectors; those of the ids when None
+        weights : list to which each layer's attention weights are appended
+
+        Returns
+        -------
+        (N, width)
+        """
+        features = features_of(graph, TOKEN)
+        device = self.norm.weight.device
+        if tokens is None:
+            assert self.embedding is not None
+            tokens = self.embedding(features["id"].to(device))
+        positions = features["position"].to(device)
+        states = self._embed(tokens, positions, features.get("segment"))
+        edges = edges_of(graph, self.heads_along(), device)
+        rotations = self._rotations(positions, states.dtype)
+        biases = self._biases(edges)
+        for number, layer in enumerate(self.layers):
+            layer_weights: LayerWeights | None = None if weights is None else {}
+            rotation = rotations[self.architecture.thetas[number]] if rotations else None
+            arguments = edges, states, rotation, biases, layer_weights
+            if self.gradient_checkpointing and self.training:
+                states = checkpoint(layer, *arguments, use_reentrant=False)
+            else:
+                states = layer(*arguments)
+            if weights is not None and layer_weights is not None:
+                weights.append(layer_weights)
+        return states if self.last_norm is None else self.last_norm(states)
+
+    def _embed(self, tokens: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
+        """(N, embedding width) word vectors -> (N, hidden) input of the first layer."""
+        if self.position_vectors is not None:
+            tokens = tokens + self.position_vectors(positions + self.architecture.position_offset)
+        if self.type_vectors is not None:
+            table = self.type_vectors.weight
+            tokens = tokens + (table[0] if segments is None else table[segments.to(table.device)])
+        states: Tensor = self.dropout(self.norm(tokens))
+        return states if self.widen is None else self.widen(states)
+
+    def _rotations(self, positions: Tensor, dtype: torch.dtype) -> dict[float, Rotation]:
+        """Base of the frequencies -> cosines and sines of the tokens' positions."""
+        architecture = self.architecture
+        size = architecture.hidden // architecture.heads
+        exponents = torch.arange(0, size, 2, device=positions.device, dtype=dtype) / size
+        rotations = {}
+        for theta in dict.fromkeys(architecture.thetas):
+            angles = (positions.to(dtype).unsqueeze(1) * theta**-exponents).unsqueeze(1)
+            rotations[theta] = angles.cos(), angles.sin()
+        return rotations
+
+    def _biases(self, edges: Mapping[str, Edges]) -> dict[tuple[str, int], Tensor] | None:
+        """(relation, its first head) -> (E, heads) added to the scores of its edges, by edge id."""
+        if self.distance_bias is None:
+            return None
+        biases: dict[tuple[str, int], Tensor] = {}
+        buckets: dict[str, Tensor] = {}
+        for heads in self.layer_heads:
+            first = 0
+            for name, count in heads.items():
+                if name not in buckets:
+                    distances = edges[name].sources - edges[name].destinations
+                    buckets[name] = edges[name].by_id(distance_buckets(distances, self.architecture.buckets))
+                key = name, first
+                if key not in biases or biases[key].shape[1] != count:
+                    biases[key] = self.distance_bias.weight[:, first : first + count][buckets[name]]
+                first += count
+        return biases
+
+
+def distance_buckets(distances: Tensor, count: int) -> Tensor:
+    """The bucket of each distance: exact when short, logarithmic up to 128 (Raffel et al. 2020, section 2.1).
+
+    Parameters
+    ----------
+    distances : (E,) source minus destination
+    count : number of buckets, half of them for sources behind the destination
+
+    Examples
+    --------
+    >>> distance_buckets(torch.tensor([0, -1, 1, -7, -8, -200, 200]), 32).tolist()
+    [0, 1, 17, 7, 8, 15, 31]
+    """
+    half, size = count // 2, distances.abs()
+    exact = half // 2
+    logarithms = torch.log(size.clamp(min=1).float() / exact) / math.log(MAX_DISTANCE / exact)
+    far = (exact + (logarithms * (half - exact)).long()).clamp(max=half - 1)
+    return (distances > 0).long() * half + torch.where(size < exact, size.long(), far)
+
+
+def resize_positions(table: Tensor, offset: int, rows: int, how: str) -> Tensor:
+    """Position vectors for longer texts.
+
+    Parameters
+    ----------
+    table : (P, D) learned vectors
+    offset : first row of a position; earlier rows are kept
+    rows : number of rows of the result
+    how : ``"copy"`` repeats the learned vectors; ``"interpolate"`` stretches them
+
+    Returns
+    -------
+    (rows, D)
+
+    Examples
+    --------
+    >>> resize_positions(torch.tensor([[9.0], [0.0], [1.0]]), 1, 5, "copy").flatten().tolist()
+    [9.0, 0.0, 1.0, 0.0, 1.0]
+    >>> resize_positions(torch.tensor([[9.0], [0.0], [3.0]]), 1, 5, "interpolate").flatten().tolist()
+    [9.0, 0.0, 1.0, 2.0, 3.0]
+    """
+    if rows <= len(table):
+        return table[:rows].clone()
+    kept, learned = table[:offset], table[offset:]
+    if how == "interpolate":
+        stretched = F.interpolate(learned.T[None], size=rows - offset, mode="linear", align_corners=True)
+        return torch.cat([kept, stretched[0].T])
+    return torch.cat([kept, learned.repeat(-(-(rows - offset) // len(learned)), 1)[: rows - offset]])

@@ -1,0 +1,168 @@
+"""Sentence vectors of a pretrained model, as sentence-transformers computes them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional as F
+from typing_extensions import Self
+
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.word_boundaries import Source
+from graphattn.edges import lengths_of
+from graphattn.exceptions import ModelDirectoryError, TruncationWarning
+from graphattn.models.estimators.inputs import as_list, single_column
+from graphattn.models.heads.pooling import pool
+from graphattn.models.options import InputOptions, resolve_precision
+from graphattn.models.parameters import Parameters
+from graphattn.models.pretrained.checkpoint import find_directory, read_json
+from graphattn.models.pretrained.encoder import PretrainedEncoder
+from graphattn.schema import TOKEN
+
+_POOLINGS = ("mean", "cls", "max")
+_MAX_TOKENS = 16_384
+"""Tokens of a batch."""
+
+
+class SentenceEncoder(Parameters):
+    """Vectors of whole texts from a pretrained model; a transformer of scikit-learn.
+
+    The directory of a sentence-transformers model says how states are pooled, whether vectors are normalised, and how
+    many tokens of a text count. Other models give the mean of their states.
+
+    Parameters
+    ----------
+    directory : of the model, or its name on the Hugging Face hub
+    heads : edges of the heads, see :class:`~graphattn.models.pretrained.PretrainedEncoder`
+    max_length : tokens of the longest text; by default what the directory says
+    precision : of matrix products: ``"32"``, ``"bf16"`` or ``"auto"``
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the directory is incomplete, damaged or of an unknown kind
+
+    Examples
+    --------
+    >>> vectors = SentenceEncoder("all-MiniLM-L6-v2").transform(["A dog barks."])  # doctest: +SKIP
+    >>> vectors.shape  # doctest: +SKIP
+    (1, 384)
+    """
+
+    texts_per_input = 1
+    corpus_kind = "classify"
+
+    def __init__(
+        self,
+        directory: str | Path = "sentence-transformers/all-MiniLM-L6-v2",
+        *,
+        heads: str | None = None,
+        max_length: int | None = None,
+        precision: str = "32",
+    ):
+        self.directory, self.heads, self.max_length, self.precision = directory, heads, max_length, precision
+
+    def fit(self, X: object = None, y: object = None) -> Self:
+        """Read the model; nothing is trained."""
+        folder = find_directory(self.directory)
+        self.pooling_, self.normalize_, limit = read_pooling(folder)
+        self.encoder_ = PretrainedEncoder.from_directory(folder, heads=self.heads, max_length=self.max_length)
+        self.builder_ = TextGraphBuilder(self.encoder_.relations(), vocabulary=self.encoder_.vocabulary)
+        longest = self.max_length or min(limit or self.encoder_.max_length, self.encoder_.max_length)
+        self.inputs_ = InputOptions(max_tokens_per_text=longest - self.builder_.count_special_tokens(1))
+        return self
+
+    def fit_transform(self, X: Iterable[Any], y: object = None) -> npt.NDArray[np.float32]:
+        """Read the model and transform texts."""
+        return self.fit().transform(X)
+
+    def transform(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+        """(S, width) vectors of texts.
+
+        Parameters
+        ----------
+        X : raw texts, lists of words, or sentences; longer ones than the model reads are truncated, with a warning
+        """
+        if not hasattr(self, "encoder_"):
+            self.fit()
+        (column,) = single_column(as_list(X))
+        limit = self.inputs_.max_tokens_per_text
+        assert limit is not None
+        layout = self.builder_.layout(column)
+        cut = int((layout.lengths > limit).sum())
+        if cut:
+            layout = layout.truncate(limit)
+            warnings.warn(TruncationWarning(cut, limit), stacklevel=2)
+        vectors = np.zeros((len(layout), self.encoder_.width), np.float32)
+        use_bf16 = resolve_precision(self.precision) == "bf16"
+        device = self.encoder_.norm.weight.device.type
+        with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=use_bf16):
+            for rows in _iterate_batches(layout.lengths):
+                batch = self.builder_.text_batch(self.builder_.join([layout.take(rows)]))
+                pooled = pool(self.encoder_(batch).float(), lengths_of(batch, TOKEN), self.pooling_)
+                vectors[rows] = (F.normalize(pooled, dim=1) if self.normalize_ else pooled).cpu().numpy()
+        return vectors
+
+    def sentence_vectors(self, X: Sequence[Source]) -> npt.NDArray[np.float32]:
+        """:meth:`transform`, under the name that classifiers have."""
+        return self.transform(X)
+
+
+def _iterate_batches(lengths: npt.NDArray[np.integer]) -> Iterator[npt.NDArray[np.intp]]:
+    """Rows of texts with about :data:`_MAX_TOKENS` tokens together, in order; without padding, no sorting is needed."""
+    ends = np.cumsum(lengths)
+    groups = (ends - lengths) // _MAX_TOKENS
+    for group in np.unique(groups):
+        yield np.flatnonzero(groups == group)
+
+
+def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
+    """How a directory says that sentence vectors are made.
+
+    Returns
+    -------
+    Pooling, whether vectors are normalised, and the limit of tokens, if any
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the pooling or another module is not supported
+    """
+    limit = read_json(folder / "sentence_bert_config.json") if (folder / "sentence_bert_config.json").exists() else {}
+    if not (folder / "modules.json").exists():
+        return "mean", False, None
+    modules = read_json(folder / "modules.json", list)
+    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
+    unknown = next((kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")), None)
+    if unknown is not None:
+        raise ModelDirectoryError(
+            f"{folder} has a module {unknown}; GraphAttn reads Transformer, Pooling and Normalize. "
+            "Use sentence-transformers for this model"
+        )
+    pooling = "mean"
+    if "Pooling" in kinds:
+        pooling = _read_mode(folder / modules[kinds.index("Pooling")].get("path", "1_Pooling") / "config.json")
+    return pooling, "Normalize" in kinds, limit.get("max_seq_length")
+
+
+def _read_mode(path: Path) -> str:
+    """The pooling in the config of a module; earlier versions have a switch for each kind."""
+    config = read_json(path)
+    modes = config.get("pooling_mode") or [
+        name.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
+        for name, value in config.items()
+        if name.startswith("pooling_mode_") and value
+    ]
+    modes = [modes] if isinstance(modes, str) else modes
+    if len(modes) != 1 or modes[0] not in _POOLINGS:
+        raise ModelDirectoryError(
+            f"{path} pools by {', '.join(map(str, modes))}; GraphAttn has one of {', '.join(_POOLINGS)}. "
+            "Use sentence-transformers for this model"
+        )
+    return str(modes[0])

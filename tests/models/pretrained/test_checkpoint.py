@@ -1,0 +1,171 @@
+"""Directories of Hugging Face: what is read, and one clear error for each that cannot be."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from graphattn.exceptions import ModelDirectoryError
+from graphattn.models.pretrained import FAMILIES, Architecture, PretrainedEncoder
+from graphattn.models.pretrained.checkpoint import find_directory
+
+from .conftest import letter_tokenizer
+
+
+@pytest.fixture
+def folder(save_model):
+    return save_model("bert")
+
+
+def change_weights(folder, change):
+    weights = load_file(folder / "model.safetensors")
+    save_file(change(weights), folder / "model.safetensors")
+
+
+def change_config(folder, **values):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **values}))
+
+
+def states_of(folder):
+    encoder = PretrainedEncoder.from_directory(folder)
+    return encoder(encoder.batch(["a b c"]))
+
+
+@pytest.mark.parametrize("prefix", ["bert.", "model."])
+def test_prefixes_and_old_names_of_tensors(folder, prefix):
+    def rename(name):
+        if "LayerNorm" in name:
+            name = name.replace("weight", "gamma").replace("bias", "beta")
+        return prefix + name
+
+    expected = states_of(folder)
+    change_weights(folder, lambda weights: {rename(name): value for name, value in weights.items()})
+    assert torch.equal(states_of(folder), expected)
+
+
+def test_weights_in_several_files(folder):
+    expected = states_of(folder)
+    weights = load_file(folder / "model.safetensors")
+    files = {name: f"model-{number % 2}.safetensors" for number, name in enumerate(weights)}
+    for file in set(files.values()):
+        save_file({name: weights[name] for name in weights if files[name] == file}, folder / file)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
+    assert torch.equal(states_of(folder), expected)
+    (folder / "model-1.safetensors").unlink()
+    with pytest.raises(ModelDirectoryError, match=r"has no model-1\.safetensors, which model\.safetensors\.index"):
+        states_of(folder)
+
+
+def test_half_precision_weights_become_float32(folder):
+    change_weights(folder, lambda weights: {name: value.half() for name, value in weights.items()})
+    assert states_of(folder).dtype == torch.float32
+
+
+def test_an_unknown_family(folder):
+    change_config(folder, model_type="t5")
+    with pytest.raises(ModelDirectoryError, match=f"model_type is 't5'; GraphAttn reads {', '.join(FAMILIES)}"):
+        states_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"hidden_act": "mish"}, "its activation is 'mish'"),
+        ({"position_embedding_type": "relative_key"}, "its positions are 'relative_key'"),
+    ],
+)
+def test_settings_that_are_not_supported(folder, values, message):
+    change_config(folder, **values)
+    with pytest.raises(ModelDirectoryError, match=message):
+        states_of(folder)
+
+
+def test_a_config_without_a_size(folder):
+    config = json.loads((folder / "config.json").read_text())
+    del config["hidden_size"]
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelDirectoryError, match=r"config\.json has no 'hidden_size'"):
+        states_of(folder)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_missing_file(folder, file):
+    (folder / file).unlink()
+    with pytest.raises(ModelDirectoryError, match=rf"has no {file}"):
+        states_of(folder)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_damaged_file(folder, file):
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[: len(content) // 2])
+    with pytest.raises(ModelDirectoryError, match=file):
+        states_of(folder)
+
+
+def test_a_pickle_is_not_read(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(ModelDirectoryError, match=r"is a pickle, which can run any code .* Convert it"):
+        states_of(folder)
+
+
+def test_a_missing_tensor(folder):
+    change_weights(folder, lambda weights: {name: value for name, value in weights.items() if "layer.1" not in name})
+    with pytest.raises(ModelDirectoryError, match=r"has no tensor encoder\.layer\.1\.attention\.self\.query\.weight"):
+        states_of(folder)
+
+
+def test_a_tensor_of_another_shape(folder):
+    name = "encoder.layer.2.output.dense.weight"
+    change_weights(folder, lambda weights: {**weights, name: weights[name][:, :-1].contiguous()})
+    with pytest.raises(
+        ModelDirectoryError, match=r"layer\.2\.output\.dense\.weight has shape \(24, 39\); .* \(24, 40\)"
+    ):
+        states_of(folder)
+
+
+def test_more_words_than_vectors(folder):
+    tokenizer = letter_tokenizer()
+    tokenizer.add_tokens(["one", "two", "three", "four"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    with pytest.raises(ModelDirectoryError, match="has 61 entries; the model has 60 word vectors"):
+        states_of(folder)
+
+
+def test_a_hub_name_without_a_network(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelDirectoryError, match="nobody/nothing is no directory, and it could not be downloaded"):
+        find_directory("nobody/nothing")
+
+
+def test_a_path_that_does_not_exist(tmp_path):
+    with pytest.raises(ModelDirectoryError, match=r"is no directory\. Give one with config\.json"):
+        find_directory(tmp_path / "missing")
+
+
+def test_an_architecture_as_plain_values(folder):
+    architecture = PretrainedEncoder.from_directory(folder).architecture
+    assert Architecture.from_dict(json.loads(json.dumps(architecture.to_dict()))) == architecture
+
+
+def test_configs_of_earlier_modernberts():
+    old = {
+        "model_type": "modernbert",
+        "vocab_size": 10,
+        "hidden_size": 8,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+        "max_position_embeddings": 8192,
+        "global_attn_every_n_layers": 3,
+        "local_attention": 128,
+        "global_rope_theta": 160000.0,
+        "local_rope_theta": 10000.0,
+    }
+    architecture = Architecture.of(old)
+    assert architecture.relations == ("all", "window:129", "window:129", "all")
+    assert architecture.thetas == (160000.0, 10000.0, 10000.0, 160000.0)

@@ -1,0 +1,193 @@
+"""The encoder against ``transformers``: states and gradients of every family."""
+
+import pytest
+import torch
+
+from graphattn.builders import TextGraphBuilder
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.pretrained import PretrainedEncoder
+from graphattn.models.pretrained.checkpoint import write_weights
+
+from .conftest import FAMILIES, letter_tokenizer
+
+LENGTHS = (5, 17, 1, 40)
+
+
+@pytest.fixture
+def ids():
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randint(3, 60, (length,), generator=generator) for length in LENGTHS]
+
+
+def graph_of(encoder, ids):
+    """A batch of tokens with these ids."""
+    builder = TextGraphBuilder(encoder.relations(), cls=False)
+    layout = builder.layout([list(map(str, text.tolist())) for text in ids])
+    return builder.text_batch(layout.with_feature("id", torch.cat(ids).numpy()))
+
+
+def padded(ids, model):
+    """Ids and mask for the reference."""
+    tokens = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=model.config.pad_token_id)
+    mask = torch.nn.utils.rnn.pad_sequence([torch.ones(len(text)) for text in ids], batch_first=True)
+    return {"input_ids": tokens, "attention_mask": mask}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_states_and_gradients_equal_the_reference(make_reference, family, ids, tmp_path):
+    reference = make_reference(family)
+    reference.save_pretrained(tmp_path)
+    letter_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    encoder = PretrainedEncoder.from_directory(tmp_path)
+    inputs = padded(ids, reference)
+    expected = reference(**inputs).last_hidden_state[inputs["attention_mask"].bool()]
+    states = encoder(graph_of(encoder, ids))
+    torch.testing.assert_close(states, expected, atol=1e-5, rtol=1e-5)
+    direction = torch.randn_like(expected)
+    (expected * direction).sum().backward()
+    (states * direction).sum().backward()
+    named = dict(reference.named_parameters())
+    compared = set()
+    for name, parameter in encoder.named_parameters():
+        sources = encoder.architecture.checkpoint_names(name)
+        gradient = torch.cat([named[source].grad for source in sources])
+        torch.testing.assert_close(
+            parameter.grad, gradient, atol=2e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
+        )
+        compared |= set(sources)
+    unused = {name for name in named if not name.startswith("pooler")} - compared
+    assert unused == set()
+
+
+def dense_states(encoder, ids, masks):
+    """BERT on one text (Vaswani et al. 2017, section 3.2), with a (T, T) mask for each layer and head."""
+    weights = {name: value.detach().double() for name, value in encoder.named_parameters()}
+
+    def linear(name, x):
+        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def norm(name, x):
+        centred = x - x.mean(1, keepdim=True)
+        scaled = centred / (centred.square().mean(1, keepdim=True) + encoder.architecture.norm_eps).sqrt()
+        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    x = weights["embedding.trained"][ids] + weights["position_vectors.weight"][: len(ids)]
+    x = norm("norm", x + weights["type_vectors.weight"][0])
+    for number, layer_masks in enumerate(masks):
+        layer = f"layers.{number}"
+        rows, heads = linear(f"{layer}.attention.project", x).chunk(12, 1), []
+        for query, key, value, mask in zip(rows[:4], rows[4:8], rows[8:], layer_masks, strict=True):
+            scores = (query @ key.T / query.shape[1] ** 0.5).masked_fill(~mask, float("-inf"))
+            heads.append(scores.softmax(1) @ value)
+        x = norm(f"{layer}.attention_norm", x + linear(f"{layer}.attention.output", torch.cat(heads, 1)))
+        wide = torch.nn.functional.gelu(linear(f"{layer}.ffn.widen", x))
+        x = norm(f"{layer}.ffn_norm", x + linear(f"{layer}.ffn.narrow", wide))
+    return x
+
+
+def test_chosen_edges_equal_dense_masks(save_model):
+    encoder = PretrainedEncoder.from_directory(
+        save_model("bert"), heads="window:5|global=4; 1:all=1,window:3=3; 2:window:7=2,all=2"
+    )
+    ids = torch.randint(5, 50, (30,))
+    distance = torch.arange(30)[None, :] - torch.arange(30)[:, None]  # source minus destination
+    first = torch.arange(30) == 0
+    complete = torch.ones(30, 30, dtype=torch.bool)
+    sparse = (distance.abs() <= 2) | first[None, :] | first[:, None]
+    masks = [[sparse] * 4, [complete] + [distance.abs() <= 1] * 3, [distance.abs() <= 3] * 2 + [complete] * 2]
+    expected = dense_states(encoder, ids, masks)
+    states = encoder.double()(graph_of(encoder, [ids]))
+    torch.testing.assert_close(states, expected, atol=1e-12, rtol=1e-10)
+
+
+def test_layers_keep_their_edges_unless_named(save_model):
+    encoder = PretrainedEncoder.from_directory(save_model("modernbert"), heads="0:window:3")
+    assert encoder.layer_heads == [{"window:3": 4}, {"window:9": 4}, {"window:9": 4}]
+    assert [relation.name for relation in encoder.relations()] == ["window:3", "window:9"]
+
+
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        ("all=3", "all=3' has 3 heads; each layer of the model has 4"),
+        ("3:all", "names layers 3 to 3; the model has 0 to 2"),
+        ("2-1:all", "names layers 2 to 1"),
+        ("windw:3=4", "did you mean"),
+    ],
+)
+def test_heads_that_do_not_fit(save_model, heads, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        PretrainedEncoder.from_directory(save_model("bert"), heads=heads)
+    assert "heads" in caught.value.options
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
+def test_a_batch_equals_its_texts_alone(save_model, family, ids):
+    encoder = PretrainedEncoder.from_directory(save_model(family)).double()
+    together = encoder(graph_of(encoder, ids))
+    alone = torch.cat([encoder(graph_of(encoder, [text])) for text in ids])
+    torch.testing.assert_close(together, alone, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet", "modernbert"])
+def test_gradients_in_float64(save_model, family):
+    encoder = PretrainedEncoder.from_directory(save_model(family)).double()
+    graph = graph_of(encoder, [torch.tensor([5, 6, 7]), torch.tensor([8])])
+    tokens = encoder.embedding(graph.node_features["token"]["id"]).detach().requires_grad_()
+    assert torch.autograd.gradcheck(lambda tokens: encoder(graph, tokens), (tokens,), atol=1e-5)
+
+
+def test_gradient_checkpointing_changes_nothing(save_model, ids):
+    encoder = PretrainedEncoder.from_directory(save_model("bert")).train()
+    graph, gradients = graph_of(encoder, ids), []
+    for enabled in (False, True):
+        encoder.gradient_checkpointing = enabled
+        encoder.zero_grad()
+        torch.manual_seed(3)  # of the dropout
+        encoder(graph).square().sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in encoder.parameters()])
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("how", ["copy", "interpolate"])
+def test_longer_texts_than_in_pretraining(save_model, how):
+    folder = save_model("roberta")
+    short, long = (
+        PretrainedEncoder.from_directory(folder),
+        PretrainedEncoder.from_directory(folder, max_length=100, extend_positions=how),
+    )
+    assert (short.max_length, long.max_length) == (46, 100)
+    old, new = short.position_vectors.weight, long.position_vectors.weight
+    assert torch.equal(new[:2], old[:2])
+    if how == "copy":
+        assert torch.equal(new[2:48], old[2:])
+        assert torch.equal(new[48:94], old[2:])
+    else:
+        torch.testing.assert_close((new[2], new[-1]), (old[2], old[-1]))
+    assert long(long.batch(["a " * 98])).shape == (100, 24)
+    with pytest.raises(DataError, match=r"text 2 has 47 tokens; the model reads 46\. Truncate texts"):
+        short.batch(["a", "a " * 45])
+
+
+def test_attention_weights_sum_to_one(save_model):
+    encoder = PretrainedEncoder.from_directory(save_model("mpnet"), heads="window:3=2,all=2")
+    weights = []
+    graph = encoder.batch(["a b c d"])
+    states = encoder(graph, weights=weights)
+    torch.testing.assert_close(states, encoder(graph))
+    assert [sorted(layer) for layer in weights] == [["all", "window:3"]] * 3
+    torch.testing.assert_close(weights[0]["all"].view(6, 6, 2).sum(1), torch.ones(6, 2))
+
+
+def test_weights_survive_a_round_trip(save_model, transformers, tmp_path):
+    folder = save_model("modernbert-biased")
+    encoder = PretrainedEncoder.from_directory(folder)
+    (tmp_path / "copy").mkdir()
+    write_weights(tmp_path / "copy" / "model.safetensors", encoder.architecture, encoder.named_parameters())
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / "copy" / name).write_bytes((folder / name).read_bytes())
+    inputs = {"input_ids": torch.tensor([[5, 6, 7]])}
+    first, second = (
+        transformers.AutoModel.from_pretrained(path)(**inputs).last_hidden_state for path in (folder, tmp_path / "copy")
+    )
+    assert torch.equal(first, second)
