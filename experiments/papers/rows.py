@@ -16,6 +16,10 @@ from graphattn.models.encoders import ENCODERS
 _ENCODERS = (*ENCODERS, "tfidf", "crf", "default-bilstm", "default", "default-bilstm=glove", "default=glove")
 
 
+_FIGURES = ("dev", "test", "held_out", "mse", "milliseconds")
+"""Figures of a run that its line shows."""
+
+
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows that earlier runs wrote; none if the file does not exist.
 
@@ -118,7 +122,7 @@ def describe_run(row: Mapping[str, Any]) -> str:
     >>> describe_run({"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 79.4, "test": 81.1, "seconds": 2})
     'sst2 tfidf seed 0: dev 79.4, test 81.1, 2 s'
     """
-    figures = ", ".join(f"{part} {row[part]}" for part in ("dev", "test") if part in row)
+    figures = ", ".join(f"{part} {row[part]}" for part in _FIGURES if part in row) or "failed"
     return f"{row['data_set']} {row['encoder']} seed {row['seed']}: {figures}, {row['seconds']} s"
 
 

@@ -2,20 +2,101 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import re
+import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import lightning
 import torch
 
-from graphattn.exceptions import DataError
+import graphattn
+from graphattn.builders.store.executors import LocalEngine
+from graphattn.exceptions import ConfigError, DataError, DivergenceError
+from graphattn.experiments.commit import current_commit
 from graphattn.experiments.papers.baselines import BASELINES, can_run, run_baseline
-from graphattn.experiments.papers.data_sets import check_fold, data_folder, find_data_set
+from graphattn.experiments.papers.data_sets import (
+    DataSet,
+    ParallelSet,
+    check_fold,
+    data_folder,
+    find_data_set,
+    require_files,
+)
+from graphattn.experiments.papers.layer_costs import LAYER_COSTS, layer_groups, measure_layer
+from graphattn.experiments.papers.mirrored import MIRRORED, mirrored_groups, run_mirrored
+from graphattn.experiments.papers.observations import OBSERVATIONS, EpochFigures
 from graphattn.experiments.papers.rows import append_row, read_rows
-from graphattn.experiments.papers.settings import make_estimator, settings, uses_defaults
+from graphattn.experiments.papers.settings import Groups, data_files, make_estimator, task_groups, uses_defaults
+from graphattn.models import Estimator
+from graphattn.models.options import Options
 from graphattn.models.training.loop import count_parameters
+from graphattn.validation import suggest
+
+MEASUREMENTS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[[str], dict[str, Options]]]] = {
+    MIRRORED: (run_mirrored, mirrored_groups),
+    LAYER_COSTS: (measure_layer, layer_groups),
+}
+"""Generated data set -> what runs on it, and encoder -> its groups of options."""
+Changes = Mapping[str, Mapping[str, Any]]
+"""Group of options -> changes to :func:`settings`."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run to make.
+
+    Parameters
+    ----------
+    data_set, encoder, seed, changes, fold, on_test, observe : as for :func:`run`
+    name : in errors, and of the folder of its checkpoints
+    timed : whether the run must have been alone on the machine
+    """
+
+    data_set: str
+    encoder: str
+    seed: int
+    changes: Changes = field(default_factory=dict)
+    fold: int | None = None
+    on_test: bool = True
+    observe: tuple[str, ...] = ()
+    name: str = ""
+    timed: bool = False
+
+    def key(self) -> str:
+        """What identifies the run; :func:`row_key` gives the same for its row of results."""
+        return row_key({**vars(self), "dev_only": not self.on_test})
+
+    def folder(self, out: Path) -> Path:
+        """The folder of its checkpoints, which does not depend on ``changes``."""
+        fold = "" if self.fold is None else f"-fold-{self.fold}"
+        slug = re.sub(r"[^\w.+=-]+", "-", f"{self.name or f'{self.data_set} {self.encoder}'}-seed-{self.seed}{fold}")
+        return out.with_name(f"{out.name}.runs") / slug
+
+    def has_made(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row with its key has everything that this run would write."""
+        return all(name in row for name in self.observe) and (not self.timed or row.get("jobs") == 1)
+
+
+def row_key(row: Mapping[str, Any]) -> str:
+    """What identifies the run of a row: data set, encoder, seed, fold, whether the test set was left out, changes.
+
+    Examples
+    --------
+    >>> row = {"data_set": "sst2", "encoder": "duo", "seed": 0, "changes": {"encoder": {}}}
+    >>> row_key(row) == Run("sst2", "duo", 0).key()
+    True
+    """
+    changes = {group: dict(values) for group, values in (row.get("changes") or {}).items() if values}
+    parts = [row["data_set"], row["encoder"], row["seed"], row.get("fold"), bool(row.get("dev_only")), changes]
+    return json.dumps(parts, sort_keys=True)
 
 
 def run(
@@ -23,10 +104,12 @@ def run(
     encoder: str,
     seed: int,
     *,
-    changes: Mapping[str, Mapping[str, Any]] | None = None,
+    changes: Changes | None = None,
     folder: Path | None = None,
     on_test: bool = True,
     fold: int | None = None,
+    observe: Sequence[str] = (),
+    run_dir: Path | None = None,
 ) -> dict[str, Any]:
     """Train and evaluate one model.
 
@@ -38,30 +121,99 @@ def run(
     on_test : also evaluate on the test set; not while choosing settings
     fold : hold out this fold (0 to 3) of the training set and evaluate ``held_out`` on it, not the test set; for
         classification
+    observe : names of :data:`OBSERVATIONS` of the trained model to add
+    run_dir : folder of checkpoints, from which a stopped run resumes
 
     Returns
     -------
-    Scores in percent, number of parameters, seconds
+    Scores in percent, numbers of parameters, seconds, versions; ``failed`` instead of scores if training diverges
     """
-    folder, corpus, started = folder or data_folder(), find_data_set(data_set), time.time()
+    started = time.time()
     facts: dict[str, Any] = {"data_set": data_set, "encoder": encoder, "seed": seed}
-    if encoder in BASELINES:
-        parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
-        return {**facts, **run_baseline(encoder, corpus, parts, seed), "seconds": round(time.time() - started)}
-    estimator = make_estimator(data_set, encoder, seed, changes or {}, folder)
-    parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
-    dev = corpus.examples(parts["dev"]) if "dev" in parts and not uses_defaults(encoder) else None
-    estimator.fit(*corpus.training_examples(parts["train"]), dev=dev)
+    facts |= {"fold": fold} if fold is not None else {}
+    facts |= {"dev_only": True} if not on_test else {}
+    check_changes(data_set, encoder, changes or {})
+    if data_set in MEASUREMENTS:
+        figures = MEASUREMENTS[data_set][0](encoder, seed, changes or {})
+    else:
+        folder, corpus = folder or data_folder(), find_data_set(data_set)
+        if encoder in BASELINES:
+            parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
+            figures = run_baseline(encoder, corpus, parts, seed)
+        else:
+            require_files(folder, data_files(data_set, encoder, changes or {}))
+            values = {"training": {"run_dir": None if run_dir is None else str(run_dir), "logs": False}}
+            estimator = make_estimator(data_set, encoder, seed, merge_changes(changes or {}, values), folder)
+            parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
+            figures = _train_and_measure(estimator, corpus, parts, dev=not uses_defaults(encoder))
+            figures |= {name: OBSERVATIONS[name](estimator, parts) for name in observe if "failed" not in figures}
     return {
         **facts,
-        **corpus.measure(estimator, parts),
+        **figures,
+        "seconds": round(time.time() - started),
+        "changes": {group: dict(values) for group, values in (changes or {}).items() if values},
+        "commit": current_commit(),
+        "torch": torch.__version__,
+        "versions": {
+            "graphattn": graphattn.__version__,
+            "lightning": lightning.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def option_groups(data_set: str, encoder: str) -> dict[str, Options]:
+    """Group of options of a run -> an instance with the defaults; empty for a baseline."""
+    if data_set in MEASUREMENTS:
+        return MEASUREMENTS[data_set][1](encoder)
+    return {} if encoder in BASELINES else task_groups(data_set, encoder)
+
+
+def check_changes(data_set: str, encoder: str, changes: Changes) -> None:
+    """Raise a ConfigError for a group or an option that does not exist, with those that do."""
+    groups = option_groups(data_set, encoder) if changes else {}
+    for group, values in changes.items():
+        if values and group not in groups:
+            choice = f"{suggest(group, groups)}choose among: {', '.join(groups)}" if groups else "it has none"
+            raise ConfigError(f"{encoder} on {data_set} has no options {group!r}; {choice}")
+        known = [item.name for item in fields(groups[group])] if values else []
+        for name in values:
+            if name not in known:
+                raise ConfigError(
+                    f"{group} of {encoder} on {data_set} has no option {name!r}; {suggest(name, known)}"
+                    f"choose among: {', '.join(known)}"
+                )
+
+
+def merge_changes(first: Changes, second: Changes) -> Groups:
+    """Both changes; the second wins."""
+    return {group: {**first.get(group, {}), **second.get(group, {})} for group in dict.fromkeys([*first, *second])}
+
+
+def _train_and_measure(estimator: Estimator, corpus: DataSet, parts: Mapping[str, Any], *, dev: bool) -> dict[str, Any]:
+    held_out = corpus.examples(parts["dev"]) if "dev" in parts and dev else None
+    perplexity = corpus.training_examples(parts["dev"]) if isinstance(corpus, ParallelSet) else None
+    epochs = EpochFigures(estimator, perplexity)
+    precision = {"precision": estimator.training.resolve_precision()}
+    try:
+        estimator.fit(*corpus.training_examples(parts["train"]), dev=held_out, callbacks=[epochs])
+    except DivergenceError as error:
+        return {"failed": str(error), **precision}
+    start = time.perf_counter()
+    figures = corpus.measure(estimator, parts)
+    seconds = time.perf_counter() - start
+    texts = sum(len(parts[part]) for part in corpus.measured_parts(parts))
+    model = estimator.model_
+    return {
+        **figures,
         "best_epoch": estimator.best_epoch()["epoch"],
         "epochs": len(estimator.history_),
-        "parameters": count_parameters(estimator.model_),
-        "precision": estimator.training.resolve_precision(),
-        "seconds": round(time.time() - started),
-        "changes": {group: dict(values) for group, values in (changes or {}).items()},
-        "torch": torch.__version__,
+        "parameters": count_parameters(model),
+        "parameters_besides_words": count_parameters(model)
+        - sum(weights.numel() for weights in model.embedding.parameters(recurse=False) if weights.requires_grad),
+        **precision,
+        **epochs.figures(),
+        **({"inference_seconds": round(seconds, 3), "inference_texts": texts} if texts else {}),
     }
 
 
@@ -79,42 +231,129 @@ def reproduce(
     Parameters
     ----------
     data_sets, encoders, seeds : every combination is one run; baselines count as encoders
-    out : file of JSON lines
-    folder : data folder; the one ``GRAPHATTN_DATA`` names when None
-    report : called with each new row
+    out, folder, report : as for :func:`execute`
 
     Returns
     -------
     All rows in ``out``
     """
+    return execute(combine(data_sets, encoders, seeds), out, folder=folder, report=report)
+
+
+def combine(data_sets: Sequence[str], encoders: Sequence[str], seeds: Sequence[int], **options: Any) -> list[Run]:
+    """A run for each combination, without baselines on data sets that they are not for; ``options`` as for `Run`."""
     for name in data_sets:
         find_data_set(name)
+    return [
+        Run(data_set, encoder, seed, **options)
+        for data_set, encoder, seed in product(data_sets, encoders, seeds)
+        if encoder not in BASELINES or can_run(encoder, find_data_set(data_set))
+    ]
+
+
+def execute(
+    runs: Iterable[Run],
+    out: Path,
+    *,
+    folder: Path | None = None,
+    jobs: int = 1,
+    report: Callable[[Mapping[str, Any]], object] = lambda row: None,
+) -> list[dict[str, Any]]:
+    """Make the runs that ``out`` does not contain yet, and append each row as its run ends.
+
+    A stopped run resumes from its last checkpoint, which is in a folder beside ``out``.
+
+    Parameters
+    ----------
+    runs : repeated ones are made once
+    out : file of JSON lines
+    folder : data folder; the one ``GRAPHATTN_DATA`` names when None
+    jobs : processes, which share the cores
+    report : called with each new row
+
+    Returns
+    -------
+    All rows in ``out``
+
+    Raises
+    ------
+    ConfigError
+        for an impossible run, before the first one, or a stopped one with other settings
+    DataError
+        when the data folder lacks a file, before the first run
+    """
     rows = read_rows(out)
-    done = {(row["data_set"], row["encoder"], row["seed"]) for row in rows if not row.get("changes")}
-    keys = [key for key in dict.fromkeys(product(data_sets, encoders, seeds)) if _can_run(key[1], key[0])]
-    for key in keys:
-        _check_run(*key)
+    unique = list({item.key(): item for item in runs}.values())
+    for item in unique:
+        _check_run(item)
     _check_writable(out)
-    for key in keys:
-        if key not in done:
-            row = run(*key, folder=folder)
+    made = {row_key(row): row for row in rows}
+    missing = [item for item in unique if item.key() not in made or not item.has_made(made[item.key()])]
+    if any(_needs_data(item) for item in missing):
+        folder = folder or data_folder()
+        require_files(folder, dict.fromkeys(file for item in missing for file in _list_files(item)))
+    engine = LocalEngine(jobs)
+    try:
+        for row in engine.run(partial(_make, out=out, folder=folder, jobs=jobs), missing):
             append_row(out, row)
             rows.append(row)
             report(row)
+    finally:
+        engine.close()
     return rows
 
 
-def _can_run(encoder: str, data_set: str) -> bool:
-    """Whether an encoder or baseline can run on a data set."""
-    return encoder not in BASELINES or can_run(encoder, find_data_set(data_set))
+def _make(item: Run, *, out: Path, folder: Path | None, jobs: int) -> dict[str, Any]:
+    """Make a run in this process or another."""
+    if jobs > 1:
+        torch.set_num_threads(1)
+    run_dir = None if item.encoder in BASELINES or not _needs_data(item) else item.folder(out)
+    try:
+        row = run(
+            item.data_set,
+            item.encoder,
+            item.seed,
+            changes=item.changes,
+            folder=folder,
+            on_test=item.on_test,
+            fold=item.fold,
+            observe=item.observe,
+            run_dir=run_dir,
+        )
+    except ConfigError as error:
+        if "run_dir" not in error.options:
+            raise
+        reason = str(error).partition(". Give")[0]
+        raise ConfigError(
+            f"{reason}. Repeat the stopped command to resume it, delete the folder to start again, or give another "
+            "{out}",
+            options=("out",),
+        ) from error
+    if run_dir is not None:
+        shutil.rmtree(run_dir, ignore_errors=True)
+    return {**row, "jobs": jobs}
 
 
-def _check_run(data_set: str, encoder: str, seed: int) -> None:
+def _needs_data(item: Run) -> bool:
+    return item.data_set not in MEASUREMENTS
+
+
+def _list_files(item: Run) -> list[str]:
+    if not _needs_data(item):
+        return []
+    files = find_data_set(item.data_set).files(on_test=item.on_test and item.fold is None)
+    return files if item.encoder in BASELINES else [*files, *data_files(item.data_set, item.encoder, item.changes)]
+
+
+def _check_run(item: Run) -> None:
     """Reject an impossible run before the first one starts."""
-    if encoder not in BASELINES:
-        settings(data_set, encoder)
-    if find_data_set(data_set).test is None:
-        check_fold(seed)
+    check_changes(item.data_set, item.encoder, item.changes)
+    if not _needs_data(item):
+        return
+    if item.encoder not in BASELINES:
+        make_estimator(item.data_set, item.encoder, item.seed, item.changes, Path()).validate()
+    if find_data_set(item.data_set).test is None:
+        check_fold(item.seed)
 
 
 def _check_writable(out: Path) -> None:
@@ -125,3 +364,8 @@ def _check_writable(out: Path) -> None:
         raise DataError(
             f"cannot be written ({error.strerror})", path=out, hint="Name a file in an existing folder."
         ) from error
+
+
+def with_changes(item: Run, changes: Changes) -> Run:
+    """The run with further changes."""
+    return replace(item, changes=merge_changes(item.changes, changes))

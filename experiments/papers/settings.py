@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers.data_sets import find_data_set
+from graphattn.experiments.papers.data_sets import MTL_DOMAINS, find_data_set
 from graphattn.models import TASKS, Estimator
 from graphattn.models.encoders import encoder_options
+from graphattn.models.options import Options
 
 Groups = dict[str, dict[str, Any]]
 """Group of options of an estimator -> those that differ from the defaults."""
@@ -36,8 +37,8 @@ DEFAULT_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
 }
 """Name of a run with default options -> its encoder, and changes group by group."""
 
-TAGGING = ("ewt", "conll2003", "wnut17")
-MTL = ("apparel", "books", "dvd", "kitchen")
+TAGGING = ("ewt", "conll2003", "wnut17", "ptb")
+MTL = tuple(MTL_DOMAINS)
 LONG_TEXTS = ("gcn-ohsumed", "gcn-20ng")
 EPOCHS = {
     **{"sst2": 6, "sst5": 6, "r8": 14, **dict.fromkeys(MTL, 8)},
@@ -90,23 +91,57 @@ def make_estimator(
     data_set: str, encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]], folder: Path
 ) -> Estimator:
     """The estimator of a run; ``changes`` are to the options of :func:`settings`, group by group."""
+    groups = _change_settings(data_set, encoder, changes)
+    groups.setdefault("training", {}).update(seed=seed, progress=False)
+    for group, name in _DATA_FILES:
+        if groups.get(group, {}).get(name):
+            groups[group][name] = _join_folder(groups[group][name], folder)
+    task, arguments = TASKS[find_data_set(data_set).task], groups.pop("task", {})
+    defaults = task(encoder_name(encoder), **arguments)
+    values = groups.pop("encoder", {})
+    options = {group: replace(getattr(defaults, group), **groups[group]) for group in groups}
+    return task(replace(defaults.resolved_encoder(), **values) if values else defaults.encoder, **arguments, **options)
+
+
+def task_groups(data_set: str, encoder: str) -> dict[str, Options]:
+    """Group of options of a run -> an instance with the defaults; ``task`` has the arguments of the estimator.
+
+    Examples
+    --------
+    >>> task_groups("sst2", "ms-trans")["encoder"].alpha
+    0.5
+    """
+    task = TASKS[find_data_set(data_set).task]
+    defaults = task(encoder_name(encoder))
+    groups = {name: kind() for name, kind in task.option_groups.items() if name == "task"}
+    groups |= {name: getattr(defaults, name) for name in task.option_groups if name not in ("files", "task", "encoder")}
+    return {"encoder": defaults.resolved_encoder(), **groups}
+
+
+def encoder_name(encoder: str) -> str:
+    """The name of a run's encoder in :data:`graphattn.models.encoders.ENCODERS`."""
+    name = encoder.partition("=")[0]
+    return DEFAULT_RUNS[name][0] if uses_defaults(encoder) else name
+
+
+def data_files(data_set: str, encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The files of word vectors that a run needs, below the data folder."""
+    names = _change_settings(data_set, encoder, changes).get("inputs", {}).get("vectors") or ()
+    return [names] if isinstance(names, str) else list(names)
+
+
+_DATA_FILES = (("inputs", "vectors"), ("parsing", "parser_model"))
+"""Options that are files of the data folder."""
+
+
+def _change_settings(data_set: str, encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> Groups:
     groups = settings(data_set, encoder)
     for group, values in changes.items():
-        groups[group].update(values)
-    groups["training"] |= {"seed": seed, "progress": False}
-    for group, name in (("inputs", "vectors"), ("parsing", "parser_model")):  # files of the data folder
-        if name in groups.get(group, {}):
-            groups[group][name] = _join_folder(groups[group][name], folder)
-    corpus, name = find_data_set(data_set), encoder.partition("=")[0]
-    name = DEFAULT_RUNS[name][0] if uses_defaults(encoder) else name
-    arguments = groups.pop("task", {})
-    defaults = TASKS[corpus.task](name, **arguments)
-    options = {group: replace(getattr(defaults, group), **groups[group]) for group in groups if group != "encoder"}
-    encoder_of_run = corpus.encoder(name, groups["encoder"]) if "encoder" in groups else name
-    return TASKS[corpus.task](encoder_of_run, **arguments, **options)
+        groups.setdefault(group, {}).update(values)
+    return groups
 
 
-def _join_folder(names: str | tuple[str, ...], folder: Path) -> str | tuple[str, ...]:
+def _join_folder(names: str | Sequence[str], folder: Path) -> str | tuple[str, ...]:
     return str(folder / names) if isinstance(names, str) else tuple(str(folder / name) for name in names)
 
 

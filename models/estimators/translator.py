@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as count_from
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
@@ -35,6 +37,7 @@ from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options,
 from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
 from graphattn.models.estimators.parsing import ParsingOptions, add_heads, make_roots, warn_about_missing_parses
+from graphattn.models.estimators.prediction import prediction_batches
 from graphattn.models.options import Options, option
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, number_epochs, register_task
@@ -363,6 +366,31 @@ class Translator(Estimator):
             [Output(self.subwords_.text(hypothesis.ids), hypothesis.score) for hypothesis in hypotheses]
             for hypotheses in generate(self.model_, corpus, self.search, count=count, first=first)
         ]
+
+    def perplexity(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
+        """How many subwords the model hesitates between: the exponential of their mean negative log-probability.
+
+        Parameters
+        ----------
+        X : sources
+        y : one target for each; None if the inputs contain them. The end of a target counts as a subword
+        """
+        self._check_fitted()
+        X = as_list(X)
+        model, corpus = self.model_, self._corpus(self._columns(X), self._labels(X, y))
+        total, count, was_training = 0.0, 0, model.training
+        model.eval()
+        try:
+            with torch.inference_mode():
+                for numbers in prediction_batches(corpus):
+                    batch = corpus[numbers]
+                    assert batch.targets is not None
+                    scores = model(batch)
+                    total += float(F.cross_entropy(scores, batch.targets.to(scores.device), reduction="sum"))
+                    count += len(batch.targets)
+        finally:
+            model.train(was_training)
+        return math.exp(total / count)
 
     @override
     def predict(self, X: Iterable[Any]) -> list[str]:

@@ -38,6 +38,13 @@ def small(monkeypatch):
     )
 
 
+@pytest.fixture
+def no_files(monkeypatch):
+    """No data folder: its files count as present."""
+    monkeypatch.setattr(results, "data_folder", lambda: None)
+    monkeypatch.setattr(results, "require_files", lambda folder, files: list(files))
+
+
 def test_a_series_writes_each_run_and_resumes(folder, small, tmp_path):
     out, reported = tmp_path / "out.jsonl", []
     rows = results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=reported.append)
@@ -116,7 +123,7 @@ def test_the_baseline_of_pairs(tmp_path):
 def test_an_unknown_data_set(tmp_path):
     with pytest.raises(ConfigError) as caught:
         results.reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
-    assert str(caught.value).startswith("data set 'sst3' does not exist; choose among: sst2, sst5, r8,")
+    assert str(caught.value).startswith("data set 'sst3' does not exist; choose among: sst2, sst5, sst2-phrases,")
 
 
 def test_a_run_on_a_fold(tmp_path):
@@ -148,10 +155,10 @@ def test_an_unwritable_file_is_rejected_before_the_first_run(tmp_path, monkeypat
         results.reproduce(["r8"], ["tfidf"], [0], tmp_path / place)
 
 
-def test_repeated_runs_run_once(tmp_path, monkeypatch):
+def test_repeated_runs_run_once(tmp_path, monkeypatch, no_files):
     calls = []
 
-    def run(*key, folder):
+    def run(*key, **options):
         calls.append(key)
         return dict(zip(("data_set", "encoder", "seed"), key, strict=True))
 
@@ -160,7 +167,7 @@ def test_repeated_runs_run_once(tmp_path, monkeypatch):
     assert calls == [("r8", "tfidf", 0)]
 
 
-def test_changed_settings_have_a_separate_line(tmp_path, monkeypatch):
+def test_changed_settings_have_a_separate_line(tmp_path, monkeypatch, no_files):
     plain = {"data_set": "r8", "encoder": "transformer", "seed": 0, "dev": 90.0, "test": 91.0, "changes": {}}
     changed = {**plain, "test": 50.0, "changes": {"encoder": {"ffn": 8}}}
     again = {**plain, "test": 93.0}
@@ -169,7 +176,7 @@ def test_changed_settings_have_a_separate_line(tmp_path, monkeypatch):
         "| r8 | transformer (ffn 8) | 1 | 90.0 | 50.0 |",
     ]
     (tmp_path / "r.jsonl").write_text(json.dumps(changed) + "\n")
-    monkeypatch.setattr(results, "run", lambda *key, folder: plain)
+    monkeypatch.setattr(results, "run", lambda *key, **options: plain)
     assert len(results.reproduce(["r8"], ["transformer"], [0], tmp_path / "r.jsonl")) == 2
 
 
@@ -279,12 +286,14 @@ def test_the_first_sentence_as_a_baseline(parallel_folder):
     assert str(caught.value) == "lead-1 is a baseline of summaries; this data set has none"
 
 
-def test_baselines_run_only_on_their_data_sets(parallel_folder, tmp_path, monkeypatch):
+def test_baselines_run_only_on_their_data_sets(parallel_folder, tmp_path, monkeypatch, no_files):
     calls = []
     monkeypatch.setattr(
         results,
         "run",
-        lambda *key, folder: calls.append(key) or {"data_set": key[0], "encoder": key[1], "seed": key[2], "test": 1.0},
+        lambda *key, **options: (
+            calls.append(key) or {"data_set": key[0], "encoder": key[1], "seed": key[2], "test": 1.0}
+        ),
     )
     sets, encoders = ["multi30k", "scitldr"], ["transformer", "tfidf", "lead-1"]
     results.reproduce(sets, encoders, [0], tmp_path / "out.jsonl", folder=parallel_folder)

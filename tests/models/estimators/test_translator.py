@@ -1,9 +1,11 @@
 """The translator: training, reproducibility, resuming, saving, and errors in its input."""
 
 import json
+import math
 import warnings
 
 import pytest
+import torch
 
 import graphattn
 from graphattn.builders import Example, Sentence
@@ -91,6 +93,23 @@ def test_outputs_are_sorted_by_score(small, toy_pairs):
     assert len(outputs[0]) == 3
     assert sorted((own.score for own in outputs[0]), reverse=True) == [own.score for own in outputs[0]]
     assert translator.predict([sources[0], ""]) == [outputs[0][0].text, ""]
+
+
+def test_perplexity_of_pairs_alone_and_together(small, toy_pairs):
+    """Teacher forcing, one pair at a time: the mean over all subwords and ends of targets."""
+    sources, targets = toy_pairs(9)
+    translator = small(training={"epochs": 1}).fit(sources, targets)
+    total, count = 0.0, 0
+    for source, target in zip(sources, targets, strict=True):
+        inputs = translator.encode_input(source, target=target)
+        with torch.no_grad():
+            scores = translator.model_(inputs.batch).double().log_softmax(1)
+        ids = translator.subwords_.ids([target])[0].tolist()
+        assert inputs.batch.targets.tolist()[: len(ids)] == ids
+        total -= sum(float(row[token]) for row, token in zip(scores, inputs.batch.targets, strict=True))
+        count += len(scores)
+    assert translator.perplexity(sources, targets) == pytest.approx(math.exp(total / count), rel=1e-5)
+    assert 1 < translator.perplexity(sources, targets) < 2 * len(translator.subwords_.vocabulary)
 
 
 def test_sources_without_a_parse_give_one_warning(small, toy_pairs, tmp_path):

@@ -1,0 +1,26 @@
+"""The commit of the running code, for reports of benchmarks and rows of results."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import graphattn
+
+
+def current_commit() -> str | None:
+    """The commit of the running code, with ``+`` if files changed since; None outside our repository."""
+    folder = Path(graphattn.__file__).parent
+    top = _run_git(folder, "rev-parse", "--show-toplevel")
+    if not top or not (Path(top) / "graphattn" / "attention.py").is_file():
+        return None  # a repository of the user, in which GraphAttn is installed
+    changed = _run_git(folder, "status", "--porcelain", "--untracked-files=no", "--", top)
+    return f"{_run_git(folder, 'rev-parse', '--short=12', 'HEAD')}{'+' if changed else ''}"
+
+
+def _run_git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

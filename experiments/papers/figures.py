@@ -1,0 +1,109 @@
+"""Pictures of figures, and of tables with a column for each epoch, from rows of results."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, PALETTE, new_picture
+from graphattn.experiments.papers.experiment import MEASURES, SEPARATOR, Experiment
+
+Results = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Label of a row -> rows of results, one for each seed."""
+Curves = dict[str, list[tuple[float, float]]]
+"""Name of a curve -> its points."""
+_BY_EPOCH = {"last_bleu": "dev_bleu", "last_perplexity": "dev_perplexity"}
+
+
+def draw_experiment(experiment: Experiment, results: Results, path: Path) -> None:
+    """Draw the curves of a figure, means over seeds.
+
+    Parameters
+    ----------
+    experiment : one with ``curves``
+    results : of its rows
+    path : ends in ``.png``, ``.svg`` or ``.pdf``
+
+    Raises
+    ------
+    ConfigError
+        when the experiment is not drawn, has no results yet, or the path has another suffix
+    """
+    if experiment.curves is None:
+        raise ConfigError(f"{experiment.full_name} is not drawn; leave {{picture}} out", options=("picture",))
+    panels = {heading: curves for heading, curves in collect_panels(experiment, results).items() if curves}
+    if not panels:
+        raise ConfigError(f"{experiment.full_name} has no results to draw yet; run it first")
+    with new_picture(path, 4.5 * len(panels), 3.6) as figure:
+        figure.set_layout_engine("constrained")
+        for axes, (heading, curves) in zip(
+            figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+        ):
+            for number, (name, points) in enumerate(curves.items()):
+                colour = PALETTE[number % len(PALETTE)]
+                axes.plot(*zip(*points, strict=True), marker="o", ms=3.5, lw=1.6, color=colour, label=name)
+            _style_axes(axes, heading, experiment.curves)
+
+
+def collect_panels(experiment: Experiment, results: Results) -> dict[str, Curves]:
+    """Heading of a panel -> its curves.
+
+    Observed distances and epochs are curves of a row. Otherwise a curve has the rows with the same label except for its
+    last part, which is the horizontal coordinate; there is a panel for each measure.
+    """
+    if "attention_distances" in experiment.observe:
+        return {
+            f"{label}, {kind}": {
+                name.removesuffix(" (all)"): [(float(d), 100 * share) for d, share in enumerate(shares)]
+                for name, shares in runs[0]["attention_distances"][kind].items()
+            }
+            for label, runs in results.items()
+            if runs
+            for kind in ("heads", "layers")
+        }
+    if experiment.measures[0] in _BY_EPOCH:
+        name = experiment.measures[0]
+        return {MEASURES[name].heading.partition(",")[0]: _collect_epochs(_BY_EPOCH[name], results)}
+    return {MEASURES[name].heading: _collect_points(name, results) for name in experiment.measures}
+
+
+def _collect_epochs(name: str, results: Results) -> Curves:
+    curves: Curves = {}
+    for label, runs in results.items():
+        histories = [[row[name] for row in run["by_epoch"]] for run in runs if "by_epoch" in run]
+        if histories:
+            curves[label] = [
+                (float(epoch), statistics.mean(values)) for epoch, values in enumerate(zip(*histories, strict=False), 1)
+            ]
+    return curves
+
+
+def _collect_points(name: str, results: Results) -> Curves:
+    curves: Curves = {}
+    for label, runs in results.items():
+        curve, _, across = label.rpartition(SEPARATOR)
+        values = []
+        for run in runs:
+            try:
+                values.append(MEASURES[name].value(run))
+            except KeyError:
+                continue
+        if values:
+            curves.setdefault(curve, []).append((float(across), statistics.mean(values)))
+    return curves
+
+
+def _style_axes(axes: Axes, heading: str, across: str) -> None:
+    axes.set_title(heading, size=10, color=INK, loc="left")
+    axes.set_xlabel(across, color=INK, size=9)
+    axes.tick_params(colors=GREY, labelsize=8)
+    axes.grid(color=FAINT)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.legend(fontsize=7, frameon=False)

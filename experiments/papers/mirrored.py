@@ -1,0 +1,193 @@
+"""Mirrored summation: sums of products of the first and the last vectors of a sequence (MS-Trans, Figure 2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.batch import TextBatch
+from graphattn.edges import lengths_of
+from graphattn.exceptions import ConfigError
+from graphattn.models.encoders import EncoderOptions, encoder_options, make_encoder
+from graphattn.models.heads.pooling import pool
+from graphattn.models.options import Options, option
+from graphattn.models.training.loop import count_parameters
+from graphattn.schema import TOKEN
+
+MIRRORED = "mirrored-summation"
+_TEST_SEED = 1_000_003
+
+
+@dataclass
+class MirroredOptions(Options):
+    """The task and its training; the defaults of the first three are the paper's."""
+
+    length: int = option(100, "vectors of a sequence (N)", min=2)
+    features: int = option(50, "features of a vector (d)", min=1)
+    samples: int = option(200_000, "training sequences, and as many test sequences", min=1)
+    terms: int = option(10, "products in the sum (K)", min=1)
+    epochs: int = option(5, "passes over the training sequences", min=1)
+    batch_size: int = option(100, "sequences of a batch", min=1)
+    learning_rate: float = option(1e-3, "highest learning rate, after a tenth of all steps", above=0)
+
+
+def mirrored_groups(encoder: str) -> dict[str, Options]:
+    """Group of options -> an instance with the defaults."""
+    return {"task": MirroredOptions(), "encoder": replace(encoder_options(encoder), hidden=100, dropout=0.0)}
+
+
+def mirrored_options(encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> tuple[MirroredOptions, EncoderOptions]:
+    """Options of the task and of the encoder; the encoder is 100 wide and without dropout by default.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown or impossible option
+    """
+    task = replace(MirroredOptions(), **changes.get("task", {}))
+    options = replace(encoder_options(encoder), **{"hidden": 100, "dropout": 0.0, **changes.get("encoder", {})})
+    task.validate()
+    options.validate()
+    if task.terms > task.length:
+        raise ConfigError(
+            f"{{terms}} is {task.terms}; a sequence has {task.length} vectors ({{length}})", options=("terms", "length")
+        )
+    return task, options
+
+
+class MirroredModel(nn.Module):
+    """A linear layer, an encoder, half the sum of ``[CLS]`` and the maximum, and a perceptron with one hidden layer.
+
+    Parameters
+    ----------
+    task : sizes
+    options : of the encoder
+    """
+
+    def __init__(self, task: MirroredOptions, options: EncoderOptions):
+        super().__init__()
+        self.cls = nn.Parameter(torch.zeros(options.hidden))
+        self.enter = nn.Linear(task.features, options.hidden)
+        self.encoder = make_encoder(options)
+        width = self.encoder.width
+        self.head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, task.features))
+
+    def forward(self, graph: TextBatch, inputs: Tensor) -> Tensor:
+        """(B, N, d) -> (B, d)."""
+        tokens = self.enter(inputs)
+        tokens = torch.cat([self.cls.expand(len(tokens), 1, -1), tokens], dim=1).flatten(0, 1)
+        output: Tensor = self.head(pool(self.encoder(graph, tokens), lengths_of(graph, TOKEN), "cls+max"))
+        return output
+
+
+class SequenceGraphs:
+    """Graphs of sequences of one length, built once for each number of sequences.
+
+    Parameters
+    ----------
+    model : its encoder names the relations
+    task : the length
+    """
+
+    def __init__(self, model: MirroredModel, task: MirroredOptions):
+        self.builder = TextGraphBuilder(model.encoder.relations())
+        self.words = ["x"] * task.length
+        self.built: dict[int, TextBatch] = {}
+
+    def batch(self, count: int) -> TextBatch:
+        """The graph of this many sequences."""
+        if count not in self.built:
+            self.built[count] = self.builder.text_batch([self.words] * count)
+        return self.built[count]
+
+
+def mirrored_sum(inputs: Tensor, terms: int) -> Tensor:
+    r"""The target, :math:`\sum_{i=1}^K a_i \odot a_{N-i+1}`: (B, N, d) -> (B, d).
+
+    Examples
+    --------
+    >>> mirrored_sum(torch.tensor([[[1.0], [2.0], [3.0], [4.0]]]), 2)
+    tensor([[10.]])
+    """
+    return (inputs[:, :terms] * inputs.flip(1)[:, :terms]).sum(1)
+
+
+def draw_batches(task: MirroredOptions, seed: int) -> Iterator[Tensor]:
+    """Batches (B, N, d) of numbers from 0 to 1; a seed gives the same ones each time."""
+    generator = torch.Generator().manual_seed(seed)
+    for start in range(0, task.samples, task.batch_size):
+        count = min(task.batch_size, task.samples - start)
+        yield torch.rand(count, task.length, task.features, generator=generator)
+
+
+def run_mirrored(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Train a model and return its mean squared error per feature on as many other sequences.
+
+    Parameters
+    ----------
+    encoder : its name
+    seed : of the weights and of the training sequences
+    changes : of the groups ``task`` and ``encoder``
+
+    Returns
+    -------
+    ``mse``, and ``mse_of_mean`` of the constant that is the mean target, with numbers of parameters and seconds
+    """
+    task, options = mirrored_options(encoder, changes)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = MirroredModel(task, options)
+        seconds = _train(model, task, seed)
+        start = time.perf_counter()
+        figures = _evaluate(model, task)
+    parameters = count_parameters(model)
+    return {
+        **figures,
+        "epochs": task.epochs,
+        "parameters": parameters,
+        "parameters_besides_words": parameters,
+        "precision": "32",
+        "seconds_per_epoch": round(seconds / task.epochs, 3),
+        "inference_seconds": round(time.perf_counter() - start, 3),
+        "inference_texts": task.samples,
+    }
+
+
+def _train(model: MirroredModel, task: MirroredOptions, seed: int) -> float:
+    """Train with Adam, warm-up and linear decay; return the seconds."""
+    steps = task.epochs * -(-task.samples // task.batch_size)
+    optimizer = torch.optim.Adam(model.parameters(), lr=task.learning_rate)
+    warmup = max(1, steps // 10)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup)))
+    )
+    graphs = SequenceGraphs(model, task)
+    start = time.perf_counter()
+    for _ in range(task.epochs):
+        for inputs in draw_batches(task, seed):
+            loss = F.mse_loss(model(graphs.batch(len(inputs)), inputs), mirrored_sum(inputs, task.terms))
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+            optimizer.step()
+            schedule.step()
+    return time.perf_counter() - start
+
+
+@torch.no_grad()
+def _evaluate(model: MirroredModel, task: MirroredOptions) -> dict[str, float]:
+    model.eval()
+    graphs, total, squares = SequenceGraphs(model, task), 0.0, 0.0
+    mean = task.terms / 4 + (1 / 12 if 2 * task.terms > task.length and task.length % 2 else 0)  # the middle is squared
+    for inputs in draw_batches(task, _TEST_SEED):
+        targets = mirrored_sum(inputs, task.terms)
+        total += float((model(graphs.batch(len(inputs)), inputs) - targets).square().mean(1).sum())
+        squares += float((targets - mean).square().mean(1).sum())
+    return {"mse": round(total / task.samples, 6), "mse_of_mean": round(squares / task.samples, 6)}

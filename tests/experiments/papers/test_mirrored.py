@@ -1,0 +1,56 @@
+"""Mirrored summation: targets, data and training."""
+
+import pytest
+import torch
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.papers.mirrored import (
+    MirroredModel,
+    MirroredOptions,
+    SequenceGraphs,
+    draw_batches,
+    mirrored_options,
+    mirrored_sum,
+    run_mirrored,
+)
+
+SMALL = {"length": 6, "features": 3, "samples": 40, "batch_size": 16, "terms": 2}
+
+
+@pytest.mark.parametrize("terms", [1, 3, 5, 6])
+def test_the_target_is_the_sum_over_pairs(terms):
+    inputs = torch.rand(2, 6, 3, dtype=torch.float64)
+    expected = torch.zeros(2, 3, dtype=torch.float64)
+    for i in range(1, terms + 1):
+        expected += inputs[:, i - 1] * inputs[:, 6 - i + 1 - 1]
+    torch.testing.assert_close(mirrored_sum(inputs, terms), expected)
+
+
+def test_batches_depend_on_the_seed_alone():
+    task = MirroredOptions(**SMALL)
+    first, again, other = (list(draw_batches(task, seed)) for seed in (0, 0, 1))
+    assert [tuple(batch.shape) for batch in first] == [(16, 6, 3), (16, 6, 3), (8, 6, 3)]
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(first[0], other[0])
+
+
+@pytest.mark.parametrize("encoder", ["bilstm", "transformer", "ms-trans"])
+def test_a_sequence_alone_and_in_a_batch(encoder):
+    task, options = mirrored_options(encoder, {"task": SMALL, "encoder": {"hidden": 20}})
+    model = MirroredModel(task, options).eval()
+    inputs, graphs = torch.rand(3, 6, 3), SequenceGraphs(model, task)
+    whole = model(graphs.batch(3), inputs)
+    for number in range(3):
+        torch.testing.assert_close(model(graphs.batch(1), inputs[[number]])[0], whole[number])
+
+
+def test_a_run_learns_more_than_the_mean_and_is_repeatable():
+    changes = {"task": {**SMALL, "samples": 800, "epochs": 8}, "encoder": {"hidden": 20, "layers": 1}}
+    rows = [run_mirrored("ms-trans", 0, changes) for _ in range(2)]
+    assert rows[0]["mse"] == rows[1]["mse"] < rows[0]["mse_of_mean"]
+    assert rows[0]["mse_of_mean"] == pytest.approx(2 * 7 / 144, rel=0.1)  # each product has variance 1/9 - 1/16
+
+
+def test_more_terms_than_vectors():
+    with pytest.raises(ConfigError, match="terms is 7; a sequence has 6 vectors"):
+        mirrored_options("bilstm", {"task": {**SMALL, "terms": 7}})

@@ -1,0 +1,28 @@
+"""Numbers of parameters next to the papers'."""
+
+import pytest
+
+from graphattn.experiments.papers.parameters import MODELS, count_translator, parameters_table
+from graphattn.models import TranslationTraining, Translator
+
+
+def test_the_count_is_that_of_a_translator():
+    translator = Translator("umst", training=TranslationTraining(epochs=1))
+    translator.fit(["a b", "b c"] * 4, ["c b", "b a"] * 4)
+    words = len(translator.subwords_.vocabulary) * 256
+    whole = sum(weights.numel() for weights in translator.model_.parameters())
+    assert count_translator("umst", "small") - 37_000 * 256 == whole - words
+
+
+@pytest.mark.parametrize("paper", ["umst"])
+def test_sizes_of_the_papers(paper):
+    """Within 5 %, the share that an unknown vocabulary can explain."""
+    for model in MODELS:
+        if model.paper == paper:
+            assert model.count() / 1e6 == pytest.approx(model.figure, rel=0.05), model.label
+
+
+def test_the_table_has_a_line_for_each_model():
+    lines = parameters_table(["mtsa", "duo"]).splitlines()
+    assert lines[2].startswith("| mtsa | table 1, Bi-LSTM | 2.9 | ")
+    assert len(lines) == 4 + sum(model.paper in ("mtsa", "duo") for model in MODELS)
