@@ -93,12 +93,17 @@ MODELS = [
             ("table 3, w/o proposed modules", 1.8, "mtsa", _UNMASKED | dict.fromkeys(_MODULES, False)),
         )
     ),
-    *_translators("mtsa", "base", (("table 6, Transformer", 61.38, "transformer", {}),)),
+    *_translators(
+        "mtsa", "base", (("table 6, Transformer", 61.38, "transformer", {}), ("table 6, MTSA", 61.58, "mtsa", {}))
+    ),
     *_translators(
         "umst",
         "base",
         (
             ("table 6, Transformer", 65, "transformer", {}),
+            ("table 2, MUSE", 68, "muse", {}),
+            ("table 2, MSMSA", 65, "ms-trans", {}),
+            ("table 2, UMST + RPR", 70, "umst", {"relative_positions": 8}),
             ("table 6, UMST", 70, "umst", {}),
             ("table 6, shared across blocks", 66, "umst", {"share_projections": "blocks"}),
             ("table 6, shared within blocks", 69, "umst", {"share_projections": "block"}),
@@ -141,6 +146,6 @@ def parameters_table(papers: Collection[str]) -> str:
             lines.append(f"| {' | '.join(cells)} |")
     note = (
         f"Translators have a vocabulary of {VOCABULARY:,} subwords. MTSA's models are without word vectors; their head "
-        "for pairs lacks the highway layer of the authors' code (0.18 M)."
+        "for pairs has no highway layer (0.18 M). MSMSA has no feed-forward layers."
     )
     return "\n".join([*lines, "", note])

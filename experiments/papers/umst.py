@@ -11,7 +11,7 @@ from graphattn.experiments.papers.experiment import Experiment, Row
 DATA_SET = "multi30k"
 MERGES = 1000
 """Size of the joint vocabulary; with 8,000, nearly all words are whole and UMST has nothing to mix."""
-_NOTE = (
+NOTE = (
     "Multi30k with a vocabulary of 1,000 subwords, 256 wide, 3 + 3 layers instead of 6 + 6. "
     "--set inputs.vocabulary_size=2000 has larger subwords, --set task.preset=base the paper's sizes."
 )
@@ -64,15 +64,30 @@ EXPERIMENTS = (
             for title, (encoder, options, _) in _COMPARED.items()
             for merges in (1000, 2000, 8000)
         ),
-        note=_NOTE + " The paper has curves only.",
+        note=NOTE + " The paper has curves only.",
         curves="encoder layers, or subwords of the vocabulary",
+    ),
+    Experiment(
+        "umst",
+        "table 2",
+        "translation: multiscale encoders",
+        (
+            make_row("Transformer", "transformer", {}, test=27.63, parameters=65),
+            make_row("MUSE", "muse", {}, test=27.97, parameters=68),
+            make_row("MSMSA", "ms-trans", {}, test=27.57, parameters=65),
+            make_row("TNT", "tnt", {}, test=28.48, parameters=83),
+            make_row("UMST", "umst", {}, test=28.51, parameters=70),
+            make_row("UMST + RPR", "umst", {"relative_positions": 8}, test=28.90, parameters=70),
+        ),
+        ("parameters", "test"),
+        note=NOTE + " MUSE in the encoder only; MSMSA is MS-Trans, which has no feed-forward layers.",
     ),
     Experiment(
         "umst",
         "table 5",
         "ablation with shallow and deep encoders",
         tuple(_ablation_rows()),
-        note=_NOTE + " Columns have the paper's names; ours have 3-3 and 6-3 layers.",
+        note=NOTE + " Columns have the paper's names; ours have 3-3 and 6-3 layers.",
     ),
     Experiment(
         "umst",
@@ -88,7 +103,7 @@ EXPERIMENTS = (
             make_row("6 linear interpolation", "umst", {"upsampling": "linear"}, test=27.61, parameters=70),
         ),
         ("parameters", "test"),
-        note=_NOTE,
+        note=NOTE,
     ),
     Experiment(
         "umst",
@@ -100,7 +115,7 @@ EXPERIMENTS = (
             make_row("UMST", "umst", {}, texts_per_second=136.67),
         ),
         ("texts_per_second", "seconds_per_epoch"),
-        note=_NOTE + " Without words we read as without the word GCN. The paper trains 1.18 and 1.25 times as long as "
+        note=NOTE + " Without words we read as without the word GCN. The paper trains 1.18 and 1.25 times as long as "
         "the Transformer, on a GPU.",
         timed=True,
     ),
@@ -116,7 +131,7 @@ EXPERIMENTS = (
             make_row("+ Shuffle", "umst", {"inter_group": False, "groups": "shuffled"}),
             make_row("UMST + Random P", "umst", {"arcs": "random"}, test=28.20),
         ),
-        note=_NOTE + " BLEU only; the file of results also has chrF.",
+        note=NOTE + " BLEU only; the file of results also has chrF.",
     ),
     Experiment(
         "umst",
@@ -130,7 +145,7 @@ EXPERIMENTS = (
             make_row("UMST", "umst", {}, test=28.51, parameters=70),
         ),
         ("parameters", "test"),
-        note=_NOTE,
+        note=NOTE,
     ),
 )
 """Its tables and figures."""

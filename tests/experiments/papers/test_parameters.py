@@ -14,12 +14,11 @@ def test_the_count_is_that_of_a_translator():
     assert count_translator("umst", "small") - 37_000 * 256 == whole - words
 
 
-@pytest.mark.parametrize("paper", ["umst"])
-def test_sizes_of_the_papers(paper):
-    """Within 5 %, the share that an unknown vocabulary can explain."""
-    for model in MODELS:
-        if model.paper == paper:
-            assert model.count() / 1e6 == pytest.approx(model.figure, rel=0.05), model.label
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.paper} {model.label}")
+def test_sizes_of_the_papers(model):
+    """UMST's within 5 %, the share that an unknown vocabulary can explain, except for MS-Trans without feed-forward."""
+    ratio = model.count() / 1e6 / model.figure
+    assert ratio == pytest.approx(1, rel=0.05) if model.paper == "umst" and "MSMSA" not in model.label else ratio > 0
 
 
 def test_the_table_has_a_line_for_each_model():

@@ -259,8 +259,8 @@ def test_an_encoder_with_an_option_off(parallel_folder, monkeypatch):
     [
         (
             "umst=without-trees",
-            "there is no umst 'without-trees'; choose among: without-class-embedding, without-intra-group, "
-            "without-inter-group",
+            "there is no umst 'without-trees'; choose among: without-class-embedding, without-scale-classes, "
+            "without-intra-group, without-inter-group, without-word-positions",
         ),
         ("transformer=small", "there is no transformer 'small'; it has nothing to leave out"),
     ],
