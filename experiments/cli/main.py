@@ -30,6 +30,7 @@ from graphattn.experiments.cli import (
     reproduce,
     show,
     train,
+    tune,
 )
 from graphattn.experiments.cli.chunks import RESUME
 from graphattn.experiments.cli.flags import as_flag
@@ -47,7 +48,7 @@ WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FIRST = ["demo", "train", "evaluate", "predict", "inspect", "build"]
 """Commands listed first in ``--help``."""
-_RESUMED = {"train", "build", "reproduce"}
+_RESUMED = {"train", "build", "reproduce", "tune"}
 """Commands that resume."""
 
 
@@ -152,6 +153,7 @@ _add_command(evaluate.evaluate, evaluate.EXAMPLES)
 _add_command(predict.predict, predict.EXAMPLES)
 _add_command(inspect.inspect, inspect.EXAMPLES)
 _add_command(encode.encode, encode.EXAMPLES)
+_add_command(tune.tune, tune.EXAMPLES)
 _add_command(reproduce.reproduce, reproduce.EXAMPLES, reproduce.ReproduceCommand)
 app.add_typer(bench.app, name="bench")
 

@@ -1,0 +1,253 @@
+"""``graphattn tune``: search training settings on a dev set, with one space and budget for all encoders."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnWarning
+from graphattn.experiments.cli.flags import Values, as_flag
+from graphattn.validation import require_choice
+
+if TYPE_CHECKING:
+    from graphattn.experiments.cli.training_plan import TrainingPlan
+    from graphattn.models import Estimator
+
+EXAMPLES = (
+    "graphattn tune classify train.tsv --dev dev.tsv --encoder ms-trans --encoder bilstm --trials 20 --out trials.log "
+    "> best.yaml\n\n"
+    "graphattn train classify train.tsv --dev dev.tsv --config best.yaml --out model"
+)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Values of an option to try.
+
+    Parameters
+    ----------
+    low, high : inclusive bounds
+    step : distance of the values; None for any number, on a logarithmic scale
+    """
+
+    low: float
+    high: float
+    step: float | None = None
+
+    def within(self, bounds: Mapping[str, Any]) -> Range:
+        """The part that an option's metadata allows."""
+        return Range(
+            max(self.low, bounds.get("min", self.low)), min(self.high, bounds.get("max", self.high)), self.step
+        )
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """A value, chosen by Optuna; whole numbers for a whole step."""
+        if self.step is None:
+            value = trial.suggest_float(name, self.low, self.high, log=True)
+            return float(f"{value:.3g}")
+        if isinstance(self.step, int):
+            return int(trial.suggest_int(name, int(self.low), int(self.high), step=self.step))
+        return round(float(trial.suggest_float(name, self.low, self.high, step=self.step)), 6)
+
+
+SPACE = {
+    "learning_rate": Range(1e-4, 3e-3),
+    "layers": Range(1, 4, 1),
+    "dropout": Range(0.0, 0.5, 0.1),
+    "embedding_dropout": Range(0.0, 0.5, 0.1),
+    "word_dropout": Range(0.0, 0.3, 0.1),
+    "weight_decay": Range(1e-6, 1e-2),
+}
+"""Option -> values to try, for each task and encoder that has the option."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What all trials share.
+
+    Parameters
+    ----------
+    task : the estimator
+    config : YAML file of options that are not searched
+    training, dev : inputs and labels; without a dev set a part of the training set is held out
+    """
+
+    task: type[Estimator]
+    config: Path | None
+    training: tuple[Any, Any]
+    dev: tuple[Any, Any] | None
+
+    def plan(self, encoder: str, values: Values) -> TrainingPlan:
+        """The options of a trial."""
+        from graphattn.experiments.cli.training_plan import TrainingPlan
+
+        return TrainingPlan.of(self.task, {**values, "encoder": encoder}, self.config)
+
+    def space(self, encoder: str) -> dict[str, Range]:
+        """The options of an encoder that are searched."""
+        from dataclasses import fields
+
+        estimator = self.plan(encoder, {}).estimator()
+        groups = [estimator.resolved_encoder(), *(getattr(estimator, name) for name in type(estimator)._parts())]
+        options = {item.name: item.metadata for group in groups for item in fields(group)}
+        return {name: values.within(options[name]) for name, values in SPACE.items() if name in options}
+
+    def measure(self, encoder: str, values: Values) -> float:
+        """Train once and return the best epoch's dev metric."""
+        estimator = self.plan(encoder, values).estimator(progress=False, run_dir=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphAttnWarning)
+            estimator.fit(*self.training, dev=self.dev)
+        return estimator.best_epoch()[f"dev_{estimator.training.metric or estimator.main_metric}"]
+
+    def fixed_options(self, encoder: str) -> dict[str, Any]:
+        """Everything that trials in one file must share."""
+        space = self.space(encoder)
+        values = {name: value for name, value in self.plan(encoder, {}).values.items() if name not in space}
+        sizes = {"training examples": len(self.training[0]), "dev examples": self.dev and len(self.dev[0])}
+        return dict(json.loads(json.dumps({**values, **sizes}, default=str)))
+
+
+def tune(
+    task: Annotated[str, typer.Argument(help="Task: classify, pair, tag or translate.")],
+    train: Annotated[list[Path], typer.Argument(help="Corpora to train on; for translate SOURCE TARGET.")],
+    *,
+    out: Annotated[Path, typer.Option(help="File of trials; repeat the command to resume.")],
+    dev: Annotated[
+        str | None, typer.Option(help="Dev set (default: a tenth of the training set); for translate SOURCE,TARGET.")
+    ] = None,
+    encoder: Annotated[list[str] | None, typer.Option(help="Encoder; may be given several times.")] = None,
+    trials: Annotated[int, typer.Option(help="Trials of each encoder.", min=1)] = 20,
+    config: Annotated[Path | None, typer.Option(help="YAML file of options that are not searched.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search.", min=0)] = 0,
+) -> None:
+    """Search learning rate, depth, dropout and weight decay on a dev set, and print the best settings as YAML.
+
+    All encoders get the same space and number of trials. No test set is read.
+    """
+    from graphattn.experiments.cli.config import config_text, read_config
+    from graphattn.experiments.cli.training_plan import training_flags
+    from graphattn.models import TASKS
+    from graphattn.models.encoders import ENCODERS
+
+    require_choice("task", task, TASKS)
+    for name in encoder or ():
+        require_choice("encoder", name, ENCODERS)
+    kind = TASKS[task]
+    given = {} if config is None else read_config(config, training_flags(kind))
+    encoders = encoder or [given.get("encoder", kind().resolved_encoder().name)]
+    search = _read_corpora(kind, train, dev, config)
+    best = {name: run_trials(search, name, trials, out, seed) for name in dict.fromkeys(encoders)}
+    for name, (score, values) in best.items():
+        flags = " ".join(f"{as_flag(option)} {value}" for option, value in values.items())
+        print(f"# dev {score:.2f}: --encoder {name} {flags}")
+    winner = max(best, key=lambda name: best[name][0])
+    known = search.plan(winner, {}).values  # the file may have options of another encoder
+    kept = {name: value for name, value in given.items() if name in known}
+    print(config_text({**kept, **best[winner][1], "encoder": winner}, "the best of these"), end="")
+
+
+def _read_corpora(task: type[Estimator], train: Sequence[Path], dev: str | None, config: Path | None) -> Search:
+    from graphattn.experiments.cli.training_plan import TrainingPlan
+
+    plan = TrainingPlan.of(task, {}, config)
+    estimator, options = plan.estimator(), {"format": plan.corpus.format, **plan.corpus.reader_options()}
+    training = estimator.read(train, **options)
+    dev = dev or plan.values.get("dev")
+    if dev:
+        names = dev.split(",") if isinstance(dev, str) and task.source_and_target_files else dev
+        return Search(task, config, training, estimator.read([names] if isinstance(names, str) else names, **options))
+    if not estimator.training.dev_fraction:
+        raise ConfigError(
+            "a search needs a dev set; give {dev}, or a {dev_fraction} above 0", options=("dev", "dev_fraction")
+        )
+    return Search(task, config, training, None)
+
+
+def run_trials(search: Search, encoder: str, trials: int, out: Path, seed: int) -> tuple[float, Values]:
+    """Run the trials of an encoder that the file lacks; return the best dev metric and its options.
+
+    Raises
+    ------
+    ConfigError
+        when Optuna is not installed, or the file has trials with other options
+    DataError
+        when the file is not one of trials, or all trials diverged
+    """
+    study = _open_study(out, encoder)
+    _check_options(study, encoder, search.fixed_options(encoder), out)
+    space, finished = search.space(encoder), _list_finished(study)
+    for number in range(len(finished), trials):
+        study.sampler = type(study.sampler)(seed=seed + number)  # a resumed search goes on like an uninterrupted one
+        trial = study.ask()
+        values = {name: part.suggest(trial, name) for name, part in space.items()}
+        trial.set_user_attr("values", values)
+        try:
+            score = search.measure(encoder, values)
+        except DivergenceError:
+            score = math.nan
+        study.tell(trial, None if math.isnan(score) else score, state=_state(math.isfinite(score)))
+        print(f"{encoder}, trial {number + 1} of {trials}: dev {score:.2f}", file=sys.stderr, flush=True)
+    scored = [trial for trial in _list_finished(study) if trial.value is not None]
+    if not scored:
+        raise DataError(f"all trials of {encoder} diverged", path=out, hint="Give more trials, or another encoder.")
+    best = max(scored, key=lambda trial: trial.value)
+    return float(best.value), dict(best.user_attrs["values"])
+
+
+def _check_options(study: Any, encoder: str, fixed: dict[str, Any], out: Path) -> None:
+    """Reject trials with other options than those of the file."""
+    earlier = study.user_attrs.get("options")
+    if earlier is None:
+        study.set_user_attr("options", fixed)
+    elif earlier != fixed:
+        name = next(name for name in {**fixed, **earlier} if fixed.get(name) != earlier.get(name))
+        raise ConfigError(
+            f"{out} has trials of {encoder} with other options ({name}: {earlier.get(name)!r}, now "
+            f"{fixed.get(name)!r}); give the same options and corpora to resume, or another {{out}}",
+            options=("out",),
+        )
+
+
+def _open_study(out: Path, encoder: str) -> Any:
+    """The trials of an encoder in a file of JSON lines."""
+    try:
+        import optuna
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+    except ImportError:
+        raise ConfigError(
+            "graphattn tune needs Optuna, which is not installed: pip install 'graphattn[tune]'"
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        return optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(str(out))),
+            sampler=optuna.samplers.TPESampler(),
+            study_name=encoder,
+            direction="maximize",
+            load_if_exists=True,
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"is not a file of trials ({error})", path=out, hint="Name a new file in an existing folder."
+        ) from error
+
+
+def _list_finished(study: Any) -> list[Any]:
+    return [trial for trial in study.get_trials() if trial.state in (_state(True), _state(False))]
+
+
+def _state(has_score: bool) -> Any:
+    """Optuna's state of a trial that ended."""
+    from optuna.trial import TrialState
+
+    return TrialState.COMPLETE if has_score else TrialState.PRUNED

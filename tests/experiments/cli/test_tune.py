@@ -1,0 +1,109 @@
+"""``graphattn tune``: a search with a tiny budget."""
+
+import pytest
+
+from graphattn.experiments.cli import tune
+from graphattn.experiments.cli.tune import SPACE, Range, Search
+from graphattn.models import TextClassifier
+
+CONFIG = "hidden: 12\nheads: 2\nembedding: 8\nepochs: 1\nprecision: '32'\nwide: false\n"
+
+
+@pytest.fixture
+def call(graphattn, corpora_folder, tmp_path):
+    """Run a search: ``call(trials, encoder, ...)``."""
+    (tmp_path / "config.yaml").write_text(CONFIG)
+
+    def run(trials, *encoders, config="config.yaml", out="trials.log", train="reviews.tsv"):
+        words = ["tune", "classify", corpora_folder / train, "--config", tmp_path / config, "--trials", trials]
+        return graphattn(*words, "--out", tmp_path / out, *(w for name in encoders for w in ("--encoder", name)))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def optuna():
+    return pytest.importorskip("optuna", reason="optuna, an optional library, is not installed")
+
+
+def test_the_best_settings_are_a_configuration(optuna, call, graphattn, corpora_folder, tmp_path):
+    answer = call(2, "bilstm", "transformer")
+    assert answer.code == 0
+    assert [line.partition(":")[0] for line in answer.err.splitlines()] == [
+        f"{name}, trial {number} of 2" for name in ("bilstm", "transformer") for number in (1, 2)
+    ]
+    assert answer.out.startswith("# dev ")
+    (tmp_path / "best.yaml").write_text(answer.out)
+    words = ["train", "classify", corpora_folder / "reviews.tsv", "--config", tmp_path / "best.yaml", "--quiet"]
+    assert graphattn(*words, "--out", tmp_path / "model", "--no-logs").code == 0
+
+
+def test_a_search_resumes(optuna, call, monkeypatch):
+    whole = call(3, "bilstm", out="whole.log")
+    measure, calls = Search.measure, []
+
+    def stop_at_second(self, encoder, values):
+        calls.append(values)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return measure(self, encoder, values)
+
+    monkeypatch.setattr(Search, "measure", stop_at_second)
+    assert call(3, "bilstm").code == 130
+    answer = call(3, "bilstm")
+    assert answer.out == whole.out
+    assert [line.partition(":")[0] for line in answer.err.splitlines()] == [
+        "bilstm, trial 2 of 3",
+        "bilstm, trial 3 of 3",
+    ]
+    assert calls[1] == calls[2]
+    assert call(3, "bilstm").err == ""
+
+
+def test_trials_with_other_options_are_rejected(optuna, call, tmp_path):
+    assert call(1, "bilstm").code == 0
+    (tmp_path / "other.yaml").write_text(CONFIG.replace("12", "16"))
+    answer = call(2, "bilstm", config="other.yaml")
+    assert answer.code == 1
+    assert "trials.log has trials of bilstm with other options (hidden: 12, now 16)" in answer.err
+
+
+def test_a_file_of_something_else(optuna, call, tmp_path):
+    (tmp_path / "trials.log").write_text("no trials\n")
+    answer = call(1, "bilstm")
+    assert answer.code == 1
+    assert "trials.log: is not a file of trials" in answer.err
+
+
+def test_all_trials_diverge(optuna, call, monkeypatch):
+    def diverge(self, encoder, values):
+        raise tune.DivergenceError("the loss is nan")
+
+    monkeypatch.setattr(Search, "measure", diverge)
+    answer = call(1, "bilstm")
+    assert answer.err.endswith("trials.log: all trials of bilstm diverged. Give more trials, or another encoder.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["clasify"], "task is 'clasify'; did you mean 'classify'?"),
+        (["classify", "--encoder", "lstm"], "--encoder is 'lstm'"),
+    ],
+)
+def test_unknown_names(graphattn, corpora_folder, tmp_path, words, message):
+    task, *more = words
+    answer = graphattn("tune", task, corpora_folder / "reviews.tsv", "--out", tmp_path / "trials.log", *more)
+    assert answer.code == 1
+    assert message in answer.err
+
+
+def test_a_search_needs_a_dev_set(call, tmp_path):
+    (tmp_path / "config.yaml").write_text(CONFIG + "dev_fraction: 0\n")
+    assert call(1, "bilstm").err == "error: a search needs a dev set; give --dev, or a --dev-fraction above 0\n"
+
+
+def test_the_space_is_within_the_bounds_of_an_encoder():
+    search = Search(TextClassifier, None, ([], []), None)
+    assert search.space("duo")["layers"] == Range(1, 1, 1)
+    assert search.space("ms-trans") == SPACE
