@@ -25,6 +25,10 @@ BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 """CPU flags of instructions for bfloat16 products; the last is ARM's."""
 
 
+CLS_HELP = "begin each text with a token [CLS] (default: yes, except for mtsa, duo and duo-transformer)"
+"""Help of an option."""
+
+
 def option(
     default: Any,
     help: str,
@@ -141,12 +145,15 @@ def _plain(value: Any) -> Any:
 class InputOptions(Options):
     """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
 
+    former: ClassVar[Mapping[str, Any]] = {"cls": True}
+
     level: str = option("word", "tokens are words or subwords", choices=("word", "bpe"))
     split: str = option(
         DEFAULT_SPLIT,
         "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",
         choices=SPLITS,
     )
+    cls: bool | None = option(None, CLS_HELP)
     lowercase: bool = option(True, "ignore case in the vocabulary (character features of words still use it)")
     min_count: int = option(1, "rarer words become [UNK] unless they have a vector", min=1)
     vocabulary_size: int | None = option(None, "maximum size of the vocabulary", min=1)
@@ -328,7 +335,8 @@ class HeadOptions(Options):
     pooling: str | None = option(
         None,
         "sentence vector: half the sum of [CLS] and the maximum, their concatenation, one of them, the mean, mean and "
-        "maximum concatenated, or weights per token and feature (default: cls+max; mtsa: source2token; duo: mean)",
+        "maximum concatenated, or weights per token and feature (default: cls+max, max without [CLS]; "
+        "mtsa: source2token; duo: mean)",
         choices=("cls+max", "concat", "max", "mean", "mean-max", "cls", "source2token"),
     )
     head_hidden: int | None = option(

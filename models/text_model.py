@@ -73,12 +73,15 @@ class TextModel(Trainable):
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, width) token vectors; the attention weights of each layer are appended to ``weights``."""
+        if not batch.graph.num_nodes(TOKEN):  # texts without words, and no [CLS]
+            return torch.zeros(0, self.encoder.width, device=self.device)
         vectors: Tensor = self.encoder(batch.graph, self._embed(batch), weights=weights)
         return vectors
 
     def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(items, classes) scores."""
-        if isinstance(self.head, ClassificationHead) and self.head.pooling == "mean":
+        pools_means = isinstance(self.head, ClassificationHead) and self.head.pooling == "mean"
+        if pools_means and batch.graph.num_nodes(TOKEN):
             scores = self.head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
         else:
             scores = self.head(self.encode(batch, weights=weights), batch.graph)

@@ -116,7 +116,8 @@ class _Row:
         sentence = attention.sentences[text]
         self.texts = [printable(token) for token in attention.tokens[text]]
         with default_style():
-            self.centres = np.array(token_centres(self.texts, word_ids_of(sentence)))
+            words = word_ids_of(sentence, cls=attention.has_cls(text))
+            self.centres = np.array(token_centres(self.texts, words))
         self.arcs = arcs
         self.width = float(self.centres[-1]) + 0.6
         spans = np.abs(self.centres[arcs.source] - self.centres[arcs.target])

@@ -118,7 +118,7 @@ def _find_boundaries(attention: Attention) -> list[int]:
         boundaries.add(start)
         sentence = attention.sentences.get(part)
         if sentence is not None and sentence.word_ids is not None:
-            words = np.array(word_ids_of(sentence))
+            words = np.array(word_ids_of(sentence, cls=attention.has_cls(part)))
             boundaries |= {start + int(change) for change in np.flatnonzero(np.diff(words)) + 1}
         start += len(nodes)
     return sorted(boundaries - {0})

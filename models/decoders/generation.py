@@ -81,8 +81,10 @@ def generate(
         with torch.inference_mode():
             for numbers in _batches(corpus, beams):
                 seeds = [first - 1 + number for number in numbers]
-                batch = _generate_batch(model, corpus[numbers], options, beams, seeds=seeds, blanks=blanks)
-                for number, hypotheses in zip(numbers, batch, strict=True):
+                batch = corpus[numbers]
+                lengths = lengths_of(batch.graph, TOKEN).to(model.device) - int(corpus.builder.cls)
+                found = _generate_batch(model, batch, lengths, options, beams, seeds=seeds, blanks=blanks)
+                for number, hypotheses in zip(numbers, found, strict=True):
                     outputs[number] = hypotheses[:count]
     finally:
         model.train(was_training)
@@ -92,7 +94,7 @@ def generate(
 def _batches(corpus: ParallelCorpus, beams: int) -> Iterable[list[int]]:
     """Sources with words, grouped by length, longest first."""
     lengths = corpus.layouts[0].lengths
-    filled = np.flatnonzero(lengths > 1)  # not only [CLS]
+    filled = np.flatnonzero(lengths > corpus.builder.cls)
     batches = BudgetBatches(lengths[filled], max_tokens=max(1, MAX_TOKENS // beams), shuffle=False)
     return ([int(filled[number]) for number in batch] for batch in batches)
 
@@ -100,14 +102,17 @@ def _batches(corpus: ParallelCorpus, beams: int) -> Iterable[list[int]]:
 def _generate_batch(
     model: TranslationModel,
     batch: Batch,
+    lengths: Tensor,
     options: SearchOptions,
     beams: int,
     *,
     seeds: list[int],
     blanks: Sequence[int],
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of a batch; ``seeds`` of its sources make samples independent of the batch."""
-    lengths = lengths_of(batch.graph, TOKEN).to(model.device) - 1  # without [CLS]
+    """The hypotheses of a batch.
+
+    ``lengths`` are (B,) tokens of its sources besides ``[CLS]``; ``seeds`` make samples independent of the batch.
+    """
     limits = 2 * lengths + 10 if options.max_length is None else torch.full_like(lengths, options.max_length)
     limits = limits.clamp(min=options.min_length)
     rules = Rules(options, EOS, _BANNED, blanks)

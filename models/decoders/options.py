@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders.umst import SIZES
-from graphattn.models.options import Options, TrainingOptions, option
+from graphattn.models.options import CLS_HELP, Options, TrainingOptions, option
 
 
 @dataclass
 class SubwordOptions(Options):
     """How sources and targets become subwords of one joint vocabulary."""
+
+    former: ClassVar[Mapping[str, Any]] = {"cls": True}
 
     vocabulary_size: int = option(8000, "maximum size of the joint vocabulary", min=1, common=True)
     split: str = option(
@@ -24,6 +26,7 @@ class SubwordOptions(Options):
         "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",
         choices=SPLITS,
     )
+    cls: bool | None = option(None, CLS_HELP)
     lowercase: bool = option(False, "lower-case sources and targets")
     longest: int = option(1024, "maximum number of subwords of a source or target; a longer one is an error", min=1)
     embedding_dropout: float = option(0.1, "dropout on token embeddings", min=0, below=1)

@@ -41,6 +41,7 @@ class EncoderOptions(Options):
     takes_parts : token vectors enter the encoder unprojected
     trains_special : train the vectors of special tokens even when no other word vectors are trained
     streams : vectors of width ``hidden`` per token in a translator
+    begins_with_cls : texts begin with ``[CLS]`` unless the input's options say otherwise
     """
 
     name: ClassVar[str]
@@ -49,6 +50,7 @@ class EncoderOptions(Options):
     takes_parts: ClassVar[bool] = False
     trains_special: ClassVar[bool] = True
     streams: ClassVar[int] = 1
+    begins_with_cls: ClassVar[bool] = True
 
     hidden: int = option(300, "width of the encoder", min=1, common=True)
     layers: int = option(3, "depth of the encoder", min=1, common=True)

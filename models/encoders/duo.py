@@ -38,6 +38,7 @@ class DuoOptions(EncoderOptions):
     linear_head = True
     takes_parts = True
     trains_special = False
+    begins_with_cls = False
 
     hidden: int = option(300, "width of the encoder", min=1)
     layers: int = option(1, "depth of the encoder", min=1, max=1)
@@ -169,7 +170,9 @@ class DuoEncoder(Encoder):
             return super().means(graph, tokens, weights=weights)
         # a linear fusion commutes with the mean
         mixed = self._mix(graph, tokens, weights)
-        return self.fusion(pool(mixed, lengths_of(graph, TOKEN), "mean"))
+        lengths = lengths_of(graph, TOKEN).to(mixed.device)
+        fused: Tensor = self.fusion(pool(mixed, lengths, "mean"))
+        return fused * (lengths > 0).unsqueeze(1)  # the mean over no tokens is zero
 
     def _mix(self, graph: TextBatch, tokens: Tensor, weights: list[LayerWeights] | None) -> Tensor:
         """(N, all parts): the input of the fusion layer."""

@@ -36,6 +36,7 @@ class DuoTransformerOptions(EncoderOptions):
     name = "duo-transformer"
     takes_parts = True
     streams = STREAMS
+    begins_with_cls = False
 
     hidden: int = option(300, "width of the encoder", min=1, multiple_of="heads")
     heads: int = option(10, "heads of each layer", min=1)
@@ -94,8 +95,7 @@ class DuoNorm(nn.Module):
     .. math:: LN(x_S + p_S \odot x_P + sublayer_S), \quad LN(x_P + p_P \odot x_S + sublayer_P)
 
     The paper's text lacks the formula; it mentions a map for streams of different widths and a better flow between the
-    streams. Our streams have one width. A full matrix would add tens of millions of parameters, while Table 6 shows
-    none, so the map is a learned factor per feature, initially 1.
+    streams. Our streams have one width, and our map is a learned factor per feature, initially 1.
 
     Parameters
     ----------
@@ -158,9 +158,9 @@ class DuoTransformerEncoder(Encoder):
 
     Our reading where the paper's text is silent: its formulas are missing, but its introduction and section 3.1 take
     keys and queries from one embedding and values from the other. The streams of a layer share Q, K, V and W_O (section
-    3.2) unless ``share_weights`` is off. We share the feed-forward layer too, since two would exceed the parameters of
-    Table 5. Token vectors of another width than the encoder's pass a linear map per stream (section 4.2,
-    "feed-forward").
+    3.2) unless ``share_weights`` is off. We share the feed-forward layer too. Token vectors of another width than the
+    encoder's pass a linear map per stream. The parameter counts of Table 6 do not decide between readings: we found none
+    that has all of them (see the page on encoders).
     """
 
     def __init__(self, options: DuoTransformerOptions):

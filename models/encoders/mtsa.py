@@ -40,6 +40,7 @@ class MTSAOptions(EncoderOptions):
 
     name = "mtsa"
     pooling = "source2token"
+    begins_with_cls = False
 
     layers: int = option(1, "depth of the encoder", min=1)
     block: str = option(

@@ -38,6 +38,7 @@ from graphattn.models.parameters import Parameters
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_model import Trainable
+from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,8 +224,17 @@ class Estimator(Parameters):
         """
 
     def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
-        """:meth:`encode_inputs` for one input."""
-        return self.encode_inputs([x], targets=None if target is None else [target])
+        """:meth:`encode_inputs` for one input.
+
+        Raises
+        ------
+        DataError
+            for an input without tokens
+        """
+        inputs = self.encode_inputs([x], targets=None if target is None else [target])
+        if not inputs.batch.graph.num_nodes(TOKEN):
+            raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")
+        return inputs
 
     @abstractmethod
     def target(
@@ -376,6 +386,8 @@ class Estimator(Parameters):
         self.encoder_ = self.resolved_encoder().copy()
         for name in self._parts().keys() - self.late_options:
             setattr(self, f"{name}_", getattr(self, name).copy())
+        if self.inputs_.cls is None:
+            self.inputs_.cls = self.encoder_.begins_with_cls
 
     def non_default_options(self) -> dict[str, Any]:
         """Name -> value of the options of a fitted estimator that differ from the defaults."""

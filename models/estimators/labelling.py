@@ -43,6 +43,7 @@ from graphattn.models.estimators.prediction import Predictions, predict_corpus, 
 from graphattn.models.estimators.warm_start import copy_vectors, copy_weights
 from graphattn.models.heads import Head
 from graphattn.models.heads.ngrams import NgramBranch
+from graphattn.models.heads.pooling import CLS_POOLINGS
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
@@ -268,6 +269,13 @@ class LabellingEstimator(Estimator):
         self.mixture_ = {}
         if self.head_.pooling is None:
             self.head_.pooling = self.encoder_.pooling
+            if self.head_.pooling == "cls+max" and not self.inputs_.cls:
+                self.head_.pooling = "max"
+        if self.head_.pooling in CLS_POOLINGS and not self.inputs_.cls:
+            raise ConfigError(
+                f"{{pooling}} {self.head_.pooling} needs [CLS]; set {{cls=True}}, or choose another {{pooling}}",
+                options=("pooling", "cls"),
+            )
         if self.inputs_.characters is None:
             self.inputs_.characters = self._characters_by_default
         if self.head_.head_hidden is None and self.encoder_.linear_head:
@@ -389,7 +397,8 @@ class LabellingEstimator(Estimator):
         if self.inputs_.vectors and not self.inputs_.tune_vectors:
             frozen = embedding.table.numpy()
             vectors = np.pad(frozen, ((len(SPECIAL_TOKENS), 0), (0, 0)))  # zeros for special tokens
-        return TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_, vectors=vectors)
+        cls = bool(self.inputs_.cls)
+        return TextGraphBuilder(encoder.relations(), cls=cls, vocabulary=self.vocabulary_, vectors=vectors)
 
     @override
     def non_default_options(self) -> dict[str, Any]:
@@ -597,7 +606,7 @@ class LabellingEstimator(Estimator):
 
     @override
     def count_tokens(self, text: str) -> int:
-        return 1 + len(self.vocabulary_.sentence(text))
+        return self.builder_.cls + len(self.vocabulary_.sentence(text))
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

@@ -259,7 +259,8 @@ class Translator(Estimator):
         hidden, streams = self.encoder_.hidden, self.encoder_.streams
         self.encoder_ = self.encoder_.for_parts([hidden] * streams)
         encoder = make_encoder(self.encoder_)
-        self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.subwords_.vocabulary)
+        cls = bool(self.inputs_.cls)
+        self.builder_ = TextGraphBuilder(encoder.relations(), cls=cls, vocabulary=self.subwords_.vocabulary)
         decoder, output = make_decoder(encoder, self.encoder_, self.decoder_)
         return TranslationModel(
             SharedEmbedding(len(self.subwords_.vocabulary), hidden * streams, self.inputs_.embedding_dropout),
@@ -483,7 +484,7 @@ class Translator(Estimator):
 
     @override
     def count_tokens(self, text: str) -> int:
-        return 1 + len(self._split_sentences([text])[0])
+        return self.builder_.cls + len(self._split_sentences([text])[0])
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

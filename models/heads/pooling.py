@@ -11,6 +11,9 @@ from graphattn.layers.linear import Linear
 from graphattn.models.padding import pad, unpad
 from graphattn.precision import at_least_float32
 
+CLS_POOLINGS = ("cls+max", "concat", "cls")
+"""Sentence vectors that need ``[CLS]``."""
+
 
 def count_pooled_features(pooling: str, width: int) -> int:
     """Features of a sentence vector."""
@@ -22,8 +25,8 @@ def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
 
     Parameters
     ----------
-    tokens : (N, F), sentence after sentence, each beginning with ``[CLS]``
-    lengths : (B,) tokens of each sentence, at least 1
+    tokens : (N, F), sentence after sentence, for :data:`CLS_POOLINGS` each beginning with ``[CLS]``
+    lengths : (B,) tokens of each sentence; without any, its vector is zero
     pooling : ``"cls+max"`` (half their sum; MS-Trans, section 3.4, as reconstructed), ``"concat"`` (``[CLS]`` and
         maximum), ``"mean-max"`` (mean and maximum), ``"max"``, ``"mean"`` or ``"cls"``
 
@@ -51,7 +54,7 @@ def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
 
 
 def _mean(tokens: Tensor, lengths: Tensor) -> Tensor:
-    return _sum(tokens, lengths) / lengths.unsqueeze(1)
+    return _sum(tokens, lengths) / lengths.clamp(min=1).unsqueeze(1)
 
 
 def _sum(tokens: Tensor, lengths: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from graphattn.builders.graph_builder import CLS_ID
 from graphattn.edges import features_of, lengths_of
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
@@ -126,9 +127,9 @@ class TaggingHead(Head):
 
     @override
     def items(self, graph: TextBatch) -> Tensor:
-        starts = features_of(graph, TOKEN)["position"] == 0
-        sentence = starts.long().cumsum(0) - 1
-        return torch.bincount(sentence[first_tokens(graph)], minlength=lengths_of(graph, TOKEN).shape[0])
+        lengths = lengths_of(graph, TOKEN)
+        sentence = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
+        return torch.bincount(sentence[first_tokens(graph)], minlength=len(lengths))
 
     def _chains(self, scores: Tensor, graph: TextBatch) -> list[tuple[Tensor, Tensor]]:
         """Groups of sentences that the CRF scores together: (word numbers, words per sentence without empty ones)."""
@@ -137,12 +138,13 @@ class TaggingHead(Head):
 
 
 def first_tokens(graph: TextBatch) -> Tensor:
-    """(W,) the first token of each word, without ``[CLS]``."""
+    """(W,) the first token of each word, without ``[CLS]``; without token ids, that is the first token of a text."""
     data = features_of(graph, TOKEN)
     word, position = data["word"], data["position"]
-    begins = torch.ones_like(word, dtype=torch.bool)
-    begins[1:] = word[1:] != word[:-1]
-    return (begins & (position > 0)).nonzero().squeeze(1)
+    is_cls = data["id"] == CLS_ID if "id" in data else position == 0
+    begins = position == 0
+    begins[1:] |= word[1:] != word[:-1]
+    return (begins & ~is_cls).nonzero().squeeze(1)
 
 
 def _precise(scores: Tensor) -> Tensor:

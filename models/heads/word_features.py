@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from typing_extensions import Self, override
 
+from graphattn.builders.graph_builder import CLS_ID
 from graphattn.edges import lengths_of
 from graphattn.models.heads.tagging import first_tokens
 from graphattn.models.heads.wide import WideBranch
@@ -74,7 +75,8 @@ def list_word_keys(corpus: Corpus) -> Iterator[list[list[str]]]:
     starts = np.cumsum(layout.lengths) - layout.lengths
     for start, length in zip(starts.tolist(), layout.lengths.tolist(), strict=True):
         padded = [0] * _REACH + layout.features["token_type"][start : start + length].tolist() + [0] * _REACH
-        words = np.flatnonzero(np.diff(layout.word_ids[start : start + length])) + 1
+        begins = np.diff(layout.word_ids[start : start + length], prepend=-1) != 0
+        words = np.flatnonzero(begins & (layout.features["id"][start : start + length] != CLS_ID))
         yield [
             [
                 key
@@ -91,7 +93,7 @@ def add_neighbours(by_type: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
     Parameters
     ----------
     by_type : (offsets, U, classes); type 0 is the boundary of a text
-    index : (N,) type of each token; each text begins with ``[CLS]``, whose type is 0
+    index : (N,) type of each token; that of ``[CLS]`` is 0
     lengths : (B,) tokens of each text
 
     Returns

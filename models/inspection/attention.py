@@ -46,7 +46,7 @@ class Attention:
     prediction : label, labels, tags or text, as from ``predict``
     probabilities : class -> probability; for a tagger, one such mapping per word
     tokens : part of the input -> text of each node. A single text is the part ``text``, a pair has ``first`` and
-        ``second``, each with ``[CLS]`` first; nodes added by relations are parts such as ``text relay``
+        ``second``, each with ``[CLS]`` first if the model has it; nodes of relations are parts such as ``text relay``
     sentences : text -> its sentence, with words and, if parsed, dependencies
     maps : the weights
 
@@ -283,13 +283,17 @@ class Attention:
         sizes = [len(nodes) for nodes in self.tokens.values()]
         return dict(zip(self.tokens, np.cumsum([0, *sizes]).tolist(), strict=False)), sum(sizes)
 
+    def has_cls(self, part: str) -> bool:
+        """Whether a part of the input begins with ``[CLS]``, which in a translator's target is the end of the text."""
+        return len(self.tokens[part]) > len(self.sentences[part])
+
     @cached_property
     def words(self) -> dict[str, tuple[str, ...]]:
         """Part of the input -> the word of each node; of nodes that are neither tokens nor words, as in ``tokens``."""
         words = dict(self.tokens)
         for text, sentence in self.sentences.items():
-            texts = np.array(word_texts(sentence), dtype=object)
-            nodes = word_nodes(text, sentence).items()
+            texts = np.array(word_texts(sentence, cls=self.has_cls(text)), dtype=object)
+            nodes = word_nodes(text, sentence, cls=self.has_cls(text)).items()
             words |= {part: tuple(texts[numbers]) for part, numbers in nodes if part in words}
         return words
 
@@ -343,20 +347,21 @@ class Attention:
         )
 
 
-def word_texts(sentence: Sentence) -> list[str]:
-    """``[CLS]`` and the words, without a translator's mark of blanks.
+def word_texts(sentence: Sentence, *, cls: bool = True) -> list[str]:
+    """``[CLS]``, if texts have it, and the words, without a translator's mark of blanks.
 
     Examples
     --------
     >>> word_texts(Sentence(["un", "known", "word"], word_ids=[0, 0, 1]))
     ['[CLS]', 'unknown', 'word']
     """
-    return [CLS, *(word.removeprefix(BLANK) for word in sentence.words)]
+    return [*[CLS] * cls, *(word.removeprefix(BLANK) for word in sentence.words)]
 
 
-def word_nodes(text: str, sentence: Sentence) -> dict[str, Ints]:
+def word_nodes(text: str, sentence: Sentence, *, cls: bool = True) -> dict[str, Ints]:
     """Part -> the word of each node, an index into :func:`word_texts`: of the text's tokens and of its words."""
-    return {text: np.array(word_ids_of(sentence)), part_name(text, WORD): np.arange(sentence.num_words + 1)}
+    words = np.arange(sentence.num_words + cls)
+    return {text: np.array(word_ids_of(sentence, cls=cls)), part_name(text, WORD): words}
 
 
 def attention_of(estimator: Estimator, inputs: EncodedInputs, capture: ForwardCapture) -> Attention:
@@ -376,7 +381,8 @@ def attention_of(estimator: Estimator, inputs: EncodedInputs, capture: ForwardCa
     if not capture.layers:
         raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
     sentences, graph = inputs.single, inputs.batch.graph
-    tokens = {name: (CLS, *sentence.tokens) for name, sentence in sentences.items()}
+    without = () if inputs.corpus.builder.cls else inputs.graph_texts  # a translator's target begins with its end
+    tokens = {name: (*[CLS] * (name not in without), *sentence.tokens) for name, sentence in sentences.items()}
     nodes = node_texts(graph, {name: tokens[name] for name in inputs.graph_texts})
     relations = estimator.model_.encoder.relations()
     title, prediction, probabilities = estimator._describe_prediction(inputs, capture.scores.detach())

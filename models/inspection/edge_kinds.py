@@ -7,7 +7,10 @@ from itertools import chain
 
 import numpy as np
 
+from graphattn.builders.batch import TextBatch
+from graphattn.builders.graph_builder import CLS_ID
 from graphattn.builders.sentence import Sentence
+from graphattn.edges import features_of
 from graphattn.models.inspection.attention_map import Ints
 from graphattn.schema import TOKEN, WORD
 
@@ -15,8 +18,13 @@ ITSELF, CLS_TOKEN, SAME_WORD, OTHER = "itself", "[CLS]", "same word", "other"
 _PLAIN = [ITSELF, CLS_TOKEN, SAME_WORD, OTHER]
 
 
-def word_ids_of(sentence: Sentence) -> list[int]:
-    """The word of each token, counted from 1; ``[CLS]``, which comes first, is word 0.
+def begins_with_cls(graph: TextBatch) -> bool:
+    """Whether texts begin with ``[CLS]``."""
+    return bool((features_of(graph, TOKEN)["id"] == CLS_ID).any())
+
+
+def word_ids_of(sentence: Sentence, *, cls: bool = True) -> list[int]:
+    """The word of each token, counted from 1; ``[CLS]``, which comes first, is word 0. Without it, counted from 0.
 
     Examples
     --------
@@ -24,7 +32,7 @@ def word_ids_of(sentence: Sentence) -> list[int]:
     [0, 1, 1, 2]
     """
     word_ids = range(len(sentence)) if sentence.word_ids is None else sentence.word_ids
-    return [0, *(word + 1 for word in word_ids)]
+    return [0, *(word + 1 for word in word_ids)] if cls else list(word_ids)
 
 
 class EdgeKinds:
@@ -37,19 +45,24 @@ class EdgeKinds:
     Parameters
     ----------
     sentences : the batch's texts in order; without a parse they have no dependencies
+    cls : whether each text begins with ``[CLS]``, which is a word
     """
 
-    def __init__(self, sentences: Sequence[Sentence]):
-        counts = np.array([sentence.num_words + 1 for sentence in sentences], dtype=np.int64)  # [CLS] is a word
+    def __init__(self, sentences: Sequence[Sentence], *, cls: bool = True):
+        counts = np.array([sentence.num_words + cls for sentence in sentences], dtype=np.int64)
         starts = np.cumsum(counts) - counts
-        ids = [np.array(word_ids_of(sentence)) + start for sentence, start in zip(sentences, starts, strict=True)]
+        ids = [
+            np.array(word_ids_of(sentence, cls=cls), np.int64) + start
+            for sentence, start in zip(sentences, starts, strict=True)
+        ]
         self._words = np.concatenate(ids) if ids else np.empty(0, np.int64)
         self._is_cls = np.zeros(int(counts.sum()), dtype=bool)
-        self._is_cls[starts] = True
-        heads = chain.from_iterable((0, *(s.heads or (0,) * s.num_words)) for s in sentences)
-        local = np.fromiter(heads, np.int64, int(counts.sum()))  # 0 for roots and [CLS]
-        self._heads = np.where(local > 0, local + np.repeat(starts, counts), -1)
-        labels = list(chain.from_iterable(("", *(s.deprels or ("dep",) * s.num_words)) for s in sentences))
+        if cls:
+            self._is_cls[starts] = True
+        heads = chain.from_iterable((*(0,) * cls, *(s.heads or (0,) * s.num_words)) for s in sentences)
+        local = np.fromiter(heads, np.int64, int(counts.sum()))  # 0 for roots and [CLS], else from 1
+        self._heads = np.where(local > 0, local - 1 + cls + np.repeat(starts, counts), -1)
+        labels = list(chain.from_iterable((*("",) * cls, *(s.deprels or ("dep",) * s.num_words)) for s in sentences))
         known, self._labels = np.unique(np.array(labels, dtype=object).astype(str), return_inverse=True)
         self.names = [*_PLAIN, *(f"{name}>" for name in known), *(f"{name}<" for name in known)]
         self._known = len(known)

@@ -47,7 +47,9 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
         "prediction": _prediction(attention),
         "tokens": {part: list(nodes) for part, nodes in attention.tokens.items()},
         "parts": list(attention.tokens),
-        "words": {part: word_ids_of(sentence) for part, sentence in attention.sentences.items()},
+        "words": {
+            part: word_ids_of(sentence, cls=attention.has_cls(part)) for part, sentence in attention.sentences.items()
+        },
         "word_texts": {part: list(words) for part, words in attention.words.items()},
         "maps": [convert(head) for part in attention.maps for head in part.by_head()],
     }

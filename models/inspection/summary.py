@@ -23,7 +23,7 @@ from graphattn.models.estimators.inputs import check_collection
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
-from graphattn.models.inspection.edge_kinds import CLS_TOKEN, ITSELF, OTHER, EdgeKinds
+from graphattn.models.inspection.edge_kinds import CLS_TOKEN, ITSELF, OTHER, EdgeKinds, begins_with_cls
 from graphattn.models.inspection.files import write_by_suffix
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
 from graphattn.scales import Scale
@@ -157,7 +157,7 @@ class AttentionSummary:
         types, graph = edge_types(relations), batch.graph
         lengths = graph.batch_num_nodes(TOKEN).numpy()
         self._sentences += len(lengths)
-        edge_kinds = EdgeKinds(sentences)
+        edge_kinds = EdgeKinds(sentences, cls=begins_with_cls(graph))
         edges = {
             name: [_TypedEdges(graph, edge_type, edge_kinds) for edge_type in group] for name, group in types.items()
         }

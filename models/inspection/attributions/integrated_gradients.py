@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from graphattn.builders.graph_builder import CLS_ID
 from graphattn.edges import features_of
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch
@@ -85,12 +86,12 @@ def integrated_gradients(
             n_steps=steps,
             internal_batch_size=max(1, MAX_TOKENS // num_tokens),
         )
-    rows = [
-        (part, position, token, words[number])
-        for part in inputs.graph_texts
-        for sentence, words in [(inputs.single[part], word_texts(inputs.single[part]))]
-        for position, (token, number) in enumerate(zip((CLS, *sentence.tokens), word_ids_of(sentence), strict=True))
-    ]
+    rows, cls = [], inputs.corpus.builder.cls
+    for part in inputs.graph_texts:
+        sentence = inputs.single[part]
+        tokens, words = (*[CLS] * cls, *sentence.tokens), word_texts(sentence, cls=cls)
+        numbers = word_ids_of(sentence, cls=cls)
+        rows += [(part, place, tokens[place], words[number]) for place, number in enumerate(numbers)]
     return pd.DataFrame(rows, columns=["part", "position", "token", "word"]).assign(
         attribution=attributions.squeeze(0).sum(1).detach().cpu().numpy()
     )
@@ -98,6 +99,5 @@ def integrated_gradients(
 
 def _token_ids(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
     """(N,) token ids with every word unknown, and the actual ones."""
-    features = features_of(batch.graph, TOKEN)
-    ids, positions = features["id"].to(device), features["position"].to(device)
-    return torch.where(positions == 0, ids, UNKNOWN_ID), ids
+    ids = features_of(batch.graph, TOKEN)["id"].to(device)
+    return torch.where(ids == CLS_ID, ids, UNKNOWN_ID), ids

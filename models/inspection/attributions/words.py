@@ -91,12 +91,13 @@ def word_attributions(
     positions = table["position" if "token" in table else "source"].to_numpy()
     rows = []
     for text in inputs.graph_texts:
-        sums = np.zeros(inputs.single[text].num_words + 1)
-        for part, words in word_nodes(text, inputs.single[text]).items():
+        cls, sentence = inputs.corpus.builder.cls, inputs.single[text]
+        sums = np.zeros(sentence.num_words + cls)
+        for part, words in word_nodes(text, sentence, cls=cls).items():
             nodes = (parts == part).to_numpy()
             np.add.at(sums, words[positions[nodes]], table.attribution.to_numpy()[nodes])
         rows.append(
-            pd.DataFrame({"position": range(len(sums)), "word": word_texts(inputs.single[text]), "attribution": sums})
+            pd.DataFrame({"position": range(len(sums)), "word": word_texts(sentence, cls=cls), "attribution": sums})
         )
         rows[-1].insert(0, "part", text)
     return WordAttributions(pd.concat(rows, ignore_index=True), explained.describe())

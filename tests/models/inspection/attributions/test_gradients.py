@@ -156,7 +156,7 @@ class Nudge:
         targets = torch.arange(edges.num_destinations).repeat_interleave(edges.indptr.diff())
         return torch.zeros_like(out).index_add(0, targets, weights * value[edges.indices])
 
-    def attend_rows(self, query, key, value, *, mask=None, causal=False, weights=None):
+    def attend_rows(self, query, key, value, *, mask=None, causal=False, dropout=0.0, weights=None):
         scores = query @ key.mT / math.sqrt(query.shape[-1])
         if causal:
             scores = scores + torch.full(scores.shape[2:], -math.inf).triu(1)

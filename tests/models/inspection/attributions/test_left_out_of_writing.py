@@ -43,7 +43,7 @@ def without_source(monkeypatch, place, source):
     """Mask a token of the source while the decoder generates token number ``place``."""
     plain, calls = decoder_attention.attend_rows, []
 
-    def attend_rows(query, key, value, *, mask=None, causal=False, weights=None):
+    def attend_rows(query, key, value, *, mask=None, causal=False, dropout=0.0, weights=None):
         if mask is not None:
             if len(calls) // 2 == place:  # two layers for each token
                 mask = mask.clone()
