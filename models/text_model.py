@@ -80,9 +80,9 @@ class TextModel(Trainable):
 
     def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(items, classes) scores."""
-        pools_means = isinstance(self.head, ClassificationHead) and self.head.pooling == "mean"
-        if pools_means and batch.graph.num_nodes(TOKEN):
-            scores = self.head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
+        head, has_tokens = self.head, batch.graph.num_nodes(TOKEN) > 0
+        if isinstance(head, ClassificationHead) and head.pooling == "mean" and has_tokens:
+            scores = head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
         else:
             scores = self.head(self.encode(batch, weights=weights), batch.graph)
         return self.add_wide_scores(scores, batch)

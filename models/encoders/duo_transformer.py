@@ -159,8 +159,8 @@ class DuoTransformerEncoder(Encoder):
     Our reading where the paper's text is silent: its formulas are missing, but its introduction and section 3.1 take
     keys and queries from one embedding and values from the other. The streams of a layer share Q, K, V and W_O (section
     3.2) unless ``share_weights`` is off. We share the feed-forward layer too. Token vectors of another width than the
-    encoder's pass a linear map per stream. The parameter counts of Table 6 do not decide between readings: we found none
-    that has all of them (see the page on encoders).
+    encoder's pass a linear map per stream. The parameter counts of Table 6 decide nothing: we found no reading that has
+    all of them (see the page on encoders).
     """
 
     def __init__(self, options: DuoTransformerOptions):

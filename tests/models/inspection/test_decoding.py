@@ -22,7 +22,7 @@ def fitted(toy_pairs):
             sources, targets = toy_pairs(16)
             made[encoder] = Translator(
                 ENCODERS[encoder][0].for_translation(sizes),
-                inputs=SubwordOptions(vocabulary_size=90),
+                inputs=SubwordOptions(vocabulary_size=90, cls=True),
                 decoder=DecoderOptions(2, 2, 24, 0.1),
                 training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0),
                 search=SearchOptions(beam=2, min_length=3, max_length=6),

@@ -42,7 +42,7 @@ def test_weights_are_counted_before_they_are_computed(ask, fitted_estimator, mon
 def test_weights_by_feature_are_counted(monkeypatch):
     options = MTSAOptions(hidden=6, layers=1, heads=2)
     model = TextClassifier(
-        options, inputs=InputOptions(embedding=6), training=TrainingOptions(epochs=1, dev_fraction=0)
+        options, inputs=InputOptions(embedding=6, cls=True), training=TrainingOptions(epochs=1, dev_fraction=0)
     )
     model.fit([TEXT, "dogs"] * 2, ["a", "b"] * 2)
     count = 42  # 7 tokens; one head attends to earlier tokens, another to later ones

@@ -31,7 +31,7 @@ from graphattn.models.encoders.base import sinusoids
 
 TEXTS = ["a fine film indeed", "dull", "a dull film", "fine and never dull at all"]
 LABELS = ["good", "bad", "bad", "fair"]
-PLAIN = InputOptions(embedding=6, characters=False)
+PLAIN = InputOptions(embedding=6, characters=False, cls=True)
 BRIEF = TrainingOptions(epochs=3, learning_rate=0.01, dev_fraction=0.0)
 ENCODERS = {
     "ms-trans": MSTransOptions(hidden=6, heads=3, layers=2, scales=("1", "3", "N")),
@@ -96,7 +96,7 @@ def translators(toy_pairs):
             sources, targets = toy_pairs(16)
             translator = Translator(
                 EVERY_ENCODER[encoder][0].for_translation(sizes),
-                inputs=SubwordOptions(vocabulary_size=90),
+                inputs=SubwordOptions(vocabulary_size=90, cls=True),
                 decoder=DecoderOptions(2, 2, 24, 0.1),
                 training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
             ).fit(map(tree, sources), targets)
