@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from graphattn.models import TASKS as TASKS
     from graphattn.models import Estimator as Estimator
     from graphattn.models import PairClassifier as PairClassifier
+    from graphattn.models import PairRegressor as PairRegressor
     from graphattn.models import SequenceTagger as SequenceTagger
     from graphattn.models import TextClassifier as TextClassifier
+    from graphattn.models import TextRegressor as TextRegressor
     from graphattn.models import Translator as Translator
     from graphattn.models import load as load
     from graphattn.models import register_encoder as register_encoder
@@ -47,6 +49,7 @@ _MODULES = {
     "Estimator": "graphattn.models",
     "MultiScaleAttention": "graphattn.layers.multi_scale",
     "PairClassifier": "graphattn.models",
+    "PairRegressor": "graphattn.models",
     "Scale": "graphattn.scales",
     "Sentence": "graphattn.builders",
     "SequenceTagger": "graphattn.models",
@@ -54,6 +57,7 @@ _MODULES = {
     "TensorizedAttention": "graphattn.layers.tensorized",
     "TextClassifier": "graphattn.models",
     "TextGraphBuilder": "graphattn.builders",
+    "TextRegressor": "graphattn.models",
     "Translator": "graphattn.models",
     "allocate_heads": "graphattn.scales",
     "attend": "graphattn.attention",

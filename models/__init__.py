@@ -23,9 +23,11 @@ from graphattn.models.encoders import (
 from graphattn.models.estimators import (
     Estimator,
     PairClassifier,
+    PairRegressor,
     SequenceTagger,
     TextClassifier,
     TextEstimator,
+    TextRegressor,
     Translator,
 )
 from graphattn.models.estimators.parsing import ParsingOptions
@@ -48,6 +50,7 @@ __all__ = [
     "MUSEOptions",
     "MultiStageOptions",
     "PairClassifier",
+    "PairRegressor",
     "ParsingOptions",
     "SearchOptions",
     "SequenceTagger",
@@ -55,6 +58,7 @@ __all__ = [
     "TNTOptions",
     "TextClassifier",
     "TextEstimator",
+    "TextRegressor",
     "TrainingOptions",
     "TransformerOptions",
     "TranslationTraining",

@@ -129,11 +129,31 @@ def bootstrap_f1(counts: Counts) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def bootstrap_correlation(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """:func:`bootstrap_f1` for Pearson's correlation in percent; resamples of equal numbers count as 0.
+
+    Parameters
+    ----------
+    gold, predicted : (S,) numbers
+    """
+    first, second = ((values - values.mean()) / (values.std() or 1.0) for values in (gold, predicted))
+    products = np.stack([first, second, first * first, second * second, first * second], axis=1)
+    random, size = np.random.default_rng(SEED), len(gold)
+    means = [np.bincount(random.integers(size, size=size), minlength=size) @ products / size for _ in range(RESAMPLES)]
+    x, y, xx, yy, xy = np.array(means).T
+    variances = (xx - x * x) * (yy - y * y)
+    usable = variances > 1e-12
+    correlations = 100 * np.where(usable, (xy - x * y) / np.sqrt(np.where(usable, variances, 1.0)), 0.0)
+    low, high = np.quantile(correlations, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
 class Report(dict[str, Any]):
     """The metrics of an evaluation by name, with details; ``print`` shows a table.
 
     Besides the metrics in percent it has ``confidence_interval`` (of the main metric), ``classes`` and ``averages``
-    (name -> ``precision``, ``recall``, ``f1`` and ``support``).
+    (name -> ``precision``, ``recall``, ``f1`` and ``support``), or of a regressor ``ranges`` of targets (name ->
+    ``gold``, ``predicted``, ``mse`` and ``support``).
 
     Parameters
     ----------
@@ -141,6 +161,7 @@ class Report(dict[str, Any]):
     main_metric : the name of the one that the interval is of
     outcomes : the decisions; None for texts
     interval : of the main metric; None for that of the outcomes
+    ranges : rows of the table of a regressor
     find_mistakes : returns the rows of :attr:`mistakes`
     """
 
@@ -151,6 +172,7 @@ class Report(dict[str, Any]):
         outcomes: Outcomes | None = None,
         *,
         interval: tuple[float, float] | None = None,
+        ranges: Mapping[str, Mapping[str, float]] | None = None,
         find_mistakes: Callable[[], list[dict[str, Any]]] = list,
     ):
         super().__init__(metrics)
@@ -163,28 +185,36 @@ class Report(dict[str, Any]):
             self["confidence_interval"] = bounds
         if outcomes is not None:
             self["classes"], self["averages"] = outcomes.scores()
+        if ranges is not None:
+            self["ranges"] = ranges
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Without the scores of each class."""
-        return {name: value for name, value in self.items() if name not in ("classes", "averages")}
+        """Without the scores of each class or range."""
+        return {name: value for name, value in self.items() if name not in ("classes", "averages", "ranges")}
 
     @cached_property
     def mistakes(self) -> list[dict[str, Any]]:
-        """Wrong decisions with ``text``, ``gold``, ``predicted`` and ``confidence``, most confident first."""
-        return sorted(self._find_mistakes(), key=lambda row: -row["confidence"])
+        """Wrong decisions with ``text``, ``gold``, ``predicted`` and ``confidence``, most confident first.
+
+        Of a regressor all predictions, with ``error`` in place of the confidence, the largest error first.
+        """
+        return sorted(
+            self._find_mistakes(), key=lambda row: -abs(row["error"] if "error" in row else row["confidence"])
+        )
 
     @override
     def __str__(self) -> str:
         averages = {f"{name} average": row for name, row in self.get("averages", {}).items()}
         lines = []
-        if rows := {**self.get("classes", {}), **averages}:
+        if rows := {**self.get("classes", self.get("ranges", {})), **averages}:
             width = max(map(len, rows))
-            lines.append(" " * width + "".join(f"{name:>11}" for name in _COLUMNS))
+            columns = list(next(iter(rows.values())))
+            lines.append(" " * width + "".join(f"{name:>11}" for name in columns))
             for number, (name, row) in enumerate(rows.items()):
-                if number == len(rows) - len(averages):
+                if averages and number == len(rows) - len(averages):
                     lines.append("")
-                cells = "".join(f"{row[column]:>11.2f}" for column in _COLUMNS[:3])
+                cells = "".join(f"{row[column]:>11.2f}" for column in columns[:3])
                 lines.append(f"{name:<{width}}{cells}{row['support']:>11,}")
             lines.append("")
         line = f"{self.main_metric.replace('_', ' ')}: {self[self.main_metric]:.2f}"

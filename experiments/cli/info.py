@@ -130,7 +130,7 @@ def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
         f"size: {size:,} bytes",
         f"vocabulary: {_describe_vocabulary(estimator)}",
     ]
-    if isinstance(estimator, LabellingEstimator):
+    if isinstance(estimator, LabellingEstimator) and estimator.labels_.classes:
         classes = join_names([*map(str, estimator.labels_.classes)])
         lines.append(f"{estimator.label_field.removesuffix('s')}s: {classes}")
     heads = estimator.model_.encoder.heads_along()

@@ -352,7 +352,7 @@ def _format_prediction(attention: Attention) -> str:
         return f"{printable(prediction, 500)} ({probabilities[prediction]:.3f})"
     label = ", ".join(map(str, prediction)) if isinstance(prediction, tuple) else str(prediction)
     classes = ", ".join(f"{name} {probability:.3f}" for name, probability in probabilities.items())
-    return f"{label or 'no label'} ({classes})"
+    return f"{label or 'no label'} ({classes})" if probabilities else label
 
 
 def _collect(attentions: Iterable[Attention]) -> list[Attention]:

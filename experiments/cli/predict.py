@@ -67,7 +67,9 @@ def predict(
         Literal["json", "spans", "conll", "html"],
         typer.Option(help="Taggers: tags as JSON or CoNLL; or entities with offsets as JSON, or in colours as HTML."),
     ] = "json",
-    plain: Annotated[bool, typer.Option("--plain", help="Print a translator's outputs alone, without JSON.")] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Print a translator's or regressor's outputs alone, without JSON.")
+    ] = False,
     chunk: Annotated[
         int | None, typer.Option(min=1, help="Texts that are read and predicted together (default: 512; typed ones 1).")
     ] = None,
@@ -159,7 +161,7 @@ def predict_chunk(
     estimator : a fitted estimator
     chunk : its inputs
     n_best, probabilities : see :meth:`~graphattn.models.Estimator.predict_rows`
-    plain : write a translator's outputs without JSON; several of a source with its number and their scores
+    plain : write outputs of a translator or regressor without JSON; several of a source with its number and scores
     output : one of the estimator's ``output_formats``
     """
     from graphattn.models.entities import HTML_HEAD
@@ -169,7 +171,7 @@ def predict_chunk(
             return estimator.format_predictions(inputs, output)
         rows = estimator.predict_rows(inputs, first=first, n_best=n_best, probabilities=probabilities)
         if plain:
-            return [_format_plain(number, row["outputs"], n_best) for number, row in enumerate(rows, first)]
+            return [_format_plain(number, row, n_best) for number, row in enumerate(rows, first)]
         return list(map(encode_line, rows))
 
     lines, bad_lines = [HTML_HEAD] if output == "html" and chunk.first == 1 else [], []
@@ -206,7 +208,10 @@ def predict_lines(estimator: Estimator, items: Iterable[Any], *, chunk: int = CH
         yield predict_chunk(estimator, part, **options).content.decode()
 
 
-def _format_plain(number: int, outputs: list[dict[str, Any]], n_best: int) -> str:
+def _format_plain(number: int, row: dict[str, Any], n_best: int) -> str:
+    if "value" in row:
+        return f"{row['value']}\n"
+    outputs = row["outputs"]
     if n_best == 1:
         return f"{outputs[0]['text']}\n"
     return "".join(f"{number}\t{output['score']:.6f}\t{output['text']}\n" for output in outputs)

@@ -32,6 +32,15 @@ _TASKS = {
         "Train a classifier of pairs of texts.",
         "graphattn train pair train.jsonl --text-column premise --second-column hypothesis --out model",
     ),
+    "regress": (
+        "Train a regressor: texts to numbers.",
+        "graphattn train regress reviews.csv --text-column review --label-column stars --out model",
+    ),
+    "regress-pair": (
+        "Train a regressor of pairs: how similar are two texts?",
+        "graphattn train regress-pair sick.csv --text-column sentence_A --second-column sentence_B --label-column "
+        "relatedness_score --out model",
+    ),
     TAG: (
         "Train a tagger of words.",
         "graphattn train tag train.conll --dev dev.conll --characters --crf --out model\n\n"

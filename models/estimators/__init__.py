@@ -9,6 +9,7 @@ from graphattn.models.estimators.labelling import LabellingEstimator
 from graphattn.models.estimators.pair_classifier import PairClassifier
 from graphattn.models.estimators.sequence_tagger import SequenceTagger
 from graphattn.models.estimators.text_classifier import TextClassifier
+from graphattn.models.estimators.text_regressor import PairRegressor, TextRegressor
 from graphattn.models.estimators.translator import Translator
 
 TextEstimator = LabellingEstimator
@@ -18,8 +19,10 @@ __all__ = [
     "Estimator",
     "LabellingEstimator",
     "PairClassifier",
+    "PairRegressor",
     "SequenceTagger",
     "TextClassifier",
     "TextEstimator",
+    "TextRegressor",
     "Translator",
 ]

@@ -196,8 +196,8 @@ class LabellingEstimator(Estimator):
 
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Constructor arguments from the values of :meth:`_extra_config`."""
-        return {}
+        """Constructor arguments from ``config.json`` besides the groups of options."""
+        return {"class_weight": deserialize_class_weight(config.get("class_weight"))}
 
     # -- reading and writing -------------------------------------------------------------------------------------------
 
@@ -632,7 +632,6 @@ class LabellingEstimator(Estimator):
         estimator = cls(
             encoder_options(config["encoder"]),
             **{name: kind.from_dict(config.get(name) or {}) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
-            class_weight=deserialize_class_weight(config.get("class_weight")),
             preset=config.get("preset") or "paper",
             **cls._extra_arguments(config),
         )

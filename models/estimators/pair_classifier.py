@@ -89,4 +89,6 @@ class PairClassifier(TextClassifier):
     @override
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
+        arguments = super()._extra_arguments(config)
+        del arguments["multilabel"]
+        return arguments

@@ -433,7 +433,11 @@ class SequenceTagger(LabellingEstimator):
     @override
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        return {"scheme": config["scheme"], "repair_tags": bool(config.get("repair_tags"))}
+        return {
+            **super()._extra_arguments(config),
+            "scheme": config["scheme"],
+            "repair_tags": bool(config.get("repair_tags")),
+        }
 
     @override
     @classmethod

@@ -364,7 +364,7 @@ class TextClassifier(LabellingEstimator):
     @override
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        return {"multilabel": bool(config.get("multilabel"))}
+        return {**super()._extra_arguments(config), "multilabel": bool(config.get("multilabel"))}
 
 
 class _IndicatorRows(list[tuple[int, ...]]):

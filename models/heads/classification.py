@@ -165,6 +165,20 @@ class ClassificationHead(Head):
         return torch.ones_like(lengths_of(graph, TOKEN))
 
 
+class RegressionHead(ClassificationHead):
+    """One number for each item, with a squared error: ``ClassificationHead`` with a single class."""
+
+    @override
+    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
+        errors = (scores[:, 0] - targets.to(scores.dtype)).square()
+        return (errors if weights is None else errors * weights).sum()
+
+    @override
+    def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
+        """(items,) numbers."""
+        return scores[:, 0]
+
+
 class PairHead(ClassificationHead):
     """A perceptron on [r1, r2, |r1 - r2|, r1 - r2] (MS-Trans, section 4.3), or with r1 r2 in the third place (MTSA)."""
 
@@ -181,3 +195,7 @@ class PairHead(ClassificationHead):
     @override
     def items(self, graph: TextBatch) -> Tensor:
         return super().items(graph).chunk(2)[0]
+
+
+class PairRegressionHead(RegressionHead, PairHead):
+    """One number for each pair."""

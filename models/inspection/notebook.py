@@ -108,7 +108,7 @@ def _format_prediction(prediction: Any) -> str:
 
 
 def _format_probabilities(attention: Attention) -> str:
-    if not isinstance(attention.probabilities, dict):
+    if not isinstance(attention.probabilities, dict) or not attention.probabilities:
         return ""
     return " · " + escape(
         ", ".join(f"{name} {probability:.3f}" for name, probability in attention.probabilities.items())

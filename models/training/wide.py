@@ -19,7 +19,7 @@ from graphattn.builders import TextGraphBuilder
 from graphattn.builders.layout import concatenate
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.prediction import prediction_batches, scatter_rows
-from graphattn.models.heads import ClassificationHead, Head, TaggingHead
+from graphattn.models.heads import ClassificationHead, Head, RegressionHead, TaggingHead
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch, list_word_keys
@@ -198,7 +198,7 @@ def _combine(model: TextModel, branch: WideBranch, wide_head: Head, deep: float,
 def _fit_ngrams(
     head: Head, words: Sequence[str], class_weights: Tensor | None, strength: float, corpus: Corpus
 ) -> tuple[NgramBranch, Head]:
-    """Logistic regression on tf-idf; with several labels, one for each class."""
+    """Logistic regression on tf-idf; with several labels, one for each class; for numbers, ridge regression."""
     from scipy.sparse import csr_matrix, hstack
 
     assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
@@ -211,7 +211,10 @@ def _fit_ngrams(
         shared = _character_ngrams([words[number] for number in branch.single_tokens()])
     if shared is not None:
         design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()
-    coefficients, bias = _logistic_regression(design, corpus, classes, strength, class_weights)
+    if isinstance(head, RegressionHead):
+        coefficients, bias = _ridge_regression(design, corpus, strength)
+    else:
+        coefficients, bias = _logistic_regression(design, corpus, classes, strength, class_weights)
     weights = coefficients[:, : len(branch.weights)]
     if shared is not None:
         weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T
@@ -262,6 +265,17 @@ def _logistic_regression(
         else:
             coefficients[present], bias[present] = model.coef_, model.intercept_
     return coefficients, bias
+
+
+def _ridge_regression(
+    design: csr_matrix, corpus: Corpus, strength: float
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """(1, features) coefficients and (1,) bias."""
+    from sklearn.linear_model import Ridge
+
+    # the squared error has about four times the curvature of the logistic loss
+    model = Ridge(alpha=4 / strength).fit(design, corpus.targets, sample_weight=_weights(corpus))
+    return model.coef_.reshape(1, -1).astype(np.float32), np.array([model.intercept_], np.float32)
 
 
 # -- features of words -------------------------------------------------------------------------------------------------

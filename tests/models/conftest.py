@@ -23,7 +23,8 @@ VERBS = {"sees": "sieht", "likes": "mag", "finds": "findet"}
 def corpus() -> Callable[..., tuple[list, list]]:
     """Inputs and labels of a task: ``corpus(kind, count)``; one input has no word, another only one.
 
-    Kinds are ``classifier``, ``multilabel``, ``pair``, ``tagger``, ``crf`` and ``translator``, whose inputs have words.
+    Kinds are ``classifier``, ``multilabel``, ``pair``, ``tagger``, ``crf``, ``regressor``, ``pair regressor``, and
+    ``translator``, whose inputs have words.
     """
 
     def make(kind: str, count: int = 40) -> tuple[list, list]:
@@ -36,6 +37,8 @@ def corpus() -> Callable[..., tuple[list, list]]:
         if kind in ("tagger", "crf"):
             return inputs, [_entities(words) if kind == "crf" else [_shape(w) for w in words] for words in inputs]
         texts = [" ".join(words) for words in inputs]
+        if kind == "regressor":
+            return texts, [3.5 + words.count("great") - words.count("dull") for words in inputs]
         if kind == "multilabel":
             return texts, [tuple(name for name in ("slow", "dull", "great") if name in words) for words in inputs]
         labels = ["good" if words.count("not") + words.count("never") < 1 else "bad" for words in inputs]
@@ -43,6 +46,8 @@ def corpus() -> Callable[..., tuple[list, list]]:
             return texts, labels
         seconds = [texts[number - 1] if number % 2 else text for number, text in enumerate(texts)]
         pairs = list(zip(texts, seconds, strict=True))
+        if kind == "pair regressor":
+            return pairs, [len({*one.split()} & {*other.split()}) / 4 for one, other in pairs]
         return pairs, ["same" if one == other else "different" for one, other in pairs]
 
     return make
@@ -90,10 +95,12 @@ def tiny() -> Callable[..., Any]:
         InputOptions,
         MSTransOptions,
         PairClassifier,
+        PairRegressor,
         SearchOptions,
         SequenceTagger,
         SubwordOptions,
         TextClassifier,
+        TextRegressor,
         TrainingOptions,
         TransformerOptions,
         TranslationTraining,
@@ -112,6 +119,8 @@ def tiny() -> Callable[..., Any]:
         "classifier": (TextClassifier, {}, {}, {}),
         "multilabel": (TextClassifier, {"multilabel": True}, {}, {}),
         "pair": (PairClassifier, {}, {}, {}),
+        "regressor": (TextRegressor, {}, {}, {}),
+        "pair regressor": (PairRegressor, {}, {}, {}),
         "tagger": (SequenceTagger, {}, {}, {}),
         "crf": (SequenceTagger, {}, {"characters": True, "character_filters": 6}, {"crf": True}),
     }

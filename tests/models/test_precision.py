@@ -8,7 +8,7 @@ import torch
 from graphattn.models.encoders import ENCODERS, encoder_options
 
 TINY = {"hidden": 6, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
-KINDS = ("classifier", "pair", "tagger", "translator")
+KINDS = ("classifier", "pair", "tagger", "translator", "regressor")
 POOLINGS = ("concat", "max", "mean", "mean-max", "cls", "source2token")
 
 
@@ -85,7 +85,7 @@ def test_every_encoder_in_every_task(encoder, kind, double_model):
     check_model(*double_model(kind, tiny_options(encoder, kind)))
 
 
-@pytest.mark.parametrize("kind", ["multilabel", "crf"])
+@pytest.mark.parametrize("kind", ["multilabel", "crf", "pair regressor"])
 def test_other_heads(kind, double_model):
     check_model(*double_model(kind, tiny_options("ms-trans", kind)))
 

@@ -13,7 +13,7 @@ from sklearn.metrics import classification_report, confusion_matrix
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from graphattn.builders.tag_schemes import extract_spans
-from graphattn.models.reports import NONE, Outcomes, bootstrap_f1
+from graphattn.models.reports import NONE, Outcomes, bootstrap_correlation, bootstrap_f1
 
 
 def assert_same_rows(actual, expected):
@@ -113,6 +113,23 @@ def test_the_interval_of_f1_equals_scipy():
     ).confidence_interval
     assert bootstrap_f1(counts) == pytest.approx(tuple(expected), abs=0.6)
     assert bootstrap_f1(counts) == bootstrap_f1(counts[::-1]), "neither the order nor the call matters"
+
+
+def test_the_interval_of_a_correlation_equals_scipy():
+    random = np.random.default_rng(3)
+    gold = random.normal(size=300)
+    predicted = 5 + gold + random.normal(size=300)
+    expected = scipy_bootstrap(
+        (gold, predicted),
+        lambda x, y: 100 * np.corrcoef(x, y)[0, 1],
+        paired=True,
+        vectorized=False,
+        method="percentile",
+        n_resamples=2000,
+        rng=random,
+    ).confidence_interval
+    assert bootstrap_correlation(gold, predicted) == pytest.approx(tuple(expected), abs=0.8)
+    assert bootstrap_correlation(np.ones(4), np.arange(4.0)) == (0.0, 0.0)
 
 
 def test_a_report_prints_and_is_json(fitted, corpus):

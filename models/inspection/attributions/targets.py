@@ -98,6 +98,28 @@ class TextLogProbability(ExplanationTarget):
         return scores[:, self.selected].log_softmax(2).gather(2, tokens).sum((1, 2))
 
 
+@dataclass(frozen=True)
+class Value(ExplanationTarget):
+    """The number that a regressor predicts.
+
+    Parameters
+    ----------
+    mean, scale : of the targets of the training set
+    """
+
+    mean: float
+    scale: float
+    quantity = "value"
+
+    @override
+    def describe(self) -> str:
+        return "the predicted value"
+
+    @override
+    def value(self, scores: Tensor) -> Tensor:
+        return self.mean + self.scale * scores[:, 0, 0]
+
+
 def select_class(
     head: Head, classes: Sequence[Any], scores: Tensor, *, label: Any = None, word: int | None = None
 ) -> ClassLogOdds:

@@ -198,3 +198,24 @@ def test_an_invalid_tag_of_any_scheme_is_reported_with_its_line(graphattn, tagge
         f"a span in {scheme}. Correct the tags, or train with --repair-tags, which reads invalid tags as conlleval "
         "does.\n"
     )
+
+
+def test_a_regressor_at_the_command_line(graphattn, tmp_path, tiny):
+    corpus = tmp_path / "stars.csv"
+    rows = [f"a {word} film {number},{stars}" for number in range(6) for word, stars in (("great", 4.5), ("dull", 1))]
+    corpus.write_text("\n".join(["text,stars", *rows]) + "\n")
+    column = ["--label-column", "stars"]
+    answer = graphattn("train", "regress", corpus, *column, "--test", corpus, "--out", tmp_path / "model", *tiny)
+    assert answer.code == 0
+    assert "test pearson: " in answer.out
+    flags = [*column, "--mistakes", tmp_path / "mistakes.tsv"]
+    answer = graphattn("evaluate", tmp_path / "model", corpus, *flags)
+    assert json.loads(answer.out).keys() == {"pearson", "spearman", "r2", "mse", "confidence_interval"}
+    assert answer.err.split()[:4] == ["gold", "predicted", "mse", "support"]
+    header, *rows = (tmp_path / "mistakes.tsv").read_text().splitlines()
+    assert (header, len(rows)) == ("text\tgold\tpredicted\terror", 12)
+    predicted = graphattn("predict", tmp_path / "model", stdin="a great film\n").out
+    plain = graphattn("predict", tmp_path / "model", "--plain", stdin="a great film\n").out
+    assert json.loads(predicted) == {"text": "a great film", "value": float(plain)}
+    refused = graphattn("evaluate", tmp_path / "model", corpus, *column, "--picture", tmp_path / "x.png")
+    assert "--picture does not apply" in refused.err

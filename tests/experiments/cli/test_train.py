@@ -259,8 +259,8 @@ def test_a_complete_run_without_a_model_is_saved(graphattn, corpora_folder, tmp_
         (["--heads", "3"], "--hidden is 16; it must be a multiple of --heads (3), or set --head-feats"),
         (
             ["--ffn", "8"],
-            "--ffn is no option of the encoder ms-trans; duo-transformer, umst, tnt, multi-stage, muse and transformer "
-            "have it. Leave it out, or choose another --encoder",
+            "--ffn is no option of the encoder ms-trans; mtsa, duo-transformer, umst, tnt, multi-stage, muse and "
+            "transformer have it. Leave it out, or choose another --encoder",
         ),
         (
             ["--encoder", "bilstm"],

@@ -2,8 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.stats import pearsonr, spearmanr
+from sklearn.metrics import mean_squared_error, r2_score
 
-from graphattn.models.training.metrics import classification_metrics, multilabel_metrics, tagging_metrics
+from graphattn.models.training.metrics import (
+    classification_metrics,
+    multilabel_metrics,
+    regression_metrics,
+    tagging_metrics,
+)
 
 
 def test_classification():
@@ -98,3 +105,26 @@ def test_weights_equal_repeated_texts():
     one_hot = [np.eye(3, dtype=int)[part] for part in (gold, predicted)]
     expected = multilabel_metrics(*(np.repeat(part, weights, axis=0) for part in one_hot))
     assert multilabel_metrics(*one_hot, weights) == pytest.approx(expected)
+
+
+def test_regression_metrics_equal_scipys_and_scikit_learns():
+    random = np.random.default_rng(2)
+    gold = random.integers(0, 6, 50).astype(float)  # with ties
+    predicted = np.round(gold + random.normal(size=50), 1)
+    expected = {
+        "pearson": 100 * pearsonr(gold, predicted).statistic,
+        "spearman": 100 * spearmanr(gold, predicted).statistic,
+        "r2": 100 * r2_score(gold, predicted),
+        "mse": mean_squared_error(gold, predicted),
+    }
+    assert regression_metrics(gold, predicted) == pytest.approx(expected)
+    weights = random.integers(0, 4, 50)
+    copies = np.repeat(np.arange(50), weights)
+    weighted = regression_metrics(gold, predicted, weights.astype(float))
+    assert weighted == pytest.approx(regression_metrics(gold[copies], predicted[copies]))
+
+
+@pytest.mark.parametrize(("gold", "predicted"), [([1.0, 2.0], [3.0, 3.0]), ([2.0, 2.0], [1.0, 2.0])])
+def test_correlations_of_constant_numbers_are_zero(gold, predicted):
+    metrics = regression_metrics(np.array(gold), np.array(predicted))
+    assert metrics["pearson"] == metrics["spearman"] == 0.0
