@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.files import FilePath
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.vocabulary import UNKNOWN, Ids, Vocabulary
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, Source, WordSplitter, replace_surrogates
+from graphattn.builders.word_vectors import WordVectors
 
 BLANK = "\u2581"
 """Marks a word that follows a blank, as in SentencePiece; in a text it becomes an underscore."""
@@ -66,6 +68,24 @@ class Subwords:
     def ids(self, texts: Sequence[Source]) -> list[Ids]:
         """The token ids of each text."""
         return self.vocabulary.encode_batch(mark_blanks(texts, self.splitter))[1]
+
+    def look_up(self, path: FilePath, *, seed: int) -> npt.NDArray[np.float32]:
+        """Vectors of sub-words that spell a word of a file, scaled to unit variance; random ones of the others.
+
+        Parameters
+        ----------
+        path : word vectors, as for :meth:`~graphattn.builders.word_vectors.WordVectors.read`
+        seed : for sub-words without a vector
+
+        Returns
+        -------
+        (V, D)
+        """
+        words = {word.removeprefix(BLANK) for word in self.vocabulary.words}
+        found = WordVectors.read(path, only=words | {word.lower() for word in words})
+        marked = [*found.words, *(BLANK + word for word in found.words)]
+        table = WordVectors(marked, np.tile(found.matrix, (2, 1))).table(self.vocabulary, seed=seed)
+        return table / max(float(found.matrix.std()), 1e-8)
 
     def text(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
         """The text of tokens; ids without text are skipped."""

@@ -74,7 +74,7 @@ class TextModel(Trainable):
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, width) token vectors; the attention weights of each layer are appended to ``weights``."""
         if not batch.graph.num_nodes(TOKEN):  # texts without words, and no [CLS]
-            return torch.zeros(0, self.encoder.width, device=self.device)
+            return self.embedding.trained.new_zeros(0, self.encoder.width)
         vectors: Tensor = self.encoder(batch.graph, self._embed(batch), weights=weights)
         return vectors
 

@@ -22,7 +22,7 @@ VECTOR_FILES = {
     "skipgram": "embeddings_trained/w2v_sg_300d.txt.xz",
     "fasttext": "embeddings_trained/fasttext_sg_300d.txt.xz",
     "googlenews": "embeddings_word2vec_googlenews_300d/GoogleNews.300d.subset.txt.xz",
-    "glove": "embeddings_glove_6b_100d/glove.6B.100d.subset.txt.xz",
+    **dict.fromkeys(("glove", "glove_6b_100d"), "embeddings_glove_6b_100d/glove.6B.100d.subset.txt.xz"),
     "twitter": "embeddings_glove_twitter_25d/glove.twitter.27B.25d.subset.txt.xz",
 }
 """Name of a set of word vectors -> its file."""

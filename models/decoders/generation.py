@@ -40,11 +40,12 @@ class ModelScores:
         self.model = model
         with model.autocast():
             self.state: DecoderState = model.decoder.start(model.encode(batch), beams)
+            self.table = model.embedding.table()
 
     def scores(self, tokens: Tensor) -> Tensor:
         """(B, K) latest tokens -> (B, K, V) log-probabilities of the next ones."""
         with self.model.autocast():
-            rows = at_least_float32(self.model.advance(tokens.reshape(-1, 1), self.state).squeeze(1))
+            rows = at_least_float32(self.model.advance(tokens.reshape(-1, 1), self.state, table=self.table).squeeze(1))
         scores: Tensor = rows.log_softmax(1).unflatten(0, tokens.shape)
         return scores
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 from graphattn.builders.batch import TextBatch
 from graphattn.edges import features_of, lengths_of
 from graphattn.layers.dropout import dropout
-from graphattn.layers.linear import embedding, linear
+from graphattn.layers.linear import Linear, embedding, linear
 from graphattn.models.corpus import EOS, Batch
 from graphattn.models.decoders.transformer import Decoder, DecoderState, Memory
 from graphattn.models.encoders import Encoder
@@ -51,6 +51,43 @@ class SharedEmbedding(nn.Module):
     def vectors(self, ids: Tensor) -> Tensor:
         """Look up vectors, without dropout."""
         return embedding(self.trained, ids) * math.sqrt(self.trained.shape[1])
+
+    def table(self) -> Tensor:
+        """(num_tokens, width) vectors of variance 1 / width, for scores of all tokens."""
+        return self.trained
+
+
+class PretrainedEmbedding(SharedEmbedding):
+    """The Duo Transformer's embeddings, the second from word vectors by a feed-forward layer (Duo, section 4.2).
+
+    The paper has GloVe of 300 columns and "feed-forward neural networks to fix the discrepancy of dimensionality": two
+    layers in ours. The word vectors are trained further.
+
+    Parameters
+    ----------
+    num_tokens : size of the vocabulary
+    width : of a vector of one stream
+    dropout : on the vectors
+    vectors : (num_tokens, D)
+
+    Attributes
+    ----------
+    trained : (num_tokens, width) vectors of the first stream
+    """
+
+    def __init__(self, num_tokens: int, width: int, dropout: float, vectors: Tensor):
+        super().__init__(num_tokens, width, dropout)
+        self.pretrained = nn.Parameter(vectors.clone())
+        self.enter = nn.Sequential(Linear(vectors.shape[1], width), nn.ReLU(), Linear(width, width))
+
+    @override
+    def vectors(self, ids: Tensor) -> Tensor:
+        return torch.cat([super().vectors(ids), self.enter(embedding(self.pretrained, ids))], dim=-1)
+
+    @override
+    def table(self) -> Tensor:
+        root = math.sqrt(self.trained.shape[1])
+        return torch.cat([self.trained, self.enter(self.pretrained) / root], dim=1)
 
 
 class TiedSoftmax(nn.Module):
@@ -113,10 +150,17 @@ class TranslationModel(Trainable):
         lengths = lengths_of(graph, TOKEN).to(self.device)
         return Memory(pad(states, lengths), prefix_mask(lengths)[:, None, None])
 
-    def advance(self, tokens: Tensor, state: DecoderState, *, weights: list[Tensor] | None = None) -> Tensor:
-        """(R, T) latest tokens -> (R, T, V) scores of the next ones."""
+    def advance(
+        self,
+        tokens: Tensor,
+        state: DecoderState,
+        *,
+        table: Tensor | None = None,
+        weights: list[Tensor] | None = None,
+    ) -> Tensor:
+        """(R, T) latest tokens -> (R, T, V) scores of the next ones; ``table`` is that of the embedding, if at hand."""
         states = self.decoder(self.embedding(tokens), state, weights)
-        scores: Tensor = self.output(states, self.embedding.trained)
+        scores: Tensor = self.output(states, self.embedding.table() if table is None else table)
         return scores
 
     def forward(self, batch: Batch) -> Tensor:
@@ -127,7 +171,7 @@ class TranslationModel(Trainable):
         states = self.decoder(
             self.embedding(shift_right(batch.targets.to(self.device), counts)), self.decoder.start(memory)
         )
-        scores: Tensor = self.output(unpad(states, counts), self.embedding.trained)
+        scores: Tensor = self.output(unpad(states, counts), self.embedding.table())
         return scores
 
     @override

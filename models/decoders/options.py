@@ -28,6 +28,9 @@ class SubwordOptions(Options):
     )
     cls: bool | None = option(None, CLS_HELP)
     lowercase: bool = option(False, "lower-case sources and targets")
+    vectors: str | None = option(
+        None, "word vectors for the second embedding of duo-transformer (GloVe, word2vec, fastText; .xz .gz .bz2)"
+    )
     longest: int = option(1024, "maximum number of subwords of a source or target; a longer one is an error", min=1)
     embedding_dropout: float = option(0.1, "dropout on token embeddings", min=0, below=1)
 

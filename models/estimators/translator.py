@@ -24,7 +24,7 @@ from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.models.corpus import Batch, Corpus, ParallelCorpus, digest_of
 from graphattn.models.decoders import make_decoder
 from graphattn.models.decoders.generation import generate
-from graphattn.models.decoders.model import SharedEmbedding, TranslationModel, shift_right
+from graphattn.models.decoders.model import PretrainedEmbedding, SharedEmbedding, TranslationModel, shift_right
 from graphattn.models.decoders.options import (
     PRESETS,
     DecoderOptions,
@@ -126,6 +126,9 @@ class Translator(Estimator):
     model_: TranslationModel
     subwords_: Subwords
     builder_: TextGraphBuilder
+    _vectors: npt.NDArray[np.float32]
+    """(V, D) word vectors of the sub-words, until the model is made."""
+    _transient = ("_vectors",)
     _warned = False
     """Whether this fit has warned about sources without a parse."""
 
@@ -172,6 +175,11 @@ class Translator(Estimator):
     @override
     def validate(self) -> None:
         super().validate()
+        if self.inputs.vectors is not None and self.resolved_encoder().streams == 1:
+            raise ConfigError(
+                f"{{vectors}} are for the second embedding of duo-transformer; {self.resolved_encoder().name} has one",
+                options=("vectors", "encoder"),
+            )
         require_multiple("hidden", self.resolved_encoder().hidden, self.decoder.decoder_heads, "decoder_heads")
 
     @override
@@ -246,6 +254,8 @@ class Translator(Estimator):
         self._warned = False
         if self._previous is not None:
             self.subwords_ = self._previous.subwords_
+            if self.inputs_.vectors is not None:  # _copy_model copies them
+                self._vectors = self._previous.model_.embedding.pretrained.detach().numpy()
             return
         self.subwords_ = Subwords.train(
             [*examples.columns[0], *examples.labels],
@@ -253,6 +263,8 @@ class Translator(Estimator):
             split=self.inputs_.split,
             lowercase=self.inputs_.lowercase,
         )
+        if self.inputs_.vectors is not None:
+            self._vectors = self.subwords_.look_up(self.inputs_.vectors, seed=self.training_.seed)
 
     @override
     def _make_model(self, weights: Tensor | None = None) -> TranslationModel:
@@ -263,12 +275,19 @@ class Translator(Estimator):
         self.builder_ = TextGraphBuilder(encoder.relations(), cls=cls, vocabulary=self.subwords_.vocabulary)
         decoder, output = make_decoder(encoder, self.encoder_, self.decoder_)
         return TranslationModel(
-            SharedEmbedding(len(self.subwords_.vocabulary), hidden * streams, self.inputs_.embedding_dropout),
+            self._make_embedding(hidden, streams),
             encoder,
             decoder,
             output,
             label_smoothing=self.training_.label_smoothing,
         )
+
+    def _make_embedding(self, hidden: int, streams: int) -> SharedEmbedding:
+        """The embedding, with word vectors of a file or, for a trained model, of any numbers."""
+        count, rate = len(self.subwords_.vocabulary), self.inputs_.embedding_dropout
+        if self.inputs_.vectors is None:
+            return SharedEmbedding(count, hidden * streams, rate)
+        return PretrainedEmbedding(count, hidden, rate, torch.from_numpy(self._vectors))
 
     @override
     def _dev_corpus(self, held_out: Examples) -> Corpus:
@@ -508,6 +527,8 @@ class Translator(Estimator):
         vocabulary = Vocabulary.from_json(files.tokenizer)
         estimator.subwords_ = Subwords(vocabulary, estimator.inputs_.split)
         estimator.history_ = number_epochs(config["history"])
+        if estimator.inputs_.vectors is not None:
+            estimator._vectors = files.weights["embedding.pretrained"].numpy()
         with torch.random.fork_rng():
             estimator.model_ = estimator._make_model()
         estimator.model_.load_state_dict(files.weights)

@@ -86,3 +86,17 @@ def test_training_is_deterministic(subwords):
     again = Subwords.train(TEXTS * 3, size=90)
     assert again.vocabulary == subwords.vocabulary
     assert Vocabulary.from_json(subwords.vocabulary.to_json()) == subwords.vocabulary
+
+
+def test_vectors_of_subwords(tmp_path):
+    """Of whole words, with or without a blank before them, also in another case; random ones of other subwords."""
+    path = tmp_path / "vectors.txt"
+    path.write_text("dog 1 0\ncat 0 3\n! -1 -1\nunused 9 9\n")
+    subwords = Subwords.train(["Dog cat! dog"] * 3, size=40)
+    table, words = subwords.look_up(path, seed=0), list(subwords.vocabulary.words)
+    scale = np.array([[1, 0], [0, 3], [-1, -1]]).std()
+    for word, vector in (("▁Dog", [1, 0]), ("▁dog", [1, 0]), ("▁cat", [0, 3]), ("!", [-1, -1])):
+        np.testing.assert_allclose(table[words.index(word)], np.array(vector) / scale, rtol=1e-6)
+    assert table.shape == (len(words), 2)
+    assert np.isfinite(table).all()
+    np.testing.assert_array_equal(table, subwords.look_up(path, seed=0))

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from graphattn.models.decoders.model import SharedEmbedding, TiedSoftmax
+from graphattn.models.decoders.model import PretrainedEmbedding, SharedEmbedding, TiedSoftmax
 
 
 def test_vectors_are_rows_times_the_root_of_the_width():
@@ -29,3 +29,19 @@ def test_scores_are_products_with_the_rows():
     scores = TiedSoftmax()(states.bfloat16(), table.bfloat16())
     assert scores.dtype == torch.float32
     torch.testing.assert_close(TiedSoftmax()(states, table), torch.einsum("btw,vw->btv", states, table))
+
+
+def test_pretrained_second_stream_against_the_formula():
+    """Look-ups and the softmax's table agree up to the root of the width, as those of one table do."""
+    torch.manual_seed(0)
+    vectors = torch.randn(7, 5, dtype=torch.float64)
+    embedding = PretrainedEmbedding(7, 4, 0.0, vectors).double()
+    first, second = embedding.enter[0], embedding.enter[2]
+    inner = (vectors @ first.weight.T + first.bias).clamp(min=0)
+    expected = torch.cat([2 * embedding.trained, inner @ second.weight.T + second.bias], dim=1)
+    ids = torch.tensor([[3, 1], [0, 6]])
+    torch.testing.assert_close(embedding(ids), expected[ids])
+    torch.testing.assert_close(2 * embedding.table(), expected)
+    assert torch.autograd.gradcheck(
+        lambda _: embedding(ids).sum() + embedding.table().sin().sum(), embedding.pretrained
+    )

@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -305,3 +306,33 @@ def test_a_run_with_other_references_is_not_resumed(small, toy_pairs, tmp_path):
 def test_invalid_length_penalties(value):
     with pytest.raises(ConfigError, match="it must be at least -10 and at most 10"):
         SearchOptions(length_penalty=value).validate()
+
+
+@pytest.fixture
+def vector_file(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text(
+        "".join(f"{word} {number} {number**2} -1\n" for number, word in enumerate(["the", "dog", "a", "."]))
+    )
+    return str(path)
+
+
+def test_word_vectors_of_the_duo_transformer(tiny, corpus, vector_file, tmp_path):
+    """One of its embeddings comes from a file, which the saved model does not need; training continues from it."""
+    sources, targets = corpus("translator", 12)
+    inputs = {"vectors": vector_file}
+    translator = tiny("translator", "duo-transformer", inputs=inputs, training={"epochs": 1}).fit(sources, targets)
+    scores = [output.score for (output,) in translator.outputs(sources)]
+    path = translator.save(tmp_path / "model")
+    Path(vector_file).unlink()
+    loaded = graphattn.load(path)
+    assert [output.score for (output,) in loaded.outputs(sources)] == scores
+    before = loaded.model_.embedding.pretrained.detach().clone()
+    loaded.warm_start = True
+    assert not torch.equal(loaded.fit(sources, targets).model_.embedding.pretrained, before)
+
+
+def test_word_vectors_of_another_encoder(vector_file):
+    with pytest.raises(ConfigError) as caught:
+        Translator("transformer", inputs=SubwordOptions(vectors=vector_file)).validate()
+    assert caught.value.options == ("vectors", "encoder")
