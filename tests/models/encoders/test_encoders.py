@@ -139,7 +139,7 @@ def test_each_dropout_alone_in_training_only(name, layers, kind):
     options = replace(encoder_options(name), hidden=20, layers=layers)
     options = replace(options, **{own: 0.5 * (own == kind) for own in KINDS if hasattr(options, own)})
     if name == "mtsa":
-        options = replace(options, head_feats=10)
+        options = replace(options, head_feats=10, block="transformer" if kind == "ffn_dropout" else "plain")
     encoder = make_encoder(options)
     graph = TextGraphBuilder(encoder.relations()).batch([Sentence(["x"] * 9, heads=range(9))])
     tokens = torch.randn(10, 20 * options.streams)
