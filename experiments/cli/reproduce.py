@@ -108,7 +108,7 @@ def reproduce(
     ),
     jobs: Annotated[
         int | None,
-        typer.Option(help="Processes, with a thread each (default: 1; all cores for papers, except for times).", min=1),
+        typer.Option(help="Processes, with a thread each (default: 1; for papers all cores); times are measured with 1.", min=1),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of PyTorch with one process.", min=1)] = None,
     show: Annotated[
@@ -237,7 +237,7 @@ def _run_plan(experiment: Experiment, plan: Mapping[str, Run], request: Request)
     def report(row: Mapping[str, Any]) -> None:
         print(f"{names[row_key(row)]}: {describe_run(row)}", flush=True)
 
-    jobs = request.jobs or (1 if experiment.timed else cores)
+    jobs = 1 if experiment.timed else request.jobs or cores
     execute(runs, request.out, folder=request.folder, jobs=jobs, report=report)
 
 

@@ -92,6 +92,8 @@ def _group_runs(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list
     """(data set, encoder with changed settings) -> its runs, in the order of the data sets."""
     groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
     for row in rows:
+        if not any(part in row for part in ("dev", "test", "held_out", "failed")):
+            continue  # a measurement without scores
         groups.setdefault((row["data_set"], row["encoder"] + _format_changes(row)), {})[row["seed"]] = row
     ordered = sorted(groups, key=lambda key: _rank(key[0].partition(":")[0], list(DATA_SETS)))
     return {key: list(groups[key].values()) for key in ordered}

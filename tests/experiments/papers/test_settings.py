@@ -58,3 +58,12 @@ def test_the_search_of_the_published_rows(data_set):
     """It does not follow the defaults, which have changed since."""
     search = make_estimator(data_set, "transformer", 0, {}, Path("data")).search
     assert (search.length_penalty, search.min_length) == (0.6, {"multi30k": 0, "scitldr": 5}[data_set])
+
+
+def test_another_preset_changes_all_sizes():
+    small, base = (
+        make_estimator("multi30k", "umst", 0, {"task": {"preset": preset}}, Path("data")) for preset in ("small", "base")
+    )
+    assert (small.resolved_encoder().hidden, small.decoder.decoder_layers) == (256, 3)
+    assert (base.resolved_encoder().hidden, base.decoder.decoder_layers, base.training.accumulate) == (512, 6, 8)
+    assert small.training.epochs == base.training.epochs
