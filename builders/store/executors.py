@@ -100,6 +100,13 @@ class LocalEngine:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
+    def kill(self) -> None:
+        """Stop the processes at once."""
+        if self._pool is not None:
+            for process in list((self._pool._processes or {}).values()):
+                process.kill()
+        self.close()
+
 
 class RayEngine:
     """Actors on a Ray cluster whose machines all see the corpora and the store under the same paths.

@@ -108,7 +108,7 @@ def reproduce(
     ),
     jobs: Annotated[
         int | None,
-        typer.Option(help="Processes, with a thread each (default: 1; for papers all cores); times are measured with 1.", min=1),
+        typer.Option(help="Processes with a thread each (default: 1; papers: all cores). Times need 1.", min=1),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of PyTorch with one process.", min=1)] = None,
     show: Annotated[

@@ -8,7 +8,8 @@ from graphattn.experiments.papers.experiment import Experiment, Row
 from graphattn.experiments.papers.layer_costs import LAYER_COSTS
 from graphattn.experiments.papers.umst import NOTE, make_row
 
-_PAIR = {"head": {"pair_features": "product"}}
+_WITHOUT_CLS = {"inputs": {"cls": False}}
+_PAIR = {"head": {"pair_features": "product"}, **_WITHOUT_CLS}
 _MULTI_HEAD: dict[str, Any] = {"hidden": 600, "heads": 8, "layers": 1}
 _BILSTM: dict[str, Any] = {"hidden": 600, "layers": 1}
 _LAYERS = {"ours": "MTSA", "multihead": "Multi-head", "dense": "DiSA", "bilstm": "Bi-LSTM", "cnn": "Multi-CNN"}
@@ -33,7 +34,9 @@ def _sentence_rows() -> list[Row]:
         ("MTSA", "mtsa", {}, (84.9, 90.5, 51.3)),
     ):
         for data_set, name, figure in zip(("cr", "mpqa", "sst5"), ("CR", "MPQA", "SST-5"), figures, strict=True):
-            rows.append(Row(f"{title} / {name}", data_set, encoder, {"encoder": changes}, {"test": figure}))
+            rows.append(
+                Row(f"{title} / {name}", data_set, encoder, {"encoder": changes, **_WITHOUT_CLS}, {"test": figure})
+            )
     return rows
 
 

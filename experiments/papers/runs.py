@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import platform
 import re
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -298,15 +300,16 @@ def execute(
             append_row(out, row)
             rows.append(row)
             report(row)
-    finally:
-        engine.close()
+    finally:  # after an error or Ctrl-C, the other runs stop at once; they resume from their last checkpoints
+        engine.kill()
     return rows
 
 
 def _make(item: Run, *, out: Path, folder: Path | None, jobs: int) -> dict[str, Any]:
     """Make a run in this process or another."""
-    if jobs > 1:
+    if multiprocessing.parent_process() is not None:
         torch.set_num_threads(1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process kills this one
     run_dir = None if item.encoder in BASELINES or not _needs_data(item) else item.folder(out)
     try:
         row = run(

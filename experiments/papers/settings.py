@@ -255,12 +255,14 @@ def _adjust_ms_trans(groups: Groups, data_set: str) -> None:
 
 def _adjust_mtsa(groups: Groups, data_set: str) -> None:
     groups["head"].pop("pooling", None)  # MTSA has its own pooling, as Duo does
+    groups["inputs"]["cls"] = True  # as in the published rows; the default was changed since
     if data_set in TAGGING:
         groups["encoder"]["layers"] = 2  # the default of taggers
 
 
 def _adjust_duo(groups: Groups, data_set: str) -> None:
     groups["head"].pop("pooling", None)
+    groups["inputs"]["cls"] = True  # as in the published rows
     groups["inputs"]["vectors"] = DUO_VECTORS
     groups["training"]["learning_rate"] = 1e-3
     if data_set in LONG_TEXTS:

@@ -1,6 +1,8 @@
 """``graphattn reproduce`` with papers: rows, changes, bad input."""
 
 import json
+import signal
+import time
 
 import pytest
 
@@ -63,6 +65,23 @@ def test_several_processes(graphattn, folder, tmp_path):
     assert (answer.code, answer.err) == (0, "")
     rows = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     assert {(row["data_set"], row["jobs"]) for row in rows} == {("sst2", 2), ("cr", 2)}
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_processes(graphattn, start_command, folder, tmp_path):
+    changes = ["training.epochs=100000", "training.patience=none", "encoder.hidden=10"]
+    words = ["reproduce", "sst2", "sst5", "cr", "--encoder", "bilstm", "--seeds", 1]
+    options = flags(folder, tmp_path / "r.jsonl", *changes)
+    options[options.index("--jobs") + 1] = 2
+    process = start_command(*words, *options)
+    deadline = time.monotonic() + 300
+    while len(list(tmp_path.glob("r.jsonl.runs/*/last.ckpt"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, "")
+    assert err.endswith("stopped; run the same command again to resume\n")
+    assert (tmp_path / "r.jsonl").read_text() == ""
 
 
 def test_a_stopped_run_resumes_with_the_same_settings_only(graphattn, folder, tmp_path, monkeypatch):

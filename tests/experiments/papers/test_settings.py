@@ -60,9 +60,16 @@ def test_the_search_of_the_published_rows(data_set):
     assert (search.length_penalty, search.min_length) == (0.6, {"multi30k": 0, "scitldr": 5}[data_set])
 
 
+@pytest.mark.parametrize("encoder", ["mtsa", "duo", "ms-trans"])
+def test_the_published_rows_have_cls(encoder):
+    estimator = make_estimator("mr", encoder, 0, {}, Path("data"))
+    assert estimator.inputs.cls or (estimator.inputs.cls is None and estimator.resolved_encoder().begins_with_cls)
+
+
 def test_another_preset_changes_all_sizes():
     small, base = (
-        make_estimator("multi30k", "umst", 0, {"task": {"preset": preset}}, Path("data")) for preset in ("small", "base")
+        make_estimator("multi30k", "umst", 0, {"task": {"preset": preset}}, Path("data"))
+        for preset in ("small", "base")
     )
     assert (small.resolved_encoder().hidden, small.decoder.decoder_layers) == (256, 3)
     assert (base.resolved_encoder().hidden, base.decoder.decoder_layers, base.training.accumulate) == (512, 6, 8)
