@@ -8,8 +8,8 @@ from graphattn.experiments.papers.experiment import Experiment, Row
 from graphattn.experiments.papers.layer_costs import LAYER_COSTS
 from graphattn.experiments.papers.umst import NOTE, make_row
 
-_WITHOUT_CLS = {"inputs": {"cls": False}}
-_PAIR = {"head": {"pair_features": "product"}, **_WITHOUT_CLS}
+_WITHOUT_CLS: dict[str, dict[str, Any]] = {"inputs": {"cls": False}}
+_PAIR: dict[str, dict[str, Any]] = {"head": {"pair_features": "product"}, **_WITHOUT_CLS}
 _MULTI_HEAD: dict[str, Any] = {"hidden": 600, "heads": 8, "layers": 1}
 _BILSTM: dict[str, Any] = {"hidden": 600, "layers": 1}
 _LAYERS = {"ours": "MTSA", "multihead": "Multi-head", "dense": "DiSA", "bilstm": "Bi-LSTM", "cnn": "Multi-CNN"}
