@@ -18,11 +18,12 @@ from typing_extensions import Self, override
 
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders.batch import TextBatch
-from graphattn.builders.graph_builder import CLS_ID
+from graphattn.builders.graph_builder import CLS_ID, TokenFeature
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.lazy_texts import LazyTexts, memmap_layouts
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
+from graphattn.models.lexicon import Lexicon
 from graphattn.models.spelling import hash_tokens
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class Corpus(Dataset[Batch]):
         *,
         characters: CharacterVocabulary | None = None,
         spelling: bool = False,
+        lexicon: Lexicon | None = None,
         targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None,
     ) -> Corpus:
         """Encode texts.
@@ -121,13 +123,14 @@ class Corpus(Dataset[Batch]):
             into memory-mapped files
         characters : the characters of a model with character features
         spelling : also keep the features of each token's spelling, for a linear branch
+        lexicon : adds its features to the tokens
         targets : as for :class:`Corpus`
         """
         assert builder.vocabulary is not None
         if characters is None and not spelling:
-            return cls(builder, [_build_layout(builder, column, None) for column in texts], targets=targets)
+            return cls(builder, [_build_layout(builder, column, None, lexicon) for column in texts], targets=targets)
         types = TokenTypeIndex()
-        layouts = [_build_layout(builder, column, types) for column in texts]
+        layouts = [_build_layout(builder, column, types, lexicon) for column in texts]
         token_types = (characters or CharacterVocabulary(())).encode(types)
         if spelling:
             token_types = replace(token_types, features=hash_tokens(list(types.ids)))
@@ -304,14 +307,17 @@ def digest_of(*parts: npt.NDArray[Any] | str | None) -> str:
     return digest.hexdigest()[:16]
 
 
-def _build_layout(builder: TextGraphBuilder, column: Sequence[Source], types: TokenTypeIndex | None) -> Layout:
+def _build_layout(
+    builder: TextGraphBuilder, column: Sequence[Source], types: TokenTypeIndex | None, lexicon: Lexicon | None
+) -> Layout:
     """The layout of a column of texts; lazy texts are processed in chunks."""
     if isinstance(column, LazyTexts):
-        if types is None:
+        if types is None and lexicon is None:
             return memmap_layouts(column.layouts(builder))
-        return memmap_layouts(_build_layout(builder, part, types) for part in column.parts())
-    if types is None:
-        return builder.layout(column)
-    return builder.layout(
-        column, features=lambda split: {"token_type": (types.encode(sentence.tokens for sentence in split), 0)}
-    )
+        return memmap_layouts(_build_layout(builder, part, types, lexicon) for part in column.parts())
+
+    def features(split: Sequence[Sentence]) -> dict[str, TokenFeature]:
+        of_tokens = {} if types is None else {"token_type": (types.encode(s.tokens for s in split), 0)}
+        return {**of_tokens, **({} if lexicon is None else lexicon.features(split))}
+
+    return builder.layout(column, features=features)

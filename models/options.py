@@ -183,6 +183,10 @@ class InputOptions(Options):
     characters: bool | None = option(None, "add character CNN and capitalisation features (default: taggers only)")
     character_embedding: int = option(30, "width of character embeddings", min=1)
     character_filters: int = option(50, "number of filters of the character CNN", min=1)
+    suffixes: int = option(0, "add embeddings of each word's suffixes up to this length", min=0, max=10)
+    gazetteer: str | None = option(
+        None, "file of names, one per line, with an optional type after a tab; tokens get their place in such a name"
+    )
 
     def vector_files(self) -> tuple[str, ...]:
         """The files in ``vectors``."""

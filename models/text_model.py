@@ -98,7 +98,7 @@ class TextModel(Trainable):
     @override
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
         types = None if batch.token_types is None else batch.token_types.to(self.device)
-        vectors: Tensor = self.embedding(ids, types)
+        vectors: Tensor = self.embedding(ids, types, features_of(batch.graph, TOKEN))
         return vectors
 
     @override

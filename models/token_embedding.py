@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,19 +14,21 @@ from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.layers.dropout import dropout
 from graphattn.layers.linear import Linear, embedding
 from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, TokenTypeBatch
+from graphattn.models.lexicon import Lexicon, LexiconFeatures
 from graphattn.models.options import InputOptions
 
 UNKNOWN_ID = 1
 
 
-def part_widths(options: InputOptions, widths: Sequence[int], *, characters: bool) -> tuple[int, ...]:
-    """Widths of the parts that a token vector concatenates, character features last.
+def part_widths(options: InputOptions, widths: Sequence[int], *, characters: bool, lexicon: int = 0) -> tuple[int, ...]:
+    """Widths of the parts that a token vector concatenates, features of characters and of the lexicon last.
 
     Parameters
     ----------
     options : how text becomes vectors
     widths : of the vectors in each file; empty without files
     characters : whether the model has character features
+    lexicon : number of lexicon features
 
     Examples
     --------
@@ -38,7 +40,8 @@ def part_widths(options: InputOptions, widths: Sequence[int], *, characters: boo
     parts = tuple(widths) or (options.embedding,)
     if options.combine != "concatenation":
         parts = (max(parts),)
-    return (*parts, options.character_filters + CAPITALS_WIDTH) if characters else parts
+    features = (characters * (options.character_filters + CAPITALS_WIDTH)) + lexicon
+    return (*parts, features) if features else parts
 
 
 class TokenEmbedding(nn.Module):
@@ -54,6 +57,7 @@ class TokenEmbedding(nn.Module):
     trains_special : train the special tokens' vectors also if ``num_trained`` is 0
     widths : width of the vectors in each file
     num_characters : size of the character vocabulary; None for no character features
+    lexicon : what the model knows of words; None for no lexicon features
 
     Notes
     -----
@@ -74,6 +78,7 @@ class TokenEmbedding(nn.Module):
         trains_special: bool = True,
         widths: Sequence[int] = (),
         num_characters: int | None = None,
+        lexicon: Lexicon | None = None,
     ):
         super().__init__()
         self.options = options
@@ -88,11 +93,19 @@ class TokenEmbedding(nn.Module):
         self.widths = tuple(widths) or (initial.shape[1],)
         projected = self.widths if options.combine == "projection" else ()
         self.of_sets = nn.ModuleList(Linear(width, max(self.widths)) for width in projected)
-        parts = part_widths(options, self.widths, characters=num_characters is not None)
+        known = 0 if lexicon is None else lexicon.width
+        self.lexicon = LexiconFeatures(lexicon) if lexicon is not None and known else None
+        parts = part_widths(options, self.widths, characters=num_characters is not None, lexicon=known)
         self.project = nn.Identity() if hidden is None else Linear(sum(parts), hidden)
 
-    def forward(self, ids: Tensor, types: TokenTypeBatch | None = None) -> Tensor:
-        """(N,) ids -> (N, hidden); ``types`` are the tokens' characters, for a model with character features."""
+    def forward(
+        self, ids: Tensor, types: TokenTypeBatch | None = None, features: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
+        """(N,) ids -> (N, hidden).
+
+        ``types`` are the tokens' characters, for a model with character features, ``features`` those of the token
+        nodes, for a model with lexicon features.
+        """
         if self.training and self.options.word_dropout:
             dropped = torch.rand(ids.shape, device=ids.device) < self.options.word_dropout
             ids = ids.masked_fill(dropped & (ids >= len(SPECIAL_TOKENS)), UNKNOWN_ID)
@@ -100,6 +113,9 @@ class TokenEmbedding(nn.Module):
         if self.characters is not None:
             assert types is not None
             embedded = torch.cat([embedded, self.characters(types)], dim=1)
+        if self.lexicon is not None:
+            assert features is not None
+            embedded = self.lexicon(features, embedded)
         return self.project(dropout(embedded, self.options.embedding_dropout, self.training))
 
     def _combine(self, vectors: Tensor) -> Tensor:

@@ -7,10 +7,11 @@ from typing import Any
 from graphattn.experiments.papers.data_sets import MTL_DOMAINS
 from graphattn.experiments.papers.experiment import Experiment, Row
 from graphattn.experiments.papers.mirrored import MIRRORED
+from graphattn.models.encoders.ms_trans import SETTINGS
 
 _TABLE_1: dict[str, Any] = {"layers": 3, "scales": ("1", "3", "N/16", "N/8", "N/4"), "alpha": 0.5}
 """Its settings for classification; the number of layers is that of Table 6."""
-_SNLI: dict[str, Any] = {**_TABLE_1, "hidden": 600, "head_feats": 64}
+_SNLI: dict[str, Any] = {**_TABLE_1, **SETTINGS["snli"]}
 _MTL: dict[str, tuple[float, float, float]] = {
     "apparel": (87.25, 82.25, 86.05),
     "baby": (85.50, 84.50, 84.51),
@@ -64,7 +65,7 @@ def _tagging_rows() -> list[Row]:
 
 
 def _scale_rows() -> list[Row]:
-    base = {**_SNLI, "heads": 5}
+    base = {**_TABLE_1, **SETTINGS["table-6"]}
     rows = [
         Row(name, "sick", "ms-trans", {"encoder": {**base, "alpha": alpha}}, {"test": figure})
         for name, alpha, figure in (

@@ -46,6 +46,7 @@ from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
+from graphattn.models.lexicon import Gazetteer, Lexicon
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
@@ -116,6 +117,7 @@ class LabellingEstimator(Estimator):
     mixture_: dict[str, float]
     vocabulary_: Vocabulary
     characters_: CharacterVocabulary | None
+    gazetteer_: Gazetteer | None
     builder_: TextGraphBuilder
     _transient = ("_vectors", "_num_trained")
 
@@ -188,7 +190,8 @@ class LabellingEstimator(Estimator):
         weights = str | list[list[Any]] | None
         characters = list[str] | None
         types = {"widths": list[int], "characters": characters, "class_weight": weights}
-        return {**super().config_types(), **types, "mixture": dict[str, float] | None, "preset": str | None}
+        types |= {"mixture": dict[str, float] | None, "gazetteer": list[list[str]] | None, "preset": str | None}
+        return {**super().config_types(), **types}
 
     def _extra_config(self) -> dict[str, Any]:
         """Values for ``config.json`` besides the groups of options."""
@@ -317,6 +320,9 @@ class LabellingEstimator(Estimator):
             texts = (ids for chunk in iter_chunks(columns) for ids in self.vocabulary_.encode_batch(chunk)[1])
             self._num_trained = len(self.vocabulary_)
             self._vectors = ppmi_vectors(texts, self._num_trained, options.embedding, self.training_.seed)
+        self.gazetteer_ = None
+        if options.gazetteer is not None:
+            self.gazetteer_ = Gazetteer.read(options.gazetteer, self.vocabulary_.splitter)
         self.characters_ = None
         if options.characters:
             sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary_.sentences(chunk))
@@ -326,7 +332,7 @@ class LabellingEstimator(Estimator):
         """The vocabulary of a model to continue from and, if it has words, the new words of the training set."""
         options, embedding = self.inputs_, previous.model_.embedding
         self.widths_, self.characters_, self._num_trained = previous.widths_, previous.characters_, 0
-        self.vocabulary_ = previous.vocabulary_
+        self.vocabulary_, self.gazetteer_ = previous.vocabulary_, previous.gazetteer_
         if options.level == "word":
             known, trained = previous.vocabulary_.words, len(embedding.trained)
             rules: dict[str, Any] = {"split": options.split, "lowercase": options.lowercase}
@@ -373,7 +379,9 @@ class LabellingEstimator(Estimator):
 
     @override
     def _make_model(self, weights: Tensor | None = None) -> TextModel:
-        parts = part_widths(self.inputs_, self.widths_, characters=self.characters_ is not None)
+        lexicon = self._lexicon()
+        known = 0 if lexicon is None else lexicon.width
+        parts = part_widths(self.inputs_, self.widths_, characters=self.characters_ is not None, lexicon=known)
         self.encoder_ = self.encoder_.for_parts(parts, of_files=bool(self.widths_))
         encoder = make_encoder(self.encoder_)
         embedding = TokenEmbedding(
@@ -385,11 +393,17 @@ class LabellingEstimator(Estimator):
             trains_special=self.encoder_.trains_special,
             widths=self.widths_,
             num_characters=None if self.characters_ is None else len(self.characters_),
+            lexicon=lexicon,
         )
         for name in self._transient:
             delattr(self, name)
         self.builder_ = self._make_builder(encoder, embedding)
         return TextModel(embedding, encoder, self._make_head(encoder.width, weights))
+
+    def _lexicon(self) -> Lexicon | None:
+        """What the model knows of words, if anything."""
+        suffixes = self.inputs_.suffixes
+        return Lexicon(suffixes, self.gazetteer_) if suffixes or self.gazetteer_ is not None else None
 
     def _make_builder(self, encoder: Encoder, embedding: TokenEmbedding) -> TextGraphBuilder:
         """A builder that gives relations the word vectors, unless these are trained."""
@@ -444,8 +458,14 @@ class LabellingEstimator(Estimator):
             targets = self._targets(labels, where)
         columns = self._add_heads(columns)  # last, since it may take hours
         spelling = self._wide_kind is WordFeatureBranch and self.head_.wide
-        characters = self.characters_
-        corpus = Corpus.encode(self.builder_, columns, characters=characters, spelling=spelling, targets=targets)
+        corpus = Corpus.encode(
+            self.builder_,
+            columns,
+            characters=self.characters_,
+            spelling=spelling,
+            lexicon=self._lexicon(),
+            targets=targets,
+        )
         limit = None if "max_tokens_per_text" in self.unused_options else self.inputs_.max_tokens_per_text
         if limit is not None:
             corpus, cut = corpus.truncate(limit)
@@ -618,6 +638,7 @@ class LabellingEstimator(Estimator):
             **self._serialize_options(),
             "widths": self.widths_,
             "characters": None if self.characters_ is None else list(self.characters_.characters),
+            "gazetteer": None if self.gazetteer_ is None else [list(entry) for entry in self.gazetteer_.entries],
             "class_weight": serialize_class_weight(self.class_weight),
             "mixture": self.mixture_,
             "preset": self.preset,
@@ -642,6 +663,8 @@ class LabellingEstimator(Estimator):
         estimator.widths_ = list(config["widths"])
         characters = config["characters"]
         estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
+        entries = config.get("gazetteer")
+        estimator.gazetteer_ = None if entries is None else Gazetteer((entry, kind) for entry, kind in entries)
         estimator.history_ = number_epochs(config["history"])
         trained, table = files.weights["embedding.trained"], files.weights.pop("embedding.table")
         estimator._num_trained = len(trained) if estimator.inputs_.tune_vectors else 0

@@ -255,7 +255,8 @@ class Translator(Estimator):
         if self._previous is not None:
             self.subwords_ = self._previous.subwords_
             if self.inputs_.vectors is not None:  # _copy_model copies them
-                self._vectors = self._previous.model_.embedding.pretrained.detach().numpy()
+                embedding: Any = self._previous.model_.embedding
+                self._vectors = embedding.pretrained.detach().numpy()
             return
         self.subwords_ = Subwords.train(
             [*examples.columns[0], *examples.labels],

@@ -260,3 +260,16 @@ def test_hidden_need_not_be_a_multiple_of_heads_with_head_feats():
 def test_distances_of_a_relation_that_is_not_the_first():
     encoder = make_encoder(MSTransOptions(hidden=8, heads="window:3=1,relative:2(all)=1", layers=1))
     assert encoder.layers[0].attention.distances == {"relative:2(all)": 2}
+
+
+def test_the_papers_settings():
+    """Table 1 for SNLI, and Table 6; head counts of Eq. 11-12 by hand."""
+    snli, table_6 = MSTransOptions.of_setting("snli"), MSTransOptions.of_setting("table-6", alpha=1.0)
+    assert (snli.hidden, snli.head_feats, snli.alpha) == (600, 64, 0.5)
+    assert (table_6.hidden, table_6.head_feats, table_6.heads, table_6.layers, table_6.alpha) == (600, 64, 5, 3, 1.0)
+    table_6.validate()
+    assert list(table_6.layer_heads()[2].values()) == [1] * 5
+    assert MSTransOptions.of_setting("tagging") == MSTransOptions.for_tagging()
+    with pytest.raises(ConfigError) as caught:
+        MSTransOptions.of_setting("sst")
+    assert str(caught.value) == "setting is 'sst'; choose one of: classification, tagging, snli, table-6"
