@@ -1,6 +1,10 @@
 """Settings of all tests, the folder of real corpora, and random sentences with their edges."""
 
+import gc
 import os
+import signal
+import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -44,6 +48,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: item.path not in slow)
 
 
+def pytest_collection_finish() -> None:
+    """Take modules and tests, which remain until the end, out of every garbage collection."""
+    gc.freeze()
+
+
 def find_corpora(folder: str | None) -> Path:
     """The folder of real corpora in GRAPHATTN_DATA."""
     if not folder:
@@ -57,6 +66,29 @@ def find_corpora(folder: str | None) -> Path:
 def corpora() -> Path:
     """The folder of real corpora in GRAPHATTN_DATA; without it, tests are skipped."""
     return find_corpora(os.environ.get("GRAPHATTN_DATA"))
+
+
+@pytest.fixture(scope="session")
+def run_in_fork() -> Callable[[Callable[[], object]], int]:
+    """Call a function in a fork of this process, which has the libraries loaded, and return the fork's exit code.
+
+    For functions that kill their process: ``assert run_in_fork(...) == -signal.SIGKILL``.
+    """
+
+    def run(function: Callable[[], object]) -> int:
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(240)
+                function()
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc(file=sys.__stderr__)
+            finally:
+                os._exit(1)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    return run
 
 
 @pytest.fixture(scope="session")

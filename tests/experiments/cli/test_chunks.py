@@ -1,6 +1,7 @@
 """Several processes write the same bytes as one, and a killed command resumes."""
 
 import json
+import os
 import shutil
 import signal
 from functools import wraps
@@ -12,26 +13,9 @@ import pytest
 
 from graphattn import load
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli import encode, predict
+from graphattn.experiments.cli import chunks, encode, predict
 from graphattn.experiments.cli.chunks import Chunk, TextError, apply_to_texts, iter_chunks, keep_parts
 from graphattn.experiments.cli.text_stream import NumberedText
-
-# Kills itself after two parts.
-KILLED = """
-import os, signal
-from graphattn.experiments.cli import chunks
-load, left = chunks.load_once, [3]  # once to read the texts
-def killing(settings):
-    left[0] -= 1
-    if left[0] < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return load(settings)
-killing.cache_clear = load.cache_clear
-chunks.load_once = killing
-from graphattn.experiments.cli.main import main
-main()
-"""
-
 
 @pytest.fixture(scope="module")
 def classifier():
@@ -89,11 +73,23 @@ def test_several_processes_write_the_same_bytes(graphattn, classifier, texts, tm
 
 
 @pytest.mark.parametrize(("command", "name"), [("predict", "out.jsonl"), ("encode", "out.npy")])
-def test_a_killed_command_resumes(graphattn, start_command, classifier, texts, tmp_path, computed, command, name):
+def test_a_killed_command_resumes(graphattn, run_in_fork, classifier, texts, tmp_path, computed, command, name):
     call = [command, classifier, texts, "--chunk", "2"]
-    process = start_command(*call, "--out", tmp_path / name, script=KILLED)
-    process.communicate(timeout=240)
-    assert process.returncode == -signal.SIGKILL
+
+    def kill_after_two_parts():
+        load, left = chunks.load_once, [2]
+
+        def killing(settings):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return load(settings)
+
+        killing.cache_clear = load.cache_clear
+        chunks.load_once = killing
+        graphattn(*call, "--out", tmp_path / name)
+
+    assert run_in_fork(kill_after_two_parts) == -signal.SIGKILL
     assert not (tmp_path / name).exists()
     assert len(list((tmp_path / f".{name}.parts").glob("*.part"))) == 2
     assert graphattn(*call, "--out", tmp_path / name).code == 1, "a text cannot be read"

@@ -1,6 +1,7 @@
 """Training and saving are killed or run out of disk space: no model is lost or incomplete."""
 
 import json
+import os
 import resource
 import signal
 from contextlib import contextmanager
@@ -11,34 +12,11 @@ from safetensors.numpy import load_file
 
 from graphattn import load
 from graphattn.models import TextEstimator
-
-# Kills itself between the two renames of a save: after the old model is moved, before the new one replaces it.
-KILLED_WHILE_SAVING = """
-import os, signal
-from graphattn.models import saving
-rename = os.rename
-def killing(source, target):
-    if str(source).endswith(".new"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    rename(source, target)
-saving.os.rename = killing
-from graphattn.experiments.cli.main import main
-main()
-"""
-# Kills itself after some optimiser steps.
-KILLED_WHILE_TRAINING = """
-import os, signal, sys
 from graphattn.models.training.loop import TrainingModule
-step, left = TrainingModule.training_step, [int(os.environ["STEPS"])]
-def killing(self, batch, number):
-    left[0] -= 1
-    if left[0] < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return step(self, batch, number)
-TrainingModule.training_step = killing
-from graphattn.experiments.cli.main import main
-main()
-"""
+
+
+def kill(*_arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def weights(model: Path):
@@ -51,11 +29,13 @@ def command(corpora_folder, tiny):
     return ["train", "classify", corpora_folder / "reviews.tsv", *tiny, "--epochs", "5"]
 
 
-def test_a_killed_run_resumes_with_identical_results(graphattn, start_command, command, tmp_path, monkeypatch):
-    monkeypatch.setenv("STEPS", "8")
-    process = start_command(*command, "--out", tmp_path / "model", script=KILLED_WHILE_TRAINING)
-    process.communicate(timeout=240)
-    assert process.returncode == -signal.SIGKILL
+def test_a_killed_run_resumes_with_identical_results(graphattn, run_in_fork, command, tmp_path):
+    def train_eight_steps():
+        step, left = TrainingModule.training_step, iter([None] * 8)
+        TrainingModule.training_step = lambda *arguments: step(*arguments) if next(left, kill) is None else kill()
+        graphattn(*command, "--out", tmp_path / "model")
+
+    assert run_in_fork(train_eight_steps) == -signal.SIGKILL
     history = json.loads((tmp_path / "model.run" / "history.json").read_text())
     assert len(history["epochs"]) == 2, "killed in the third epoch"
     answer = graphattn(*command, "--out", tmp_path / "model")
@@ -66,13 +46,17 @@ def test_a_killed_run_resumes_with_identical_results(graphattn, start_command, c
     assert figures[0] == figures[1]
 
 
-def test_a_kill_while_saving_keeps_the_old_model(graphattn, start_command, command, tmp_path):
+def test_a_kill_while_saving_keeps_the_old_model(graphattn, run_in_fork, command, tmp_path):
     out = tmp_path / "model"
     graphattn(*command, "--out", out)
     before = load(out).predict_proba(["a good film"]).tolist()
-    process = start_command(*command, "--seed", "1", "--overwrite", "--out", out, script=KILLED_WHILE_SAVING)
-    process.communicate(timeout=240)
-    assert process.returncode == -signal.SIGKILL
+
+    def train_and_move_the_old_model():
+        rename = os.rename
+        os.rename = lambda source, target: kill() if str(source).endswith(".new") else rename(source, target)
+        graphattn(*command, "--seed", "1", "--overwrite", "--out", out)
+
+    assert run_in_fork(train_and_move_the_old_model) == -signal.SIGKILL
     assert not out.exists(), "killed between the two renames"
     assert load(out).predict_proba(["a good film"]).tolist() == before
     answer = graphattn(*command, "--seed", "1", "--overwrite", "--out", out)
@@ -128,7 +112,6 @@ def test_a_full_disk_during_training_is_reported(graphattn, command, tmp_path, l
 def diverging_at(monkeypatch):
     """``with diverging_at(epoch):`` the loss of that epoch is NaN."""
     from graphattn.exceptions import DivergenceError
-    from graphattn.models.training.loop import TrainingModule
 
     step = TrainingModule.training_step
 

@@ -34,30 +34,24 @@ def steps(monkeypatch):
     return seen
 
 
-@pytest.mark.slow
-def test_a_killed_run_resumes_with_identical_results(
-    corpus, tiny, described, fresh_process, tmp_path, steps, same_weights
-):
+def kill_at(*place):
+    """Kill this process at (epoch, batch)."""
+    original = TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        if (self.current_epoch, batch_idx) == place:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(self, batch, batch_idx)
+
+    TrainingModule.training_step = step
+
+
+def test_a_killed_run_resumes_with_identical_results(corpus, tiny, run_in_fork, tmp_path, steps, same_weights):
     words, tags = corpus("crf")
     settings = {"epochs": 5, "dev_fraction": 0.2, "batch_size": 8, "patience": 4}
     undisturbed = tiny("crf", training=settings).fit(words, tags)
     disturbed = tiny("crf", training={**settings, "run_dir": str(tmp_path / "run")})
-    script = """
-import os, signal
-from graphattn.models.training.module import TrainingModule
-
-original = TrainingModule.training_step
-
-def step(self, batch, batch_idx):
-    if (self.current_epoch, batch_idx) == (2, 1):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(self, batch, batch_idx)
-
-TrainingModule.training_step = step
-estimator_from(given["estimator"]).fit(given["words"], given["tags"])
-"""
-    done = fresh_process(script, estimator=described(disturbed), words=words, tags=tags)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert run_in_fork(lambda: (kill_at(2, 1), disturbed.fit(words, tags))) == -signal.SIGKILL
     assert len(json.loads((tmp_path / "run" / "history.json").read_text())["epochs"]) == 2
     steps.clear()
     disturbed.fit(words, tags)
@@ -84,30 +78,13 @@ def test_a_run_stopped_in_any_epoch_resumes(kind, epoch, corpus, tiny, tmp_path,
     assert same_weights(disturbed, undisturbed)
 
 
-@pytest.mark.slow
-def test_a_run_killed_inside_an_epoch_resumes_there(
-    corpus, tiny, described, fresh_process, tmp_path, monkeypatch, same_weights
-):
+def test_a_run_killed_inside_an_epoch_resumes_there(corpus, tiny, run_in_fork, tmp_path, monkeypatch, same_weights):
     """Resumed at the batch after the last checkpoint, the run gives identical weights and metrics."""
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "batch_size": 4, "dev_fraction": 0.2, "accumulate": 2, "schedule": "cosine"}
     undisturbed = tiny("classifier", training=settings).fit(texts, labels)
     settings |= {"run_dir": str(tmp_path / "run"), "checkpoint_minutes": 0.0}
     disturbed = tiny("classifier", training=settings)
-    script = """
-import os, signal
-from graphattn.models.training.module import TrainingModule
-
-original = TrainingModule.training_step
-
-def step(self, batch, batch_idx):
-    if [self.current_epoch, batch_idx] == given["at"]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(self, batch, batch_idx)
-
-TrainingModule.training_step = step
-estimator_from(given["estimator"]).fit(given["texts"], given["labels"])
-"""
     seen, original = [], TrainingModule.training_step
 
     def step(self, batch, batch_idx):
@@ -115,8 +92,7 @@ estimator_from(given["estimator"]).fit(given["texts"], given["labels"])
         return original(self, batch, batch_idx)
 
     for at in ((0, 3), (1, 5)):
-        done = fresh_process(script, at=at, estimator=described(disturbed), texts=texts, labels=labels)
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert run_in_fork(lambda at=at: (kill_at(*at), disturbed.fit(texts, labels))) == -signal.SIGKILL
     monkeypatch.setattr(TrainingModule, "training_step", step)
     disturbed.fit(texts, labels)
     assert seen[:2] == [(1, 4), (1, 5)]  # each step has two batches
