@@ -83,13 +83,6 @@ def test_callbacks_that_lightning_knows(corpus, tiny, tmp_path, capsys):
     assert "best" not in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_callbacks_in_two_processes(corpus, tiny, capfd):
-    training = {"devices": 2, "accelerator": "cpu", "epochs": 2, "dev_fraction": 0.0}
-    tiny("classifier", training=training).fit(*corpus("classifier", 16), callbacks=[EpochLines()])
-    assert [line[:9] for line in capfd.readouterr().err.splitlines()] == ["epoch 1/2", "epoch 2/2"]
-
-
 def test_a_run_of_an_earlier_version_resumes_with_epochs_from_1(tmp_path):
     keep = KeepBest("f1", tmp_path)
     keep.load_state_dict(

@@ -1,6 +1,5 @@
 """Training in several processes and in a new one: equal steps, identical results, and types of errors."""
 
-import json
 import sys
 
 import numpy as np
@@ -10,7 +9,9 @@ from torch.multiprocessing import ProcessRaisedException
 
 from graphattn.exceptions import ConfigError, DataError, TrainingError
 from graphattn.models import TrainingOptions
+from graphattn.models.text_model import TextModel
 from graphattn.models.training import loop as training
+from graphattn.models.training.callbacks import EpochLines
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
 
@@ -64,68 +65,62 @@ def test_missing_devices(options, reason, corpus, tiny):
 
 @pytest.mark.slow
 def test_two_processes_give_the_steps_of_one(corpus, tiny, capfd):
-    """Two CPU processes with gloo give the steps of one: batch_size counts the sentences of both."""
+    """Two CPU processes with gloo give the steps of one: batch_size counts the sentences of both.
+
+    Callbacks reach them, and one of them prints the lines.
+    """
     texts, labels = corpus("classifier", 37)  # batches of 8, the last of one sentence: one process gets none
     settings = {"epochs": 3, "batch_size": 8, "dev_fraction": 0.1, "average": 0.9}
     one, two = (
-        tiny("classifier", training={**settings, **more}).set_params(**NO_DROPOUT).fit(texts, labels)
-        for more in ({}, {"devices": 2, "accelerator": "cpu"})
+        tiny("classifier", training={**settings, **more}).set_params(**NO_DROPOUT).fit(texts, labels, callbacks=lines)
+        for more, lines in (({}, []), ({"devices": 2, "accelerator": "cpu"}, [EpochLines()]))
     )
     assert [set(row) for row in two.history_] == [set(row) for row in one.history_]
     for ours, theirs in zip(one.history_, two.history_, strict=True):
         assert theirs == pytest.approx(ours, rel=0, abs=1e-5)
     np.testing.assert_allclose(two.predict_proba(texts), one.predict_proba(texts), rtol=0, atol=1e-4)
     assert two.predict(texts).tolist() == one.predict(texts).tolist()
-    assert capfd.readouterr() == ("", "")
+    out, err = capfd.readouterr()
+    assert (out, [line[:9] for line in err.splitlines()]) == ("", ["epoch 1/3", "epoch 2/3", "epoch 3/3"])
 
 
-@pytest.mark.slow
-def test_one_new_process(corpus, tiny, described, fresh_process):
+def test_one_new_process(corpus, tiny, run_in_fork):
     """The parent process gets the weights."""
     texts, labels = corpus("classifier", 12)
-    estimator = tiny("classifier", training={"epochs": 2, "strategy": "ddp_fork", "accelerator": "cpu"})
-    script = """
-estimator = estimator_from(given["estimator"]).fit(given["texts"], given["labels"])
-print(json.dumps([len(estimator.history_), len(estimator.predict(given["texts"]))]))
-"""
-    done = fresh_process(script, estimator=described(estimator), texts=texts, labels=labels)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [2, 12]
+
+    def fit():
+        training = {"epochs": 2, "strategy": "ddp_fork", "accelerator": "cpu"}
+        estimator = tiny("classifier", training=training).fit(texts, labels)
+        assert [len(estimator.history_), len(estimator.predict(texts))] == [2, 12]
+
+    assert run_in_fork(fit) == 0
 
 
-@pytest.mark.slow
-def test_errors_in_two_processes(corpus, tiny, described, fresh_process):
+def test_errors_in_two_processes(corpus, tiny, run_in_fork):
     """The error has our type, and the parent process gets the weights of the best epoch."""
     words, tags = corpus("crf", 13)
     settings = {"epochs": 9, "batch_size": 4, "dev_fraction": 0.0, "devices": 2, "accelerator": "cpu"}
     estimator = tiny("crf", "bilstm", training={**settings, "strategy": "ddp_fork"})
-    script = """
-from graphattn.exceptions import TrainingError
-from graphattn.models.text_model import TextModel
 
-original, seen = TextModel.loss, []
+    def fit():
+        original, seen = TextModel.loss, []
 
-def loss(self, batch):
-    seen.append(batch)
-    value, scores = original(self, batch)
-    return value * (float("nan") if len(seen) > 9 else 1), scores
+        def loss(self, batch):
+            seen.append(batch)
+            value, scores = original(self, batch)
+            return value * (float("nan") if len(seen) > 9 else 1), scores
 
-TextModel.loss = loss
-estimator = estimator_from(given["estimator"])
-try:
-    estimator.fit(given["words"], given["tags"])
-except TrainingError as error:
-    print(json.dumps([str(error), estimator.history_, [len(own) for own in estimator.predict(given["words"])]]))
-"""
-    done = fresh_process(script, estimator=described(estimator), words=words, tags=tags)
-    assert done.returncode == 0, done.stderr
-    message, history, lengths = json.loads(done.stdout)
-    assert message == (
-        "the loss is nan in epoch 3, batch 2; the weights of the best epoch so far are kept. "
-        "Lower the learning rate, clip gradients, or use precision 32"
-    )
-    assert [row["epoch"] for row in history] == [1, 2]
-    assert lengths == [len(own) for own in words]
+        TextModel.loss = loss
+        with pytest.raises(TrainingError) as caught:
+            estimator.fit(words, tags)
+        assert str(caught.value) == (
+            "the loss is nan in epoch 3, batch 2; the weights of the best epoch so far are kept. "
+            "Lower the learning rate, clip gradients, or use precision 32"
+        )
+        assert [row["epoch"] for row in estimator.history_] == [1, 2]
+        assert [len(own) for own in estimator.predict(words)] == [len(own) for own in words]
+
+    assert run_in_fork(fit) == 0
 
 
 @pytest.mark.slow
