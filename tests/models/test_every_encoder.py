@@ -38,8 +38,8 @@ def test_a_saved_model_is_identical(kind, encoder, corpus, fitted, figures, same
 
 @every_encoder
 def test_a_killed_run_resumes_with_identical_results(encoder, corpus, tiny, tmp_path, killed_at, same_weights):
-    texts, labels = corpus("classifier", 24)
-    settings = {"epochs": 3, "dev_fraction": 0.2, "batch_size": 8}
+    texts, labels = corpus("classifier", 20)
+    settings = {"epochs": 2, "dev_fraction": 0.2, "batch_size": 8}
     undisturbed = tiny("classifier", small(encoder), training=settings).fit(texts, labels)
     disturbed = tiny("classifier", small(encoder), training={**settings, "run_dir": str(tmp_path / "run")})
     with killed_at(1, 1):

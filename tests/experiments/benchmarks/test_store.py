@@ -8,7 +8,7 @@ import pytest
 from graphattn.builders.files import lines_within
 from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.exceptions import BuildError
-from graphattn.experiments.benchmarks import processes, store
+from graphattn.experiments.benchmarks import processes
 from graphattn.experiments.benchmarks.store import measure_store, write_conllu
 
 
@@ -38,13 +38,14 @@ def test_steps_and_ratios(tmp_path, monkeypatch):
 
 
 def test_errors_of_the_building_process_are_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_RELATIONS", "windows")
-    with pytest.raises(BuildError) as caught:
-        measure_store(20, 1, folder=tmp_path)
-    assert str(caught.value).startswith("the process that built the store ended with code 1: ")
-    assert "'windows'" in str(caught.value)
-    monkeypatch.setattr(processes.sys, "executable", "/bin/false")
-    with pytest.raises(BuildError) as caught:
-        measure_store(20, 1, folder=tmp_path)
-    assert str(caught.value) == "the process that built the store ended with code 1: no error message"
+    monkeypatch.setattr(processes.sys, "executable", "/bin/sh")
+    for command, message in (
+        ("echo hint: wait >&2; echo 'error: no relation' >&2; exit 1", "ended with code 1: no relation"),
+        ("exit 1", "ended with code 1: no error message"),
+        ("kill -9 $$", "ended by signal 9; the memory may have been too small"),
+    ):
+        monkeypatch.setattr(processes, "_COMMAND", command)
+        with pytest.raises(BuildError) as caught:
+            measure_store(20, 1, folder=tmp_path)
+        assert str(caught.value) == f"the process that built the store {message}"
     assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,7 @@ from graphattn.experiments.cli import chunks, encode, predict
 from graphattn.experiments.cli.chunks import Chunk, TextError, apply_to_texts, iter_chunks, keep_parts
 from graphattn.experiments.cli.text_stream import NumberedText
 
+
 @pytest.fixture(scope="module")
 def classifier():
     """A saved model."""

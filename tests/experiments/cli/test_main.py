@@ -168,21 +168,26 @@ def test_a_closed_pipe_ends_quietly(start_command, classifier, tmp_path):
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
-@pytest.mark.parametrize("words", [["--version"], []])
-def test_output_to_a_full_device_is_an_error(words, classifier, corpora_folder):
+FULL = "error: the output cannot be written (No space left on device)\n"
+
+
+def test_output_to_a_full_device_is_an_error():
+    """The output is short enough to stay in Python's buffer until the command ends."""
     with open("/dev/full", "w") as full:
-        script = "from graphattn.experiments.cli.main import main; main()"
-        command = [
-            sys.executable,
-            "-c",
-            script,
-            *(words or ["evaluate", str(classifier), str(corpora_folder / "reviews.tsv")]),
-        ]
+        command = [sys.executable, "-c", "from graphattn.experiments.cli.main import main; main()", "--version"]
         answer = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=BUFFERED)
-    assert (answer.returncode, answer.stderr) == (
-        1,
-        "error: the output cannot be written (No space left on device)\n",
-    )
+    assert (answer.returncode, answer.stderr) == (1, FULL)
+
+
+def test_scores_for_a_full_device_are_an_error(classifier, corpora_folder, monkeypatch, capsys):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        monkeypatch.setattr(
+            sys, "argv", ["graphattn", "evaluate", str(classifier), str(corpora_folder / "reviews.tsv")]
+        )
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert (ended.value.code, capsys.readouterr().err) == (1, FULL)
 
 
 def test_ctrl_c_without_a_resumable_run(graphattn, classifier, monkeypatch):

@@ -75,8 +75,8 @@ def test_ties_go_to_the_last_epoch(parts, same_weights):
     [*(("crf", encoder) for encoder in ENCODERS), ("classifier", "duo"), ("translator", "transformer")],
 )
 def test_results_are_deterministic_for_a_seed(kind, encoder, corpus, tiny, same_weights):
-    first, second = (tiny(kind, encoder).fit(*corpus(kind)) for _ in range(2))
-    other = tiny(kind, encoder, training={"seed": 1}).fit(*corpus(kind))
+    first, second = (tiny(kind, encoder).fit(*corpus(kind, 16)) for _ in range(2))
+    other = tiny(kind, encoder, training={"seed": 1}).fit(*corpus(kind, 16))
     assert same_weights(first, second)
     assert first.history_ == second.history_
     assert not same_weights(first, other)
@@ -159,10 +159,10 @@ def test_two_half_batches_give_the_step_of_one_batch(corpus, tiny):
     ],
 )
 def test_bfloat16(kind, encoder, corpus, tiny):
-    estimator = tiny(kind, encoder, training={"precision": "bf16", "epochs": 3}).fit(*corpus(kind))
+    estimator = tiny(kind, encoder, training={"precision": "bf16"}).fit(*corpus(kind, 24))
     losses = [row["train_loss"] for row in estimator.history_]
     assert {parameter.dtype for parameter in estimator.model_.parameters()} == {torch.float32}
-    exact = tiny(kind, encoder, training={"epochs": 3}).fit(*corpus(kind))
+    exact = tiny(kind, encoder).fit(*corpus(kind, 24))
     assert losses != [row["train_loss"] for row in exact.history_]
     assert losses == pytest.approx([row["train_loss"] for row in exact.history_], rel=0.1)
 

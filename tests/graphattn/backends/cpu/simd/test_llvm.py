@@ -54,7 +54,7 @@ print("compared")
 
 @pytest.mark.slow
 def test_kernels_with_the_other_register_size(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1", "NUMBA_OPT": "0"}
     command = [sys.executable, "-c", CHECK, "32" if llvm.BYTES == 64 else "64"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
     assert (done.returncode, done.stdout) == (0, "compared\n"), done.stderr
