@@ -1,4 +1,4 @@
-"""On the demo's classifier, gradient times weight finds the decisive words, which are known from the grammar.
+"""On the demo's corpus, gradient times weight finds the decisive words, which are known from the grammar.
 
 A sentence has one to three of them: the adjective, what turns it around, and the conjunction that weighs its clause.
 Not all of what they say goes along edges: a token also reaches the pooling past all heads. What does go along edges
@@ -15,7 +15,7 @@ from graphattn.experiments.demo.steps import DemoSize
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, TextClassifier, TrainingOptions
 from graphattn.models.inspection.attributions import by_token, gradient_times_weight
 
-SENTENCES = 200
+SENTENCES = 100
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +26,14 @@ def parts():
 
 @pytest.fixture(scope="module")
 def classifier(parts):
-    """A classifier with the demo's settings."""
+    """A classifier of the demo's size, without its linear branch, trained in larger batches."""
     train, dev, _ = ([" ".join(s.tokens) for s in part] for part in parts)
     labels = [[s.label for s in part] for part in parts]
     model = TextClassifier(
         MSTransOptions(hidden=64, heads=4, layers=2, scales=("1", "3", "5", "9"), alpha=0.0, dropout=0.1),
         inputs=InputOptions(embedding=64, embedding_dropout=0.1),
-        head=HeadOptions(head_dropout=0.1),
-        training=TrainingOptions(epochs=12, learning_rate=0.002, seed=0, progress=False, logs=False),
+        head=HeadOptions(head_dropout=0.1, wide=False),
+        training=TrainingOptions(epochs=12, batch_size=64, learning_rate=0.004, seed=0, progress=False, logs=False),
     )
     return model.fit(train, labels[0], dev=(dev, labels[1]))
 
