@@ -234,16 +234,13 @@ def test_json_is_utf_8_whatever_the_locale(classifier, tmp_path, monkeypatch):
     assert json.loads(out.buffer.getvalue().decode("utf-8"))["text"] == "ein schöner film"
 
 
-def test_without_standard_input(classifier):
-    script = "from graphattn.experiments.cli.main import main; main()"
-    answer = subprocess.run(
-        ["sh", "-c", '"$@" <&-', "sh", sys.executable, "-c", script, "predict", str(classifier)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 1
-    assert answer.stderr.startswith("error: ")
+def test_without_standard_input(classifier, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)  # as after <&- in a shell
+    monkeypatch.setattr(sys, "argv", ["graphattn", "predict", str(classifier)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("error: ")
 
 
 def test_ctrl_c_while_loading_ends_without_a_traceback():

@@ -32,8 +32,8 @@ def interpolate(estimator, text, share):
 
 
 def test_it_equals_a_sum_along_the_path(classifier, log_odds):
-    actual = integrated_gradients(classifier, TEXT, label="good", steps=100)
-    total, steps = 0.0, 100
+    actual = integrated_gradients(classifier, TEXT, label="good", steps=200)
+    total, steps = 0.0, 200
     for step in range(steps):
         scores, point, way = interpolate(classifier, TEXT, (step + 0.5) / steps)
         (gradient,) = torch.autograd.grad(log_odds(scores, 2), point)
@@ -85,10 +85,10 @@ def interpolate_source(translator, source, share):
 
 
 def test_tokens_of_a_source_equal_a_sum_along_the_path(translator, source, precise):
-    actual = integrated_gradients(translator, source, target=TRANSLATION, steps=50)
+    actual = integrated_gradients(translator, source, target=TRANSLATION, steps=100)
     (begin, _), (end, _) = (interpolate_source(translator, source, share) for share in (0.0, 1.0))
     assert actual.attribution.sum() == pytest.approx(end - begin, rel=0.02, abs=1e-3)
-    total = sum(interpolate_source(translator, source, (step + 0.5) / 50)[1] for step in range(50)) / 50
+    total = sum(interpolate_source(translator, source, (step + 0.5) / 100)[1] for step in range(100)) / 100
     np.testing.assert_allclose(actual.attribution, total, atol=0.03 * float(total.abs().max()) + 1e-4)
     assert actual.part.unique().tolist() == ["source"]
     assert actual.token.tolist() == list(translator.attention(source, TRANSLATION).tokens["source"])
