@@ -19,7 +19,7 @@ from graphattn.models.inspection.capture import attention_maps, capture_scores
 
 LENGTHS = ("64x22", "16x109", "1x1024", "1x22")
 QUICK = ("16x22", "4x109")
-ENCODERS = ("ms-trans", "transformer", "mtsa", "duo", "duo-transformer", "umst", "tnt", "multi-stage")
+ENCODERS = ("ms-trans", "transformer", "mtsa", "duo", "duo-transformer", "umst", "muse", "tnt", "multi-stage")
 _WORDS, _VOCABULARY = 500, 2000
 PLAIN, AFTER, WEIGHTS = "plain", "plain after weights", "weights"
 DESCRIPTION = """\
