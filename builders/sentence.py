@@ -48,6 +48,7 @@ class Sentence:
     label : class name, or a tuple of names if there may be several
     tags : one tag for each word
     sentence_ids : for a text of several sentences, the 0-based sentence of each word
+    predicates : 1 for each word whose semantic roles the tags are, 0 for all others
     links : custom edges, as (source, target) pairs of 0-based words: the target attends to the source
     origin : file and 1-based line where the sentence begins, for errors; ignored by ``==``
 
@@ -77,12 +78,13 @@ class Sentence:
     tags: Sequence[str] | None = None
     sentence_ids: Sequence[int] | None = None
     links: Sequence[Sequence[int]] | None = None
+    predicates: Sequence[int] | None = None
     origin: tuple[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.tokens, str):  # a sequence of strings for a type checker
             raise DataError(f"a string, {self.tokens[:30]!r}", field="tokens", hint="Give a list of tokens.")
-        for name in ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids"):
+        for name in ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids", "predicates"):
             values = getattr(self, name)
             if values is not None and not isinstance(values, tuple):
                 object.__setattr__(self, name, tuple(values))
@@ -92,7 +94,7 @@ class Sentence:
             _check_ids("sentence_ids", self.sentence_ids, self.num_words, "word")
         if self.links is not None:
             object.__setattr__(self, "links", _sort_links(self.links, self.num_words))
-        for name in ("heads", "deprels", "tags"):
+        for name in ("heads", "deprels", "tags", "predicates"):
             values = getattr(self, name)
             if values is not None and len(values) != self.num_words:
                 raise DataError(
@@ -100,6 +102,8 @@ class Sentence:
                 )
         if self.heads is not None:
             check_heads(self.heads, self.words)
+        if self.predicates is not None and not {*self.predicates} <= {0, 1}:
+            raise DataError("a mark is neither 0 nor 1", field="predicates", hint="Write 1 for a predicate, else 0.")
 
     def __len__(self) -> int:
         return len(self.tokens)

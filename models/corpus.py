@@ -112,6 +112,7 @@ class Corpus(Dataset[Batch]):
         characters: CharacterVocabulary | None = None,
         spelling: bool = False,
         lexicon: Lexicon | None = None,
+        predicates: bool = False,
         targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None,
     ) -> Corpus:
         """Encode texts.
@@ -124,13 +125,15 @@ class Corpus(Dataset[Batch]):
         characters : the characters of a model with character features
         spelling : also keep the features of each token's spelling, for a linear branch
         lexicon : adds its features to the tokens
+        predicates : also keep the marks of predicates, which all sentences have
         targets : as for :class:`Corpus`
         """
         assert builder.vocabulary is not None
         if characters is None and not spelling:
-            return cls(builder, [_build_layout(builder, column, None, lexicon) for column in texts], targets=targets)
+            layouts = [_build_layout(builder, column, None, lexicon, predicates=predicates) for column in texts]
+            return cls(builder, layouts, targets=targets)
         types = TokenTypeIndex()
-        layouts = [_build_layout(builder, column, types, lexicon) for column in texts]
+        layouts = [_build_layout(builder, column, types, lexicon, predicates=predicates) for column in texts]
         token_types = (characters or CharacterVocabulary(())).encode(types)
         if spelling:
             token_types = replace(token_types, features=hash_tokens(list(types.ids)))
@@ -308,7 +311,12 @@ def digest_of(*parts: npt.NDArray[Any] | str | None) -> str:
 
 
 def _build_layout(
-    builder: TextGraphBuilder, column: Sequence[Source], types: TokenTypeIndex | None, lexicon: Lexicon | None
+    builder: TextGraphBuilder,
+    column: Sequence[Source],
+    types: TokenTypeIndex | None,
+    lexicon: Lexicon | None,
+    *,
+    predicates: bool = False,
 ) -> Layout:
     """The layout of a column of texts; lazy texts are processed in chunks."""
     if isinstance(column, LazyTexts):
@@ -317,7 +325,17 @@ def _build_layout(
         return memmap_layouts(_build_layout(builder, part, types, lexicon) for part in column.parts())
 
     def features(split: Sequence[Sentence]) -> dict[str, TokenFeature]:
-        of_tokens = {} if types is None else {"token_type": (types.encode(s.tokens for s in split), 0)}
+        of_tokens: dict[str, TokenFeature] = {}
+        if types is not None:
+            of_tokens["token_type"] = types.encode(s.tokens for s in split), 0
+        if predicates:
+            of_tokens["predicate"] = list(map(_mark_tokens, split)), 0
         return {**of_tokens, **({} if lexicon is None else lexicon.features(split))}
 
     return builder.layout(column, features=features)
+
+
+def _mark_tokens(sentence: Sentence) -> npt.NDArray[np.int32]:
+    """(tokens,) the mark of each token's word."""
+    marks = np.array(sentence.predicates, np.int32)
+    return marks if sentence.word_ids is None else marks[list(sentence.word_ids)]

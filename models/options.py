@@ -181,6 +181,7 @@ class InputOptions(Options):
     max_tokens_per_text: int | None = option(None, "truncate longer texts to this many tokens", min=1)
     strip_html: bool = option(False, "remove HTML tags from raw texts, and decode entities such as &amp;")
     characters: bool | None = option(None, "add character CNN and capitalisation features (default: taggers only)")
+    predicate_embedding: int = option(100, "width of the embedding that marks predicates, if the corpus does", min=1)
     character_embedding: int = option(30, "width of character embeddings", min=1)
     character_filters: int = option(50, "number of filters of the character CNN", min=1)
     suffixes: int = option(0, "add embeddings of each word's suffixes up to this length", min=0, max=10)

@@ -20,8 +20,10 @@ from graphattn.models.options import InputOptions
 UNKNOWN_ID = 1
 
 
-def part_widths(options: InputOptions, widths: Sequence[int], *, characters: bool, lexicon: int = 0) -> tuple[int, ...]:
-    """Widths of the parts that a token vector concatenates, features of characters and of the lexicon last.
+def part_widths(
+    options: InputOptions, widths: Sequence[int], *, characters: bool, lexicon: int = 0, predicates: bool = False
+) -> tuple[int, ...]:
+    """Widths of the parts that a token vector concatenates: vectors; features of characters, lexicon and predicates.
 
     Parameters
     ----------
@@ -29,6 +31,7 @@ def part_widths(options: InputOptions, widths: Sequence[int], *, characters: boo
     widths : of the vectors in each file; empty without files
     characters : whether the model has character features
     lexicon : number of lexicon features
+    predicates : whether the model has marks of predicates
 
     Examples
     --------
@@ -41,6 +44,7 @@ def part_widths(options: InputOptions, widths: Sequence[int], *, characters: boo
     if options.combine != "concatenation":
         parts = (max(parts),)
     features = (characters * (options.character_filters + CAPITALS_WIDTH)) + lexicon
+    features += predicates * options.predicate_embedding
     return (*parts, features) if features else parts
 
 
@@ -58,6 +62,7 @@ class TokenEmbedding(nn.Module):
     widths : width of the vectors in each file
     num_characters : size of the character vocabulary; None for no character features
     lexicon : what the model knows of words; None for no lexicon features
+    predicates : whether an embedding marks the predicates (MTSA, section 4.2; Tan et al. 2018)
 
     Notes
     -----
@@ -79,6 +84,7 @@ class TokenEmbedding(nn.Module):
         widths: Sequence[int] = (),
         num_characters: int | None = None,
         lexicon: Lexicon | None = None,
+        predicates: bool = False,
     ):
         super().__init__()
         self.options = options
@@ -90,12 +96,14 @@ class TokenEmbedding(nn.Module):
         self.characters = None
         if num_characters is not None:
             self.characters = CharacterFeatures(num_characters, options.character_embedding, options.character_filters)
+        self.predicate = nn.Embedding(2, options.predicate_embedding) if predicates else None
         self.widths = tuple(widths) or (initial.shape[1],)
         projected = self.widths if options.combine == "projection" else ()
         self.of_sets = nn.ModuleList(Linear(width, max(self.widths)) for width in projected)
         known = 0 if lexicon is None else lexicon.width
         self.lexicon = LexiconFeatures(lexicon) if lexicon is not None and known else None
-        parts = part_widths(options, self.widths, characters=num_characters is not None, lexicon=known)
+        has_characters = num_characters is not None
+        parts = part_widths(options, self.widths, characters=has_characters, lexicon=known, predicates=predicates)
         self.project = nn.Identity() if hidden is None else Linear(sum(parts), hidden)
 
     def forward(
@@ -104,7 +112,7 @@ class TokenEmbedding(nn.Module):
         """(N,) ids -> (N, hidden).
 
         ``types`` are the tokens' characters, for a model with character features, ``features`` those of the token
-        nodes, for a model with lexicon features.
+        nodes, for a model with lexicon features or marks of predicates.
         """
         if self.training and self.options.word_dropout:
             dropped = torch.rand(ids.shape, device=ids.device) < self.options.word_dropout
@@ -116,6 +124,9 @@ class TokenEmbedding(nn.Module):
         if self.lexicon is not None:
             assert features is not None
             embedded = self.lexicon(features, embedded)
+        if self.predicate is not None:
+            assert features is not None
+            embedded = torch.cat([embedded, self.predicate(features["predicate"].to(embedded.device))], dim=1)
         return self.project(dropout(embedded, self.options.embedding_dropout, self.training))
 
     def _combine(self, vectors: Tensor) -> Tensor:

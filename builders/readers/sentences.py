@@ -18,6 +18,7 @@ _LISTS: dict[str, type] = {
     "deprels": str,
     "tags": str,
     "sentence_ids": int,
+    "predicates": int,
 }
 _EXPECTED = {str: "a list of strings", int: "a list of whole numbers"}
 _EXAMPLE = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}'
@@ -27,8 +28,8 @@ def read_sentences(path: FilePath) -> Iterator[Sentence]:
     """Read sentences from JSON Lines, one at a time.
 
     Each line is an object with ``tokens`` and, optionally, ``word_ids``, ``heads`` (1-based words, 0 for a root),
-    ``deprels``, ``tags``, ``sentence_ids``, ``links`` (pairs of 0-based words) and ``label`` (a string or a number, or
-    a list of them; blank if there is none). Other keys are ignored.
+    ``deprels``, ``tags``, ``sentence_ids``, ``predicates`` (0 or 1 for each word), ``links`` (pairs of 0-based words)
+    and ``label`` (a string or a number, or a list of them; blank if there is none). Other keys are ignored.
 
     Parameters
     ----------

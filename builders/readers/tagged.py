@@ -11,6 +11,7 @@ from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
 _DOCUMENT_START = "-DOCSTART-"
+_NO_PREDICATE = {"0", "-", "_", "O"}
 
 
 def read_conll(
@@ -18,6 +19,7 @@ def read_conll(
     *,
     token_column: int = 0,
     tag_column: int | None = -1,
+    predicate_column: int | None = None,
     separator: str | None = None,
     comment: str | None = None,
     skip: Skip | None = None,
@@ -32,6 +34,8 @@ def read_conll(
     path : the corpus, plain or compressed, or ``"-"`` for standard input
     token_column : the token's column, from 0; -1 is the last
     tag_column : the tag's column; None reads tokens alone
+    predicate_column : the column that marks the predicate whose roles are tagged: 0, ``-``, ``_`` or ``O`` for other
+        words; None for no marks. A sentence of several predicates is repeated with a mark each
     separator : the characters between two columns; None means tabs if the first token's line has one, else any
         number of blanks
     comment : the first characters of a line to skip; None by default, because ``#`` is a frequent token
@@ -59,19 +63,16 @@ def read_conll(
     for option, value in (("separator", separator), ("comment", comment)):
         if value == "":
             raise ConfigError(f"{{{option}}} is empty. Set it to one or more characters", options=(option,))
-    return _read_sentences(_ColumnParser(path, token_column, tag_column, separator, comment), path, skip)
+    roles = {"token": token_column, "tag": tag_column, "predicate": predicate_column}
+    columns = {role: column for role, column in roles.items() if column is not None}
+    return _read_sentences(_ColumnParser(path, columns, separator, comment), path, skip)
 
 
 class _ColumnParser:
     """Splits lines into columns; the first line decides the separator and the number of columns."""
 
-    def __init__(
-        self, path: FilePath, token_column: int, tag_column: int | None, separator: str | None, comment: str | None
-    ):
-        self.path = display_name(path)
-        self.columns = {"token": token_column}
-        if tag_column is not None:
-            self.columns["tag"] = tag_column
+    def __init__(self, path: FilePath, columns: Mapping[str, int], separator: str | None, comment: str | None):
+        self.path, self.columns = display_name(path), columns
         self.separator, self.comment = separator, comment
         self.width = 0
 
@@ -150,10 +151,12 @@ def _read_sentences(parser: _ColumnParser, path: FilePath, skip: Skip | None) ->
 
 
 def _make_sentence(rows: list[list[str]], columns: Mapping[str, int], origin: tuple[str, int]) -> Sentence:
-    tag = columns.get("tag")
+    by_role = {role: tuple(row[column] for row in rows) for role, column in columns.items()}
+    marks = by_role.get("predicate")
     return Sentence(
-        tuple(row[columns["token"]] for row in rows),
-        tags=None if tag is None else tuple(row[tag] for row in rows),
+        by_role["token"],
+        tags=by_role.get("tag"),
+        predicates=None if marks is None else tuple(int(mark not in _NO_PREDICATE) for mark in marks),
         origin=origin,
     )
 

@@ -32,7 +32,7 @@ _SKIP = "Or skip and list such lines with --skip-bad."
 _Options = TypeVar("_Options", CorpusOptions, ParserOptions)
 
 
-@with_flags([*flags_of(ParserOptions(), "Parser"), *flags_of(CorpusOptions(), "Corpus")])
+@with_flags([*flags_of(ParserOptions(), "Parser"), *flags_of(CorpusOptions(), "Corpus", without={"predicate_column"})])
 def build(
     corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help="Corpora; several are read as one.")],
     given: Values,

@@ -82,6 +82,11 @@ class CorpusOptions:
     separator: str | None = _option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
     token_column: int = _option(0, "column of the token, from 0; -1 is the last (conll)", _has_tags)
     tag_column: int = _option(-1, "column of the tag, from 0; -1 is the last (conll)", _has_tags, common=True)
+    predicate_column: int | None = _option(
+        None,
+        "column that marks the predicate whose roles are tagged, from 0; others have 0, -, _ or O (conll)",
+        _has_tags,
+    )
     tags: str = _option("upos", "which tags to read (conllu)", _has_tags, choices=("upos", "xpos"), common=True)
     comment: str | None = _option(None, "first characters of a line to skip (conll)", _has_tags)
 

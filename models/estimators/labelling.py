@@ -119,6 +119,8 @@ class LabellingEstimator(Estimator):
     characters_: CharacterVocabulary | None
     gazetteer_: Gazetteer | None
     builder_: TextGraphBuilder
+    predicates_ = False
+    """Whether inputs mark predicates."""
     _transient = ("_vectors", "_num_trained")
 
     def __init__(
@@ -380,8 +382,13 @@ class LabellingEstimator(Estimator):
     @override
     def _make_model(self, weights: Tensor | None = None) -> TextModel:
         lexicon = self._lexicon()
-        known = 0 if lexicon is None else lexicon.width
-        parts = part_widths(self.inputs_, self.widths_, characters=self.characters_ is not None, lexicon=known)
+        parts = part_widths(
+            self.inputs_,
+            self.widths_,
+            characters=self.characters_ is not None,
+            lexicon=0 if lexicon is None else lexicon.width,
+            predicates=self.predicates_,
+        )
         self.encoder_ = self.encoder_.for_parts(parts, of_files=bool(self.widths_))
         encoder = make_encoder(self.encoder_)
         embedding = TokenEmbedding(
@@ -394,6 +401,7 @@ class LabellingEstimator(Estimator):
             widths=self.widths_,
             num_characters=None if self.characters_ is None else len(self.characters_),
             lexicon=lexicon,
+            predicates=self.predicates_,
         )
         for name in self._transient:
             delattr(self, name)
@@ -464,6 +472,7 @@ class LabellingEstimator(Estimator):
             characters=self.characters_,
             spelling=spelling,
             lexicon=self._lexicon(),
+            predicates=self.predicates_,
             targets=targets,
         )
         limit = None if "max_tokens_per_text" in self.unused_options else self.inputs_.max_tokens_per_text
@@ -661,6 +670,7 @@ class LabellingEstimator(Estimator):
         estimator.classes_ = np.asarray(files.labels)
         estimator.vocabulary_ = Vocabulary.from_json(files.tokenizer)
         estimator.widths_ = list(config["widths"])
+        estimator.predicates_ = "embedding.predicate.weight" in files.weights
         characters = config["characters"]
         estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
         entries = config.get("gazetteer")

@@ -20,6 +20,7 @@ from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.corpus import Corpus
 from graphattn.models.encoders import ENCODERS, EncoderOptions
 from graphattn.models.entities import EntitySpan, TaggedText, format_conll, locate_words, merge_ranges
 from graphattn.models.estimators.base import Examples
@@ -55,7 +56,9 @@ class SequenceTagger(LabellingEstimator):
 
     Inputs are lists of words, :class:`Sentence`, or texts (split into words by the vocabulary). Entity tags are learnt
     as BIOES and predicted in the scheme of the training set. By default ``"ms-trans"`` has the paper's settings for
-    tagging: windows of 1, 3, 5, 7 and 9 words and alpha 1.
+    tagging: windows of 1, 3, 5, 7 and 9 words and alpha 1. Sentences with ``predicates`` are for semantic role
+    labelling: an embedding marks the predicate whose roles the tags are, and there is no linear branch, which would not
+    see it.
 
     Parameters
     ----------
@@ -278,6 +281,28 @@ class SequenceTagger(LabellingEstimator):
         return list(tags) if self.scheme_ == "none" else convert(tags, "BIOES", self.scheme_, repair=True)
 
     @override
+    def _fit_vocabulary(self, examples: Examples) -> None:
+        super()._fit_vocabulary(examples)
+        column = examples.columns[0]
+        marked = (getattr(source, "predicates", None) is not None for source in column)
+        self.predicates_ = not isinstance(column, LazyTexts) and any(marked)  # a store keeps no marks
+        if self.predicates_:  # the linear branch would not see them
+            self.head_.wide = False
+
+    @override
+    def _corpus(
+        self,
+        columns: Columns,
+        labels: Sequence[Any] | None = None,
+        *,
+        where: str = "data",
+        numbers: Sequence[int] | None = None,
+    ) -> Corpus:
+        if self.predicates_:
+            _require_predicates(columns[0], where)
+        return super()._corpus(columns, labels, where=where, numbers=numbers)
+
+    @override
     def _targets(self, labels: Sequence[Any], where: str) -> tuple[npt.NDArray[Any], Ints]:
         counts = np.fromiter(map(len, labels), np.int64, len(labels))
         kind = np.min_scalar_type(len(self.labels_))  # usually one byte per word
@@ -486,6 +511,22 @@ def _locate_tags(index: int, tags: Any, source: Any) -> list[str]:
                 hint="Tags are strings; use str(tag) for numbers.",
             )
     return located
+
+
+def _require_predicates(column: Sequence[Any], where: str) -> None:
+    """Reject sentences without marks of predicates."""
+    for index, source in enumerate([None] if isinstance(column, LazyTexts) else column):
+        if getattr(source, "predicates", None) is None:
+            path, line = getattr(source, "origin", None) or (None, None)
+            what = "this sentence" if path else f"sentence {index} of the {where}"
+            raise DataError(
+                f"{what} marks no predicate, as those that the model learnt from do",
+                path=path,
+                line=line,
+                field="predicates",
+                hint="Give CoNLL columns and {predicate_column}, or sentences with predicates, 0 or 1 for each word.",
+                options=("predicate_column",),
+            )
 
 
 def _complete_entity_tags(tags: Counter[str], scheme: str) -> Counter[str]:

@@ -78,7 +78,7 @@ class TextClassifier(LabellingEstimator):
         "training": TrainingOptions,
         "parsing": ParsingOptions,
     }
-    unused_options = frozenset({"crf", "pair_features"})
+    unused_options = frozenset({"crf", "predicate_embedding", "pair_features"})
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ class TextRegressor(LabellingEstimator):
         "parsing": ParsingOptions,
     }
     prediction_options = frozenset({"mistakes", "plain"})
-    unused_options = frozenset({"crf", "pair_features", "label_smoothing"})
+    unused_options = frozenset({"crf", "predicate_embedding", "pair_features", "label_smoothing"})
     mean_: float
     scale_: float
 

@@ -18,6 +18,7 @@ def test_all_fields_are_read(corpus):
         "tags": ["ADJ", "NOUN"],
         "label": ["a", "b"],
         "sentence_ids": [0, 1],
+        "predicates": [0, 1],
         "links": [[0, 1], [1, 1]],
     }
     path = corpus("a.jsonl", json.dumps({**full, "source": "elsewhere"}), '{"tokens": [], "label": "x"}')

@@ -140,3 +140,14 @@ def test_invalid_separators(separator):
 
 def test_a_backslash_before_other_characters_is_kept(corpus):
     assert next(read_word_tag(corpus("a.pos", r"C:\dir/NN"))) == Sentence((r"C:\dir",), tags=("NN",))
+
+
+def test_a_column_marks_predicates(corpus):
+    path = corpus("a.conll", "Ada - B-A0", "wrote write B-V", "_ _ O", "O O O", "0 0 O", "", "so 1 B-V")
+    first, second = read_conll(path, predicate_column=1)
+    assert (first.predicates, second.predicates) == ((0, 1, 0, 0, 0), (1,))
+    assert next(read_conll(path, predicate_column=1, tag_column=None)).tags is None
+    assert next(read_conll(path)).predicates is None
+    with pytest.raises(DataError) as caught:
+        list(read_conll(path, predicate_column=3))
+    assert caught.value.options == ("predicate_column",)

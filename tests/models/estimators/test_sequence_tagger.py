@@ -1,5 +1,8 @@
 """The sequence tagger: one tag for each word, in the scheme of the training set."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -286,3 +289,55 @@ def test_weights_of_inner_tags_of_iob1(tiny):
     fitted = tiny("tagger", class_weight={"I-X": 3.0}, scheme="IOB1", training={"epochs": 1}).fit(words, tags)
     weights = dict(zip(fitted.labels_.classes, fitted.model_.head.class_weights.tolist(), strict=True))
     assert weights == {"O": 1.0, **{f"{prefix}-X": 3.0 for prefix in "BIES"}}
+
+
+@pytest.fixture(scope="module")
+def roles():
+    """Sentences of two predicates, each twice, and the roles of the marked one."""
+    sentences = []
+    for first, second in product(("dogs", "cats", "birds"), ("mice", "worms")):
+        words = [first, "see", second, "and", second, "hear", first]
+        for predicate in (1, 5):
+            tags = ["O"] * 7
+            tags[predicate - 1 : predicate + 2] = ["B-A0", "B-V", "B-A1"]
+            marks = [int(place == predicate) for place in range(7)]
+            sentences.append(Sentence(words, tags=tags, predicates=marks))
+    return sentences * 3
+
+
+@pytest.mark.parametrize("level", ["word", "bpe"])
+def test_roles_depend_on_the_marked_predicate(level, roles, able, tmp_path):
+    inputs = {"predicate_embedding": 6, "level": level}
+    tagger = able("tagger", inputs=inputs).set_params(head__wide=True, head__crf=True).fit(roles)
+    assert tagger.score(roles) == 1.0
+    assert not tagger.head_.wide  # it would not see the marks
+    assert tagger.model_.embedding.predicate.weight.shape == (2, 6)
+    loaded = load(tagger.save(tmp_path / "model"))
+    assert loaded.predict(roles) == tagger.predict(roles)
+    alone = able("tagger", inputs=inputs).fit([replace(sentence, predicates=None) for sentence in roles])
+    assert alone.model_.embedding.predicate is None
+    assert alone.score(roles) < 0.8
+
+
+def test_marks_belong_to_all_tokens_of_a_word(roles, tiny):
+    tagger = tiny("tagger", inputs={"level": "bpe", "vocabulary_size": 30}).fit(roles)
+    (layout,) = tagger._corpus([roles[:2]]).layouts
+    sentences = tagger.vocabulary_.sentences(roles[:2])
+    assert any(len(sentence) > 7 for sentence in sentences)
+    marks = [0, *(roles[0].predicates[word] for word in sentences[0].word_ids)]
+    assert layout.features["predicate"][: len(marks)].tolist() == marks
+
+
+def test_sentences_without_marks_are_an_error(roles, tiny, tmp_path):
+    tagger = tiny("tagger").fit(roles)
+    for inputs in ([roles[0], ["dogs", "see"]], [roles[0], replace(roles[1], predicates=None)]):
+        with pytest.raises(DataError, match="sentence 1 of the data marks no predicate") as caught:
+            tagger.predict(inputs)
+        assert caught.value.options == ("predicate_column",)
+    path = tmp_path / "a.conll"
+    path.write_text("\ndogs see\n")
+    with pytest.raises(DataError, match="this sentence marks no predicate") as caught:
+        tagger.predict(list(read_conll(path, tag_column=None)))
+    assert (caught.value.path, caught.value.line) == (str(path), 2)
+    with pytest.raises(DataError, match="sentence 1 of the training set marks no predicate"):
+        tiny("tagger", training={"dev_fraction": 0.0}).fit([roles[0], replace(roles[1], predicates=None)])
