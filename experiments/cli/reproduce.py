@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 from typing_extensions import override
 
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.validation import require_choice
 
 if TYPE_CHECKING:
     from graphattn.experiments.papers.experiment import Experiment
@@ -50,26 +51,25 @@ class Request:
     Parameters
     ----------
     words : of ``--set``
-    seeds, fold, on_test : of the runs
+    labels : of rows; empty for all
+    seeds : of the runs
+    options : ``fold`` and ``on_test`` of the runs
     folder : data folder; None for that of the environment
     out : file of results
     jobs : processes; None for the default
     only_show : whether nothing runs
+    picture : file of a picture, or None
     """
 
     words: Sequence[str]
+    labels: Sequence[str]
     seeds: Sequence[int]
-    fold: int | None
-    on_test: bool
+    options: Mapping[str, Any]
     folder: Path | None
     out: Path
     jobs: int | None
     only_show: bool
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options of each run."""
-        return {"fold": self.fold, "on_test": self.on_test}
+    picture: Path | None
 
     def changes(self, data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
         """The changes of ``--set`` to a run."""
@@ -78,38 +78,46 @@ class Request:
         return parse_changes(self.words, data_set, encoder)
 
 
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Data sets, or papers: ms-trans, mtsa, umst, duo. See docs/reproduce.md.")
+]
+Encoders = Annotated[
+    list[str] | None,
+    typer.Option(help="Encoder, baseline, or default, for data sets; may be given several times (default: all)."),
+]
+Table = Annotated[str | None, typer.Option(help="Number of a paper's table (default: all).")]
+Figure = Annotated[str | None, typer.Option(help="Number of a paper's figure (default: all).")]
+Labels = Annotated[
+    list[str] | None, typer.Option(help="Row of a table, or a part of its label; may be given several times.")
+]
+Words = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change an option: encoder.alpha=0, training.epochs=3; may be given several times."),
+]
+Fold = Annotated[
+    int | None, typer.Option(help="Hold out this fold of the training set instead of using the test set.", min=0, max=3)
+]
+Data = Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")]
+Out = Annotated[Path, typer.Option(help="File of JSON lines; runs it holds already are not repeated.")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Processes with a thread each (default: 1; papers: all cores). Times need 1.", min=1)
+]
+
+
 def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Data sets, or papers: ms-trans, mtsa, umst, duo. See docs/reproduce.md.")
-    ] = None,
+    names: Names = None,
     *,
-    encoder: Annotated[
-        list[str] | None,
-        typer.Option(help="Encoder, baseline, or default, for data sets; may be given several times (default: all)."),
-    ] = None,
-    table: Annotated[str | None, typer.Option(help="Number of a paper's table (default: all).")] = None,
-    figure: Annotated[str | None, typer.Option(help="Number of a paper's figure (default: all).")] = None,
-    row: Annotated[
-        list[str] | None, typer.Option(help="Row of a table, or a part of its label; may be given several times.")
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change an option: encoder.alpha=0, training.epochs=3; may be given several times."),
-    ] = None,
+    encoder: Encoders = None,
+    table: Table = None,
+    figure: Figure = None,
+    row: Labels = None,
+    changes: Words = None,
     seeds: Annotated[int, typer.Option(help="Runs with the seeds 0, 1, ...", min=1)] = 3,
-    fold: Annotated[
-        int | None,
-        typer.Option(help="Hold out this fold of the training set instead of using the test set.", min=0, max=3),
-    ] = None,
+    fold: Fold = None,
     dev_only: Annotated[bool, typer.Option("--dev-only", help="Do not read the test set.")] = False,
-    data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None,
-    out: Annotated[Path, typer.Option(help="File of JSON lines; runs it holds already are not repeated.")] = Path(
-        "results.jsonl"
-    ),
-    jobs: Annotated[
-        int | None,
-        typer.Option(help="Processes with a thread each (default: 1; papers: all cores). Times need 1.", min=1),
-    ] = None,
+    data: Data = None,
+    out: Out = Path("results.jsonl"),
+    jobs: Jobs = None,
     threads: Annotated[int | None, typer.Option(help="Threads of PyTorch with one process.", min=1)] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Only print the runs in --out, for papers next to the paper's numbers.")
@@ -129,31 +137,47 @@ def reproduce(
 
     With the name of a paper, run the rows of its tables and figures, and print our numbers next to the paper's.
     """
-    import torch
-
-    from graphattn.experiments.papers.catalogue import PAPERS
-
-    if threads is not None:
-        torch.set_num_threads(threads)
-    request = Request(changes or [], range(seeds), fold, not dev_only, data, out, jobs, show)
-    papers = [name for name in names or (PAPERS if smoke or parameters else ()) if name in PAPERS]
+    _set_threads(threads)
+    request = Request(
+        changes or [], row or [], range(seeds), {"fold": fold, "on_test": not dev_only}, data, out, jobs, show, picture
+    )
     if parameters:
-        from graphattn.experiments.papers.parameters import parameters_table
-
-        print(parameters_table(papers))
-    elif papers or any(option is not None for option in (table, figure, row, picture)):
-        experiments = _find_experiments(names or papers, table, figure)
-        if smoke:
-            _smoke(experiments, row or [], request)
-        else:
-            _reproduce_papers(experiments, row or [], request, picture)
+        _print_parameters(names)
+    elif smoke:
+        _smoke(_find_experiments(names, table, figure), request)
+    elif _names_paper(names) or any(option is not None for option in (table, figure, row, picture)):
+        _reproduce_papers(_find_experiments(names or [], table, figure), request)
     else:
         _reproduce_data_sets(names, encoder, request, side_by_side=side_by_side)
 
 
-def _find_experiments(names: Sequence[str], table: str | None, figure: str | None) -> list[Experiment]:
+def _set_threads(threads: int | None) -> None:
+    import torch
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def _print_parameters(names: Sequence[str] | None) -> None:
+    from graphattn.experiments.papers.catalogue import PAPERS
+    from graphattn.experiments.papers.parameters import parameters_table
+
+    for name in names or ():
+        require_choice("paper", name, PAPERS)
+    print(parameters_table(names or list(PAPERS)))
+
+
+def _names_paper(names: Sequence[str] | None) -> bool:
+    from graphattn.experiments.papers.catalogue import PAPERS
+
+    return any(name in PAPERS for name in names or ())
+
+
+def _find_experiments(names: Sequence[str] | None, table: str | None, figure: str | None) -> list[Experiment]:
+    """Tables and figures of some papers, or of all without names."""
     from graphattn.experiments.papers.catalogue import PAPERS, find_experiments
 
+    names = list(PAPERS) if names is None else names
     for name in names:
         if name not in PAPERS:
             raise ConfigError(f"{name!r} is not a paper; choose among: {', '.join(PAPERS)}")
@@ -196,33 +220,31 @@ def _run_data_sets(names: Sequence[str] | None, encoders: Sequence[str] | None, 
     execute(changed, request.out, folder=folder, jobs=request.jobs or 1, report=report)
 
 
-def _reproduce_papers(
-    experiments: Sequence[Experiment], labels: Sequence[str], request: Request, picture: Path | None
-) -> None:
+def _reproduce_papers(experiments: Sequence[Experiment], request: Request) -> None:
     """Run the rows of tables and figures, print and draw them."""
     from graphattn.experiments.papers.experiment import find_results, show_experiment
     from graphattn.experiments.papers.figures import draw_experiment
     from graphattn.experiments.papers.rows import read_rows
 
-    if picture is not None and len(experiments) > 1:
+    if request.picture is not None and len(experiments) > 1:
         options = ("picture", "figure", "table")
         raise ConfigError("{picture} is of one figure; name it with {figure} or {table}", options=options)
-    plans = [_plan(experiment, labels, request) for experiment in experiments]
+    plans = [_plan(experiment, request) for experiment in experiments]
     for experiment, plan in zip(experiments, plans, strict=True):
         if not request.only_show:
             _run_plan(experiment, plan, request)
         found = find_results(plan, read_rows(request.out))
         rows = [row for row in experiment.rows if row.label in plan]
         print(show_experiment(experiment, rows, found), end="\n\n", flush=True)
-        if picture is not None:
-            draw_experiment(experiment, found, picture)
+        if request.picture is not None:
+            draw_experiment(experiment, found, request.picture)
 
 
-def _plan(experiment: Experiment, labels: Sequence[str], request: Request) -> dict[str, Run]:
+def _plan(experiment: Experiment, request: Request) -> dict[str, Run]:
     """Label of a row -> its run with seed 0."""
     return {
         row.label: experiment.run(row, request.changes(row.data_set, row.encoder), **request.options)
-        for row in experiment.select(labels)
+        for row in experiment.select(request.labels)
     }
 
 
@@ -241,7 +263,7 @@ def _run_plan(experiment: Experiment, plan: Mapping[str, Run], request: Request)
     execute(runs, request.out, folder=request.folder, jobs=jobs, report=report)
 
 
-def _smoke(experiments: Sequence[Experiment], labels: Sequence[str], request: Request) -> None:
+def _smoke(experiments: Sequence[Experiment], request: Request) -> None:
     """Run small versions of all rows with one seed, without keeping their results."""
     from graphattn.experiments.papers.runs import execute
     from graphattn.experiments.papers.smoke import shrink, smoke_folder
@@ -249,7 +271,7 @@ def _smoke(experiments: Sequence[Experiment], labels: Sequence[str], request: Re
     with smoke_folder() as folder, TemporaryDirectory() as results, warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphAttnWarning)  # generated texts have no parses, and models learn nothing
         for experiment in experiments:
-            runs = [shrink(run) for run in _plan(experiment, labels, request).values()]
+            runs = [shrink(run) for run in _plan(experiment, request).values()]
             start = time.perf_counter()
             execute(runs, Path(results) / "results.jsonl", folder=folder, jobs=request.jobs or 1)
             print(f"{experiment.full_name}: {len(runs)} rows, {time.perf_counter() - start:.1f} s", flush=True)

@@ -130,30 +130,21 @@ def run(
     -------
     Scores in percent, numbers of parameters, seconds, versions; ``failed`` instead of scores if training diverges
     """
+    item = Run(data_set, encoder, seed, changes or {}, fold, on_test, tuple(observe))
+    check_changes(data_set, encoder, item.changes)
     started = time.time()
+    if data_set in MEASUREMENTS:
+        figures = MEASUREMENTS[data_set][0](encoder, seed, item.changes)
+    else:
+        figures = _run_on_corpus(item, folder or data_folder(), run_dir)
     facts: dict[str, Any] = {"data_set": data_set, "encoder": encoder, "seed": seed}
     facts |= {"fold": fold} if fold is not None else {}
     facts |= {"dev_only": True} if not on_test else {}
-    check_changes(data_set, encoder, changes or {})
-    if data_set in MEASUREMENTS:
-        figures = MEASUREMENTS[data_set][0](encoder, seed, changes or {})
-    else:
-        folder, corpus = folder or data_folder(), find_data_set(data_set)
-        if encoder in BASELINES:
-            parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
-            figures = run_baseline(encoder, corpus, parts, seed)
-        else:
-            require_files(folder, data_files(data_set, encoder, changes or {}))
-            values = {"training": {"run_dir": None if run_dir is None else str(run_dir), "logs": False}}
-            estimator = make_estimator(data_set, encoder, seed, merge_changes(changes or {}, values), folder)
-            parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
-            figures = _train_and_measure(estimator, corpus, parts, dev=not uses_defaults(encoder))
-            figures |= {name: OBSERVATIONS[name](estimator, parts) for name in observe if "failed" not in figures}
     return {
         **facts,
         **figures,
         "seconds": round(time.time() - started),
-        "changes": {group: dict(values) for group, values in (changes or {}).items() if values},
+        "changes": {group: dict(values) for group, values in item.changes.items() if values},
         "commit": current_commit(),
         "torch": torch.__version__,
         "versions": {
@@ -162,6 +153,21 @@ def run(
             "python": platform.python_version(),
         },
     }
+
+
+def _run_on_corpus(item: Run, folder: Path, run_dir: Path | None) -> dict[str, Any]:
+    """Train an encoder or a baseline on a corpus, and return its figures."""
+    corpus = find_data_set(item.data_set)
+    if item.encoder in BASELINES:
+        parts = corpus.load_parts(item.seed, folder, on_test=item.on_test, fold=item.fold)
+        return run_baseline(item.encoder, corpus, parts, item.seed)
+    require_files(folder, data_files(item.data_set, item.encoder, item.changes))
+    values = {"training": {"run_dir": None if run_dir is None else str(run_dir), "logs": False}}
+    changes = merge_changes(item.changes, values)
+    estimator = make_estimator(item.data_set, item.encoder, item.seed, changes, folder)
+    parts = corpus.load_parts(item.seed, folder, on_test=item.on_test, fold=item.fold)
+    figures = _train_and_measure(estimator, corpus, parts, dev=not uses_defaults(item.encoder))
+    return figures | {name: OBSERVATIONS[name](estimator, parts) for name in item.observe if "failed" not in figures}
 
 
 def option_groups(data_set: str, encoder: str) -> dict[str, Options]:
@@ -289,8 +295,7 @@ def execute(
     for item in unique:
         _check_run(item)
     _check_writable(out)
-    made = {row_key(row): row for row in rows}
-    missing = [item for item in unique if item.key() not in made or not item.has_made(made[item.key()])]
+    missing = _select_missing(unique, rows)
     if any(_needs_data(item) for item in missing):
         folder = folder or data_folder()
         require_files(folder, dict.fromkeys(file for item in missing for file in _list_files(item)))
@@ -303,6 +308,12 @@ def execute(
     finally:  # after an error or Ctrl-C, the other runs stop at once; they resume from their last checkpoints
         engine.kill()
     return rows
+
+
+def _select_missing(runs: Iterable[Run], rows: Iterable[Mapping[str, Any]]) -> list[Run]:
+    """The runs without a row that has everything."""
+    made = {row_key(row): row for row in rows}
+    return [item for item in runs if item.key() not in made or not item.has_made(made[item.key()])]
 
 
 def _make(item: Run, *, out: Path, folder: Path | None, jobs: int) -> dict[str, Any]:
