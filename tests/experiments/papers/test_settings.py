@@ -49,8 +49,10 @@ def test_sets_of_word_vectors_by_name():
     with pytest.raises(ConfigError) as caught:
         settings("gcn-mr", "duo=elmo+cbow")
     assert str(caught.value) == (
-        "there are no word vectors 'elmo'; choose among: cbow, skipgram, fasttext, googlenews, glove, twitter"
+        "there are no word vectors 'elmo'; choose among: cbow, skipgram, fasttext, googlenews, glove, glove_6b_100d, "
+        "twitter"
     )
+    assert VECTOR_FILES["glove_6b_100d"].startswith("embeddings_glove_6b_100d/")
 
 
 @pytest.mark.parametrize("data_set", PARALLEL_SETS)
