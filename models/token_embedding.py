@@ -43,8 +43,9 @@ def part_widths(
     parts = tuple(widths) or (options.embedding,)
     if options.combine != "concatenation":
         parts = (max(parts),)
-    features = (characters * (options.character_filters + CAPITALS_WIDTH)) + lexicon
-    features += predicates * options.predicate_embedding
+    features = lexicon + (options.predicate_embedding if predicates else 0)
+    if characters:
+        features += options.character_filters + CAPITALS_WIDTH
     return (*parts, features) if features else parts
 
 
