@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
+from graphattn.builders import Sentence
 from graphattn.models.encoders import ENCODERS, encoder_options
 
 TINY = {"hidden": 6, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
@@ -100,6 +101,13 @@ def test_every_pooling(pooling, double_model):
 )
 def test_blocks_of_mtsa(options, double_model):
     check_model(*double_model("tagger", tiny_options("mtsa", "tagger", **options)))
+
+
+def test_marks_of_predicates(tiny):
+    sentences = [Sentence(["a", "b", "c"], tags=["X", "Y", "X"], predicates=[0, 1, 0])] * 4
+    tagger = tiny("tagger", training={"epochs": 1, "dev_fraction": 0.0}).fit(sentences)
+    model = tagger.model_.double().eval()
+    check_model(model, tagger._corpus([sentences], [sentence.tags for sentence in sentences])[[0, 1]])
 
 
 def test_predictions_with_the_linear_branch(corpus, tiny):
