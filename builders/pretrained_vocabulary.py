@@ -78,6 +78,34 @@ class PretrainedVocabulary(Vocabulary):
             ids.append(np.array(numbers, np.int32))
         return sentences, ids
 
+    def add_special_tokens(self, parts: Sequence[Sentence]) -> Sentence:
+        """A text, or both texts of a pair, with the special tokens that batches add, each as a word.
+
+        Parameters
+        ----------
+        parts : one sentence or two, tokenized by this vocabulary
+        """
+        special = self.special_tokens
+        tokens: list[str] = []
+        word_ids: list[int] = []
+        heads: list[int] = []
+        deprels: list[str] = []
+        for part, ids in zip(
+            [None, *parts], [special.before, *[special.between] * (len(parts) - 1), special.after], strict=True
+        ):
+            start = len(heads)
+            if part is not None:
+                tokens += part.tokens
+                word_ids += [start + word for word in part.word_ids or range(len(part))]
+                heads += [head + start if head else 0 for head in part.heads or (0,) * part.num_words]
+                deprels += part.deprels or ("dep",) * part.num_words
+            for index in ids:
+                tokens.append(self._words[index])
+                word_ids.append(len(heads))
+                heads.append(0)
+                deprels.append("")
+        return Sentence(tokens, word_ids, heads=heads, deprels=deprels)
+
     def _encode_words(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:
         return self._of_words.encode_batch(sentences, is_pretokenized=True, add_special_tokens=False)
 

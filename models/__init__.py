@@ -32,6 +32,7 @@ from graphattn.models.estimators import (
 )
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.saving import TASKS, load, register_task
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "PairClassifier",
     "PairRegressor",
     "ParsingOptions",
+    "PretrainedOptions",
     "SearchOptions",
     "SequenceTagger",
     "SubwordOptions",

@@ -292,9 +292,9 @@ class TrainingOptions(Options):
             )
         return self.metric or main
 
-    def resolve_epochs(self, examples: int) -> int:
-        """``epochs``, by default as many as make about 150,000 passes over an example, but 3 to 20."""
-        return self.epochs or max(3, min(20, 150_000 // examples))
+    def resolve_epochs(self, examples: int, *, passes: int = 150_000, most: int = 20) -> int:
+        """``epochs``, by default as many as make about this many passes over an example, but at least 3."""
+        return self.epochs or max(3, min(most, passes // examples))
 
     def resolve_precision(self) -> str:
         """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from graphattn.builders.files import atomic_folder, file_sha256, replaced_folder
 from graphattn.builders.json_types import check_fields, check_json, json_checksum, require_keys
 from graphattn.exceptions import ConfigError, ModelDirectoryError, UnregisteredError
-from graphattn.models.encoders import ENCODERS
+from graphattn.models.encoders import options_class
 from graphattn.models.options import resolve_precision
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
 
 def _add_former_values(config: dict[str, Any], task: type[Estimator]) -> None:
     """Add the options that the version that saved a model did not have, with the values that describe its model."""
-    for name, kind in {**task.option_groups, "encoder": ENCODERS[config["encoder"]["name"]][0]}.items():
+    for name, kind in {**task.option_groups, "encoder": options_class(config["encoder"]["name"])}.items():
         if isinstance(config.get(name), dict):
             config[name] = {**kind.former, **config[name]}
 
@@ -276,9 +276,11 @@ def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estima
         require_keys(config["encoder"], ["name"], "encoder")
         encoder = config["encoder"]["name"]
         check_json(encoder, str, "encoder.name")
-        if encoder not in ENCODERS:
-            raise _error_for_unregistered(path, "encoder", encoder)
-        check_fields(config["encoder"], ENCODERS[encoder][0], "encoder")
+        try:
+            kind = options_class(encoder)
+        except ConfigError:
+            raise _error_for_unregistered(path, "encoder", encoder) from None
+        check_fields(config["encoder"], kind, "encoder")
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{Path(path) / CONFIG} is damaged ({error}). Save the model again") from None
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -32,6 +34,8 @@ class Trainable(nn.Module):
     encoder: Encoder
     precision = "32"
     """Number format of matrix products in predictions: ``"32"`` or ``"bf16"``."""
+    learning_rates: Mapping[str, float] = MappingProxyType({})
+    """Name of a parameter -> its maximum learning rate, if other than that of the training."""
     cross_heads = 0
     """Heads of all decoder layers on the source."""
 

@@ -13,7 +13,7 @@ from graphattn.experiments.cli.config import read_config
 from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_options
 from graphattn.experiments.cli.flags import Flag, Values, flags_of, merge_flags
 from graphattn.models import Estimator, InputOptions, ParsingOptions, SubwordOptions
-from graphattn.models.encoders import ENCODERS
+from graphattn.models.encoders import ENCODERS, options_class
 from graphattn.models.estimators.warm_start import check_same_options
 from graphattn.models.saving import read_config as read_model_config
 from graphattn.validation import require_choice
@@ -40,7 +40,8 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
         if name == "files":
             flags += flags_of(kind(), "Task")
             what = "what turns words into vectors"
-            flags.append(Flag("encoder", str, False, defaults.encoder, what, tuple(ENCODERS), "Task", common=True))
+            name = defaults.resolved_encoder().name
+            flags.append(Flag("encoder", str, False, name, what, tuple(_list_encoders(task)), "Task", common=True))
         elif name == "task":
             task_defaults = {item.name: getattr(defaults, item.name) for item in fields(kind)}
             flags += flags_of(kind(**task_defaults), panel)
@@ -63,7 +64,7 @@ def training_flags_of_encoder(task: type[Estimator], encoder: str) -> list[Flag]
     ConfigError
         for an unknown encoder
     """
-    require_choice("encoder", encoder, ENCODERS)
+    require_choice("encoder", encoder, _list_encoders(task))
     of_encoder = _encoder_flags(task, {})[encoder]
     return [
         replace(of_encoder[flag.name], panel=f"Encoder {encoder}", common=True)
@@ -73,9 +74,14 @@ def training_flags_of_encoder(task: type[Estimator], encoder: str) -> list[Flag]
     ]
 
 
+def _list_encoders(task: type[Estimator]) -> list[str]:
+    """The encoders of a task; ``pretrained`` is no other encoder on top of a pretrained one."""
+    return [*ENCODERS, *(["pretrained"] if "pretrained" in task.option_groups else [])]
+
+
 def _encoder_flags(task: type[Estimator], arguments: Mapping[str, Any]) -> dict[str, dict[str, Flag]]:
     """Encoder -> name of an option -> its flag, with this task's default."""
-    options = {name: task(name, **arguments).resolved_encoder() for name in ENCODERS}
+    options = {name: task(name, **arguments).resolved_encoder() for name in _list_encoders(task)}
     return {name: {flag.name: flag for flag in flags_of(encoder)} for name, encoder in options.items()}
 
 
@@ -114,6 +120,8 @@ def resolve_options(task: type[Estimator], given: Values, config: Path | None = 
     trained = read_options(task, Path(both["init_from"]), both) if both.get("init_from") else {}
     start = {**trained, **both}
     arguments = {item.name: start[item.name] for item in fields(task.option_groups["task"]) if item.name in start}
+    if start.get("pretrained"):
+        arguments["pretrained"] = start["pretrained"]  # other options have other defaults
     flags, of_encoders = training_flags(task, **arguments), _encoder_flags(task, arguments)
     default = trained.get("encoder", next(flag.default for flag in flags if flag.name == "encoder"))
     encoder_of_file = from_file.get("encoder", default)
@@ -199,4 +207,4 @@ class TrainingPlan:
         arguments = {item.name: self.values[item.name] for item in fields(self.task.option_groups["task"])}
         if self.values.get("label_separator") and "multilabel" in arguments:
             arguments["multilabel"] = True
-        return self.task(option_group(self.values, ENCODERS[self.values["encoder"]][0]), **arguments, **groups)
+        return self.task(option_group(self.values, options_class(self.values["encoder"])), **arguments, **groups)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders.base import Encoder, EncoderOptions
+from graphattn.models.encoders.base import Encoder, EncoderOptions, NoEncoderOptions
 from graphattn.models.encoders.bilstm import BiLSTMEncoder, BiLSTMOptions
 from graphattn.models.encoders.duo import DuoEncoder, DuoOptions
 from graphattn.models.encoders.duo_transformer import DuoTransformerEncoder, DuoTransformerOptions
@@ -70,13 +70,25 @@ def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> Encode
             options=("encoder",),
         )
     values = dict(encoder) if isinstance(encoder, Mapping) else {"name": encoder}
-    name = values.pop("name")
+    return options_class(values.pop("name")).from_dict(values)
+
+
+def options_class(name: str) -> type[EncoderOptions]:
+    """The class of an encoder's options.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown name; the message lists the known ones
+    """
+    if name == NoEncoderOptions.name:
+        return NoEncoderOptions
     if name not in ENCODERS:
         raise ConfigError(
             f"{{encoder}} {name!r} does not exist; {suggest(name, ENCODERS)}choose one of: {', '.join(ENCODERS)}",
             options=("encoder",),
         )
-    return ENCODERS[name][0].from_dict(values)
+    return ENCODERS[name][0]
 
 
 def make_encoder(options: EncoderOptions) -> Encoder:
@@ -102,6 +114,7 @@ __all__ = [
     "MUSEOptions",
     "MultiStageEncoder",
     "MultiStageOptions",
+    "NoEncoderOptions",
     "TNTEncoder",
     "TNTOptions",
     "TransformerEncoder",
@@ -110,5 +123,6 @@ __all__ = [
     "UMSTOptions",
     "encoder_options",
     "make_encoder",
+    "options_class",
     "register_encoder",
 ]

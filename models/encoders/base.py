@@ -54,7 +54,7 @@ class EncoderOptions(Options):
 
     hidden: int = option(300, "width of the encoder", min=1, common=True)
     layers: int = option(3, "depth of the encoder", min=1, common=True)
-    dropout: float = option(0.3, "dropout on the output of each layer", min=0, below=1, common=True)
+    dropout: float = option(0.3, "dropout on the output of each layer", min=0, below=1)
 
     @classmethod
     def for_tagging(cls) -> EncoderOptions:
@@ -80,6 +80,15 @@ class EncoderOptions(Options):
     @override
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, **super().to_dict()}
+
+
+@dataclass
+class NoEncoderOptions(EncoderOptions):
+    """No encoder on top of a pretrained one, whose sizes count."""
+
+    name = "pretrained"
+    pooling = "mean"
+    takes_parts = True
 
 
 class Encoder(nn.Module):

@@ -148,7 +148,7 @@ class Estimator(Parameters):
     _transient: ClassVar[tuple[str, ...]] = ()
     """Attributes that are deleted after fitting; they may be large."""
 
-    encoder: str | EncoderOptions
+    encoder: str | EncoderOptions | None
     training: TrainingOptions
     encoder_: EncoderOptions
     inputs_: InputOptions | SubwordOptions
@@ -163,7 +163,7 @@ class Estimator(Parameters):
         """The metric of :meth:`score`, which chooses the best epoch unless ``training.metric`` names another."""
 
     @abstractmethod
-    def __init__(self, encoder: str | EncoderOptions = ..., **arguments: Any): ...
+    def __init__(self, encoder: str | EncoderOptions | None = ..., **arguments: Any): ...
 
     # -- interface of a task ------------------------------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ class Estimator(Parameters):
 
     def resolved_encoder(self) -> EncoderOptions:
         """The encoder's options; for a name, its defaults for this task."""
-        return encoder_options(self.encoder)
+        return encoder_options("ms-trans" if self.encoder is None else self.encoder)
 
     def validate(self) -> None:
         """Validate all options.
@@ -457,7 +457,7 @@ class Estimator(Parameters):
             self._previous = previous
             self._resolve_options()
             training = self._examples(X, y, "there are no training examples", sample_weight=sample_weight)
-            self.training_.epochs = self.training_.resolve_epochs(len(training.labels))
+            self.training_.epochs = self.training_.resolve_epochs(len(training.labels), **self._epochs_by_default())
             if previous is not None:
                 training = replace(training, labels=self._normalize_labels(training.labels, "training set"))
             with torch.random.fork_rng():
@@ -474,6 +474,10 @@ class Estimator(Parameters):
             self._finish_model(corpus, dev_corpus, held_out, refit=dev is None)
             self._give_hints(dev_corpus, held_out)
         return self
+
+    def _epochs_by_default(self) -> Mapping[str, int]:
+        """Arguments of :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""
+        return {}
 
     def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
         """Add to the model what is fitted after training; ``refit`` also to the dev set, a part of the training set."""

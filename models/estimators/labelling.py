@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.files import is_store
 from graphattn.builders.lazy_texts import LazyTexts
+from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
 from graphattn.builders.word_boundaries import Source, WordSplitter, strip_html
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, TruncationWarning
+from graphattn.layers.linear import Linear
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
@@ -48,6 +50,9 @@ from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.lexicon import Gazetteer, Lexicon
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.pretrained.architecture import Architecture
+from graphattn.models.pretrained.encoder import PretrainedEncoder
+from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedOptions
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
 from graphattn.models.text_model import TextModel
@@ -91,10 +96,11 @@ class LabellingEstimator(Estimator):
 
     Parameters
     ----------
-    encoder : name of an encoder, or its options
+    encoder : name of an encoder, or its options; when None, MS-Trans, or with ``pretrained`` no other encoder
     inputs, head, training : options; None for the defaults
     class_weight : weights of classes in the loss: None, ``"balanced"``, or class -> weight
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
+    pretrained : a Hugging Face directory or a name on the hub, or options with it: its states are the token vectors
     preset : ``"paper"`` for the papers' settings, without what :data:`PAPER` turns off: defaults for options that are
         None
     warm_start : whether ``fit`` continues from the fitted model, if there is one
@@ -111,6 +117,7 @@ class LabellingEstimator(Estimator):
     prediction_options = frozenset({"probabilities", "picture", "mistakes"})
     inputs_: InputOptions
     head_: HeadOptions
+    pretrained_: PretrainedOptions
     model_: TextModel
     labels_: LabelSet
     classes_: npt.NDArray[Any]
@@ -121,22 +128,27 @@ class LabellingEstimator(Estimator):
     builder_: TextGraphBuilder
     predicates_ = False
     """Whether inputs mark predicates."""
-    _transient = ("_vectors", "_num_trained")
+    architecture_: Architecture | None = None
+    """Of the pretrained model."""
+    _transient = ("_vectors", "_num_trained", "_pretrained_folder")
 
     def __init__(
         self,
-        encoder: str | EncoderOptions = "ms-trans",
+        encoder: str | EncoderOptions | None = None,
         *,
         inputs: InputOptions | None = None,
         head: HeadOptions | None = None,
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
         preset: str = "default",
         warm_start: bool = False,
     ):
         require_choice("preset", preset, PRESETS)
-        changes = PAPER if preset == "paper" else {}
+        pretrained = PretrainedOptions() if pretrained is None else pretrained
+        self.pretrained = PretrainedOptions(pretrained) if isinstance(pretrained, str) else pretrained
+        changes = PAPER if preset == "paper" else FINE_TUNING if self.pretrained.pretrained else {}
         self.encoder, self.preset = encoder, preset
         self.inputs = InputOptions(**changes.get("inputs", {})) if inputs is None else inputs
         self.head = HeadOptions(**changes.get("head", {})) if head is None else head
@@ -144,6 +156,11 @@ class LabellingEstimator(Estimator):
         self.class_weight = class_weight
         self.parsing = ParsingOptions() if parsing is None else parsing
         self.warm_start = warm_start
+
+    @property
+    def joins_pairs(self) -> bool:
+        """Whether the fitted model reads the two texts of a pair as one sequence."""
+        return self.architecture_ is not None and self.pretrained_.join_pairs
 
     # -- interface of a subclass --------------------------------------------------------------------------------------
 
@@ -191,8 +208,9 @@ class LabellingEstimator(Estimator):
     def config_types(cls) -> dict[str, Any]:
         weights = str | list[list[Any]] | None
         characters = list[str] | None
-        types = {"widths": list[int], "characters": characters, "class_weight": weights}
+        types: dict[str, Any] = {"widths": list[int], "characters": characters, "class_weight": weights}
         types |= {"mixture": dict[str, float] | None, "gazetteer": list[list[str]] | None, "preset": str | None}
+        types |= {"architecture": dict[str, Any] | None, "pretrained": PretrainedOptions | None}
         return {**super().config_types(), **types}
 
     def _extra_config(self) -> dict[str, Any]:
@@ -269,8 +287,16 @@ class LabellingEstimator(Estimator):
     # -- fitting -------------------------------------------------------------------------------------------------------
 
     @override
+    def resolved_encoder(self) -> EncoderOptions:
+        if self.encoder is None and self.pretrained.pretrained:
+            return encoder_options("pretrained")
+        return super().resolved_encoder()
+
+    @override
     def _resolve_options(self) -> None:
         super()._resolve_options()
+        if self.encoder_.name == "pretrained" and not self.pretrained_.pretrained:
+            raise ConfigError("{encoder=pretrained} needs {pretrained}", options=("encoder", "pretrained"))
         self.mixture_ = {}
         if self.head_.pooling is None:
             self.head_.pooling = self.encoder_.pooling
@@ -285,6 +311,10 @@ class LabellingEstimator(Estimator):
             self.inputs_.characters = self._characters_by_default
         if self.head_.head_hidden is None and self.encoder_.linear_head:
             self.head_.head_hidden = 0
+
+    @override
+    def _epochs_by_default(self) -> Mapping[str, int]:
+        return EPOCHS if self.pretrained_.pretrained else {}
 
     @override
     def _fit_labels(self, examples: Examples) -> None:
@@ -302,6 +332,9 @@ class LabellingEstimator(Estimator):
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
         columns, options = examples.columns, self.inputs_
+        if self.pretrained_.pretrained:
+            self._fit_pretrained_vocabulary(self.pretrained_.pretrained, columns)
+            return
         check_same_tokenization(columns, options.split)
         if self._previous is not None:
             self._extend_vocabulary(self._previous, columns)
@@ -322,13 +355,32 @@ class LabellingEstimator(Estimator):
             texts = (ids for chunk in iter_chunks(columns) for ids in self.vocabulary_.encode_batch(chunk)[1])
             self._num_trained = len(self.vocabulary_)
             self._vectors = ppmi_vectors(texts, self._num_trained, options.embedding, self.training_.seed)
+        self._fit_features(columns)
+
+    def _fit_features(self, columns: Columns) -> None:
+        """What the model knows of words besides their vectors."""
         self.gazetteer_ = None
-        if options.gazetteer is not None:
-            self.gazetteer_ = Gazetteer.read(options.gazetteer, self.vocabulary_.splitter)
+        if self.inputs_.gazetteer is not None:
+            self.gazetteer_ = Gazetteer.read(self.inputs_.gazetteer, self.vocabulary_.splitter)
         self.characters_ = None
-        if options.characters:
+        if self.inputs_.characters:
             sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary_.sentences(chunk))
             self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
+
+    def _fit_pretrained_vocabulary(self, name: str, columns: Columns) -> None:
+        """The tokenizer and the architecture of a pretrained model."""
+        from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary
+
+        self.widths_ = []
+        if self._previous is not None:
+            previous = self._previous
+            self.architecture_, self.vocabulary_ = previous.architecture_, previous.vocabulary_
+            self.characters_, self.gazetteer_ = previous.characters_, previous.gazetteer_
+            return
+        self._pretrained_folder = find_directory(name)
+        self.architecture_ = read_architecture(self._pretrained_folder)
+        self.vocabulary_ = read_vocabulary(self._pretrained_folder, self.architecture_)
+        self._fit_features(columns)
 
     def _extend_vocabulary(self, previous: Self, columns: Columns) -> None:
         """The vocabulary of a model to continue from and, if it has words, the new words of the training set."""
@@ -350,9 +402,12 @@ class LabellingEstimator(Estimator):
     @override
     def _copy_model(self, previous: Self) -> None:
         embedding = self.model_.embedding
-        copy_vectors(previous.model_.embedding, previous.vocabulary_.words, embedding, self.vocabulary_.words)
+        copied = []
+        if self.architecture_ is None:
+            copy_vectors(previous.model_.embedding, previous.vocabulary_.words, embedding, self.vocabulary_.words)
+            copied = ["embedding.trained"]
         classes = self.labels_.ids(previous.labels_.classes).tolist()
-        copy_weights(previous.model_, self.model_, classes, without=["embedding.trained"])
+        copy_weights(previous.model_, self.model_, classes, without=copied)
         self.builder_ = self._make_builder(self.model_.encoder, embedding)
 
     def _known_classes(self) -> list[Any]:
@@ -381,6 +436,8 @@ class LabellingEstimator(Estimator):
 
     @override
     def _make_model(self, weights: Tensor | None = None) -> TextModel:
+        if self.architecture_ is not None:
+            return self._make_pretrained_model(self.architecture_, weights)
         lexicon = self._lexicon()
         parts = part_widths(
             self.inputs_,
@@ -404,7 +461,7 @@ class LabellingEstimator(Estimator):
             predicates=self.predicates_,
         )
         for name in self._transient:
-            delattr(self, name)
+            vars(self).pop(name, None)
         self.builder_ = self._make_builder(encoder, embedding)
         return TextModel(embedding, encoder, self._make_head(encoder.width, weights))
 
@@ -413,8 +470,47 @@ class LabellingEstimator(Estimator):
         suffixes = self.inputs_.suffixes
         return Lexicon(suffixes, self.gazetteer_) if suffixes or self.gazetteer_ is not None else None
 
+    def _make_pretrained_model(self, architecture: Architecture, weights: Tensor | None) -> TextModel:
+        """A model whose token vectors are states of a pretrained one, read from its directory unless it was saved."""
+        from graphattn.models.pretrained.stack import StackedEncoder, learning_rates, make_pretrained
+
+        options, lexicon = self.pretrained_, self._lexicon()
+        lower = make_pretrained(options, architecture, getattr(self, "_pretrained_folder", None))
+        inputs = replace(self.inputs_, embedding=architecture.embedding, embedding_dropout=0.0, word_dropout=0.0)
+        features: dict[str, Any] = {"predicates": self.predicates_}
+        embedding = TokenEmbedding(
+            inputs,
+            architecture.vocabulary,
+            None,
+            num_characters=None if self.characters_ is None else len(self.characters_),
+            lexicon=lexicon,
+            **features,
+        )
+        assert lower.embedding is not None
+        embedding.trained, lower.embedding = lower.embedding.trained, None
+        has_characters, known = self.characters_ is not None, 0 if lexicon is None else lexicon.width
+        parts = part_widths(inputs, (), characters=has_characters, lexicon=known, **features)
+        widths = [lower.width, *parts[1:]]
+        self.encoder_ = self.encoder_.for_parts(widths)
+        encoder: Encoder = lower
+        if self.encoder_.name != "pretrained" or len(widths) > 1:
+            upper = None if self.encoder_.name == "pretrained" else make_encoder(self.encoder_)
+            projected = upper is not None and not self.encoder_.takes_parts
+            project = Linear(sum(widths), self.encoder_.hidden) if projected else nn.Identity()
+            width = sum(widths) if upper is None else upper.width
+            encoder = StackedEncoder(lower, upper, project, width=width, dropout=self.head_.head_dropout)
+        for name in self._transient:
+            vars(self).pop(name, None)
+        self.builder_ = self._make_builder(encoder, embedding)
+        model = TextModel(embedding, encoder, self._make_head(encoder.width, weights))
+        model.learning_rates = learning_rates(options, encoder)
+        return model
+
     def _make_builder(self, encoder: Encoder, embedding: TokenEmbedding) -> TextGraphBuilder:
         """A builder that gives relations the word vectors, unless these are trained."""
+        if self.architecture_ is not None:
+            joins = self.joins_pairs
+            return TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_, joins_pairs=joins)
         vectors = None
         if self.inputs_.vectors and not self.inputs_.tune_vectors:
             frozen = embedding.table.numpy()
@@ -459,7 +555,8 @@ class LabellingEstimator(Estimator):
         where: str = "data",
         numbers: Sequence[int] | None = None,
     ) -> Corpus:
-        check_same_tokenization(columns, self.inputs_.split)
+        if self.architecture_ is None:
+            check_same_tokenization(columns, self.inputs_.split)
         targets = None
         if labels is not None:
             self._check_sizes(labels, columns, where, numbers)
@@ -480,7 +577,15 @@ class LabellingEstimator(Estimator):
             corpus, cut = corpus.truncate(limit)
             if cut:
                 warnings.warn(TruncationWarning(cut, limit), stacklevel=2)
+        self._check_lengths(corpus, numbers)
         return corpus
+
+    def _check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None) -> None:
+        """Reject texts that a pretrained model cannot read."""
+        encoder = self.model_.encoder if hasattr(self, "model_") else None
+        lower = getattr(encoder, "lower", encoder)
+        if isinstance(lower, PretrainedEncoder):
+            lower.check_lengths(corpus.lengths, numbers)
 
     @override
     def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
@@ -590,8 +695,12 @@ class LabellingEstimator(Estimator):
         if targets is not None:
             raise ConfigError("{target} is for translators only", options=("target",))
         columns = self._columns(X)
-        names = ("text",) if len(columns) == 1 else ("first", "second")
         sentences = [self.vocabulary_.sentences(column) for column in columns]
+        if isinstance(self.vocabulary_, PretrainedVocabulary):
+            joined = [list(zip(*sentences, strict=True))] if self.builder_.joins_pairs else None
+            groups = joined or [[(sentence,) for sentence in column] for column in sentences]
+            sentences = [[self.vocabulary_.add_special_tokens(parts) for parts in group] for group in groups]
+        names = ("text",) if len(sentences) == 1 else ("first", "second")
         return EncodedInputs(self._corpus(columns), dict(zip(names, sentences, strict=True)))
 
     @override
@@ -635,7 +744,8 @@ class LabellingEstimator(Estimator):
 
     @override
     def count_tokens(self, text: str) -> int:
-        return self.builder_.cls + len(self.vocabulary_.sentence(text))
+        special = self.builder_.cls + self.builder_.count_special_tokens(1)
+        return special + len(self.vocabulary_.sentence(text))
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -651,6 +761,7 @@ class LabellingEstimator(Estimator):
             "class_weight": serialize_class_weight(self.class_weight),
             "mixture": self.mixture_,
             "preset": self.preset,
+            "architecture": None if self.architecture_ is None else self.architecture_.to_dict(),
             **self._extra_config(),
         }
         return ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights, notes)
@@ -668,7 +779,10 @@ class LabellingEstimator(Estimator):
         estimator._resolve_options()
         estimator.labels_ = LabelSet(files.labels)
         estimator.classes_ = np.asarray(files.labels)
-        estimator.vocabulary_ = Vocabulary.from_json(files.tokenizer)
+        architecture = config.get("architecture")
+        estimator.architecture_ = None if architecture is None else Architecture.from_dict(architecture)
+        kind = Vocabulary if architecture is None else PretrainedVocabulary
+        estimator.vocabulary_ = kind.from_json(files.tokenizer)
         estimator.widths_ = list(config["widths"])
         estimator.predicates_ = "embedding.predicate.weight" in files.weights
         characters = config["characters"]

@@ -16,6 +16,7 @@ from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.text_classifier import TextClassifier
 from graphattn.models.heads import Head, PairHead
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.saving import register_task
 
 
@@ -35,7 +36,7 @@ class PairClassifier(TextClassifier):
 
     Parameters
     ----------
-    encoder, inputs, head, training, class_weight, parsing, warm_start : as for :class:`TextClassifier`
+    encoder, inputs, head, training, class_weight, parsing, pretrained, warm_start : as for :class:`TextClassifier`
     """
 
     task = corpus_kind = "pair"
@@ -47,13 +48,14 @@ class PairClassifier(TextClassifier):
 
     def __init__(
         self,
-        encoder: str | EncoderOptions = "ms-trans",
+        encoder: str | EncoderOptions | None = None,
         *,
         inputs: InputOptions | None = None,
         head: HeadOptions | None = None,
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
         preset: str = "default",
         warm_start: bool = False,
     ):
@@ -64,6 +66,7 @@ class PairClassifier(TextClassifier):
             training=training,
             class_weight=class_weight,
             parsing=parsing,
+            pretrained=pretrained,
             preset=preset,
             warm_start=warm_start,
         )
@@ -74,6 +77,8 @@ class PairClassifier(TextClassifier):
 
     @override
     def _make_head(self, width: int, weights: Tensor | None) -> Head:
+        if self.joins_pairs:
+            return super()._make_head(width, weights)
         return PairHead(
             width,
             len(self.labels_),

@@ -21,7 +21,7 @@ from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Corpus
-from graphattn.models.encoders import ENCODERS, EncoderOptions
+from graphattn.models.encoders import EncoderOptions
 from graphattn.models.entities import EntitySpan, TaggedText, format_conll, locate_words, merge_ranges
 from graphattn.models.estimators.base import Examples
 from graphattn.models.estimators.class_weights import class_weights
@@ -33,6 +33,7 @@ from graphattn.models.estimators.prediction import predict_corpus, segment_proba
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task
 
@@ -92,13 +93,14 @@ class SequenceTagger(LabellingEstimator):
         "head": HeadOptions,
         "training": TrainingOptions,
         "parsing": ParsingOptions,
+        "pretrained": PretrainedOptions,
     }
     unused_options = frozenset({"max_tokens_per_text", "strip_html", "pooling", "head_hidden", "pair_features"})
     output_formats = ("json", "spans", "conll", "html")
 
     def __init__(
         self,
-        encoder: str | EncoderOptions = "ms-trans",
+        encoder: str | EncoderOptions | None = None,
         *,
         inputs: InputOptions | None = None,
         head: HeadOptions | None = None,
@@ -108,6 +110,7 @@ class SequenceTagger(LabellingEstimator):
         scheme: str = "auto",
         repair_tags: bool = False,
         parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
     ):
         super().__init__(
@@ -117,6 +120,7 @@ class SequenceTagger(LabellingEstimator):
             training=training,
             class_weight=class_weight,
             parsing=parsing,
+            pretrained=pretrained,
             preset=preset,
             warm_start=warm_start,
         )
@@ -187,9 +191,8 @@ class SequenceTagger(LabellingEstimator):
 
     @override
     def resolved_encoder(self) -> EncoderOptions:
-        if isinstance(self.encoder, str) and self.encoder in ENCODERS:
-            return ENCODERS[self.encoder][0].for_tagging()
-        return super().resolved_encoder()
+        options = super().resolved_encoder()
+        return options if isinstance(self.encoder, EncoderOptions) else options.for_tagging()
 
     @override
     def _resolve_options(self) -> None:

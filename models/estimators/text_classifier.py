@@ -27,6 +27,7 @@ from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import encode_corpus, predict_corpus
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task
 
@@ -56,6 +57,7 @@ class TextClassifier(LabellingEstimator):
         relative to texts without, whose sums ``"balanced"`` makes equal
     multilabel : a text may have several classes, or none
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
+    pretrained : a Hugging Face directory or a name on the hub, or options with it
     warm_start : whether ``fit`` continues from the fitted model, if there is one
 
     Examples
@@ -77,12 +79,13 @@ class TextClassifier(LabellingEstimator):
         "head": HeadOptions,
         "training": TrainingOptions,
         "parsing": ParsingOptions,
+        "pretrained": PretrainedOptions,
     }
     unused_options = frozenset({"crf", "predicate_embedding", "pair_features"})
 
     def __init__(
         self,
-        encoder: str | EncoderOptions = "ms-trans",
+        encoder: str | EncoderOptions | None = None,
         *,
         inputs: InputOptions | None = None,
         head: HeadOptions | None = None,
@@ -91,6 +94,7 @@ class TextClassifier(LabellingEstimator):
         preset: str = "default",
         multilabel: bool = False,
         parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
     ):
         super().__init__(
@@ -100,6 +104,7 @@ class TextClassifier(LabellingEstimator):
             training=training,
             class_weight=class_weight,
             parsing=parsing,
+            pretrained=pretrained,
             preset=preset,
             warm_start=warm_start,
         )

@@ -35,6 +35,7 @@ from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import encode_corpus
 from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Report, bootstrap_correlation
 from graphattn.models.saving import ModelFiles, register_task
 
@@ -63,6 +64,7 @@ class TextRegressor(LabellingEstimator):
     Parameters
     ----------
     encoder : a name such as ``"ms-trans"`` (all: ``graphattn.models.encoders.ENCODERS``), or an encoder's options
+    pretrained : a Hugging Face directory or a name on the hub, or options with it
     inputs, head, training : options; None for the defaults
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
     preset : ``"paper"`` for the papers' settings, without linear branch
@@ -90,6 +92,7 @@ class TextRegressor(LabellingEstimator):
         "head": HeadOptions,
         "training": TrainingOptions,
         "parsing": ParsingOptions,
+        "pretrained": PretrainedOptions,
     }
     prediction_options = frozenset({"mistakes", "plain"})
     unused_options = frozenset({"crf", "predicate_embedding", "pair_features", "label_smoothing"})
@@ -98,12 +101,13 @@ class TextRegressor(LabellingEstimator):
 
     def __init__(
         self,
-        encoder: str | EncoderOptions = "ms-trans",
+        encoder: str | EncoderOptions | None = None,
         *,
         inputs: InputOptions | None = None,
         head: HeadOptions | None = None,
         training: TrainingOptions | None = None,
         parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
         preset: str = "default",
         warm_start: bool = False,
     ):
@@ -113,6 +117,7 @@ class TextRegressor(LabellingEstimator):
             head=head,
             training=training,
             parsing=parsing,
+            pretrained=pretrained,
             preset=preset,
             warm_start=warm_start,
         )
@@ -323,6 +328,8 @@ class PairRegressor(TextRegressor):
 
     @override
     def _make_head(self, width: int, weights: Tensor | None) -> Head:
+        if self.joins_pairs:
+            return super()._make_head(width, weights)
         return PairRegressionHead(width, 1, self.head_)
 
 

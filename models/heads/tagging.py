@@ -138,13 +138,14 @@ class TaggingHead(Head):
 
 
 def first_tokens(graph: TextBatch) -> Tensor:
-    """(W,) the first token of each word, without ``[CLS]``; without token ids, that is the first token of a text."""
+    """(W,) the first token of each word, without special ones; without token ids, ``[CLS]`` is the first of a text."""
     data = features_of(graph, TOKEN)
     word, position = data["word"], data["position"]
     is_cls = data["id"] == CLS_ID if "id" in data else position == 0
+    is_special = data.get("special", is_cls)  # of a pretrained model
     begins = position == 0
     begins[1:] |= word[1:] != word[:-1]
-    return (begins & ~is_cls).nonzero().squeeze(1)
+    return (begins & ~is_special).nonzero().squeeze(1)
 
 
 def _precise(scores: Tensor) -> Tensor:

@@ -230,13 +230,11 @@ class PretrainedEmbedding(nn.Module):
     count, width : shape of the table
     """
 
-    characters = None
-
     def __init__(self, count: int, width: int):
         super().__init__()
         self.trained = nn.Parameter(torch.empty(count, width).normal_(std=0.02))
 
-    def forward(self, ids: Tensor, types: object = None) -> Tensor:
+    def forward(self, ids: Tensor) -> Tensor:
         """(N,) -> (N, width)."""
         return embedding(self.trained, ids)
 
@@ -275,7 +273,7 @@ class PretrainedEncoder(Encoder):
         self.architecture, self.width = architecture, architecture.hidden
         self.max_length = max_length or architecture.max_length
         self.layer_heads = parse_layer_heads(heads or "", architecture)
-        self.gradient_checkpointing = False
+        self.gradient_checkpointing, self.frozen_layers = False, 0
         width = architecture.embedding
         self.embedding = PretrainedEmbedding(architecture.vocabulary, width)
         rows = architecture.position_offset + self.max_length if architecture.positions else 0
@@ -349,20 +347,58 @@ class PretrainedEncoder(Encoder):
         self.check_lengths(layout.lengths)
         return builder.text_batch(layout)
 
-    def check_lengths(self, lengths: npt.NDArray[np.integer]) -> None:
+    def check_lengths(self, lengths: npt.NDArray[np.integer], numbers: Sequence[int] | None = None) -> None:
         """Raise DataError when a text is longer than ``max_length``.
 
         Parameters
         ----------
         lengths : (B,) tokens of each text
+        numbers : of the texts in the user's data, from 0; in order when None
         """
-        for number in np.flatnonzero(lengths > self.max_length):
+        for row in np.flatnonzero(lengths > self.max_length).tolist():
+            number = row if numbers is None else numbers[row]
             raise DataError(
-                f"text {number + 1} has {lengths[number]:,} tokens; the model reads {self.max_length:,}",
-                hint="Truncate texts with {max_tokens_per_text}, or let the model read longer ones with {max_length} "
-                "and windows, {pretrained_heads=window:257|global}.",
-                options=("max_tokens_per_text", "max_length", "pretrained_heads"),
+                f"text {number + 1} has {lengths[row]:,} tokens; the model reads {self.max_length:,}",
+                hint="Truncate texts with {max_tokens_per_text}, or let the model read longer ones with "
+                "{pretrained_length} and windows, {pretrained_heads=window:257|global}.",
+                options=("max_tokens_per_text", "pretrained_length", "pretrained_heads"),
             )
+
+    def freeze(self, tuned_layers: int) -> None:
+        """Freeze the word vectors and all but the last layers, also their dropout.
+
+        Parameters
+        ----------
+        tuned_layers : number of layers that are trained
+        """
+        for parameter in self.parameters():
+            parameter.requires_grad_(False)
+        self.frozen_layers = max(len(self.layers) - tuned_layers, 0)
+        for layer in [*self.layers[self.frozen_layers :], *([] if self.last_norm is None else [self.last_norm])]:
+            layer.requires_grad_(tuned_layers > 0)
+
+    def learning_rates(self, maximum: float, decay: float) -> dict[str, float]:
+        """Parameter -> its learning rate: ``maximum`` in the last layer, less by a factor ``decay`` in each one below.
+
+        Parameters
+        ----------
+        maximum : rate of the last layer
+        decay : factor from a layer to the one below
+        """
+        depth = len(self.layers)
+        rates = {}
+        for name, _ in self.named_parameters():
+            layer = int(name.split(".")[1]) if name.startswith("layers.") else depth if "last_norm" in name else -1
+            rates[name] = maximum * decay ** max(depth - 1 - layer, 0)
+        return rates
+
+    @override
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        if self.frozen_layers:
+            for part in [self.dropout, *self.layers[: self.frozen_layers]]:
+                part.eval()
+        return self
 
     @override
     def relations(self) -> list[Relation]:

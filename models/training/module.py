@@ -169,14 +169,16 @@ class TrainingModule(pl.LightningModule):
         # Adam turns even a tiny decay into full steps without another gradient, as for words that a batch lacks
         options = self.options
         exempt = {id(parameter) for parameter in _find_undecayed(self)} | {id(self.model.embedding.trained)}
-        decayed, plain = (
-            [p for p in self.parameters() if p.requires_grad and (id(p) in exempt) is is_exempt]
-            for is_exempt in (False, True)
-        )
-        groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+        for name, parameter in self.model.named_parameters():
+            if parameter.requires_grad:
+                rate = self.model.learning_rates.get(name, options.learning_rate)
+                decay = 0.0 if id(parameter) in exempt else options.weight_decay
+                groups.setdefault((rate, decay), []).append(parameter)
         kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
         fused = not options.strategy.startswith(("fsdp", "deepspeed"))  # 9 times as fast on a CPU
-        optimizer = kind(groups, lr=options.learning_rate, betas=(0.9, options.beta2), fused=fused)
+        parts = [{"params": part, "lr": rate, "weight_decay": decay} for (rate, decay), part in groups.items()]
+        optimizer = kind(parts, lr=options.learning_rate, betas=(0.9, options.beta2), fused=fused)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.rate(step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 

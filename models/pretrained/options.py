@@ -1,0 +1,43 @@
+"""Options of a pretrained Transformer in an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphattn.models.options import Options, option
+
+FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
+    "inputs": {"level": "bpe", "word_dropout": 0.0, "characters": False},
+    "head": {"wide": False, "head_hidden": 0, "head_dropout": 0.1},
+    "training": {"optimizer": "adamw", "weight_decay": 0.01, "clip": 1.0, "patience": None},
+}
+"""Defaults that differ with a pretrained model: group of options -> values."""
+EPOCHS: Mapping[str, int] = {"passes": 15_000, "most": 10}
+"""Epochs by default, see :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""
+
+
+@dataclass
+class PretrainedOptions(Options):
+    """A pretrained Transformer from which token vectors come."""
+
+    pretrained: str | None = option(
+        None, "Hugging Face directory of a pretrained Transformer, or its name on the hub", common=True
+    )
+    pretrained_heads: str = option(
+        "",
+        "edges of its heads: window:257|global=12, or for some layers 4-5:all=10,dependency=2 "
+        "(default: as in pretraining)",
+    )
+    pretrained_length: int | None = option(None, "tokens of the longest text (default: as in pretraining)", min=1)
+    extend_positions: str = option(
+        "copy", "position vectors of longer texts: copies, or stretched", choices=("copy", "interpolate")
+    )
+    tuned_layers: int | None = option(
+        None, "train only this many last layers; 0 freezes the model (default: all, and the word vectors)", min=0
+    )
+    tuning_rate: float = option(5e-5, "maximum learning rate of the pretrained weights", above=0)
+    layer_decay: float = option(0.9, "factor of the learning rate from a layer to the one below", above=0, max=1)
+    gradient_checkpointing: bool = option(False, "compute states again in the backward pass, which saves memory")
+    join_pairs: bool = option(True, "make one sequence of the two texts of a pair, as in pretraining")

@@ -1,0 +1,120 @@
+"""A pretrained model below another encoder, or below character features alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from graphattn.builders.relations import Relation
+from graphattn.exceptions import ConfigError
+from graphattn.layers.dropout import Dropout
+from graphattn.models.encoders.base import Encoder, LayerWeights
+from graphattn.models.pretrained.architecture import Architecture
+from graphattn.models.pretrained.encoder import PretrainedEncoder
+from graphattn.models.pretrained.options import PretrainedOptions
+
+if TYPE_CHECKING:
+    from graphattn.builders.batch import TextBatch
+
+
+class StackedEncoder(Encoder):
+    """The states of a pretrained model, beside other features of the tokens, are the input of an encoder.
+
+    Parameters
+    ----------
+    lower : the pretrained model
+    upper : the encoder on top; None for none
+    project : from states and other features to the input of ``upper``
+    width : of the result
+    dropout : on the input of ``project``
+    """
+
+    def __init__(
+        self, lower: PretrainedEncoder, upper: Encoder | None, project: nn.Module, *, width: int, dropout: float
+    ):
+        super().__init__()
+        self.lower, self.upper, self.project, self.width = lower, upper, project, width
+        self.dropout = Dropout(dropout)
+
+    @property
+    def _parts(self) -> Sequence[Encoder]:
+        return [self.lower] if self.upper is None else [self.lower, self.upper]
+
+    @override
+    def relations(self) -> list[Relation]:
+        by_name = {relation.name: relation for part in self._parts for relation in part.relations()}
+        return list(by_name.values())
+
+    @override
+    def heads_along(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for part in self._parts:
+            for name, count in part.heads_along().items():
+                counts[name] = counts.get(name, 0) + count
+        return counts
+
+    @override
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """Encode.
+
+        Parameters
+        ----------
+        graph : a batch with the relations of both encoders
+        tokens : (N, embedding width + F) word vectors of the pretrained model, and F other features
+        weights : list to which each layer's weights are appended, those of the pretrained model first
+
+        Returns
+        -------
+        (N, width)
+        """
+        width = self.lower.architecture.embedding
+        words, features = tokens.split([width, tokens.shape[1] - width], dim=1)
+        states = torch.cat([self.lower(graph, words, weights=weights), features], dim=1)
+        vectors: Tensor = self.project(self.dropout(states))
+        return vectors if self.upper is None else self.upper(graph, vectors, weights=weights)
+
+
+def make_pretrained(options: PretrainedOptions, architecture: Architecture, folder: Path | None) -> PretrainedEncoder:
+    """The pretrained model that the options describe, ready to be trained.
+
+    Parameters
+    ----------
+    options : edges, length, and which layers are trained
+    architecture : of the model
+    folder : directory with its weights; None for a model whose weights are loaded later
+
+    Raises
+    ------
+    ConfigError
+        for heads that do not fit the model
+    ModelDirectoryError
+        for weights that cannot be read
+    """
+    heads, length = options.pretrained_heads, options.pretrained_length
+    try:
+        if folder is None:
+            lower = PretrainedEncoder(architecture, heads=heads, max_length=length)
+        else:
+            lower = PretrainedEncoder.from_directory(
+                folder, heads=heads, max_length=length, extend_positions=options.extend_positions
+            )
+    except ConfigError as error:
+        template = error.template.replace("{heads}", "{pretrained_heads}")
+        raise ConfigError(template, options=("pretrained_heads",)) from error
+    lower.gradient_checkpointing = options.gradient_checkpointing
+    if options.tuned_layers is not None:
+        lower.freeze(options.tuned_layers)
+    return lower.train()
+
+
+def learning_rates(options: PretrainedOptions, encoder: Encoder) -> dict[str, float]:
+    """Name of a parameter of the model -> learning rate, for those that are pretrained."""
+    lower, prefix = (encoder.lower, "encoder.lower.") if isinstance(encoder, StackedEncoder) else (encoder, "encoder.")
+    assert isinstance(lower, PretrainedEncoder)
+    rates = lower.learning_rates(options.tuning_rate, options.layer_decay)
+    return {"embedding.trained": min(rates.values()), **{f"{prefix}{name}": rate for name, rate in rates.items()}}

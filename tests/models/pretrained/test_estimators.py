@@ -1,0 +1,213 @@
+"""Estimators on a pretrained model: all tasks, alone and below another encoder, saved and loaded."""
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
+from graphattn.builders import Sentence
+from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
+from graphattn.models import InputOptions, MSTransOptions, PairRegressor, TrainingOptions
+from graphattn.models.pretrained.encoder import PretrainedEncoder
+from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.models.pretrained.stack import StackedEncoder
+from graphattn.models.training.module import TrainingModule
+
+TEXTS = ["a good film", "a bad film", "the plot is good", "the plot is bad"] * 4
+LABELS = ["pos", "neg"] * 8
+WORDS = [text.split() for text in TEXTS]
+TAGS = [["B-X" if word in ("film", "plot") else "O" for word in words] for words in WORDS]
+PAIRS = list(zip(TEXTS, TEXTS[1:] + TEXTS[:1], strict=True))
+SCORES = [1.0, 2.0, 3.5, 0.5] * 4
+TRAINING = TrainingOptions(epochs=2, dev_fraction=0, progress=False, precision="32")
+SMALL = MSTransOptions(hidden=12, heads=2, layers=1, scales=("1", "3"))
+
+
+@pytest.fixture
+def folder(save_model):
+    return save_model("bert")
+
+
+def fit(kind, folder, *, encoder=None, training=TRAINING, inputs=None, head=None, **options):
+    pretrained = PretrainedOptions(str(folder), **options)
+    estimator = kind(encoder, pretrained=pretrained, training=training, inputs=inputs, head=head)
+    data = {TextClassifier: (TEXTS, LABELS), SequenceTagger: (WORDS, TAGS), PairClassifier: (PAIRS, LABELS)}
+    data |= {PairRegressor: (PAIRS, SCORES)}
+    X, y = data[kind]
+    return estimator.fit(X, y), X
+
+
+CASES = {
+    "classifier": (TextClassifier, {}),
+    "tagger": (SequenceTagger, {}),
+    "tagger with characters": (SequenceTagger, {"inputs": InputOptions(characters=True)}),
+    "tagger with suffixes": (SequenceTagger, {"inputs": InputOptions(suffixes=3)}),
+    "pairs as one sequence": (PairClassifier, {}),
+    "pairs apart": (PairClassifier, {"join_pairs": False}),
+    "regression": (PairRegressor, {}),
+    "below ms-trans": (TextClassifier, {"encoder": SMALL, "tuned_layers": 0}),
+    "windows": (TextClassifier, {"pretrained_heads": "window:3|global=4"}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_saved_model_predicts_the_same(folder, tmp_path, case):
+    kind, options = CASES[case]
+    estimator, X = fit(kind, folder, **options)
+    estimator.save(tmp_path / "model")
+    for file in folder.iterdir():
+        file.unlink()  # a saved model needs nothing else
+    loaded = load(tmp_path / "model")
+    run, again = estimator._run(X, probabilities=True), loaded._run(X, probabilities=True)
+    for first, second in zip(run.probabilities, again.probabilities, strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert loaded.pretrained_ == estimator.pretrained_
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_input_alone_is_predicted_the_same(folder, case):
+    kind, options = CASES[case]
+    estimator, X = fit(kind, folder, **options)
+    together = estimator._run(X[:4], probabilities=True).probabilities
+    for x, expected in zip(X[:4], together, strict=True):
+        np.testing.assert_allclose(estimator._run([x], probabilities=True).probabilities[0], expected, atol=1e-5)
+
+
+def test_without_another_encoder_there_is_none_on_top(folder):
+    estimator, _ = fit(TextClassifier, folder)
+    assert estimator.encoder_.name == "pretrained"
+    assert type(estimator.model_.encoder) is PretrainedEncoder
+    assert type(fit(TextClassifier, folder, encoder="ms-trans")[0].model_.encoder) is StackedEncoder
+
+
+def test_training_starts_from_the_pretrained_weights(folder):
+    slow = TrainingOptions(epochs=1, dev_fraction=0, progress=False, precision="32")
+    estimator, _ = fit(TextClassifier, folder, training=slow, tuning_rate=1e-12)
+    expected = PretrainedEncoder.from_directory(folder).state_dict()
+    state = {name.removeprefix("encoder."): value for name, value in estimator.model_.state_dict().items()}
+    for name, value in expected.items():
+        torch.testing.assert_close(state[name], value, atol=1e-8, rtol=0)
+
+
+def test_states_are_those_of_the_directory(folder):
+    estimator, _ = fit(TextClassifier, folder, tuned_layers=0)
+    encoder = PretrainedEncoder.from_directory(folder)
+    batch = estimator._corpus([TEXTS[:3]])[[0, 1, 2]]
+    with torch.no_grad():
+        torch.testing.assert_close(estimator.model_.encode(batch), encoder(encoder.batch(TEXTS[:3])))
+
+
+def test_pairs_are_encoded_as_the_reference_does(make_reference, folder):
+    reference = make_reference("bert")
+    estimator, _ = fit(PairClassifier, folder, tuned_layers=0)
+    batch = estimator._corpus([["a b"], ["c"]])[[0]]
+    # [CLS] a b [SEP] c [SEP]; letters begin at 5
+    inputs = {
+        "input_ids": torch.tensor([[2, 5, 6, 3, 7, 3]]),
+        "token_type_ids": torch.tensor([[0, 0, 0, 0, 1, 1]]),
+    }
+    with torch.no_grad():
+        expected = reference(**inputs).last_hidden_state[0]
+        torch.testing.assert_close(estimator.model_.encode(batch), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_tuned_layers(folder):
+    estimator, _ = fit(TextClassifier, folder, tuned_layers=1)
+    trained = {name for name, parameter in estimator.model_.named_parameters() if parameter.requires_grad}
+    assert {name.split(".")[2] for name in trained if name.startswith("encoder.layers")} == {"2"}
+    assert not any(name.startswith(("embedding", "encoder.norm", "encoder.position")) for name in trained)
+    model = estimator.model_.train()
+    assert [layer.training for layer in model.encoder.layers] == [False, False, True]
+
+
+def test_learning_rates_decay_towards_the_input(folder):
+    estimator, _ = fit(TextClassifier, folder, tuning_rate=1e-4, layer_decay=0.5)
+    rates = estimator.model_.learning_rates
+    assert rates["encoder.layers.2.ffn.widen.weight"] == 1e-4
+    assert rates["encoder.layers.0.ffn.widen.weight"] == 2.5e-5
+    assert rates["embedding.trained"] == rates["encoder.norm.weight"] == 1.25e-5
+    module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, evaluate=None)
+    groups = module.configure_optimizers()["optimizer"].param_groups
+    by_parameter = {id(parameter): group for group in groups for parameter in group["params"]}
+    named = dict(estimator.model_.named_parameters())
+    assert by_parameter[id(named["embedding.trained"])]["initial_lr"] == 1.25e-5
+    assert by_parameter[id(named["head.perceptron.1.weight"])]["initial_lr"] == estimator.training_.learning_rate
+    assert by_parameter[id(named["encoder.layers.0.ffn.widen.bias"])]["weight_decay"] == 0
+
+
+@pytest.mark.parametrize(("count", "epochs"), [(500, 10), (3000, 5), (20_000, 3)])
+def test_epochs_by_default(folder, count, epochs):
+    estimator = TextClassifier(pretrained=str(folder))
+    estimator._resolve_options()
+    assert estimator.training_.resolve_epochs(count, **estimator._epochs_by_default()) == epochs
+
+
+def test_defaults_of_fine_tuning():
+    tuned, plain = TextClassifier(pretrained="minilm"), TextClassifier()
+    assert (tuned.training.optimizer, plain.training.optimizer) == ("adamw", "adam")
+    assert (tuned.head.wide, plain.head.wide) == (False, True)
+
+
+def test_the_crf_counts_no_special_tokens(folder):
+    tagger, _ = fit(SequenceTagger, folder)
+    assert [len(tags) for tags in tagger.predict([["film"], ["a", "plot", "x"], []])] == [1, 3, 0]
+
+
+def test_dependency_arcs_between_words(folder):
+    sentences = [
+        Sentence(words, heads=[0, *range(1, len(words))], label=label)
+        for words, label in zip(WORDS, LABELS, strict=True)
+    ]
+    pretrained = PretrainedOptions(str(folder), pretrained_heads="2:all=3,dependency=1")
+    estimator = TextClassifier(pretrained=pretrained, training=TRAINING).fit(sentences)
+    attention = estimator.attention(sentences[0])
+    assert {"all", "dependency"} <= set(attention.table().relation)
+
+
+def test_attention_has_the_special_tokens(folder):
+    estimator, _ = fit(TextClassifier, folder)
+    table = estimator.attention("a good film").table()
+    assert set(table.layer) == {0, 1, 2}
+    assert {"[CLS]", "[SEP]"} <= set(table.source_token)
+    assert {"a", "good", "film"} <= set(table.source_word)
+
+
+def test_a_text_over_the_limit(folder):
+    estimator, _ = fit(TextClassifier, folder)
+    long = " ".join(["a"] * 60)
+    with pytest.raises(DataError, match=r"text 2 has 62 tokens; the model reads 48\. Truncate texts with max_tokens"):
+        estimator.predict(["a", long])
+    untrained = TextClassifier(pretrained=str(folder), training=TRAINING)
+    with pytest.raises(DataError, match=r"text 3 has 62 tokens"):
+        untrained.fit([*TEXTS[:2], long, *TEXTS], [*LABELS[:3], *LABELS])
+    truncated, _ = fit(TextClassifier, folder, inputs=InputOptions(max_tokens_per_text=46))
+    with pytest.warns(TruncationWarning):
+        assert len(truncated.predict([long])) == 1
+    longer, _ = fit(TextClassifier, folder, pretrained_length=100)
+    assert len(longer.predict([long])) == 1
+
+
+def test_encoder_pretrained_without_a_model():
+    with pytest.raises(ConfigError, match="encoder=pretrained needs pretrained"):
+        TextClassifier("pretrained", training=TRAINING).fit(TEXTS, LABELS)
+
+
+def test_heads_that_do_not_fit(folder):
+    with pytest.raises(ConfigError, match="each layer of the model has 4") as caught:
+        fit(TextClassifier, folder, pretrained_heads="all=3")
+    assert caught.value.options == ("pretrained_heads",)
+
+
+def test_a_directory_that_does_not_exist(tmp_path):
+    with pytest.raises(ModelDirectoryError, match="is no directory"):
+        fit(TextClassifier, tmp_path / "missing")
+
+
+def test_warm_start(folder):
+    estimator, _ = fit(TextClassifier, folder)
+    before = estimator.predict_proba(TEXTS)
+    estimator.set_params(
+        warm_start=True, training__epochs=1, training__learning_rate=1e-9, pretrained__tuning_rate=1e-9
+    )
+    estimator.fit(TEXTS, LABELS)
+    np.testing.assert_allclose(estimator.predict_proba(TEXTS), before, atol=1e-4)
