@@ -337,12 +337,11 @@ def _make(item: Run, *, out: Path, folder: Path | None, jobs: int) -> dict[str, 
     except ConfigError as error:
         if "run_dir" not in error.options:
             raise
-        reason = str(error).partition(". Give")[0]
-        raise ConfigError(
-            f"{reason}. Repeat the stopped command to resume it, delete the folder to start again, or give another "
-            "{out}",
-            options=("out",),
-        ) from error
+        reason, _, is_busy = str(error).partition("; wait")
+        hint = "Repeat the stopped command to resume it, delete the folder to start again"
+        hint = "Wait for it" if is_busy else hint
+        reason = f"{reason.partition('. Give')[0]}. {hint}, or give another {{out}}"
+        raise ConfigError(reason, options=("out",)) from error
     if run_dir is not None:
         shutil.rmtree(run_dir, ignore_errors=True)
     return {**row, "jobs": jobs}

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from graphattn.builders.files import folder_lock
 from graphattn.experiments.papers import runs
 from graphattn.experiments.papers.runs import Run
 from graphattn.experiments.papers.smoke import smoke_folder
@@ -101,6 +102,10 @@ def test_a_stopped_run_resumes_with_the_same_settings_only(graphattn, folder, tm
         f"error: {out}.runs/ms-trans-table-6-A-seed-0 has a run with other options (alpha: 1.0, now 0.25). Repeat the "
         "stopped command to resume it, delete the folder to start again, or give another --out\n"
     )
+    with folder_lock(tmp_path / "r.jsonl.runs" / "ms-trans-table-6-A-seed-0"):
+        busy = graphattn(*words, *flags(folder, out, *SMALL))
+    assert busy.err.startswith(f"error: {out}.runs/ms-trans-table-6-A-seed-0 is being written by another process")
+    assert busy.err.endswith("). Wait for it, or give another --out\n")
     assert graphattn(*words, *flags(folder, out, *SMALL)).code == 0
     assert not any((tmp_path / "r.jsonl.runs").iterdir())
 
