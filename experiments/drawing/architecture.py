@@ -71,7 +71,7 @@ FLOORS = (
         "models",
         "batches to predictions",
         {
-            "encoders/": "one file each",
+            "encoders/, pretrained/": "one file each; BERT",
             "heads/, decoders/": "labels, tags, text",
             "estimators/": "the tasks: fit, predict",
             "training/": "loop, checkpoints, metrics",

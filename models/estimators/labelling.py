@@ -747,6 +747,26 @@ class LabellingEstimator(Estimator):
         special = self.builder_.cls + self.builder_.count_special_tokens(1)
         return special + len(self.vocabulary_.sentence(text))
 
+    def to_huggingface(self, directory: str | Path) -> None:
+        """Write the tuned pretrained model, without the layers on top, for ``transformers.AutoModel``.
+
+        Parameters
+        ----------
+        directory : a new directory
+
+        Raises
+        ------
+        ConfigError
+            without a pretrained model, for other edges than those of pretraining, or when the directory exists
+        """
+        self._check_fitted()
+        lower = getattr(self.model_.encoder, "lower", self.model_.encoder)
+        if not isinstance(lower, PretrainedEncoder) or not isinstance(self.vocabulary_, PretrainedVocabulary):
+            raise ConfigError(
+                "the model is not built on a pretrained one; train with {pretrained}", options=("pretrained",)
+            )
+        lower.to_huggingface(directory, embedding=self.model_.embedding.trained, vocabulary=self.vocabulary_)
+
     # -- saving --------------------------------------------------------------------------------------------------------
 
     @override

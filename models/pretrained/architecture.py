@@ -87,6 +87,11 @@ class Architecture:
             raise ModelDirectoryError(f"its config.json has no {error}. Download the model again") from None
         return cls(**{"family": family, **_DEFAULTS, **values})
 
+    def to_config(self) -> dict[str, Any]:
+        """The ``config.json`` of Hugging Face that :meth:`of` reads."""
+        values = _WRITERS.get(self.family, _write_bert)(self)
+        return {"model_type": self.family, "architectures": [_CLASSES[self.family]], "dtype": "float32", **values}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for :meth:`from_dict`."""
         return asdict(self)
@@ -218,6 +223,85 @@ def _read_theta(rotary: Mapping[str, Any], kind: str, default: float) -> float:
         raise ModelDirectoryError(f"its rotary positions are {values['rope_type']!r}; GraphAttn reads the default ones")
     return float(values.get("rope_theta", default))
 
+
+def _write_bert(architecture: Architecture) -> dict[str, Any]:
+    a = architecture
+    return {
+        "vocab_size": a.vocabulary,
+        "embedding_size": a.embedding,
+        "hidden_size": a.hidden,
+        "num_hidden_layers": a.layers,
+        "num_attention_heads": a.heads,
+        "intermediate_size": a.ffn,
+        "hidden_act": _name_activation(a.activation),
+        "layer_norm_eps": a.norm_eps,
+        "max_position_embeddings": a.positions,
+        "type_vocab_size": a.types,
+        "hidden_dropout_prob": a.dropout,
+        "attention_probs_dropout_prob": a.attn_drop,
+        **({"relative_attention_num_buckets": a.buckets} if a.buckets else {}),
+        **({"pad_token_id": a.position_offset - 1} if a.position_offset else {}),
+    }
+
+
+def _write_distilbert(architecture: Architecture) -> dict[str, Any]:
+    a = architecture
+    return {
+        "vocab_size": a.vocabulary,
+        "dim": a.hidden,
+        "n_layers": a.layers,
+        "n_heads": a.heads,
+        "hidden_dim": a.ffn,
+        "activation": _name_activation(a.activation),
+        "max_position_embeddings": a.positions,
+        "dropout": a.dropout,
+        "attention_dropout": a.attn_drop,
+    }
+
+
+def _write_modernbert(architecture: Architecture) -> dict[str, Any]:
+    a = architecture
+    kinds = ["full_attention" if relation == ALL else "sliding_attention" for relation in a.relations]
+    widths = [int(relation.partition(":")[2]) for relation in a.relations if relation != ALL]
+    thetas = dict(zip(kinds, a.thetas, strict=True))
+    return {
+        "vocab_size": a.vocabulary,
+        "hidden_size": a.hidden,
+        "num_hidden_layers": a.layers,
+        "num_attention_heads": a.heads,
+        "intermediate_size": a.ffn,
+        "hidden_activation": _name_activation(a.activation),
+        "norm_eps": a.norm_eps,
+        "max_position_embeddings": a.max_length,
+        "pad_token_id": None,
+        "mlp_dropout": a.dropout,
+        "attention_dropout": a.attn_drop,
+        "attention_bias": a.attention_bias,
+        "mlp_bias": a.ffn_bias,
+        "norm_bias": a.norm_bias,
+        "layer_types": kinds,
+        "local_attention": widths[0] - 1 if widths else 128,
+        "rope_parameters": {kind: {"rope_type": "default", "rope_theta": theta} for kind, theta in thetas.items()},
+    }
+
+
+def _name_activation(name: str) -> str:
+    """Hugging Face's name of one of our activations."""
+    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
+
+
+_WRITERS = {"distilbert": _write_distilbert, "modernbert": _write_modernbert}
+"""Functions that write a ``config.json``, where it is not like BERT's."""
+_CLASSES = {
+    "bert": "BertModel",
+    "roberta": "RobertaModel",
+    "xlm-roberta": "XLMRobertaModel",
+    "camembert": "CamembertModel",
+    "distilbert": "DistilBertModel",
+    "electra": "ElectraModel",
+    "mpnet": "MPNetModel",
+    "modernbert": "ModernBertModel",
+}
 
 FAMILIES: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "bert": _read_bert,

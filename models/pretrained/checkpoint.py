@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from graphattn.builders.files import file_sha256
+from graphattn.builders.files import atomic_folder, file_sha256
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models.pretrained.architecture import Architecture
@@ -213,11 +213,24 @@ def _read_tensor(folder: Path, tensors: Mapping[str, tuple[Any, str]], name: str
     return tensor
 
 
-def write_weights(path: Path, architecture: Architecture, weights: Iterable[tuple[str, Tensor]]) -> None:
-    """Write weights under Hugging Face's names; the inverse of :func:`read_weights`."""
+def write_directory(
+    folder: Path, architecture: Architecture, weights: Iterable[tuple[str, Tensor]], tokenizer: str
+) -> None:
+    """Write a directory that ``transformers`` loads with ``AutoModel``; the inverse of :func:`read_weights`.
+
+    Parameters
+    ----------
+    folder : is made, if it does not exist; files of these names are replaced
+    architecture : names the tensors
+    weights : our names and tensors
+    tokenizer : the text of ``tokenizer.json``
+    """
     tensors = {}
     for name, weight in weights:
         sources = architecture.checkpoint_names(name)
         for source, part in zip(sources, weight.detach().cpu().chunk(len(sources)), strict=True):
             tensors[source] = part.clone()
-    save_file(tensors, path, metadata={"format": "pt"})
+    with atomic_folder(folder) as temporary:
+        save_file(tensors, temporary / WEIGHTS, metadata={"format": "pt"})
+        (temporary / CONFIG).write_text(json.dumps(architecture.to_config(), indent=1), encoding="utf-8")
+        (temporary / TOKENIZER).write_text(tokenizer, encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,13 @@ from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.models.encoders.base import Encoder, LayerWeights
 from graphattn.models.encoders.relation_heads import head_relation, parse_heads
 from graphattn.models.pretrained.architecture import Architecture
-from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary, read_weights
+from graphattn.models.pretrained.checkpoint import (
+    find_directory,
+    read_architecture,
+    read_vocabulary,
+    read_weights,
+    write_directory,
+)
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -328,6 +335,42 @@ class PretrainedEncoder(Encoder):
         encoder.load_state_dict(weights, assign=True)
         encoder.vocabulary = read_vocabulary(folder, architecture)
         return encoder.eval()
+
+    def to_huggingface(
+        self,
+        directory: str | Path,
+        *,
+        embedding: Tensor | None = None,
+        vocabulary: PretrainedVocabulary | None = None,
+    ) -> None:
+        """Write a directory that ``transformers.AutoModel`` loads, with the same states.
+
+        Parameters
+        ----------
+        directory : a new directory
+        embedding, vocabulary : word vectors and tokenizer of an encoder that has none of its own
+
+        Raises
+        ------
+        ConfigError
+            when heads have other edges than in pretraining, which ``transformers`` lacks, or the directory exists
+        """
+        heads = self.architecture.heads
+        if self.layer_heads != [{relation: heads} for relation in self.architecture.relations]:
+            raise ConfigError("transformers has no other edges than those of pretraining; keep these edges")
+        folder = Path(directory)
+        if folder.exists():
+            raise ConfigError(f"{folder} exists; choose another directory")
+        vocabulary = self.vocabulary if vocabulary is None else vocabulary
+        assert vocabulary is not None
+        weights = dict(self.named_parameters())
+        if embedding is not None:
+            weights["embedding.trained"] = nn.Parameter(embedding)
+        architecture = self.architecture
+        if self.position_vectors is not None:
+            rows = len(self.position_vectors.weight)
+            architecture = replace(architecture, positions=rows, max_length=self.max_length)
+        write_directory(folder, architecture, weights.items(), vocabulary.to_json())
 
     def batch(self, texts: Sequence[Source]) -> TextBatch:
         """The graph of some texts, for :meth:`forward`.

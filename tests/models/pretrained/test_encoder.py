@@ -1,12 +1,13 @@
 """The encoder against ``transformers``: states and gradients of every family."""
 
+import json
+
 import pytest
 import torch
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models.pretrained import PretrainedEncoder
-from graphattn.models.pretrained.checkpoint import write_weights
+from graphattn.models.pretrained import Architecture, PretrainedEncoder
 
 from .conftest import FAMILIES, letter_tokenizer
 
@@ -179,15 +180,33 @@ def test_attention_weights_sum_to_one(save_model):
     torch.testing.assert_close(weights[0]["all"].view(6, 6, 2).sum(1), torch.ones(6, 2))
 
 
-def test_weights_survive_a_round_trip(save_model, transformers, tmp_path):
-    folder = save_model("modernbert-biased")
-    encoder = PretrainedEncoder.from_directory(folder)
-    (tmp_path / "copy").mkdir()
-    write_weights(tmp_path / "copy" / "model.safetensors", encoder.architecture, encoder.named_parameters())
-    for name in ("config.json", "tokenizer.json"):
-        (tmp_path / "copy" / name).write_bytes((folder / name).read_bytes())
-    inputs = {"input_ids": torch.tensor([[5, 6, 7]])}
+@pytest.mark.parametrize("family", FAMILIES)
+def test_transformers_loads_what_is_written(save_model, transformers, tmp_path, family):
+    folder = save_model(family)
+    PretrainedEncoder.from_directory(folder).to_huggingface(tmp_path / "copy")
+    inputs = {"input_ids": torch.tensor([[5, 6, 7, 8, 9, 10, 11, 12]])}
     first, second = (
-        transformers.AutoModel.from_pretrained(path)(**inputs).last_hidden_state for path in (folder, tmp_path / "copy")
+        transformers.AutoModel.from_pretrained(path).eval()(**inputs).last_hidden_state
+        for path in (folder, tmp_path / "copy")
     )
-    assert torch.equal(first, second)
+    torch.testing.assert_close(first, second)
+    assert Architecture.of(json.loads((tmp_path / "copy" / "config.json").read_text())) == (
+        PretrainedEncoder.from_directory(folder).architecture
+    )
+
+
+def test_longer_positions_are_written(save_model, transformers, tmp_path):
+    encoder = PretrainedEncoder.from_directory(save_model("roberta"), max_length=80)
+    encoder.to_huggingface(tmp_path / "copy")
+    model = transformers.AutoModel.from_pretrained(tmp_path / "copy").eval()
+    graph = encoder.batch(["a " * 70])
+    ids = graph.node_features["token"]["id"][None].long()
+    torch.testing.assert_close(model(input_ids=ids).last_hidden_state[0], encoder(graph), atol=1e-5, rtol=1e-5)
+
+
+def test_what_transformers_cannot_have(save_model, tmp_path):
+    folder = save_model("bert")
+    with pytest.raises(ConfigError, match="transformers has no other edges"):
+        PretrainedEncoder.from_directory(folder, heads="window:3").to_huggingface(tmp_path / "copy")
+    with pytest.raises(ConfigError, match="exists; choose another directory"):
+        PretrainedEncoder.from_directory(folder).to_huggingface(folder)

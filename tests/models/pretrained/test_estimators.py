@@ -211,3 +211,16 @@ def test_warm_start(folder):
     )
     estimator.fit(TEXTS, LABELS)
     np.testing.assert_allclose(estimator.predict_proba(TEXTS), before, atol=1e-4)
+
+
+def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
+    estimator, _ = fit(TextClassifier, folder)
+    estimator.to_huggingface(tmp_path / "tuned")
+    model = transformers.AutoModel.from_pretrained(tmp_path / "tuned").eval()
+    batch = estimator._corpus([["a good film"]])[[0]]
+    ids = batch.graph.node_features["token"]["id"][None].long()
+    with torch.no_grad():
+        expected = model(input_ids=ids).last_hidden_state[0]
+        torch.testing.assert_close(estimator.model_.eval().encode(batch), expected, atol=1e-5, rtol=1e-5)
+    with pytest.raises(ConfigError, match="not built on a pretrained one; train with pretrained"):
+        TextClassifier(SMALL, training=TRAINING).fit(TEXTS, LABELS).to_huggingface(tmp_path / "other")
