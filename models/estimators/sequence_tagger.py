@@ -192,7 +192,7 @@ class SequenceTagger(LabellingEstimator):
     @override
     def resolved_encoder(self) -> EncoderOptions:
         options = super().resolved_encoder()
-        return options if isinstance(self.encoder, EncoderOptions) else options.for_tagging()
+        return options.for_tagging() if self.encoder is None or isinstance(self.encoder, str) else options
 
     @override
     def _resolve_options(self) -> None:

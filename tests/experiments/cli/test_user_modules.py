@@ -104,7 +104,7 @@ def test_a_custom_task_is_trained_and_evaluated(graphattn, folder, corpora_folde
     sys.modules.pop("mine")
     answer = graphattn("predict", "model", stdin="a good film\n")
     assert (answer.code, answer.out) == (1, "")
-    assert "task 'mood'; known tasks are classify, pair, tag, translate. " in answer.err
+    assert "task 'mood'; known tasks are classify, pair, tag, regress, regress-pair, translate. " in answer.err
     assert "graphattn --import MODULE" in answer.err
 
 
