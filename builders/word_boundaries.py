@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer, models, pre_tokenizers
@@ -20,6 +20,7 @@ SPLITS = ("web", "words", "whitespace")
 DEFAULT_SPLIT = SPLITS[0]
 LONGEST_WORD = 1 << 17
 """Characters of the longest word. Longer ones are cut: Oniguruma gives up on millions, and the library panics."""
+_CACHED_RUNS = 1 << 17
 _CHUNK = 1024  # texts per call: an Encoding costs hundreds of bytes per word
 _HINT = "Drop missing values or turn them into strings."
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -159,6 +160,7 @@ class WordSplitter:
         config["added_tokens"] = [token for token in config["added_tokens"] if not token["special"]]
         config["model"] = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
         self._tokenizer = Tokenizer.from_str(json.dumps(config))
+        self._runs: dict[str, list[str]] = {}
 
     @classmethod
     def by_rule(cls, split: str) -> WordSplitter:
@@ -170,8 +172,25 @@ class WordSplitter:
         return next(self.split_batch([text]))
 
     def split_batch(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        """The words of each text; the texts are split in parallel."""
-        return ([word for word, _ in words] for words in self.split_with_offsets(texts))
+        """The words of each text; the texts are split in parallel.
+
+        Our rules do not look past white space, so what they make of a run between blanks is cached.
+        """
+        for start in range(0, len(texts), _CHUNK):
+            chunk = texts[start : start + _CHUNK]
+            is_plain = [self.rule is not None and _is_plain(text) for text in chunk]
+            others = self.split_with_offsets([text for text, plain in zip(chunk, is_plain, strict=True) if not plain])
+            runs = [text.split(" ") if plain else [] for text, plain in zip(chunk, is_plain, strict=True)]
+            self._cache_runs(set(chain.from_iterable(runs)))
+            for parts, plain in zip(runs, is_plain, strict=True):
+                yield [word for part in parts for word in self._runs[part]] if plain else [w for w, _ in next(others)]
+
+    def _cache_runs(self, runs: set[str]) -> None:
+        if len(self._runs) > _CACHED_RUNS:
+            self._runs.clear()
+        new = [run for run in runs if run not in self._runs]
+        for run, words in zip(new, self.split_with_offsets(new), strict=True):
+            self._runs[run] = [word for word, _ in words]
 
     def split_with_offsets(self, texts: Sequence[str]) -> Iterator[list[tuple[str, int]]]:
         """The words of each text, each with the offset of its first character."""
@@ -217,6 +236,12 @@ def check_is_batch(sources: object) -> None:
     """Raise DataError for one text instead of many, which a type checker accepts as a sequence of strings."""
     if isinstance(sources, str):
         raise DataError("one text where several are expected", hint="Put it into a list.")
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is not long, has no white space but blanks, and no ``<br />`` with one inside."""
+    is_short = isinstance(text, str) and len(text) <= LONGEST_WORD
+    return is_short and text.isascii() and text.isprintable() and "<" not in text
 
 
 def replace_surrogates(text: str) -> str:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders.sentence import Sentence
-from graphattn.builders.word_boundaries import WordSplitter, make_pre_tokenizer, replace_surrogates
+from graphattn.builders.word_boundaries import SPLITS, WordSplitter, make_pre_tokenizer, replace_surrogates
 from graphattn.exceptions import ConfigError, DataError
 
 WORDS, WEB = WordSplitter.by_rule("words"), WordSplitter.by_rule("web")
@@ -106,9 +106,12 @@ def test_splitting_at_spaces_first_has_no_effect(text):
     assert WORDS.split(text) == spaced
 
 
-@given(st.lists(st.text(), max_size=5))
-def test_batch_equals_single_texts(texts):
-    assert list(WORDS.split_batch(texts)) == [WORDS.split(text) for text in texts]
+@given(st.lists(st.text("abnt'sS.,13 :-)(DxP<br/>@#_w=^\t é") | st.text(), max_size=5))
+def test_a_batch_with_cached_runs_equals_texts_with_offsets(texts):
+    for splitter in map(WordSplitter.by_rule, SPLITS):
+        expected = [[word for word, _ in words] for words in splitter.split_with_offsets(texts)]
+        assert list(splitter.split_batch(texts)) == expected
+        assert list(splitter.split_batch(texts)) == expected  # from the cache
 
 
 def test_more_texts_than_one_chunk():
