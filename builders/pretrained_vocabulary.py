@@ -45,7 +45,7 @@ class PretrainedVocabulary(Vocabulary):
         self._splitter = WordSplitter(self._tokenizer)
         self._of_words = _with_prefix_space(self._tokenizer)
         self.special_tokens = SpecialTokens.of(self._tokenizer)
-        self._unknown = [_find_unknown(self._ids)]
+        self.unknown_id = _find_unknown(self._ids)
         self._clear_caches()
 
     @override
@@ -58,7 +58,7 @@ class PretrainedVocabulary(Vocabulary):
 
     @override
     def ids_of_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
-        pieces = [encoding.ids or self._unknown for encoding in self._encode_words([[word] for word in words])]
+        pieces = [encoding.ids or [self.unknown_id] for encoding in self._encode_words([[word] for word in words])]
         counts = np.fromiter(map(len, pieces), np.int32, len(pieces))
         return counts, np.array([index for ids in pieces for index in ids], np.int32)
 
@@ -125,7 +125,7 @@ class PretrainedVocabulary(Vocabulary):
                 end, following = max(end, stop), next(pieces, None)
             if len(ids) == count:
                 tokens.append(word)
-                ids += self._unknown
+                ids.append(self.unknown_id)
             word_ids += [number] * (len(ids) - count)
         return tokens, word_ids, ids
 

@@ -65,6 +65,8 @@ class Vocabulary:
     """
 
     special_tokens: SpecialTokens | None = None
+    """What surrounds the texts of a pretrained model."""
+    unknown_id: int = _UNKNOWN_ID
 
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())

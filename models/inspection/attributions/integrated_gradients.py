@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from graphattn.builders.graph_builder import CLS_ID
+from graphattn.builders.graph_builder import CLS_ID, TextGraphBuilder
 from graphattn.edges import features_of
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch
@@ -16,7 +16,6 @@ from graphattn.models.estimators.prediction import MAX_TOKENS
 from graphattn.models.inspection.attention import word_texts
 from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.inspection.edge_kinds import word_ids_of
-from graphattn.models.token_embedding import UNKNOWN_ID
 from graphattn.networkx_graphs import CLS
 from graphattn.schema import TOKEN
 from graphattn.validation import require_range
@@ -70,7 +69,9 @@ def integrated_gradients(
     with torch.inference_mode(False), in_evaluation(model):
         with torch.no_grad():
             explained = estimator.target(inputs, estimator._copy_scores(batch)[0], label=label, word=word)
-            start, end = (model.embed_tokens(ids, batch) for ids in _token_ids(batch, model.device))
+            start, end = (
+                model.embed_tokens(ids, batch) for ids in _token_ids(inputs.corpus.builder, batch, model.device)
+            )
 
         def value(points: Tensor) -> Tensor:
             """(copies, N, D) token vectors -> (copies,)."""
@@ -97,7 +98,10 @@ def integrated_gradients(
     )
 
 
-def _token_ids(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
+def _token_ids(builder: TextGraphBuilder, batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
     """(N,) token ids with every word unknown, and the actual ones."""
-    ids = features_of(batch.graph, TOKEN)["id"].to(device)
-    return torch.where(ids == CLS_ID, ids, UNKNOWN_ID), ids
+    features = features_of(batch.graph, TOKEN)
+    ids = features["id"].to(device)
+    assert builder.vocabulary is not None
+    is_special = features["special"].to(device) if "special" in features else ids == CLS_ID
+    return torch.where(is_special, ids, builder.vocabulary.unknown_id), ids

@@ -8,6 +8,7 @@ from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
 from graphattn.models import InputOptions, MSTransOptions, PairRegressor, TrainingOptions
+from graphattn.models.inspection.attributions import integrated_gradients
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.pretrained.stack import StackedEncoder
@@ -224,3 +225,13 @@ def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
         torch.testing.assert_close(estimator.model_.eval().encode(batch), expected, atol=1e-5, rtol=1e-5)
     with pytest.raises(ConfigError, match="not built on a pretrained one; train with pretrained"):
         TextClassifier(SMALL, training=TRAINING).fit(TEXTS, LABELS).to_huggingface(tmp_path / "other")
+
+
+def test_integrated_gradients_start_from_unknown_words_between_special_tokens(folder):
+    pytest.importorskip("captum")
+    estimator, _ = fit(TextClassifier, folder)
+    table = integrated_gradients(estimator, "a good film", steps=64)
+    assert table.token.tolist()[0] == "[CLS]"
+    assert table.token.tolist()[-1] == "[SEP]"
+    np.testing.assert_allclose(table.attribution[table.token.isin(["[CLS]", "[SEP]"])], 0, atol=1e-6)
+    assert table.attribution.abs().sum() > 0

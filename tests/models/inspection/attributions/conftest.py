@@ -98,7 +98,9 @@ def translators(toy_pairs):
                 EVERY_ENCODER[encoder][0].for_translation(sizes),
                 inputs=SubwordOptions(vocabulary_size=90, cls=True),
                 decoder=DecoderOptions(2, 2, 24, 0.1),
-                training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
+                training=TranslationTraining(
+                    epochs=1, max_tokens=200, dev_fraction=0.0, progress=False, precision="32"
+                ),
             ).fit(map(tree, sources), targets)
             translator.model_ = copy.deepcopy(translator.model_).double()
             made[encoder] = translator
