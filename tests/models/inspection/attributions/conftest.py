@@ -32,7 +32,7 @@ from graphattn.models.encoders.base import sinusoids
 TEXTS = ["a fine film indeed", "dull", "a dull film", "fine and never dull at all"]
 LABELS = ["good", "bad", "bad", "fair"]
 PLAIN = InputOptions(embedding=6, characters=False, cls=True)
-BRIEF = TrainingOptions(epochs=3, learning_rate=0.01, dev_fraction=0.0)
+BRIEF = TrainingOptions(epochs=3, learning_rate=0.01, dev_fraction=0.0, precision="32")
 ENCODERS = {
     "ms-trans": MSTransOptions(hidden=6, heads=3, layers=2, scales=("1", "3", "N")),
     "transformer": TransformerOptions(hidden=6, heads=2, layers=2, ffn=8),
