@@ -178,5 +178,5 @@ def _find_texts(mask: Sequence[int]) -> list[int]:
 
 def _find_gap(mask: Sequence[int]) -> slice:
     """The special tokens between two texts."""
-    gap = next(pair for pair in pairwise(_find_texts(mask)) if pair[1] > pair[0] + 1)
-    return slice(gap[0] + 1, gap[1])
+    gaps = (slice(first + 1, second) for first, second in pairwise(_find_texts(mask)) if second > first + 1)
+    return next(gaps, slice(0))

@@ -335,6 +335,7 @@ class LabellingEstimator(Estimator):
         if self.pretrained_.pretrained:
             self._fit_pretrained_vocabulary(self.pretrained_.pretrained, columns)
             return
+        self.architecture_ = None
         check_same_tokenization(columns, options.split)
         if self._previous is not None:
             self._extend_vocabulary(self._previous, columns)
@@ -530,6 +531,8 @@ class LabellingEstimator(Estimator):
     @override
     def set_params(self, **params: Any) -> Self:
         """Change parameters; another preset also changes the options that have the defaults of the former."""
+        if isinstance(params.get("pretrained"), str):
+            params["pretrained"] = PretrainedOptions(params["pretrained"])
         if "preset" in params:
             before, after = type(self)(preset=self.preset), type(self)(preset=params["preset"])
             for name in PAPER:
@@ -585,7 +588,10 @@ class LabellingEstimator(Estimator):
         encoder = self.model_.encoder if hasattr(self, "model_") else None
         lower = getattr(encoder, "lower", encoder)
         if isinstance(lower, PretrainedEncoder):
-            lower.check_lengths(corpus.lengths, numbers)
+            special = self.builder_.count_special_tokens(1)
+            apart = [layout.lengths + special for layout in corpus.layouts]
+            for lengths in [corpus.lengths] if self.builder_.joins_pairs else apart:
+                lower.check_lengths(lengths, numbers)
 
     @override
     def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:

@@ -95,7 +95,9 @@ class SequenceTagger(LabellingEstimator):
         "parsing": ParsingOptions,
         "pretrained": PretrainedOptions,
     }
-    unused_options = frozenset({"max_tokens_per_text", "strip_html", "pooling", "head_hidden", "pair_features"})
+    unused_options = frozenset(
+        {"max_tokens_per_text", "strip_html", "pooling", "head_hidden", "pair_features", "join_pairs"}
+    )
     output_formats = ("json", "spans", "conll", "html")
 
     def __init__(

@@ -95,7 +95,7 @@ class TextRegressor(LabellingEstimator):
         "pretrained": PretrainedOptions,
     }
     prediction_options = frozenset({"mistakes", "plain"})
-    unused_options = frozenset({"crf", "predicate_embedding", "pair_features", "label_smoothing"})
+    unused_options = frozenset({"crf", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs"})
     mean_: float
     scale_: float
 
@@ -320,7 +320,7 @@ class PairRegressor(TextRegressor):
     task, corpus_kind = "regress-pair", "pair"
     description = "predicts a number for pairs of texts"
     texts_per_input = 2
-    unused_options = TextRegressor.unused_options - {"pair_features"}
+    unused_options = TextRegressor.unused_options - {"pair_features", "join_pairs"}
 
     @override
     def _columns(self, X: Iterable[Any]) -> Columns:

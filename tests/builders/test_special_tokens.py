@@ -44,6 +44,10 @@ def layout_of(tokenizer, texts, **columns):
     )
 
 
+def test_a_tokenizer_without_special_tokens():
+    assert SpecialTokens.of(make_tokenizer("$A", "$A $B")) == SpecialTokens((), (), ())
+
+
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("pairs", [False, True])
 def test_ids_and_segments_equal_the_tokenizer(template, pairs):

@@ -235,3 +235,19 @@ def test_integrated_gradients_start_from_unknown_words_between_special_tokens(fo
     assert table.token.tolist()[-1] == "[SEP]"
     np.testing.assert_allclose(table.attribution[table.token.isin(["[CLS]", "[SEP]"])], 0, atol=1e-6)
     assert table.attribution.abs().sum() > 0
+
+
+def test_a_fit_without_a_pretrained_model_after_one_with_it(folder):
+    estimator, _ = fit(TextClassifier, folder)
+    estimator.set_params(pretrained=PretrainedOptions(), encoder=SMALL)
+    assert estimator.fit(TEXTS, LABELS).architecture_ is None
+    assert estimator.set_params(pretrained=str(folder), encoder=None).fit(TEXTS, LABELS).architecture_ is not None
+
+
+def test_texts_of_a_pair_that_are_encoded_apart_count_apart(folder):
+    estimator, _ = fit(PairClassifier, folder, join_pairs=False)
+    half = " ".join(["a"] * 40)
+    assert len(estimator.predict([(half, half)])) == 1
+    joined, _ = fit(PairClassifier, folder)
+    with pytest.raises(DataError, match="text 1 has 83 tokens"):
+        joined.predict([(half, half)])
