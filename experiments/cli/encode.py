@@ -131,7 +131,7 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:
     """
     import pyarrow as pa
 
-    rows = 1 if getattr(estimator, "joins_pairs", False) else estimator.texts_per_input
+    rows = estimator.vectors_per_input
     empty = np.full((rows, width), np.nan, np.float32)
 
     def encode(inputs: list[Any], first: int) -> list[npt.NDArray[np.float32]]:

@@ -165,6 +165,11 @@ class Estimator(Parameters):
     @abstractmethod
     def __init__(self, encoder: str | EncoderOptions | None = ..., **arguments: Any): ...
 
+    @property
+    def vectors_per_input(self) -> int:
+        """Rows of :meth:`sentence_vectors` for each input."""
+        return self.texts_per_input
+
     # -- interface of a task ------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
@@ -26,7 +26,6 @@ from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
 from graphattn.builders.word_boundaries import Source, WordSplitter, strip_html
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, TruncationWarning
-from graphattn.layers.linear import Linear
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
@@ -161,6 +160,11 @@ class LabellingEstimator(Estimator):
     def joins_pairs(self) -> bool:
         """Whether the fitted model reads the two texts of a pair as one sequence."""
         return self.architecture_ is not None and self.pretrained_.join_pairs
+
+    @property
+    @override
+    def vectors_per_input(self) -> int:
+        return 1 if self.joins_pairs else self.texts_per_input
 
     # -- interface of a subclass --------------------------------------------------------------------------------------
 
@@ -439,17 +443,10 @@ class LabellingEstimator(Estimator):
     def _make_model(self, weights: Tensor | None = None) -> TextModel:
         if self.architecture_ is not None:
             return self._make_pretrained_model(self.architecture_, weights)
-        lexicon = self._lexicon()
-        parts = part_widths(
-            self.inputs_,
-            self.widths_,
-            characters=self.characters_ is not None,
-            lexicon=0 if lexicon is None else lexicon.width,
-            predicates=self.predicates_,
-        )
+        parts = self._part_widths(self.inputs_, self.widths_)
         self.encoder_ = self.encoder_.for_parts(parts, of_files=bool(self.widths_))
         encoder = make_encoder(self.encoder_)
-        embedding = TokenEmbedding(
+        embedding = self._make_embedding(
             self.inputs_,
             len(self.vocabulary_),
             None if self.encoder_.takes_parts else self.encoder_.hidden,
@@ -457,10 +454,33 @@ class LabellingEstimator(Estimator):
             num_trained=self._num_trained,
             trains_special=self.encoder_.trains_special,
             widths=self.widths_,
-            num_characters=None if self.characters_ is None else len(self.characters_),
-            lexicon=lexicon,
+        )
+        return self._assemble_model(embedding, encoder, weights)
+
+    def _part_widths(self, inputs: InputOptions, widths: Sequence[int]) -> tuple[int, ...]:
+        """Widths of the parts of a token vector, for vectors of these widths."""
+        lexicon = self._lexicon()
+        return part_widths(
+            inputs,
+            widths,
+            characters=self.characters_ is not None,
+            lexicon=0 if lexicon is None else lexicon.width,
             predicates=self.predicates_,
         )
+
+    def _make_embedding(self, inputs: InputOptions, count: int, hidden: int | None, **vectors: Any) -> TokenEmbedding:
+        """The input layer, with the features of words that the options add."""
+        return TokenEmbedding(
+            inputs,
+            count,
+            hidden,
+            num_characters=None if self.characters_ is None else len(self.characters_),
+            lexicon=self._lexicon(),
+            predicates=self.predicates_,
+            **vectors,
+        )
+
+    def _assemble_model(self, embedding: TokenEmbedding, encoder: Encoder, weights: Tensor | None) -> TextModel:
         for name in self._transient:
             vars(self).pop(name, None)
         self.builder_ = self._make_builder(encoder, embedding)
@@ -473,45 +493,26 @@ class LabellingEstimator(Estimator):
 
     def _make_pretrained_model(self, architecture: Architecture, weights: Tensor | None) -> TextModel:
         """A model whose token vectors are states of a pretrained one, read from its directory unless it was saved."""
-        from graphattn.models.pretrained.stack import StackedEncoder, learning_rates, make_pretrained
+        from graphattn.models.pretrained.stack import learning_rates, make_pretrained, stack_encoders
 
-        options, lexicon = self.pretrained_, self._lexicon()
-        lower = make_pretrained(options, architecture, getattr(self, "_pretrained_folder", None))
+        lower = make_pretrained(self.pretrained_, architecture, getattr(self, "_pretrained_folder", None))
         inputs = replace(self.inputs_, embedding=architecture.embedding, embedding_dropout=0.0, word_dropout=0.0)
-        features: dict[str, Any] = {"predicates": self.predicates_}
-        embedding = TokenEmbedding(
-            inputs,
-            architecture.vocabulary,
-            None,
-            num_characters=None if self.characters_ is None else len(self.characters_),
-            lexicon=lexicon,
-            **features,
-        )
+        embedding = self._make_embedding(inputs, architecture.vocabulary, None)
         assert lower.embedding is not None
         embedding.trained, lower.embedding = lower.embedding.trained, None
-        has_characters, known = self.characters_ is not None, 0 if lexicon is None else lexicon.width
-        parts = part_widths(inputs, (), characters=has_characters, lexicon=known, **features)
-        widths = [lower.width, *parts[1:]]
+        widths = [lower.width, *self._part_widths(inputs, ())[1:]]
         self.encoder_ = self.encoder_.for_parts(widths)
-        encoder: Encoder = lower
-        if self.encoder_.name != "pretrained" or len(widths) > 1:
-            upper = None if self.encoder_.name == "pretrained" else make_encoder(self.encoder_)
-            projected = upper is not None and not self.encoder_.takes_parts
-            project = Linear(sum(widths), self.encoder_.hidden) if projected else nn.Identity()
-            width = sum(widths) if upper is None else upper.width
-            encoder = StackedEncoder(lower, upper, project, width=width, dropout=self.head_.head_dropout)
-        for name in self._transient:
-            vars(self).pop(name, None)
-        self.builder_ = self._make_builder(encoder, embedding)
-        model = TextModel(embedding, encoder, self._make_head(encoder.width, weights))
-        model.learning_rates = learning_rates(options, encoder)
+        encoder = stack_encoders(lower, self.encoder_, widths, self.head_.head_dropout)
+        model = self._assemble_model(embedding, encoder, weights)
+        model.learning_rates = learning_rates(self.pretrained_, encoder)
         return model
 
     def _make_builder(self, encoder: Encoder, embedding: TokenEmbedding) -> TextGraphBuilder:
         """A builder that gives relations the word vectors, unless these are trained."""
         if self.architecture_ is not None:
-            joins = self.joins_pairs
-            return TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_, joins_pairs=joins)
+            return TextGraphBuilder(
+                encoder.relations(), vocabulary=self.vocabulary_, joins_pairs=self.pretrained_.join_pairs
+            )
         vectors = None
         if self.inputs_.vectors and not self.inputs_.tune_vectors:
             frozen = embedding.table.numpy()
@@ -590,8 +591,9 @@ class LabellingEstimator(Estimator):
         if isinstance(lower, PretrainedEncoder):
             special = self.builder_.count_special_tokens(1)
             apart = [layout.lengths + special for layout in corpus.layouts]
+            truncate = {"max_tokens_per_text"} - self.unused_options
             for lengths in [corpus.lengths] if self.builder_.joins_pairs else apart:
-                lower.check_lengths(lengths, numbers)
+                lower.check_lengths(lengths, numbers, options=("pretrained_length", "pretrained_heads", *truncate))
 
     @override
     def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:

@@ -390,21 +390,30 @@ class PretrainedEncoder(Encoder):
         self.check_lengths(layout.lengths)
         return builder.text_batch(layout)
 
-    def check_lengths(self, lengths: npt.NDArray[np.integer], numbers: Sequence[int] | None = None) -> None:
+    def check_lengths(
+        self,
+        lengths: npt.NDArray[np.integer],
+        numbers: Sequence[int] | None = None,
+        *,
+        options: Sequence[str] = ("max_length", "heads"),
+    ) -> None:
         """Raise DataError when a text is longer than ``max_length``.
 
         Parameters
         ----------
         lengths : (B,) tokens of each text
         numbers : of the texts in the user's data, from 0; in order when None
+        options : what the user calls the maximum length, the heads and, if there is one, the option that truncates
         """
+        length, heads, *truncate = options
         for row in np.flatnonzero(lengths > self.max_length).tolist():
             number = row if numbers is None else numbers[row]
+            how = "".join(f" with {{{name}}}" for name in truncate)
             raise DataError(
                 f"text {number + 1} has {lengths[row]:,} tokens; the model reads {self.max_length:,}",
-                hint="Truncate texts with {max_tokens_per_text}, or let the model read longer ones with "
-                "{pretrained_length} and windows, {pretrained_heads=window:257|global}.",
-                options=("max_tokens_per_text", "pretrained_length", "pretrained_heads"),
+                hint=f"Truncate texts{how}, or let the model read longer ones with {{{length}}} and windows, "
+                f"{{{heads}=window:257|global}}.",
+                options=tuple(options),
             )
 
     def freeze(self, tuned_layers: int) -> None:

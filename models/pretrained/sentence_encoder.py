@@ -55,7 +55,7 @@ class SentenceEncoder(Parameters):
     (1, 384)
     """
 
-    texts_per_input = 1
+    vectors_per_input = 1
     corpus_kind = "classify"
 
     def __init__(
@@ -134,7 +134,6 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
     ModelDirectoryError
         when the pooling or another module is not supported
     """
-    limit = read_json(folder / "sentence_bert_config.json") if (folder / "sentence_bert_config.json").exists() else {}
     if not (folder / "modules.json").exists():
         return "mean", False, None
     modules = read_json(folder / "modules.json", list)
@@ -148,7 +147,8 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
     pooling = "mean"
     if "Pooling" in kinds:
         pooling = _read_mode(folder / modules[kinds.index("Pooling")].get("path", "1_Pooling") / "config.json")
-    return pooling, "Normalize" in kinds, limit.get("max_seq_length")
+    limits = folder / "sentence_bert_config.json"
+    return pooling, "Normalize" in kinds, read_json(limits).get("max_seq_length") if limits.exists() else None
 
 
 def _read_mode(path: Path) -> str:

@@ -13,7 +13,9 @@ from typing_extensions import override
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import Dropout
-from graphattn.models.encoders.base import Encoder, LayerWeights
+from graphattn.layers.linear import Linear
+from graphattn.models.encoders import make_encoder
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, NoEncoderOptions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import PretrainedOptions
@@ -77,6 +79,27 @@ class StackedEncoder(Encoder):
         states = torch.cat([self.lower(graph, words, weights=weights), features], dim=1)
         vectors: Tensor = self.project(self.dropout(states))
         return vectors if self.upper is None else self.upper(graph, vectors, weights=weights)
+
+
+def stack_encoders(
+    lower: PretrainedEncoder, upper: EncoderOptions, widths: Sequence[int], dropout: float
+) -> PretrainedEncoder | StackedEncoder:
+    """A pretrained model with another encoder on top, or alone.
+
+    Parameters
+    ----------
+    lower : the pretrained model
+    upper : options of the encoder on top
+    widths : of the pretrained states, and of other features of the tokens
+    dropout : on the input of the encoder on top
+    """
+    if upper.name != NoEncoderOptions.name:
+        encoder = make_encoder(upper)
+        project = nn.Identity() if upper.takes_parts else Linear(sum(widths), upper.hidden)
+        return StackedEncoder(lower, encoder, project, width=encoder.width, dropout=dropout)
+    if len(widths) == 1:
+        return lower
+    return StackedEncoder(lower, None, nn.Identity(), width=sum(widths), dropout=dropout)
 
 
 def make_pretrained(options: PretrainedOptions, architecture: Architecture, folder: Path | None) -> PretrainedEncoder:
