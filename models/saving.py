@@ -187,9 +187,14 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads((path / CONFIG).read_text(encoding="utf-8"))
         if config and isinstance(config, dict) and not config.keys() & {"format", "task", "sha256"}:
+            known = (
+                "; a Hugging Face model is for `train --pretrained` and `graphattn encode`"
+                if "model_type" in config
+                else ""
+            )
             raise ModelDirectoryError(
                 f"{path} is no model directory: another program wrote its {CONFIG}. "
-                "Give one that `save` or `train` wrote"
+                f"Give one that `save` or `train` wrote{known}"
             )
         version, sums = config["format"], config["sha256"]
         if not isinstance(sums, dict) or not {WEIGHTS, TOKENIZER, LABELS} <= sums.keys():

@@ -61,3 +61,9 @@ def test_encoder_pretrained_needs_a_model(graphattn, file, tmp_path):
     result = graphattn("train", "classify", file, "--encoder", "pretrained", "--out", tmp_path / "model")
     assert result.code != 0
     assert "--encoder pretrained needs --pretrained" in " ".join(result.err.split())
+
+
+def test_a_hugging_face_model_predicts_nothing(graphattn, minilm, file):
+    result = graphattn("predict", minilm, file)
+    assert result.code == 1
+    assert "a Hugging Face model is for `train --pretrained` and `graphattn encode`" in " ".join(result.err.split())
