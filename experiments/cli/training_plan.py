@@ -13,7 +13,7 @@ from graphattn.experiments.cli.config import read_config
 from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_options
 from graphattn.experiments.cli.flags import Flag, Values, flags_of, merge_flags
 from graphattn.models import Estimator, InputOptions, ParsingOptions, SubwordOptions
-from graphattn.models.encoders import ENCODERS, options_class
+from graphattn.models.encoders import ENCODERS, NoEncoderOptions, options_class
 from graphattn.models.estimators.warm_start import check_same_options
 from graphattn.models.saving import read_config as read_model_config
 from graphattn.validation import require_choice
@@ -75,8 +75,8 @@ def training_flags_of_encoder(task: type[Estimator], encoder: str) -> list[Flag]
 
 
 def _list_encoders(task: type[Estimator]) -> list[str]:
-    """The encoders of a task; ``pretrained`` is no other encoder on top of a pretrained one."""
-    return [*ENCODERS, *(["pretrained"] if "pretrained" in task.option_groups else [])]
+    """The encoders of a task; ``pretrained`` stands for none on top of the pretrained model."""
+    return [*ENCODERS, *([NoEncoderOptions.name] if "pretrained" in task.option_groups else [])]
 
 
 def _encoder_flags(task: type[Estimator], arguments: Mapping[str, Any]) -> dict[str, dict[str, Flag]]:

@@ -83,8 +83,21 @@ class EncoderOptions(Options):
 
 
 @dataclass
+class BlockOptions(EncoderOptions):
+    """Options that encoders with Transformer blocks share."""
+
+    hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
+    layers: int = option(3, "depth of the encoder", min=1)
+    dropout: float = option(0.1, "dropout on the output of each layer", min=0, below=1)
+    heads: int = option(4, "heads of each layer", min=1)
+    ffn: int = option(1024, "width of the feed-forward layer", min=1)
+    ffn_dropout: float | None = option(None, FFN_DROPOUT, min=0, below=1)
+    attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
+
+
+@dataclass
 class NoEncoderOptions(EncoderOptions):
-    """No encoder on top of a pretrained one, whose sizes count."""
+    """No encoder on top of the pretrained model; the sizes have no effect."""
 
     name = "pretrained"
     pooling = "mean"

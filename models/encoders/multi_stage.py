@@ -15,7 +15,7 @@ from graphattn.edges import Edges, edges_of
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.graph_convolution import GraphConvolution
 from graphattn.models.encoders.base import (
-    FFN_DROPOUT,
+    BlockOptions,
     Encoder,
     EncoderOptions,
     LayerWeights,
@@ -31,18 +31,12 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class MultiStageOptions(EncoderOptions):
+class MultiStageOptions(BlockOptions):
     """Options of the multi-stage Transformer; the paper has two layers in each stage."""
 
     name = "multi-stage"
 
-    hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
     layers: int = option(1, "depth of each of the three stages", min=1)
-    dropout: float = option(0.1, "dropout on the output of each layer", min=0, below=1)
-    heads: int = option(4, "heads of each layer", min=1)
-    ffn: int = option(1024, "width of the feed-forward layer", min=1)
-    ffn_dropout: float | None = option(None, FFN_DROPOUT, min=0, below=1)
-    attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
 
     @override
     @classmethod

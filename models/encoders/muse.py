@@ -19,9 +19,8 @@ from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout, make_dropouts
 from graphattn.layers.linear import Linear
 from graphattn.models.encoders.base import (
-    FFN_DROPOUT,
+    BlockOptions,
     Encoder,
-    EncoderOptions,
     LayerWeights,
     position_vectors,
     run_layers,
@@ -34,18 +33,11 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class MUSEOptions(EncoderOptions):
+class MUSEOptions(BlockOptions):
     """Options of MUSE; without kernels it is the paper's MUSE-simple."""
 
     name = "muse"
 
-    hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
-    layers: int = option(3, "depth of the encoder", min=1)
-    dropout: float = option(0.1, "dropout on the output of each layer", min=0, below=1)
-    heads: int = option(4, "heads of each layer", min=1)
-    ffn: int = option(1024, "width of the feed-forward layer", min=1)
-    ffn_dropout: float | None = option(None, FFN_DROPOUT, min=0, below=1)
-    attn_drop: float = option(0.0, "dropout on attention weights and kernels", min=0, below=1)
     kernels: tuple[str, ...] = option(("3", "15"), "odd widths of the convolutions; empty for none")
 
     @override

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from graphattn.builders.relations import Complete, Relation, WordGroup
 from graphattn.edges import edges_of
-from graphattn.models.encoders.base import FFN_DROPOUT, Encoder, EncoderOptions, LayerWeights, position_vectors
+from graphattn.models.encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
 from graphattn.models.options import option
 from graphattn.schema import ALL, GROUP
@@ -20,18 +20,11 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class TNTOptions(EncoderOptions):
+class TNTOptions(BlockOptions):
     """Options of Transformer in Transformer."""
 
     name = "tnt"
 
-    hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
-    layers: int = option(3, "depth of the encoder", min=1)
-    dropout: float = option(0.1, "dropout on the output of each layer", min=0, below=1)
-    heads: int = option(4, "heads of each layer", min=1)
-    ffn: int = option(1024, "width of the feed-forward layer", min=1)
-    ffn_dropout: float | None = option(None, FFN_DROPOUT, min=0, below=1)
-    attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
     share_blocks: bool = option(False, "share the weights of inner and outer blocks")
 
     def make_blocks(self) -> nn.ModuleList:

@@ -29,7 +29,7 @@ from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution,
 from graphattn.layers.linear import Linear
 from graphattn.layers.rectified import FUSIONS, RectifiedAttention
 from graphattn.layers.upsampling import KINDS, Upsampling
-from graphattn.models.encoders.base import FFN_DROPOUT, Encoder, EncoderOptions, LayerWeights, position_vectors
+from graphattn.models.encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
 from graphattn.models.options import option
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 from graphattn.validation import require_choice
@@ -53,19 +53,12 @@ SIZES: dict[str, dict[str, Any]] = {
 
 
 @dataclass
-class UMSTOptions(EncoderOptions):
+class UMSTOptions(BlockOptions):
     """Options of UMST; every row of the paper's Tables 5, 6 and 8 is one of them."""
 
     name = "umst"
     former: ClassVar[Mapping[str, Any]] = {"scale_classes": False, "word_positions": False}
 
-    hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
-    layers: int = option(3, "depth of the encoder", min=1)
-    dropout: float = option(0.1, "dropout on the output of each layer", min=0, below=1)
-    heads: int = option(4, "heads of each layer", min=1)
-    ffn: int = option(1024, "width of the feed-forward layer", min=1)
-    ffn_dropout: float | None = option(None, FFN_DROPOUT, min=0, below=1)
-    attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
     class_embedding: bool = option(True, "embed whether a token is a whole word or part of a split one")
     scale_classes: bool = option(
         True, "multiply class embeddings by the root of the width, as translators do with token embeddings"
