@@ -22,6 +22,7 @@ from graphattn.validation import require_range
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
+    from graphattn.models.estimators.base import EncodedInputs
 
 
 def integrated_gradients(
@@ -87,15 +88,18 @@ def integrated_gradients(
             n_steps=steps,
             internal_batch_size=max(1, MAX_TOKENS // num_tokens),
         )
+    return _list_tokens(inputs).assign(attribution=attributions.squeeze(0).sum(1).detach().cpu().numpy())
+
+
+def _list_tokens(inputs: EncodedInputs) -> pd.DataFrame:
+    """Columns part, position, token and word of one input."""
     rows, cls = [], inputs.corpus.builder.cls
     for part in inputs.graph_texts:
         sentence = inputs.single[part]
         tokens, words = (*[CLS] * cls, *sentence.tokens), word_texts(sentence, cls=cls)
         numbers = word_ids_of(sentence, cls=cls)
         rows += [(part, place, tokens[place], words[number]) for place, number in enumerate(numbers)]
-    return pd.DataFrame(rows, columns=["part", "position", "token", "word"]).assign(
-        attribution=attributions.squeeze(0).sum(1).detach().cpu().numpy()
-    )
+    return pd.DataFrame(rows, columns=["part", "position", "token", "word"])
 
 
 def _token_ids(builder: TextGraphBuilder, batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
