@@ -225,29 +225,6 @@ def _train_and_measure(estimator: Estimator, corpus: DataSet, parts: Mapping[str
     }
 
 
-def reproduce(
-    data_sets: Sequence[str],
-    encoders: Sequence[str],
-    seeds: Sequence[int],
-    out: Path,
-    *,
-    folder: Path | None = None,
-    report: Callable[[Mapping[str, Any]], object] = lambda row: None,
-) -> list[dict[str, Any]]:
-    """Run everything that ``out`` does not contain yet, and append each row as its run ends.
-
-    Parameters
-    ----------
-    data_sets, encoders, seeds : every combination is one run; baselines count as encoders
-    out, folder, report : as for :func:`execute`
-
-    Returns
-    -------
-    All rows in ``out``
-    """
-    return execute(combine(data_sets, encoders, seeds), out, folder=folder, report=report)
-
-
 def combine(data_sets: Sequence[str], encoders: Sequence[str], seeds: Sequence[int], **options: Any) -> list[Run]:
     """A run for each combination, without baselines on data sets that they are not for; ``options`` as for `Run`."""
     for name in data_sets:

@@ -14,6 +14,11 @@ from graphattn.experiments.papers.data_sets import DATA_SETS, PARALLEL_SETS
 from graphattn.models import Translator
 
 
+def reproduce(data_sets, encoders, seeds, out, **options):
+    """Make all combinations of a run."""
+    return results.execute(results.combine(data_sets, encoders, seeds), out, **options)
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A data folder with a small SST-2 and vectors for its words."""
@@ -47,14 +52,14 @@ def no_files(monkeypatch):
 
 def test_a_series_writes_each_run_and_resumes(folder, small, tmp_path):
     out, reported = tmp_path / "out.jsonl", []
-    rows = results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=reported.append)
+    rows = reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=reported.append)
     assert [(row["encoder"], row["seed"]) for row in rows] == [("bilstm", 0), ("bilstm", 1), ("tfidf", 0), ("tfidf", 1)]
     assert result_rows.read_rows(out) == rows == reported
     assert all(0 <= row["test"] <= 100 for row in rows)
     lines = out.read_text().splitlines(keepends=True)
     out.write_text("".join(lines[:-1]))
     again = []
-    results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=again.append)
+    reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=again.append)
     assert [(row["encoder"], row["seed"]) for row in again] == [("tfidf", 1)]
 
 
@@ -91,11 +96,11 @@ def test_without_a_dev_set_the_last_epoch_counts(folder, small, monkeypatch):
 
 def test_default_runs_hold_out_a_part_of_a_sample(folder, tmp_path):
     (folder / "sst2" / "dev.tsv").write_text("unknown\tnot used\n")
-    rows = results.reproduce(["sst2:14"], ["default", "default-bilstm"], [0], tmp_path / "out.jsonl", folder=folder)
+    rows = reproduce(["sst2:14"], ["default", "default-bilstm"], [0], tmp_path / "out.jsonl", folder=folder)
     assert [row["epochs"] <= 20 for row in rows] == [True, True]
     assert all({"dev", "test"} <= row.keys() for row in rows)
     with pytest.raises(ConfigError, match="write a number of training examples after the colon"):
-        results.reproduce(["sst2:many"], ["default"], [0], tmp_path / "out.jsonl", folder=folder)
+        reproduce(["sst2:many"], ["default"], [0], tmp_path / "out.jsonl", folder=folder)
 
 
 def write_words(path, sentences):
@@ -107,7 +112,7 @@ def test_the_crf_baseline(tmp_path):
     sentences = [[("Anna", "B-PER"), ("Li", "I-PER"), ("sees", "O"), (name, "B-PER")] for name in ("Bob", "Zoe")] * 10
     for part in ("train", "dev", "test"):
         write_words(tmp_path / "wnut17_ner" / f"{part}.conll", sentences)
-    (row,) = results.reproduce(["wnut17"], ["crf", "tfidf"], [0], tmp_path / "out.jsonl", folder=tmp_path)
+    (row,) = reproduce(["wnut17"], ["crf", "tfidf"], [0], tmp_path / "out.jsonl", folder=tmp_path)
     assert (row["encoder"], row["dev"], row["test"]) == ("crf", 100.0, 100.0)
 
 
@@ -116,13 +121,13 @@ def test_the_baseline_of_pairs(tmp_path):
     lines = [f"a{n} b\t{'a' if n % 2 else 'c'}{n} b\t{n % 2}" for n in range(40)]
     for part in ("train", "test"):
         (tmp_path / "mrpc" / f"{part}.tsv").write_text("\n".join(lines) + "\n")
-    (row,) = results.reproduce(["mrpc"], ["tfidf"], [0], tmp_path / "out.jsonl", folder=tmp_path)
+    (row,) = reproduce(["mrpc"], ["tfidf"], [0], tmp_path / "out.jsonl", folder=tmp_path)
     assert row["test"] == 100.0
 
 
 def test_an_unknown_data_set(tmp_path):
     with pytest.raises(ConfigError) as caught:
-        results.reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
+        reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
     assert str(caught.value).startswith("data set 'sst3' does not exist; choose among: sst2, sst5, sst2-phrases,")
 
 
@@ -130,7 +135,7 @@ def test_a_run_on_a_fold(tmp_path):
     (tmp_path / "cr").mkdir()
     lines = [f"{number % 2}\t{('good', 'bad')[number % 2]} thing {number}" for number in range(40)]
     (tmp_path / "cr" / "all.tsv").write_text("\n".join(lines) + "\n")
-    rows = results.reproduce(["cr"], ["tfidf"], range(2), tmp_path / "out.jsonl", folder=tmp_path)
+    rows = reproduce(["cr"], ["tfidf"], range(2), tmp_path / "out.jsonl", folder=tmp_path)
     assert [(row["seed"], "test" in row) for row in rows] == [(0, True), (1, True)]
 
 
@@ -144,7 +149,7 @@ def test_a_run_on_a_fold(tmp_path):
 def test_impossible_runs_are_rejected_before_the_first_one(tmp_path, monkeypatch, arguments, message):
     monkeypatch.setattr(results, "run", None)
     with pytest.raises(ConfigError, match=message):
-        results.reproduce(*arguments, tmp_path / "r.jsonl")
+        reproduce(*arguments, tmp_path / "r.jsonl")
     assert not (tmp_path / "r.jsonl").exists()
 
 
@@ -152,7 +157,7 @@ def test_impossible_runs_are_rejected_before_the_first_one(tmp_path, monkeypatch
 def test_an_unwritable_file_is_rejected_before_the_first_run(tmp_path, monkeypatch, place):
     monkeypatch.setattr(results, "run", None)
     with pytest.raises(DataError):
-        results.reproduce(["r8"], ["tfidf"], [0], tmp_path / place)
+        reproduce(["r8"], ["tfidf"], [0], tmp_path / place)
 
 
 def test_repeated_runs_run_once(tmp_path, monkeypatch, no_files):
@@ -163,7 +168,7 @@ def test_repeated_runs_run_once(tmp_path, monkeypatch, no_files):
         return dict(zip(("data_set", "encoder", "seed"), key, strict=True))
 
     monkeypatch.setattr(results, "run", run)
-    results.reproduce(["r8", "r8"], ["tfidf", "tfidf"], [0, 0], tmp_path / "r.jsonl")
+    reproduce(["r8", "r8"], ["tfidf", "tfidf"], [0, 0], tmp_path / "r.jsonl")
     assert calls == [("r8", "tfidf", 0)]
 
 
@@ -177,7 +182,7 @@ def test_changed_settings_have_a_separate_line(tmp_path, monkeypatch, no_files):
     ]
     (tmp_path / "r.jsonl").write_text(json.dumps(changed) + "\n")
     monkeypatch.setattr(results, "run", lambda *key, **options: plain)
-    assert len(results.reproduce(["r8"], ["transformer"], [0], tmp_path / "r.jsonl")) == 2
+    assert len(reproduce(["r8"], ["transformer"], [0], tmp_path / "r.jsonl")) == 2
 
 
 def test_a_table_of_selected_runs(graphattn, tmp_path):
@@ -296,7 +301,7 @@ def test_baselines_run_only_on_their_data_sets(parallel_folder, tmp_path, monkey
         ),
     )
     sets, encoders = ["multi30k", "scitldr"], ["transformer", "tfidf", "lead-1"]
-    results.reproduce(sets, encoders, [0], tmp_path / "out.jsonl", folder=parallel_folder)
+    reproduce(sets, encoders, [0], tmp_path / "out.jsonl", folder=parallel_folder)
     assert calls == [("multi30k", "transformer", 0), ("scitldr", "transformer", 0), ("scitldr", "lead-1", 0)]
     assert "| multi30k | transformer | 1 | - | 1.0 |" in result_rows.results_table(
         result_rows.read_rows(tmp_path / "out.jsonl")
