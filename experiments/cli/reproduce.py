@@ -79,11 +79,12 @@ class Request:
 
 
 Names = Annotated[
-    list[str] | None, typer.Argument(help="Data sets, or papers: ms-trans, mtsa, umst, duo. See docs/reproduce.md.")
+    list[str] | None,
+    typer.Argument(help="Data sets, or papers: ms-trans, mtsa, umst, duo, pretrained. See docs/reproduce.md."),
 ]
 Encoders = Annotated[
     list[str] | None,
-    typer.Option(help="Encoder, baseline, or default, for data sets; may be given several times (default: all)."),
+    typer.Option(help="Encoder, baseline, default or pretrained, for data sets; may be repeated (default: all)."),
 ]
 Table = Annotated[str | None, typer.Option(help="Number of a paper's table (default: all).")]
 Figure = Annotated[str | None, typer.Option(help="Number of a paper's figure (default: all).")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers import duo, ms_trans, mtsa, umst
+from graphattn.experiments.papers import duo, ms_trans, mtsa, pretrained, umst
 from graphattn.experiments.papers.experiment import Experiment
 
 PAPERS: dict[str, tuple[Experiment, ...]] = {
@@ -11,6 +11,7 @@ PAPERS: dict[str, tuple[Experiment, ...]] = {
     "mtsa": mtsa.EXPERIMENTS,
     "umst": umst.EXPERIMENTS,
     "duo": duo.EXPERIMENTS,
+    "pretrained": pretrained.EXPERIMENTS,
 }
 """Paper -> its tables and figures."""
 

@@ -291,12 +291,13 @@ ORIGINS = {
     "embeddings_word2vec_googlenews_300d": "word2vec's GoogleNews vectors, in text format",
     "embeddings_trained": "vectors trained with gensim on the training texts",
     "stanza_en_ewt_small": "Stanza's models en_ewt",
+    "all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2 from the Hugging Face hub",
 }
 """Folder of the data folder -> where its files come from."""
 
 
 def _make_gcn_set(name: str, train: str = "train.clean.tsv.xz", test: str = "test.clean.tsv.xz") -> DataSet:
-    """A corpus of text_gcn, with that paper's split and preprocessing."""
+    """A corpus of text_gcn, with that paper's split, and unless its files are given its preprocessing."""
     return DataSet("classify", f"text_gcn/{name}/{train}", f"text_gcn/{name}/{test}", _read_labelled)
 
 
@@ -362,7 +363,10 @@ DATA_SETS: dict[str, DataSet] = {
     "sst5": DataSet("classify", "sst5/train.tsv", "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
     "sst2-phrases": DataSet("classify", _PHRASES, "sst2/test.tsv", _read_sst2_or_phrases, dev="sst2/dev.tsv"),
     "sst5-phrases": DataSet("classify", _PHRASES, "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
-    "r8": DataSet("classify", "text_gcn/R8/train.tsv.xz", "text_gcn/R8/test.tsv", _read_labelled),
+    "r8": _make_gcn_set("R8", "train.tsv.xz", "test.tsv"),
+    "r52": _make_gcn_set("R52", "train.tsv.xz", "test.tsv"),
+    "ohsumed": _make_gcn_set("ohsumed", "train.tsv.xz", "test.tsv.xz"),
+    "20ng": _make_gcn_set("20ng", "train.tsv.xz", "test.tsv.xz"),
     **{name: _make_mtl_set(domain) for name, domain in MTL_DOMAINS.items()},
     "imdb": DataSet("classify", "imdb/train.tsv.xz", "imdb/test.tsv.xz", _read_imdb, words=r"\w+(?:'\w+)?"),
     "cr": _make_fold_set("cr"),

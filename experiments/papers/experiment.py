@@ -85,7 +85,7 @@ class Experiment:
 
     Parameters
     ----------
-    paper : its name: ``ms-trans``, ``mtsa``, ``umst`` or ``duo``
+    paper : its name: ``ms-trans``, ``mtsa``, ``umst``, ``duo``, or ``pretrained``
     name : such as ``table 6``
     title : what it compares
     rows : its rows

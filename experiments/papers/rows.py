@@ -11,9 +11,11 @@ from typing import Any
 
 from graphattn.exceptions import DataError
 from graphattn.experiments.papers.data_sets import DATA_SETS
+from graphattn.experiments.papers.settings import PRETRAINED_RUNS
 from graphattn.models.encoders import ENCODERS
 
-_ENCODERS = (*ENCODERS, "tfidf", "crf", "default-bilstm", "default", "default-bilstm=glove", "default=glove")
+_DEFAULTS = ("default-bilstm", "default", "default-bilstm=glove", "default=glove")
+_ENCODERS = (*ENCODERS, "tfidf", "crf", *_DEFAULTS, *PRETRAINED_RUNS)
 
 
 _FIGURES = ("dev", "test", "held_out", "mse", "milliseconds")

@@ -36,7 +36,15 @@ from graphattn.experiments.papers.layer_costs import LAYER_COSTS, layer_groups, 
 from graphattn.experiments.papers.mirrored import MIRRORED, mirrored_groups, run_mirrored
 from graphattn.experiments.papers.observations import OBSERVATIONS, EpochFigures
 from graphattn.experiments.papers.rows import append_row, read_rows
-from graphattn.experiments.papers.settings import Groups, data_files, make_estimator, task_groups, uses_defaults
+from graphattn.experiments.papers.settings import (
+    TRANSFORMERS,
+    Groups,
+    data_files,
+    make_estimator,
+    task_groups,
+    uses_defaults,
+)
+from graphattn.experiments.papers.transformers_loop import check_fine_tuning, fine_tune
 from graphattn.models import Estimator
 from graphattn.models.options import Options
 from graphattn.models.training.loop import count_parameters
@@ -166,8 +174,14 @@ def _run_on_corpus(item: Run, folder: Path, run_dir: Path | None) -> dict[str, A
     changes = merge_changes(item.changes, values)
     estimator = make_estimator(item.data_set, item.encoder, item.seed, changes, folder)
     parts = corpus.load_parts(item.seed, folder, on_test=item.on_test, fold=item.fold)
+    if _is_transformers(item.encoder):
+        return fine_tune(estimator, corpus, parts)
     figures = _train_and_measure(estimator, corpus, parts, dev=not uses_defaults(item.encoder))
     return figures | {name: OBSERVATIONS[name](estimator, parts) for name in item.observe if "failed" not in figures}
+
+
+def _is_transformers(encoder: str) -> bool:
+    return encoder.partition("=")[0] == TRANSFORMERS
 
 
 def option_groups(data_set: str, encoder: str) -> dict[str, Options]:
@@ -342,6 +356,8 @@ def _check_run(item: Run) -> None:
         return
     if item.encoder not in BASELINES:
         make_estimator(item.data_set, item.encoder, item.seed, item.changes, Path()).validate()
+    if _is_transformers(item.encoder):
+        check_fine_tuning(find_data_set(item.data_set))
     if find_data_set(item.data_set).test is None:
         check_fold(item.seed)
 

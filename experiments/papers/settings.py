@@ -13,6 +13,7 @@ from graphattn.experiments.papers.data_sets import MTL_DOMAINS, find_data_set
 from graphattn.models import TASKS, Estimator
 from graphattn.models.encoders import encoder_options
 from graphattn.models.options import Options
+from graphattn.models.pretrained.options import PretrainedOptions
 
 Groups = dict[str, dict[str, Any]]
 """Group of options of an estimator -> those that differ from the defaults."""
@@ -37,6 +38,17 @@ DEFAULT_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
 }
 """Name of a run with default options -> its encoder, and changes group by group."""
 
+MINILM = "all-MiniLM-L6-v2"
+TRANSFORMERS = "transformers"
+PRETRAINED_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
+    "pretrained": ("pretrained", {}),
+    "frozen": ("pretrained", {"pretrained": {"tuned_layers": 0}}),
+    "frozen-ms-trans": ("ms-trans", {"pretrained": {"tuned_layers": 0}}),
+    TRANSFORMERS: ("pretrained", {"inputs": {"characters": False}, "head": {"crf": False}}),
+}
+"""Name of a run with a pretrained model -> the encoder on top, and changes group by group; after ``=``, the model's
+folder in the data folder, by default :data:`MINILM`. :data:`TRANSFORMERS` is trained without GraphAttn."""
+
 TAGGING = ("ewt", "conll2003", "wnut17", "ptb")
 MTL = tuple(MTL_DOMAINS)
 LONG_TEXTS = ("gcn-ohsumed", "gcn-20ng")
@@ -59,8 +71,8 @@ def settings(data_set: str, encoder: str) -> Groups:
     Parameters
     ----------
     data_set : its name
-    encoder : its name; after ``=``, sets of word vectors, as in ``duo=cbow+skipgram``, or for a translator an option
-        to turn off, as in ``umst=without-intra-group``
+    encoder : its name; after ``=``, sets of word vectors, as in ``duo=cbow+skipgram``, for a translator an option
+        to turn off, as in ``umst=without-intra-group``, or a pretrained model, as in ``pretrained=all-MiniLM-L6-v2``
 
     Returns
     -------
@@ -68,6 +80,8 @@ def settings(data_set: str, encoder: str) -> Groups:
     """
     if uses_defaults(encoder):
         return _choose_defaults(*encoder.split("=", 1))
+    if encoder.partition("=")[0] in PRETRAINED_RUNS:
+        return _choose_pretrained(data_set, *encoder.split("=", 1))
     encoder_options(encoder.partition("=")[0])  # an error for an unknown name
     return _CHOICES[find_data_set(data_set).task](data_set, *encoder.split("=", 1))
 
@@ -87,6 +101,19 @@ def _choose_defaults(name: str, vectors: str = "") -> Groups:
     return groups
 
 
+def _choose_pretrained(data_set: str, name: str, model: str = MINILM) -> Groups:
+    """Options of a run on a pretrained model: its defaults, at most 256 tokens, characters of named entities."""
+    corpus = find_data_set(data_set)
+    groups: Groups = {"inputs": {}, "head": {}, "training": {}, "pretrained": {"pretrained": model}}
+    if corpus.task == "classify":
+        groups["inputs"]["max_tokens_per_text"] = 254  # besides [CLS] and [SEP]
+    if corpus.metric == "f1":
+        groups["inputs"]["characters"] = True
+    for group, values in PRETRAINED_RUNS[name][1].items():
+        groups[group] |= values
+    return groups
+
+
 def make_estimator(
     data_set: str, encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]], folder: Path
 ) -> Estimator:
@@ -97,6 +124,8 @@ def make_estimator(
         if groups.get(group, {}).get(name):
             groups[group][name] = _join_folder(groups[group][name], folder)
     task, arguments = TASKS[find_data_set(data_set).task], groups.pop("task", {})
+    if "pretrained" in groups:  # an argument, since defaults of other options depend on it
+        arguments["pretrained"] = PretrainedOptions(**groups.pop("pretrained"))
     defaults = task(encoder_name(encoder), **arguments)
     values = groups.pop("encoder", {})
     options = {group: replace(getattr(defaults, group), **groups[group]) for group in groups}
@@ -121,16 +150,18 @@ def task_groups(data_set: str, encoder: str) -> dict[str, Options]:
 def encoder_name(encoder: str) -> str:
     """The name of a run's encoder in :data:`graphattn.models.encoders.ENCODERS`."""
     name = encoder.partition("=")[0]
-    return DEFAULT_RUNS[name][0] if uses_defaults(encoder) else name
+    return {**DEFAULT_RUNS, **PRETRAINED_RUNS}.get(name, (name,))[0]
 
 
 def data_files(data_set: str, encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The files of word vectors that a run needs, below the data folder."""
-    names = _change_settings(data_set, encoder, changes).get("inputs", {}).get("vectors") or ()
-    return [names] if isinstance(names, str) else list(names)
+    """The files of word vectors and pretrained models that a run needs, below the data folder."""
+    groups = _change_settings(data_set, encoder, changes)
+    values = [groups.get(group, {}).get(name) or () for group, name in _TRAINING_FILES]
+    return [name for names in values for name in ([names] if isinstance(names, str) else names)]
 
 
-_DATA_FILES = (("inputs", "vectors"), ("parsing", "parser_model"))
+_TRAINING_FILES = (("inputs", "vectors"), ("pretrained", "pretrained"))
+_DATA_FILES = (*_TRAINING_FILES, ("parsing", "parser_model"))
 """Options that are files of the data folder."""
 
 

@@ -9,12 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.experiments.papers.baselines import BASELINES
 from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet
 from graphattn.experiments.papers.layer_costs import LAYER_COSTS
 from graphattn.experiments.papers.mirrored import MIRRORED
 from graphattn.experiments.papers.runs import Run, with_changes
-from graphattn.experiments.papers.settings import VECTOR_FILES, Groups, make_estimator
+from graphattn.experiments.papers.settings import MINILM, VECTOR_FILES, Groups, make_estimator
+from graphattn.models.pretrained.architecture import Architecture
+from graphattn.models.pretrained.encoder import PretrainedEncoder
 
 SIZE = 24
 """Examples of each part of a corpus: enough for ten folds with two labels."""
@@ -24,7 +29,7 @@ _HEADS = 2
 
 @contextmanager
 def smoke_folder() -> Iterator[Path]:
-    """A data folder with small generated corpora and word vectors, which is deleted at the end."""
+    """A data folder with small generated corpora, word vectors and a model, which is deleted at the end."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         for data_set in DATA_SETS.values():
@@ -37,6 +42,7 @@ def smoke_folder() -> Iterator[Path]:
                 f"{word} {' '.join(str((n + k) % 5 - 2) for k in range(number))}\n" for n, word in enumerate(_WORDS)
             )
             _write(folder / file, "".join(rows))
+        _write_model(folder / MINILM)
         yield folder
 
 
@@ -44,6 +50,20 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = text.encode()
     path.write_bytes(lzma.compress(content, preset=0) if path.suffix == ".xz" else content)
+
+
+def _write_model(folder: Path) -> None:
+    """Write a small random model with the layers and heads of MiniLM."""
+    words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", *_WORDS)
+    tokenizer = Tokenizer(models.WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    config = {"hidden_size": 24, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 4}
+    sizes = {"vocab_size": len(words), "max_position_embeddings": 32, "type_vocab_size": 2}
+    model = PretrainedEncoder(Architecture.of({"model_type": "bert", **config, **sizes}))
+    model.to_huggingface(folder, vocabulary=PretrainedVocabulary(tokenizer))
 
 
 def _text(number: int) -> str:
@@ -57,8 +77,8 @@ def _line(data_set: DataSet, file: str, number: int) -> str:
         rows = []
         for position, word in enumerate(text.split(), 1):
             tag = ("B-X" if number % 2 else "O") if data_set.metric == "f1" else f"T{position}"
-            columns = [str(position), word, "_", tag, *"_____", "_"] if ".conllu" in file else [word, tag]
-            rows.append("\t".join(columns) + "\n")
+            arc = [str(position), word, "_", tag, *"__", str(position - 1), *"___"]
+            rows.append("\t".join(arc if ".conllu" in file else [word, tag]) + "\n")
         return "".join(rows)
     if file.startswith("scitldr"):
         return json.dumps({"source": [f"{text} .", text], "target": [text]})

@@ -1,0 +1,253 @@
+"""The run ``transformers``: a pretrained model of Hugging Face's ``transformers``, fine-tuned in a plain loop.
+
+Options are those of ``pretrained``: rates, schedule, epochs, batches, dropout and pooling. A tagger has neither
+characters nor a CRF.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from graphattn.builders.tag_schemes import convert, detect_scheme
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.papers.data_sets import DataSet
+from graphattn.models import SequenceTagger, TextClassifier
+from graphattn.models.estimators.inputs import split_held_out
+from graphattn.models.options import TrainingOptions
+from graphattn.models.pretrained.checkpoint import find_directory, read_architecture
+from graphattn.models.pretrained.options import EPOCHS, PretrainedOptions
+from graphattn.models.training.loop import count_parameters
+from graphattn.models.training.metrics import classification_metrics, tagging_metrics
+
+_TASKS = ("classify", "tag")
+_PREDICTED = 64
+"""Texts of a batch of predictions."""
+
+
+def check_fine_tuning(corpus: DataSet) -> None:
+    """Raise a ConfigError for a corpus that is neither of texts nor of words, or without ``transformers``."""
+    if corpus.task not in _TASKS:
+        raise ConfigError(f"the run transformers is for the tasks {' and '.join(_TASKS)}, not {corpus.task}")
+    _import_transformers()
+
+
+def _import_transformers() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        raise ConfigError("the run transformers needs this library: pip install 'graphattn[bench]'") from None
+    transformers.logging.set_verbosity_error()  # it reports unused weights, and has a progress bar
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A text as ids, and the positions and classes of what is decided: its words, or without positions itself."""
+
+    ids: list[int]
+    words: list[int]
+    labels: list[int]
+
+
+class FineTunedModel(nn.Module):
+    """A model of ``transformers`` with a linear layer on the mean of a text's states, or on each word's first state."""
+
+    def __init__(self, encoder: Any, classes: int, dropout: float, *, per_word: bool):
+        super().__init__()
+        if getattr(encoder, "pooler", None) is not None:
+            encoder.pooler = None  # it would not be trained
+        self.encoder, self.per_word = encoder, per_word
+        self.classify = nn.Sequential(nn.Dropout(dropout), nn.Linear(encoder.config.hidden_size, classes))
+
+    @override
+    def forward(self, texts: Sequence[Encoded]) -> Tensor:
+        """(texts or words, classes) scores."""
+        size, longest = len(texts), max(len(text.ids) for text in texts)
+        ids, mask = torch.zeros(size, longest, dtype=torch.long), torch.zeros(size, longest, dtype=torch.long)
+        for row, text in enumerate(texts):
+            ids[row, : len(text.ids)] = torch.tensor(text.ids)
+            mask[row, : len(text.ids)] = 1
+        states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+        if self.per_word:
+            rows = torch.arange(size).repeat_interleave(torch.tensor([len(text.words) for text in texts]))
+            vectors = states[rows, torch.tensor([word for text in texts for word in text.words])]
+        else:
+            kept = mask.unsqueeze(2)
+            vectors = (states.float() * kept).sum(1) / kept.sum(1)
+        scores: Tensor = self.classify(vectors)
+        return scores.float()
+
+    def optimizer(self, training: TrainingOptions, pretrained: PretrainedOptions) -> torch.optim.AdamW:
+        """AdamW with a learning rate for each layer, and no decay of biases, norms and embeddings."""
+        depth = self.encoder.config.num_hidden_layers
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+        for name, parameter in self.named_parameters():
+            layer = re.search(r"layers?\.(\d+)\.", name)
+            below = depth if layer is None else depth - 1 - int(layer[1])
+            is_head = name.startswith("classify")
+            rate = training.learning_rate if is_head else pretrained.tuning_rate * pretrained.layer_decay**below
+            decay = 0.0 if parameter.dim() < 2 or "embedding" in name else training.weight_decay
+            groups.setdefault((rate, decay), []).append(parameter)
+        parts = [{"params": part, "lr": rate, "weight_decay": decay} for (rate, decay), part in groups.items()]
+        return torch.optim.AdamW(parts, betas=(0.9, training.beta2), fused=True)
+
+
+def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Fine-tune on the training set and measure the epoch that is best on the dev set.
+
+    Parameters
+    ----------
+    estimator : has the options; it is not trained
+    corpus, parts : the data
+
+    Returns
+    -------
+    The figures of a run
+    """
+    transformers = _import_transformers()
+    training, is_tagger = estimator.training, corpus.task == "tag"
+    folder = find_directory(estimator.pretrained.pretrained or "")
+    sets = {name: _read_part(part, corpus) for name, part in parts.items()}
+    if "dev" not in sets:
+        texts, labels = sets["train"]
+        strata = None if is_tagger else np.unique([row[0] for row in labels], return_inverse=True)[1]
+        held = math.ceil(training.dev_fraction * len(texts))
+        split = zip(("train", "dev"), split_held_out(len(texts), held, strata, training.seed), strict=True)
+        sets |= {name: ([texts[n] for n in numbers], [labels[n] for n in numbers]) for name, numbers in split}
+    classes = {label for row in sets["train"][1] for label in row}
+    if corpus.metric == "f1":  # as in ours, also those tags of a type that do not occur
+        classes |= {f"{prefix}{label[1:]}" for label in classes - {"O"} for prefix in "BIES"}
+    names = sorted(classes)
+    longest = read_architecture(folder).max_length
+    cut = estimator.inputs.max_tokens_per_text
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    limit = longest if cut is None else cut + tokenizer.num_special_tokens_to_add()
+    encoded = {name: _encode(tokenizer, *part, names, limit, is_tagger) for name, part in sets.items()}
+    with torch.random.fork_rng():
+        torch.manual_seed(training.seed)
+        encoder = transformers.AutoModel.from_pretrained(folder)
+        model = FineTunedModel(encoder, len(names), estimator.head.head_dropout, per_word=is_tagger)
+        epochs = training.resolve_epochs(len(encoded["train"]), **EPOCHS)
+        autocast = torch.autocast("cpu", torch.bfloat16, enabled=training.resolve_precision() == "bf16")
+        optimizer = model.optimizer(training, estimator.pretrained)
+        steps = epochs * math.ceil(len(encoded["train"]) / training.batch_size)
+        schedule = transformers.get_linear_schedule_with_warmup(optimizer, round(training.warmup * steps), steps)
+        seconds, scores, best = [], [], {}
+        for epoch in range(epochs):
+            start = time.perf_counter()
+            model.train()
+            for batch in _shuffle(encoded["train"], training.batch_size, training.seed + epoch):
+                with autocast:
+                    predicted = model(batch)
+                targets = torch.tensor([label for text in batch for label in text.labels])
+                F.cross_entropy(predicted, targets).backward()
+                nn.utils.clip_grad_norm_(model.parameters(), training.clip or math.inf)
+                optimizer.step()
+                schedule.step()
+                optimizer.zero_grad()
+            seconds.append(time.perf_counter() - start)
+            scores.append(_measure(corpus, sets["dev"][1], _predict(model, encoded["dev"]), names))
+            if scores[-1] == max(scores):
+                best = copy.deepcopy(model.state_dict())
+        model.load_state_dict(best)
+        start = time.perf_counter()
+        measured = corpus.measured_parts(parts)
+        tests = {name: _measure(corpus, sets[name][1], _predict(model, encoded[name]), names) for name in measured}
+    words = model.encoder.get_input_embeddings().weight.numel()
+    return {
+        "dev": max(scores),
+        **tests,
+        "best_epoch": epochs - scores[::-1].index(max(scores)),
+        "epochs": epochs,
+        "parameters": count_parameters(model),
+        "parameters_besides_words": count_parameters(model) - words,
+        "precision": training.resolve_precision(),
+        "seconds_per_epoch": round(median(seconds), 3),
+        "inference_seconds": round(time.perf_counter() - start, 3),
+        "inference_texts": sum(len(parts[name]) for name in measured),
+    }
+
+
+def _read_part(items: Sequence[Any], corpus: DataSet) -> tuple[list[Any], list[list[str]]]:
+    """Texts and their labels: tags, entity tags as BIOES, or a list of one class."""
+    if corpus.task == "classify":
+        return [str(item.text) for item in items], [[str(item.label)] for item in items]
+    tags = [list(item.tags) for item in items]
+    if corpus.metric == "f1":
+        scheme = detect_scheme(tags)
+        tags = [convert(names, scheme, "BIOES", repair=True) for names in tags]
+    return [list(item.words) for item in items], tags
+
+
+def _encode(
+    tokenizer: Any,
+    texts: Sequence[Any],
+    labels: Sequence[Sequence[str]],
+    classes: Sequence[str],
+    limit: int,
+    is_tagger: bool,
+) -> list[Encoded]:
+    """Tokenize texts; a word without a piece has the position of the first token."""
+    batch = tokenizer(list(texts), truncation=True, max_length=limit, is_split_into_words=is_tagger)
+    numbers = {name: number for number, name in enumerate(classes)}
+    rows = []
+    for row, names in enumerate(labels):
+        words: list[int] = []
+        if is_tagger:
+            first: dict[int, int] = {}
+            for position, word in enumerate(batch.word_ids(row)):
+                if word is not None:
+                    first.setdefault(word, position)
+            words = [first.get(number, 0) for number in range(len(names))]
+        rows.append(Encoded(batch["input_ids"][row], words, [numbers.get(name, 0) for name in names]))
+    return rows
+
+
+def _shuffle(texts: Sequence[Encoded], size: int, seed: int) -> Iterator[list[Encoded]]:
+    order = random.Random(seed).sample(range(len(texts)), len(texts))
+    for start in range(0, len(order), size):
+        yield [texts[number] for number in order[start : start + size]]
+
+
+def _predict(model: FineTunedModel, texts: Sequence[Encoded]) -> list[list[int]]:
+    """Class ids of each text or of its words; texts of similar lengths are predicted together."""
+    model.eval()
+    order = sorted(range(len(texts)), key=lambda number: len(texts[number].ids))
+    rows: list[list[int]] = [[] for _ in texts]
+    with torch.inference_mode():
+        for start in range(0, len(order), _PREDICTED):
+            numbers = order[start : start + _PREDICTED]
+            decisions = iter(model([texts[number] for number in numbers]).argmax(1).tolist())
+            for number in numbers:
+                rows[number] = [next(decisions) for _ in texts[number].labels]
+    return rows
+
+
+def _measure(
+    corpus: DataSet, gold: Sequence[Sequence[str]], decisions: Sequence[Sequence[int]], classes: Sequence[str]
+) -> float:
+    """The metric of a corpus, in percent."""
+    predicted = [[classes[number] for number in row] for row in decisions]
+    if corpus.task == "classify":
+        metrics = classification_metrics([row[0] for row in gold], [row[0] for row in predicted])
+    elif corpus.metric == "f1":
+        predicted = [convert(row, "BIOES", "BIOES", repair=True) for row in predicted]
+        metrics = tagging_metrics(gold, predicted, "BIOES")
+    else:
+        metrics = tagging_metrics(gold, predicted, "none")
+    return round(metrics[corpus.metric], 2)
