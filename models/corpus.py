@@ -265,7 +265,7 @@ class ParallelCorpus(Corpus):
     def of(
         cls,
         builder: TextGraphBuilder,
-        sources: Sequence[Sentence],
+        sources: Sequence[Source],
         targets: Sequence[npt.NDArray[np.integer]] | None = None,
     ) -> ParallelCorpus:
         """Encode pairs.
@@ -273,7 +273,7 @@ class ParallelCorpus(Corpus):
         Parameters
         ----------
         builder : with a vocabulary
-        sources : texts with marked words
+        sources : texts with marked words, or for a pretrained model any
         targets : ids of each target's tokens, without :data:`EOS`; None for texts to translate
         """
         layouts = [builder.layout(sources)]

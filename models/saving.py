@@ -29,6 +29,7 @@ FORMAT = 1
 """Version of the directory's layout; increased when an older GraphAttn cannot read it."""
 
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
+SOURCE_TOKENIZER = "source_tokenizer.json"
 CHECKSUM = "checksum"
 """Key in the config of the checksum of all others; models of earlier versions have none."""
 
@@ -66,6 +67,7 @@ class ModelFiles:
     tokenizer : text of ``tokenizer.json``
     weights : name -> tensor
     notes : other text files, name -> content; ignored when a model is read
+    source_tokenizer : text of a second tokenizer, for a translator's sources; None for one tokenizer
     """
 
     config: dict[str, Any]
@@ -73,6 +75,7 @@ class ModelFiles:
     tokenizer: str
     weights: dict[str, Tensor]
     notes: Mapping[str, str] = field(default_factory=dict)
+    source_tokenizer: str | None = None
 
 
 def write_model(path: Path, files: ModelFiles) -> Path:
@@ -116,7 +119,11 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     (folder / TOKENIZER).write_text(files.tokenizer, encoding="utf-8")
     (folder / LABELS).write_text(json.dumps(files.labels, ensure_ascii=False, indent=1), encoding="utf-8")
     shutil.copymode(folder / LABELS, folder / WEIGHTS)  # safetensors writes files that only their owner can read
-    sums = {name: file_sha256(folder / name) for name in (WEIGHTS, TOKENIZER, LABELS)}
+    names = [WEIGHTS, TOKENIZER, LABELS]
+    if files.source_tokenizer is not None:
+        (folder / SOURCE_TOKENIZER).write_text(files.source_tokenizer, encoding="utf-8")
+        names.append(SOURCE_TOKENIZER)
+    sums = {name: file_sha256(folder / name) for name in names}
     config = {"format": FORMAT, **files.config, "sha256": sums}
     checksum = json_checksum(json.loads(json.dumps(config)))
     config = {"format": FORMAT, CHECKSUM: checksum, **config}  # not last: its line can be deleted
@@ -142,11 +149,13 @@ def read_model(path: Path) -> ModelFiles:
             raise ModelDirectoryError(
                 f"{path / name} is damaged: its checksum is not the one in {CONFIG}. Copy the directory again"
             )
+    has_source_tokenizer = SOURCE_TOKENIZER in config["sha256"]
     return ModelFiles(
         config,
         json.loads((path / LABELS).read_text(encoding="utf-8")),
         (path / TOKENIZER).read_text(encoding="utf-8"),
         load_file(path / WEIGHTS),
+        source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
     )
 
 

@@ -27,7 +27,7 @@ class Trainable(nn.Module):
 
     Attributes
     ----------
-    embedding : the input layer; there is no weight decay on its parameter ``trained``, the vectors of words
+    embedding : the input layer; its parameter ``trained`` has the vectors of words, which do not decay
     """
 
     embedding: Any

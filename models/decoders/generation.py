@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphattn.builders import BudgetBatches
 from graphattn.builders.subwords import BLANK
-from graphattn.builders.vocabulary import SPECIAL_TOKENS
+from graphattn.builders.vocabulary import SPECIAL_TOKENS, Vocabulary
 from graphattn.edges import lengths_of
 from graphattn.models.corpus import EOS, Batch, ParallelCorpus
 from graphattn.models.decoders.model import TranslationModel
@@ -55,7 +55,13 @@ class ModelScores:
 
 
 def generate(
-    model: TranslationModel, corpus: ParallelCorpus, options: SearchOptions, *, count: int = 1, first: int = 1
+    model: TranslationModel,
+    corpus: ParallelCorpus,
+    options: SearchOptions,
+    *,
+    vocabulary: Vocabulary | None = None,
+    count: int = 1,
+    first: int = 1,
 ) -> list[list[Hypothesis]]:
     """Generate texts for sources, without gradients and in evaluation mode.
 
@@ -64,6 +70,7 @@ def generate(
     model : its mode is restored
     corpus : targets are ignored
     options : of search or sampling
+    vocabulary : of the outputs; that of the sources when None
     count : texts for each source; the beam is at least as wide
     first : number of the first source if the corpus is part of a larger one; samples depend on it
 
@@ -74,8 +81,10 @@ def generate(
     options = replace(options, beam=max(options.beam, count))
     beams = count if options.sample else options.beam
     outputs: list[list[Hypothesis]] = [[Hypothesis((), 0.0)]] * len(corpus)
-    assert corpus.builder.vocabulary is not None
-    blanks = corpus.builder.vocabulary.ids([BLANK]).tolist()
+    vocabulary = corpus.builder.vocabulary if vocabulary is None else vocabulary
+    assert vocabulary is not None
+    blanks = vocabulary.ids([BLANK]).tolist()
+    special = corpus.builder.cls + corpus.builder.count_special_tokens(1)
     was_training = model.training
     model.eval()
     try:
@@ -83,7 +92,7 @@ def generate(
             for numbers in _batches(corpus, beams):
                 seeds = [first - 1 + number for number in numbers]
                 batch = corpus[numbers]
-                lengths = lengths_of(batch.graph, TOKEN).to(model.device) - int(corpus.builder.cls)
+                lengths = lengths_of(batch.graph, TOKEN).to(model.device) - special
                 found = _generate_batch(model, batch, lengths, options, beams, seeds=seeds, blanks=blanks)
                 for number, hypotheses in zip(numbers, found, strict=True):
                     outputs[number] = hypotheses[:count]
@@ -112,7 +121,7 @@ def _generate_batch(
 ) -> list[list[Hypothesis]]:
     """The hypotheses of a batch.
 
-    ``lengths`` are (B,) tokens of its sources besides ``[CLS]``; ``seeds`` make samples independent of the batch.
+    ``lengths`` are (B,) tokens of its sources besides special ones; ``seeds`` make samples independent of the batch.
     """
     limits = 2 * lengths + 10 if options.max_length is None else torch.full_like(lengths, options.max_length)
     limits = limits.clamp(min=options.min_length)

@@ -105,6 +105,7 @@ class TranslationModel(Trainable):
     ----------
     embedding, encoder, decoder : its parts
     output : (..., width) decoder states and the embedding table -> (..., V) scores
+    sources : embedding of the sources, if that is another
     label_smoothing : probability mass spread over all tokens in the loss
     """
 
@@ -117,10 +118,12 @@ class TranslationModel(Trainable):
         decoder: Decoder,
         output: nn.Module,
         *,
+        sources: nn.Module | None = None,
         label_smoothing: float = 0.0,
     ):
         super().__init__()
         self.embedding, self.encoder, self.decoder, self.output = embedding, encoder, decoder, output
+        self.sources = sources
         self.label_smoothing = label_smoothing
 
     @property
@@ -136,13 +139,13 @@ class TranslationModel(Trainable):
 
     @override
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
-        vectors: Tensor = self.embedding(ids)
+        vectors: Tensor = self.embedding(ids) if self.sources is None else self.sources(ids)
         return vectors
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Memory:
         """Encode the sources; the attention weights of each layer are appended to ``weights``."""
         ids = features_of(batch.graph, TOKEN)["id"].to(self.device)
-        return self.encode_vectors(batch.graph, self.embedding(ids), weights=weights)
+        return self.encode_vectors(batch.graph, self.embed_tokens(ids, batch), weights=weights)
 
     def encode_vectors(self, graph: TextBatch, vectors: Tensor, *, weights: list[LayerWeights] | None = None) -> Memory:
         """:meth:`encode` from (N, width) token vectors."""

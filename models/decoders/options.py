@@ -20,7 +20,9 @@ class SubwordOptions(Options):
 
     former: ClassVar[Mapping[str, Any]] = {"cls": True}
 
-    vocabulary_size: int = option(8000, "maximum size of the joint vocabulary", min=1, common=True)
+    vocabulary_size: int = option(
+        8000, "maximum size of the joint vocabulary, or with a pretrained model that of the targets", min=1, common=True
+    )
     split: str = option(
         DEFAULT_SPLIT,
         "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",

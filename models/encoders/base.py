@@ -97,7 +97,7 @@ class BlockOptions(EncoderOptions):
 
 @dataclass
 class NoEncoderOptions(EncoderOptions):
-    """No encoder on top of the pretrained model; the sizes have no effect."""
+    """No encoder on top of the pretrained model; a translator's decoder has the width ``hidden``."""
 
     name = "pretrained"
     pooling = "mean"

@@ -418,7 +418,7 @@ class Estimator(Parameters):
 
     @override
     def _get_nested(self, name: str) -> Any:
-        if name == "encoder" and isinstance(self.encoder, str):
+        if name == "encoder" and not isinstance(self.encoder, EncoderOptions):
             self.encoder = self.resolved_encoder()
         return super()._get_nested(name)
 

@@ -522,12 +522,14 @@ class LabellingEstimator(Estimator):
 
     @override
     def non_default_options(self) -> dict[str, Any]:
-        preset = {} if self.preset == PRESETS[0] else {"preset": self.preset}
-        return {**preset, **super().non_default_options()}
+        changed = super().non_default_options()
+        if self.pretrained_.pretrained:
+            changed = {"pretrained": self.pretrained_.pretrained, **changed}
+        return changed if self.preset == PRESETS[0] else {"preset": self.preset, **changed}
 
     @override
     def _with_defaults(self) -> Self:
-        return type(self)(self.encoder_.name, preset=self.preset)
+        return type(self)(self.encoder_.name, preset=self.preset, pretrained=self.pretrained_.pretrained)
 
     @override
     def set_params(self, **params: Any) -> Self:

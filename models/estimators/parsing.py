@@ -44,11 +44,16 @@ def parse_column(texts: Sequence[Source], splitter: WordSplitter, parser: Parser
     splitter : splits raw texts into words
     parser : parses texts without heads
     """
-    sentences = [
+    sentences = to_sentences(texts, splitter)
+    return add_heads(sentences, sentences, splitter, parser)
+
+
+def to_sentences(texts: Sequence[Source], splitter: WordSplitter) -> list[Sentence]:
+    """Texts as sentences; punctuation divides raw texts and lists of words."""
+    return [
         text if isinstance(text, Sentence) else Sentence(tuple(words), sentence_ids=assign_sentence_ids(words))
         for text, words in zip(texts, splitter.split_sources(texts), strict=True)
     ]
-    return add_heads(sentences, sentences, splitter, parser)
 
 
 def add_heads(

@@ -18,7 +18,9 @@ from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.files import is_store, open_text, split_suffix
+from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.subwords import Subwords, join_pieces
+from graphattn.builders.vocabulary import Ids
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.models.corpus import Batch, Corpus, ParallelCorpus, digest_of
@@ -33,12 +35,29 @@ from graphattn.models.decoders.options import (
     SubwordOptions,
     TranslationTraining,
 )
-from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
+from graphattn.models.encoders import (
+    EncoderOptions,
+    NoEncoderOptions,
+    encoder_options,
+    make_encoder,
+    options_class,
+)
 from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
-from graphattn.models.estimators.parsing import ParsingOptions, add_heads, make_roots, warn_about_missing_parses
+from graphattn.models.estimators.parsing import (
+    ParsingOptions,
+    add_heads,
+    make_roots,
+    to_sentences,
+    warn_about_missing_parses,
+)
 from graphattn.models.estimators.prediction import prediction_batches
 from graphattn.models.options import Options, option
+from graphattn.models.pretrained.architecture import Architecture
+from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary
+from graphattn.models.pretrained.encoder import PretrainedEncoder
+from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.models.pretrained.stack import learning_rates, make_pretrained, stack_encoders
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, number_epochs, register_task
 from graphattn.models.training.text_metrics import bleu_interval, compare_systems, signatures, text_metrics
@@ -85,15 +104,19 @@ class TranslatorOptions(Options):
 class Translator(Estimator):
     """Generate a text for each text, with any encoder on the source's graph and a Transformer decoder.
 
+    Sources and targets share their sub-words and the vectors of these, unless a pretrained model reads the sources.
     Sources are raw texts, lists of words, or :class:`~graphattn.builders.Sentence`, with heads for encoders that use
     dependency arcs; or :class:`~graphattn.builders.Example` with the target as ``second``. Targets are texts.
 
     Parameters
     ----------
-    encoder : name of an encoder, whose sizes are then the preset's, or its options
+    encoder : name of an encoder, whose sizes are then the preset's, or its options; when None, a Transformer, or with
+        ``pretrained`` no other encoder
     preset : ``"small"`` for one CPU core, ``"base"``, ``"deep"`` or ``"big"``: defaults for all options that are None
     inputs, decoder, training : options; None for those of the preset
     search, parsing : options that may still change after training
+    pretrained : a Hugging Face directory or a name on the hub, or options with it: its states, with another encoder on
+        top or none, are the decoder's memory
     warm_start : whether ``fit`` continues from the fitted model, if there is one
 
     Examples
@@ -115,7 +138,9 @@ class Translator(Estimator):
         "training": TranslationTraining,
         "search": SearchOptions,
         "parsing": ParsingOptions,
+        "pretrained": PretrainedOptions,
     }
+    unused_options = frozenset({"join_pairs"})
     late_options = frozenset({"search", "parsing"})
     prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare"})
     source_and_target_files = True
@@ -123,18 +148,23 @@ class Translator(Estimator):
     dev_search = "greedy search"
     inputs_: SubwordOptions
     decoder_: DecoderOptions
+    pretrained_: PretrainedOptions
     model_: TranslationModel
     subwords_: Subwords
     builder_: TextGraphBuilder
     _vectors: npt.NDArray[np.float32]
     """(V, D) word vectors of the sub-words, until the model is made."""
-    _transient = ("_vectors",)
+    architecture_: Architecture | None = None
+    """Of the pretrained model."""
+    source_vocabulary_: PretrainedVocabulary | None = None
+    """Of the pretrained model; without one, sources have the sub-words of targets."""
+    _transient = ("_vectors", "_pretrained_folder")
     _warned = False
     """Whether this fit has warned about sources without a parse."""
 
     def __init__(
         self,
-        encoder: str | EncoderOptions = "transformer",
+        encoder: str | EncoderOptions | None = None,
         *,
         preset: str = "small",
         inputs: SubwordOptions | None = None,
@@ -142,6 +172,7 @@ class Translator(Estimator):
         training: TranslationTraining | None = None,
         search: SearchOptions | None = None,
         parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
     ):
         sizes = _find_preset(preset)
@@ -151,19 +182,26 @@ class Translator(Estimator):
         self.training = TranslationTraining(**sizes.training) if training is None else training
         self.search = SearchOptions() if search is None else search
         self.parsing = ParsingOptions() if parsing is None else parsing
+        pretrained = PretrainedOptions() if pretrained is None else pretrained
+        self.pretrained = PretrainedOptions(pretrained) if isinstance(pretrained, str) else pretrained
         self.warm_start = warm_start
 
     # -- options -------------------------------------------------------------------------------------------------------
 
     @override
     def resolved_encoder(self) -> EncoderOptions:
-        if isinstance(self.encoder, str) and self.encoder in ENCODERS:
-            return ENCODERS[self.encoder][0].for_translation(_find_preset(self.preset).encoder)
-        return super().resolved_encoder()
+        encoder = self.encoder
+        if encoder is None:
+            encoder = NoEncoderOptions.name if self.pretrained.pretrained else "transformer"
+        if isinstance(encoder, str):
+            return options_class(encoder).for_translation(_find_preset(self.preset).encoder)
+        return encoder_options(encoder)
 
     @override
     def set_params(self, **params: Any) -> Self:
         """Change parameters; another preset also changes ``decoder`` and ``training`` if they have its defaults."""
+        if isinstance(params.get("pretrained"), str):
+            params["pretrained"] = PretrainedOptions(params["pretrained"])
         if "preset" in params:
             before, after = _find_preset(self.preset), _find_preset(params["preset"])
             if self.decoder == DecoderOptions(**before.decoder):
@@ -180,15 +218,26 @@ class Translator(Estimator):
                 f"{{vectors}} are for the second embedding of duo-transformer; {self.resolved_encoder().name} has one",
                 options=("vectors", "encoder"),
             )
+        if self.pretrained.pretrained is not None and self.resolved_encoder().streams > 1:
+            raise ConfigError(
+                f"{{encoder={self.resolved_encoder().name}}} has two embeddings of its own; "
+                "choose another {encoder}, or leave out {pretrained}",
+                options=("encoder", "pretrained"),
+            )
+        if self.resolved_encoder().name == NoEncoderOptions.name and self.pretrained.pretrained is None:
+            raise ConfigError("{encoder=pretrained} needs {pretrained}", options=("encoder", "pretrained"))
         require_multiple("hidden", self.resolved_encoder().hidden, self.decoder.decoder_heads, "decoder_heads")
 
     @override
     def non_default_options(self) -> dict[str, Any]:
-        return {"preset": self.preset, **super().non_default_options()}
+        changed = super().non_default_options()
+        if self.pretrained_.pretrained:
+            changed = {"pretrained": self.pretrained_.pretrained, **changed}
+        return {"preset": self.preset, **changed}
 
     @override
     def _with_defaults(self) -> Self:
-        return type(self)(self.encoder_.name, preset=self.preset)
+        return type(self)(self.encoder_.name, preset=self.preset, pretrained=self.pretrained_.pretrained)
 
     # -- reading and writing -------------------------------------------------------------------------------------------
 
@@ -254,12 +303,21 @@ class Translator(Estimator):
         self._warned = False
         if self._previous is not None:
             self.subwords_ = self._previous.subwords_
+            self.architecture_ = self._previous.architecture_
+            self.source_vocabulary_ = self._previous.source_vocabulary_
             if self.inputs_.vectors is not None:  # _copy_model copies them
                 embedding: Any = self._previous.model_.embedding
                 self._vectors = embedding.pretrained.detach().numpy()
             return
+        self.architecture_ = self.source_vocabulary_ = None
+        texts = [*examples.columns[0], *examples.labels]
+        if self.pretrained_.pretrained is not None:
+            self._pretrained_folder = find_directory(self.pretrained_.pretrained)
+            self.architecture_ = read_architecture(self._pretrained_folder)
+            self.source_vocabulary_ = read_vocabulary(self._pretrained_folder, self.architecture_)
+            texts = list(examples.labels)
         self.subwords_ = Subwords.train(
-            [*examples.columns[0], *examples.labels],
+            texts,
             size=self.inputs_.vocabulary_size,
             split=self.inputs_.split,
             lowercase=self.inputs_.lowercase,
@@ -269,6 +327,8 @@ class Translator(Estimator):
 
     @override
     def _make_model(self, weights: Tensor | None = None) -> TranslationModel:
+        if self.architecture_ is not None:
+            return self._make_pretrained_model(self.architecture_)
         hidden, streams = self.encoder_.hidden, self.encoder_.streams
         self.encoder_ = self.encoder_.for_parts([hidden] * streams)
         encoder = make_encoder(self.encoder_)
@@ -282,6 +342,23 @@ class Translator(Estimator):
             output,
             label_smoothing=self.training_.label_smoothing,
         )
+
+    def _make_pretrained_model(self, architecture: Architecture) -> TranslationModel:
+        """A model with a pretrained encoder, which is read from its directory unless it was saved."""
+        lower = make_pretrained(self.pretrained_, architecture, getattr(self, "_pretrained_folder", None))
+        sources, lower.embedding = lower.embedding, None
+        self.encoder_ = self.encoder_.for_parts([lower.width])
+        encoder = stack_encoders(lower, self.encoder_, [lower.width], self.inputs_.embedding_dropout)
+        self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.source_vocabulary_)
+        decoder, output = make_decoder(encoder, self.encoder_, self.decoder_)
+        embedding = SharedEmbedding(
+            len(self.subwords_.vocabulary), self.encoder_.hidden, self.inputs_.embedding_dropout
+        )
+        model = TranslationModel(
+            embedding, encoder, decoder, output, sources=sources, label_smoothing=self.training_.label_smoothing
+        )
+        model.learning_rates = learning_rates(self.pretrained_, encoder, embedding="sources")
+        return model
 
     def _make_embedding(self, hidden: int, streams: int) -> SharedEmbedding:
         """The embedding, with word vectors of a file or, for a trained model, of any numbers."""
@@ -315,18 +392,30 @@ class Translator(Estimator):
         dev = (
             "dev " if where == "dev set" and numbers is None else ""
         )  # held-out texts have numbers of the training set
-        for name, texts in (("source", self.subwords_.ids(sources)), ("target", ids or [])):  # parsing may take hours
+        source_ids = self._source_ids(sources)
+        for name, texts in (("source", source_ids), ("target", ids or [])):  # parsing may take hours
             _check_lengths(dev + name, map(len, texts), self.inputs.longest, numbers)
+        lower = getattr(self.model_.encoder, "lower", self.model_.encoder)
+        if isinstance(lower, PretrainedEncoder):
+            lengths = np.array([*map(len, source_ids)], np.int64) + self.builder_.count_special_tokens(1)
+            lower.check_lengths(lengths, numbers, options=("pretrained_length", "pretrained_heads"))
         return ParallelCorpus.of(self.builder_, self._sentences(sources), ids)
 
-    def _sentences(self, sources: Sequence[Source]) -> list[Sentence]:
-        """Sources as sentences, with heads if the encoder uses dependency arcs."""
-        sentences = self.subwords_.sources(sources)
+    def _source_ids(self, sources: Sequence[Source]) -> list[Ids]:
+        if self.source_vocabulary_ is None:
+            return self.subwords_.ids(sources)
+        return self.source_vocabulary_.encode_batch(sources)[1]
+
+    def _sentences(self, sources: Sequence[Source]) -> Sequence[Source]:
+        """Sources as their tokenizer reads them, with heads if the encoder uses dependency arcs."""
+        vocabulary = self.source_vocabulary_
         if self.builder_.deprel_id is None:
-            return sentences
+            return self.subwords_.sources(sources) if vocabulary is None else sources
+        splitter = self.subwords_.splitter if vocabulary is None else vocabulary.splitter
+        sentences = self.subwords_.sources(sources) if vocabulary is None else to_sentences(sources, splitter)
         parser = self.parsing.make_parser()
         if parser is not None:
-            return add_heads(sentences, sources, self.subwords_.splitter, parser)
+            return add_heads(sentences, sources, splitter, parser)
         sentences, missing = make_roots(sentences)
         if missing and not self._warned:
             self._warned = True
@@ -338,7 +427,8 @@ class Translator(Estimator):
         """Greedy outputs for the dev set, which take a fraction of the time of a beam search."""
         assert isinstance(corpus, ParallelCorpus)
         greedy = replace(self.search, beam=1, sample=False)
-        return [self.subwords_.text(hypotheses[0].ids) for hypotheses in generate(model, corpus, greedy)]
+        generated = generate(model, corpus, greedy, vocabulary=self.subwords_.vocabulary)
+        return [self.subwords_.text(hypotheses[0].ids) for hypotheses in generated]
 
     @override
     def _decisions(self, columns: Columns) -> list[str]:
@@ -383,9 +473,11 @@ class Translator(Estimator):
         self.search.validate()
         columns = self._columns(as_list(X))
         corpus = self._corpus(columns, numbers=range(first - 1, first - 1 + len(columns[0])))
+        vocabulary = self.subwords_.vocabulary
+        generated = generate(self.model_, corpus, self.search, vocabulary=vocabulary, count=count, first=first)
         return [
             [Output(self.subwords_.text(hypothesis.ids), hypothesis.score) for hypothesis in hypotheses]
-            for hypotheses in generate(self.model_, corpus, self.search, count=count, first=first)
+            for hypotheses in generated
         ]
 
     def perplexity(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
@@ -448,8 +540,7 @@ class Translator(Estimator):
         outputs = self.predict(sources) if targets is None else list(targets)
         if len(outputs) != len(sources):
             raise DataError(f"{len(sources)} sources but {len(outputs)} targets", hint="Give one for each.")
-        texts = {"source": sources, "target": outputs}
-        sentences = {name: self._split_sentences(column) for name, column in texts.items()}
+        sentences = {"source": self._split_sources(sources), "target": self._split_targets(outputs)}
         return EncodedInputs(self._corpus([sources], outputs), sentences, outputs)
 
     @override
@@ -459,7 +550,13 @@ class Translator(Estimator):
             raise DataError("the source has no words, so there is no attention", hint="Give a text.")
         return inputs
 
-    def _split_sentences(self, texts: Sequence[Source]) -> list[Sentence]:
+    def _split_sources(self, sources: Sequence[Source]) -> list[Sentence]:
+        vocabulary = self.source_vocabulary_
+        if vocabulary is None:
+            return self._split_targets(sources)
+        return [vocabulary.add_special_tokens([sentence]) for sentence in vocabulary.sentences(sources)]
+
+    def _split_targets(self, texts: Sequence[Source]) -> list[Sentence]:
         return self.subwords_.vocabulary.sentences(self.subwords_.sources(texts))
 
     @override
@@ -484,7 +581,9 @@ class Translator(Estimator):
         assert inputs.batch.targets is not None
         targets = inputs.batch.targets.to(scores.device).unsqueeze(1)
         probability = float(scores.log_softmax(1).gather(1, targets).sum().exp())
-        return join_pieces(inputs.single["source"].words), inputs.outputs[0], {inputs.outputs[0]: probability}
+        words = inputs.single["source"].words
+        title = join_pieces(words) if self.source_vocabulary_ is None else " ".join(words)
+        return title, inputs.outputs[0], {inputs.outputs[0]: probability}
 
     @override
     def _copy_scores(
@@ -504,19 +603,25 @@ class Translator(Estimator):
 
     @override
     def count_tokens(self, text: str) -> int:
-        return self.builder_.cls + len(self._split_sentences([text])[0])
+        return self.builder_.cls + len(self._split_sources([text])[0])
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
-        return {**super().config_types(), "preset": str}
+        types: dict[str, Any] = {"architecture": dict[str, Any] | None, "pretrained": PretrainedOptions | None}
+        return {**super().config_types(), "preset": str, **types}
 
     @override
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
-        config = {**self._serialize_options(), "preset": self.preset}
-        return ModelFiles(config, [], self.subwords_.vocabulary.to_json(), self._state(), notes)
+        config = {
+            **self._serialize_options(),
+            "preset": self.preset,
+            "architecture": None if self.architecture_ is None else self.architecture_.to_dict(),
+        }
+        sources = None if self.source_vocabulary_ is None else self.source_vocabulary_.to_json()
+        return ModelFiles(config, [], self.subwords_.vocabulary.to_json(), self._state(), notes, sources)
 
     @override
     @classmethod
@@ -528,6 +633,10 @@ class Translator(Estimator):
         vocabulary = Vocabulary.from_json(files.tokenizer)
         estimator.subwords_ = Subwords(vocabulary, estimator.inputs_.split)
         estimator.history_ = number_epochs(config["history"])
+        if config.get("architecture") is not None:
+            assert files.source_tokenizer is not None
+            estimator.architecture_ = Architecture.from_dict(config["architecture"])
+            estimator.source_vocabulary_ = PretrainedVocabulary.from_json(files.source_tokenizer)
         if estimator.inputs_.vectors is not None:
             estimator._vectors = files.weights["embedding.pretrained"].numpy()
         with torch.random.fork_rng():

@@ -135,9 +135,12 @@ def make_pretrained(options: PretrainedOptions, architecture: Architecture, fold
     return lower.train()
 
 
-def learning_rates(options: PretrainedOptions, encoder: Encoder) -> dict[str, float]:
-    """Name of a parameter of the model -> learning rate, for those that are pretrained."""
+def learning_rates(options: PretrainedOptions, encoder: Encoder, *, embedding: str = "embedding") -> dict[str, float]:
+    """Name of a parameter of the model -> learning rate, for those that are pretrained.
+
+    ``embedding`` is the model's module with the pretrained vectors of words.
+    """
     lower, prefix = (encoder.lower, "encoder.lower.") if isinstance(encoder, StackedEncoder) else (encoder, "encoder.")
     assert isinstance(lower, PretrainedEncoder)
     rates = lower.learning_rates(options.tuning_rate, options.layer_decay)
-    return {"embedding.trained": min(rates.values()), **{f"{prefix}{name}": rate for name, rate in rates.items()}}
+    return {f"{embedding}.trained": min(rates.values()), **{f"{prefix}{name}": rate for name, rate in rates.items()}}

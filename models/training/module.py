@@ -168,7 +168,7 @@ class TrainingModule(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         # Adam turns even a tiny decay into full steps without another gradient, as for words that a batch lacks
         options = self.options
-        exempt = {id(parameter) for parameter in _find_undecayed(self)} | {id(self.model.embedding.trained)}
+        exempt = {id(parameter) for parameter in _find_undecayed(self)}
         groups: dict[tuple[float, float], list[nn.Parameter]] = {}
         for name, parameter in self.model.named_parameters():
             if parameter.requires_grad:
@@ -233,9 +233,9 @@ def silence() -> None:
 
 
 def _find_undecayed(model: nn.Module) -> Iterator[nn.Parameter]:
-    """Biases (perhaps with a row for each head or stream), parameters of norms, and embeddings."""
+    """Biases (perhaps with a row for each head or stream), parameters of norms, embeddings, and vectors of words."""
     for module in model.modules():
         all_parameters = isinstance(module, nn.Embedding) or "Norm" in type(module).__name__
         for name, parameter in module.named_parameters(recurse=False):
-            if all_parameters or parameter.dim() < 2 or name.endswith("bias"):
+            if all_parameters or parameter.dim() < 2 or name.endswith("bias") or name == "trained":
                 yield parameter

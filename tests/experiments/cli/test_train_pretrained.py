@@ -42,6 +42,19 @@ def test_another_encoder_on_top(graphattn, minilm, file, tmp_path):
     assert json.loads((tmp_path / "model" / "config.json").read_text())["encoder"]["name"] == "ms-trans"
 
 
+def test_the_sources_of_a_translator(graphattn, minilm, tmp_path):
+    (tmp_path / "train.en").write_text("a dog\nthe cat\n" * 8)
+    (tmp_path / "train.de").write_text("ein Hund\ndie Katze\n" * 8)
+    sizes = ["--hidden", 16, "--decoder-layers", 1, "--decoder-ffn", 16, "--vocabulary-size", 40, "--max-length", 5]
+    options = ["--pretrained", minilm, "--epochs", 1, "--dev-fraction", 0, "--quiet", "--out", tmp_path / "model"]
+    result = graphattn("train", "translate", tmp_path / "train.en", tmp_path / "train.de", *options, *sizes)
+    assert result.code == 0, result.err
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert (config["encoder"]["name"], config["encoder"]["hidden"]) == ("pretrained", 16)
+    assert len(graphattn("predict", tmp_path / "model", tmp_path / "train.en").out.splitlines()) == 16
+    assert "pretrained" in graphattn("info", tmp_path / "model").out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

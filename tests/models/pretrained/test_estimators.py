@@ -199,6 +199,13 @@ def test_heads_that_do_not_fit(folder):
     assert caught.value.options == ("pretrained_heads",)
 
 
+def test_options_that_differ_from_those_of_fine_tuning(folder):
+    estimator, _ = fit(TextClassifier, folder, tuning_rate=1e-3)
+    changed = estimator.non_default_options()
+    assert (changed["pretrained"], changed["tuning_rate"]) == (str(folder), 1e-3)
+    assert not {"wide", "head_hidden"} & changed.keys()
+
+
 def test_a_directory_that_does_not_exist(tmp_path):
     with pytest.raises(ModelDirectoryError, match="is no directory"):
         fit(TextClassifier, tmp_path / "missing")
