@@ -347,6 +347,9 @@ class HeadOptions(Options):
     head_hidden: int | None = option(
         None, "width of the classifier's hidden layer; 0 for none (default: the encoder's width; duo: 0)", min=0
     )
+    word_pieces: str = option(
+        "first", "vector of a word of several tokens: that of the first, or their mean", choices=("first", "mean")
+    )
     pair_features: str = option(
         "difference",
         "features of a pair besides its vectors and their difference: the absolute difference, or the product",

@@ -43,7 +43,7 @@ class PairClassifier(TextClassifier):
     description = "classifies pairs of texts"
     texts_per_input = 2
     option_groups: ClassVar[Mapping[str, type[Options]]] = {**TextClassifier.option_groups, "task": PairOptions}
-    unused_options = frozenset({"crf", "predicate_embedding"})
+    unused_options = frozenset({"crf", "word_pieces", "predicate_embedding"})
     _one_label_hint = "A pair has one."
 
     def __init__(

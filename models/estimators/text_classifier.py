@@ -81,7 +81,7 @@ class TextClassifier(LabellingEstimator):
         "parsing": ParsingOptions,
         "pretrained": PretrainedOptions,
     }
-    unused_options = frozenset({"crf", "predicate_embedding", "pair_features", "join_pairs"})
+    unused_options = frozenset({"crf", "word_pieces", "predicate_embedding", "pair_features", "join_pairs"})
 
     def __init__(
         self,

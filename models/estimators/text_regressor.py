@@ -95,7 +95,9 @@ class TextRegressor(LabellingEstimator):
         "pretrained": PretrainedOptions,
     }
     prediction_options = frozenset({"mistakes", "plain"})
-    unused_options = frozenset({"crf", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs"})
+    unused_options = frozenset(
+        {"crf", "word_pieces", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs"}
+    )
     mean_: float
     scale_: float
 

@@ -14,6 +14,7 @@ from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
 from graphattn.models.heads.classification import Head, sum_cross_entropy
 from graphattn.models.heads.crf import LinearChainCRF
+from graphattn.models.heads.pooling import pool
 from graphattn.models.options import HeadOptions
 from graphattn.models.padding import pad, padding_groups, prefix_mask, unpad
 from graphattn.precision import at_least_float32
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class TaggingHead(Head):
-    """Scores the tags of each word from its first token.
+    """Scores the tags of each word from its first token, or from the mean of its tokens.
 
     Parameters
     ----------
     width : features of a token
     classes : number of tags
-    options : dropout, CRF
+    options : vector of a word, dropout, CRF
     class_weights : (classes,) weights in the loss; ignored by a CRF
     label_smoothing : share of probability spread over all tags; ignored by a CRF
     """
@@ -55,7 +56,8 @@ class TaggingHead(Head):
     @override
     def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(N, F) -> (W, classes), words without ``[CLS]``."""
-        scores: Tensor = self.classify(tokens[first_tokens(graph)])
+        words = average_words(tokens, graph) if self.options.word_pieces == "mean" else tokens[first_tokens(graph)]
+        scores: Tensor = self.classify(words)
         return at_least_float32(scores)
 
     @override
@@ -139,13 +141,26 @@ class TaggingHead(Head):
 
 def first_tokens(graph: TextBatch) -> Tensor:
     """(W,) the first token of each word, without special ones; without token ids, ``[CLS]`` is the first of a text."""
+    begins, _ = _find_words(graph)
+    return begins.nonzero().squeeze(1)
+
+
+def average_words(tokens: Tensor, graph: TextBatch) -> Tensor:
+    """(N, F) token vectors -> (W, F) mean over the tokens of each word, without special ones."""
+    begins, is_special = _find_words(graph)
+    counts = torch.bincount(begins.cumsum(0)[~is_special] - 1, minlength=int(begins.sum()))
+    return pool(tokens[~is_special], counts, "mean")
+
+
+def _find_words(graph: TextBatch) -> tuple[Tensor, Tensor]:
+    """(N,) whether a token is the first of a word, and whether it is special."""
     data = features_of(graph, TOKEN)
     word, position = data["word"], data["position"]
     is_cls = data["id"] == CLS_ID if "id" in data else position == 0
     is_special = data.get("special", is_cls)  # of a pretrained model
     begins = position == 0
     begins[1:] |= word[1:] != word[:-1]
-    return (begins & ~is_special).nonzero().squeeze(1)
+    return begins & ~is_special, is_special
 
 
 def _precise(scores: Tensor) -> Tensor:

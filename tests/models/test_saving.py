@@ -536,7 +536,7 @@ def test_unknown_task(folder):
         (
             {"head": {"pool": 1}},
             "HeadOptions has no option 'pool'; did you mean 'pooling'? it has: "
-            "crf, head_dropout, head_hidden, pair_features, pooling, wide",
+            "crf, head_dropout, head_hidden, pair_features, pooling, wide, word_pieces",
         ),
         ({"training": {"epochs": 0}}, "epochs is 0; it must be at least 1"),
     ],

@@ -172,6 +172,18 @@ def test_scores_of_a_word_use_its_first_token(graph_of):
     torch.testing.assert_close(head(tokens, graph), head.classify[1](tokens[[1, 3, 4, 7, 10]]))
 
 
+def test_scores_of_a_word_use_the_mean_of_its_tokens(graph_of):
+    torch.manual_seed(0)
+    head = TaggingHead(4, TAGS, HeadOptions(word_pieces="mean")).eval()
+    graph = graph_of(
+        Sentence([*"abcd"], word_ids=[0, 0, 1, 2]), Sentence([]), Sentence([*"ef"], word_ids=[0, 0]), ["g"]
+    )
+    tokens = torch.randn(11, 4)
+    words = [[1, 2], [3], [4], [7, 8], [10]]
+    means = torch.stack([tokens[numbers].mean(0) for numbers in words])
+    torch.testing.assert_close(head(tokens, graph), head.classify[1](means))
+
+
 def test_scores_are_float32_for_tokens_of_any_type(graph_of):
     head = TaggingHead(4, TAGS, HeadOptions()).bfloat16()
     assert head(torch.randn(3, 4, dtype=torch.bfloat16), graph_of(2)).dtype == torch.float32

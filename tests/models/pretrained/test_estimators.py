@@ -7,7 +7,7 @@ import torch
 from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
-from graphattn.models import InputOptions, MSTransOptions, PairRegressor, TrainingOptions
+from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
 from graphattn.models.inspection.attributions import integrated_gradients
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import PretrainedOptions
@@ -42,6 +42,7 @@ CASES = {
     "classifier": (TextClassifier, {}),
     "tagger": (SequenceTagger, {}),
     "tagger with characters": (SequenceTagger, {"inputs": InputOptions(characters=True)}),
+    "tagger with the mean of pieces": (SequenceTagger, {"head": HeadOptions(word_pieces="mean")}),
     "tagger with suffixes": (SequenceTagger, {"inputs": InputOptions(suffixes=3)}),
     "pairs as one sequence": (PairClassifier, {}),
     "pairs apart": (PairClassifier, {"join_pairs": False}),
@@ -152,6 +153,16 @@ def test_defaults_of_fine_tuning():
 def test_the_crf_counts_no_special_tokens(folder):
     tagger, _ = fit(SequenceTagger, folder)
     assert [len(tags) for tags in tagger.predict([["film"], ["a", "plot", "x"], []])] == [1, 3, 0]
+
+
+def test_the_mean_of_the_pieces_of_a_word(folder):
+    """The letters of each word, and no special token."""
+    tagger, _ = fit(SequenceTagger, folder, head=HeadOptions(word_pieces="mean", crf=False))
+    batch = tagger._corpus([[["ab", "c"], ["d"]]])[[0, 1]]
+    with torch.no_grad():
+        states = tagger.model_.eval().encode(batch)  # [CLS] a b c [SEP] [CLS] d [SEP]
+        words = torch.stack([states[1:3].mean(0), states[3], states[6]])
+        torch.testing.assert_close(tagger.model_(batch), tagger.model_.head.output(words))
 
 
 def test_dependency_arcs_between_words(folder):
