@@ -1,7 +1,7 @@
 """Linear layers and embeddings that are faster on a CPU than PyTorch's; results are equal up to rounding.
 
-PyTorch's float32 linear layers pass all rows to one BLAS call, which is slow for thousands of rows. PyTorch's oneDNN
-operator is faster, and so is BLAS on blocks of rows.
+PyTorch's float32 linear layers pass all rows to one BLAS call, which is slow for thousands of rows, and on AMD's
+processors for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on blocks of rows.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing_extensions import override
 from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
 from graphattn.gradients import apply
 
-MIN_ROWS = 1024
-"""With fewer rows, oneDNN's set-up for each new number of rows costs more than it saves."""
+MIN_ROWS, MIN_PRODUCTS = 1024, 1 << 25
+"""With fewer rows and fewer multiplications, oneDNN's set-up for each new number of rows costs more than it saves."""
 BLOCK = 256
 """Rows per block."""
 
@@ -104,12 +104,18 @@ class _Linear(torch.autograd.Function):
         (gradient,) = gradients
         rows, weight = ctx.saved_tensors
         for_rows, for_weight, for_bias = ctx.needs_input_grad
-        back = torch.mm if torch.is_grad_enabled() else rows_times
+        differentiable = torch.is_grad_enabled()
+        back = torch.mm if differentiable else rows_times
         return (
             back(gradient, weight) if for_rows else None,
-            gradient.t() @ rows if for_weight else None,
+            _weight_gradient(gradient, rows, differentiable) if for_weight else None,
             gradient.sum(0) if for_bias else None,
         )
+
+
+def _weight_gradient(gradient: Tensor, rows: Tensor, differentiable: bool) -> Tensor:
+    """(N, O), (N, I) -> (O, I)."""
+    return gradient.t() @ rows if differentiable else _onednn(gradient.t(), rows.t(), None)
 
 
 class _ByHead(torch.autograd.Function):
@@ -152,7 +158,9 @@ def _in_blocks(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
 
 def _is_onednn_faster(inputs: Tensor, weight: Tensor) -> bool:
     """Whether oneDNN supports these rows and is faster."""
-    return inputs.numel() >= MIN_ROWS * inputs.shape[-1] > 0 and _HAS_ONEDNN and _is_float32_on_cpu(inputs, weight)
+    rows = inputs.numel() // max(1, inputs.shape[-1])
+    is_large = rows >= MIN_ROWS or rows * weight.numel() >= MIN_PRODUCTS
+    return is_large and weight.numel() > 0 and _HAS_ONEDNN and _is_float32_on_cpu(inputs, weight)
 
 
 def _is_float32_on_cpu(inputs: Tensor, weight: Tensor) -> bool:

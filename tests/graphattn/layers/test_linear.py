@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
 from graphattn.layers import linear as products
-from graphattn.layers.linear import BLOCK, MIN_ROWS, Linear, by_head, embedding, forget_gradients, linear
+from graphattn.layers.linear import BLOCK, MIN_PRODUCTS, MIN_ROWS, Linear, by_head, embedding, forget_gradients, linear
 
 ROWS = [0, 1, MIN_ROWS - 1, MIN_ROWS, 5 * BLOCK + 1, 6 * BLOCK]
 
@@ -74,6 +74,12 @@ def test_strided_bias(bias):
     assert_equal_results(
         gradients(linear, inputs, weight, bias), gradients(F.linear, inputs.double(), weight.double(), bias.double())
     )
+
+
+def test_few_rows_of_large_layers():
+    inputs, weight = draw(300, 512), draw(600, 512)
+    assert 300 * weight.numel() >= MIN_PRODUCTS
+    assert_equal_results(gradients(linear, inputs, weight), gradients(F.linear, inputs.double(), weight.double()))
 
 
 def test_rows_are_independent():
