@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from graphattn import Edges, Scale, attend
 from graphattn.attention import attend_heads
+from graphattn.backends.cpu import plan
 from graphattn.exceptions import ConfigError, DoubleBackwardError, GraphError
 
 
@@ -54,6 +55,55 @@ def test_equals_separate_calls(lengths, scales, seed):
     upstream = torch.randn(actual.shape, dtype=torch.float64)
     gradients = [torch.autograd.grad(own, inputs, upstream)[0] for own in (actual, expected)]
     torch.testing.assert_close(*gradients, rtol=1e-11, atol=1e-11)
+
+
+def windows_and_first_tokens(lengths, reach, dtype=torch.int32):
+    """Windows in sentences, whose first tokens see their sentence and are seen by it; the last node has no edge."""
+    sources, start = [], 0
+    for length in lengths:
+        tokens = range(length)
+        sources += [[start + j for j in tokens if i == 0 or j == 0 or abs(i - j) <= reach] for i in tokens]
+        start += length
+    degrees = torch.tensor([0, *map(len, sources), 0])
+    return Edges(degrees.cumsum(0).to(dtype), torch.tensor([j for row in sources for j in row], dtype=dtype), start + 1)
+
+
+@pytest.mark.parametrize(("lengths", "reach"), [([60], 8), ([90, 1, 70], 9), ([700], 130)])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_windows_with_other_edges_are_computed_in_two_parts(monkeypatch, lengths, reach, dropout):
+    monkeypatch.setattr(plan, "MIN_SPLIT_EDGES", 0)
+    mixed, window = windows_and_first_tokens(lengths, reach), windows([sum(lengths) + 1], "3")
+    assert plan.split_runs(mixed) is not None
+    edges, heads = [window, mixed, mixed], [1, 2, 1]
+    inputs = draw(sum(lengths) + 1, 4)
+    upstream = torch.randn(len(inputs), 4, 5, dtype=torch.float64)
+
+    def compute(inputs, dropout=dropout):
+        torch.manual_seed(0)
+        return attend_heads(edges, heads, inputs, dropout=dropout)
+
+    actual = compute(inputs)
+    (gradient,) = torch.autograd.grad(actual, inputs, upstream)
+    if dropout:  # masks are not those of other backends: compare with differences
+        step = 1e-6 * torch.randn_like(inputs)
+        change = ((compute(inputs + step) - compute(inputs - step)) * upstream).sum() / 2
+        torch.testing.assert_close((gradient * step).sum(), change, rtol=1e-5, atol=0)
+        assert not torch.allclose(actual, compute(inputs, 0.0))
+    else:
+        expected = attend_separately(edges, heads, inputs)
+        torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+        expected_gradient = torch.autograd.grad(expected, inputs, upstream)[0]
+        torch.testing.assert_close(gradient, expected_gradient, rtol=1e-11, atol=1e-11)
+
+
+def test_parts_of_edges_without_numbers_or_with_infinite_ones(monkeypatch):
+    monkeypatch.setattr(plan, "MIN_SPLIT_EDGES", 0)
+    edges = windows_and_first_tokens([60], 8)
+    for value in (float("nan"), float("inf")):
+        inputs = draw(61, 2).detach()
+        inputs[40] = value
+        actual, expected = attend_heads([edges], [2], inputs), attend_separately([edges], [2], inputs)
+        torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12, equal_nan=True)
 
 
 @pytest.mark.parametrize("backend", ["auto", "fused", "torch", "dgl"])

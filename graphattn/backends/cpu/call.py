@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from graphattn.backends.cpu.plan import EdgePlan, NarrowPlan, RangePlan, is_narrow, narrow_plan, plan_of
+from graphattn.backends.cpu.plan import EdgePlan, NarrowPlan, RangePlan, is_narrow, narrow_plan, plan_of, split_runs
 from graphattn.edges import Edges
 
 
@@ -24,6 +24,7 @@ class Call:
     scale, dropout : as in :func:`graphattn.attend`
     plain : without bias, and weights need no gradients
     compact : heads on identity relations have only values, no queries and keys
+    splits : whether other edges of a relation may be computed apart from those with contiguous keys, by ``rests``
     """
 
     edges: Sequence[Edges]
@@ -32,6 +33,7 @@ class Call:
     dropout: float
     plain: bool
     compact: bool = False
+    splits: bool = False
 
     def __post_init__(self) -> None:
         self.seeds = np.zeros(sum(self.heads), np.uint32)
@@ -68,11 +70,29 @@ class Call:
             first_head += count
             if not count:
                 continue
-            if self.plain and (edges.is_identity or is_narrow(edges)):
+            split = split_runs(edges) if self.splits else None
+            if split is not None:
+                parts.append(Part(heads, scored, plan_of(split[0])))
+            elif self.plain and (edges.is_identity or is_narrow(edges)):
                 narrow.append((edges, heads, scored))
             else:
                 parts.append(Part(heads, scored, plan_of(edges)))
         return [_merge_narrow(narrow), *parts] if narrow else parts
+
+    @cached_property
+    def rests(self) -> list[Rest]:
+        """The edges that ``parts`` leave out."""
+        rests = []
+        first_head = first_scored = 0
+        for edges, count in zip(self.edges, self.heads, strict=True):
+            split = split_runs(edges) if self.splits and count else None
+            if split is not None:
+                call = Call([split[1]], [count], self.scale, self.dropout, plain=False)
+                heads, scored = slice(first_head, first_head + count), slice(first_scored, first_scored + count)
+                rests.append(Rest(heads, scored, call))
+            first_head += count
+            first_scored += 0 if self._omits(edges) else count
+        return rests
 
     @cached_property
     def covers_everything(self) -> bool:
@@ -95,6 +115,14 @@ class Part(NamedTuple):
     scored: np.ndarray
     plan: NarrowPlan | RangePlan | EdgePlan
     relations: np.ndarray | None = None
+
+
+class Rest(NamedTuple):
+    """Edges whose keys are not contiguous: the heads and their numbers among the scored ones, and a call for them."""
+
+    heads: slice
+    scored: slice
+    call: Call
 
 
 def _merge_narrow(narrow: Sequence[tuple[Edges, np.ndarray, np.ndarray]]) -> Part:

@@ -13,6 +13,7 @@ on the number of threads, bit for bit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from graphattn.backends.cpu import tasks
 from graphattn.backends.cpu.buffer_pool import empty
-from graphattn.backends.cpu.call import Call
+from graphattn.backends.cpu.call import Call, Rest
 from graphattn.backends.cpu.tasks import Saved
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
@@ -75,7 +76,7 @@ def attend_heads(
     is not the identity. Weights have no gradients and are not available under dropout.
     """
     compact = projected.shape[1] != 3 * sum(heads)
-    call = Call(edges, heads, scale, dropout, plain=True, compact=compact)
+    call = Call(edges, heads, scale, dropout, plain=True, compact=compact, splits=not return_weights)
     weights = projected.new_zeros(int(call.weight_starts[-1]) if return_weights else 0)
     out = apply(_ProjectedAttention, projected, call, weights)
     if not return_weights:
@@ -128,6 +129,9 @@ class _ProjectedAttention(torch.autograd.Function):
         out = empty(value.shape, value.dtype)
         no_bias = value.new_zeros(value.shape[1], 0)
         row_max, inverse_sum = tasks.forward(call, query, key, value, no_bias, out, weights)
+        saved = Saved(query, key, value, no_bias, out, row_max, inverse_sum)
+        for rest in call.rests:
+            _attend_rest(rest, saved.of_heads(rest))
         ctx.call = call
         ctx.save_for_backward(projected, no_bias, out, row_max, inverse_sum)
         return out
@@ -138,8 +142,34 @@ class _ProjectedAttention(torch.autograd.Function):
         gradient = _empty_gradient(ctx.call, projected.shape, projected.dtype)
         saved = Saved(*_split(projected, ctx.call), no_bias, out, row_max, inverse_sum)
         grad_out = _with_contiguous_features(gradients[0].detach())
-        tasks.backward(ctx.call, saved, grad_out, no_bias, _split(gradient, ctx.call), no_bias)
+        grads = _split(gradient, ctx.call)
+        tasks.backward(ctx.call, saved, grad_out, no_bias, grads, no_bias)
+        for rest in ctx.call.rests:
+            _add_gradients_of_rest(rest, saved.of_heads(rest), grad_out[:, rest.heads], grads)
         return gradient, None, None
+
+
+def _attend_rest(rest: Rest, saved: Saved) -> None:
+    """Attend along more edges of some heads, and merge the outputs into those in ``saved``."""
+    out = empty(saved.out.shape, saved.out.dtype)
+    row_max, inverse_sum = tasks.forward(rest.call, *saved[:4], out, saved.out.new_zeros(0))
+    exists, rest_exists = saved.inverse_sum != 0, inverse_sum != 0
+    nothing = row_max.new_tensor(-math.inf)
+    top = torch.maximum(torch.where(exists, saved.row_max, nothing), torch.where(rest_exists, row_max, nothing))
+    total = torch.where(exists, torch.exp(saved.row_max - top) / saved.inverse_sum, 0)
+    rest_total = torch.where(rest_exists, torch.exp(row_max - top) / inverse_sum, 0)
+    inverse = torch.where(exists | rest_exists, 1 / (total + rest_total), 0)
+    saved.out.mul_((total * inverse).t().unsqueeze(2)).addcmul_(out, (rest_total * inverse).t().unsqueeze(2))
+    saved.row_max.copy_(top)
+    saved.inverse_sum.copy_(inverse)
+
+
+def _add_gradients_of_rest(rest: Rest, saved: Saved, grad_out: Tensor, grads: Sequence[Tensor]) -> None:
+    """Add the gradients along more edges of some heads."""
+    more = [torch.zeros(tensor.shape, dtype=tensor.dtype) for tensor in saved[:3]]
+    tasks.backward(rest.call, saved, grad_out, saved.bias, more, saved.bias)
+    for grad, addend, heads in zip(grads, more, (rest.scored, rest.scored, rest.heads), strict=True):
+        grad[:, heads] += addend
 
 
 def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:

@@ -6,8 +6,10 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from graphattn.backends.cpu.compiling import plan_kernel
@@ -21,6 +23,8 @@ NARROW_ROWS = 96
 """Minimum number of destinations per task along narrow ranges; at most four times as many, to end with a sentence."""
 MAX_CACHED_PLANS = 8
 """Number of narrow plans that a relation caches, each with other relations."""
+MIN_SPLIT_EDGES = 1 << 14
+"""With fewer edges, two kernels and the merge of their results take longer than they save."""
 CHUNK_ROWS = 256
 """Minimum number of destinations per task along wide ranges; as many as a row has keys, if more."""
 
@@ -126,6 +130,30 @@ def plan_of(edges: Edges) -> RangePlan | EdgePlan:
         plan = edges.plans["fused"] = _make_plan(edges)
     assert isinstance(plan, (RangePlan, EdgePlan))
     return plan
+
+
+def split_runs(edges: Edges) -> tuple[Edges, Edges] | None:
+    """The edges from consecutive sources, and the few others: a window and a global token, for example.
+
+    None when all sources are contiguous, or kernels for contiguous keys would compute too few of the edges.
+    """
+    if "fused, split" not in edges.plans:
+        is_mixed = edges.num_edges >= MIN_SPLIT_EDGES and not is_narrow(edges) and isinstance(plan_of(edges), EdgePlan)
+        edges.plans["fused, split"] = _split_runs(edges) if is_mixed else None
+    return cast("tuple[Edges, Edges] | None", edges.plans["fused, split"])
+
+
+def _split_runs(edges: Edges) -> tuple[Edges, Edges] | None:
+    indptr, indices = edges.indptr.numpy(), edges.indices.numpy()
+    longest = 2 * edges.num_edges // edges.num_destinations
+    low, high, pointers, rest = _find_runs(indptr, indices, longest)
+    if 8 * len(rest) > edges.num_edges:
+        return None
+    runs = Edges.of_ranges(torch.from_numpy(low), torch.from_numpy(high), edges.num_sources)
+    if not (is_narrow(runs) or isinstance(plan_of(runs), RangePlan)):
+        return None
+    others = Edges(torch.from_numpy(pointers), torch.from_numpy(rest), edges.num_sources, checked=True)
+    return runs, others
 
 
 def narrow_plan(relations: Sequence[Edges]) -> NarrowPlan:
@@ -243,6 +271,34 @@ def _has_contiguous_sources(starts, indices):  # type: ignore[no-untyped-def]
             if indices[slot] != indices[slot - 1] + 1:
                 return False
     return True
+
+
+@plan_kernel
+def _find_runs(starts, indices, longest):  # type: ignore[no-untyped-def]
+    """The largest range of consecutive sources of each destination, and the other edges in CSC form.
+
+    Destinations with more than ``longest`` edges have no range.
+    """
+    count = len(starts) - 1
+    low, high = np.zeros(count, indices.dtype), np.zeros(count, indices.dtype)
+    pointers, rest = np.zeros_like(starts), np.empty_like(indices)
+    number = 0
+    for i in range(count):
+        best_first = best_stop = first = starts[i]
+        if starts[i + 1] - first <= longest:
+            for slot in range(starts[i] + 1, starts[i + 1] + 1):
+                if slot == starts[i + 1] or indices[slot] != indices[slot - 1] + 1:
+                    if slot - first > best_stop - best_first:
+                        best_first, best_stop = first, slot
+                    first = slot
+        if best_first < best_stop:
+            low[i], high[i] = indices[best_first], indices[best_stop - 1] + 1
+        for slot in range(starts[i], starts[i + 1]):
+            if slot < best_first or slot >= best_stop:
+                rest[number] = indices[slot]
+                number += 1
+        pointers[i + 1] = number
+    return low, high, pointers, rest[:number].copy()
 
 
 @plan_kernel

@@ -104,7 +104,7 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
     """
     runs, starts, indices = edges
     bias, grad_weights, grad_bias = terms
-    row_max, inverse_sum = upstream.row_max, upstream.inverse_sum
+    row_max, inverse_sum, out = upstream.row_max, upstream.inverse_sum, upstream.out
     has_key, has_value = grads.has_key, grads.has_value
     query, key, k_node = inputs.query.memory, inputs.key.memory, inputs.key.node
     value, v_node, grad_out = inputs.value.memory, inputs.value.node, upstream.grad_out.memory
@@ -142,13 +142,16 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
                     product = fma(masked_load(grad_out, g_position + c, 0, value_width - c), part, product)
                 work[slopes + t] = reduce_add(product)
             mean = broadcast(work.dtype.type(0))
+            for c in range(0, value_width, count):  # not a sum over the edges: others may contribute to the outputs
+                part = masked_load(out.memory, offset(out, i, head) + c, 0, value_width - c)
+                mean = fma(masked_load(grad_out, g_position + c, 0, value_width - c), part, mean)
             for t in range(0, degree, count):  # lanes after the last edge have weight 0
                 weight, slope = load(work, t), mask_lanes(load(work, slopes + t), 0, degree - t, work.dtype.type(0))
                 if rule.dropout > 0:
                     slope = mul(slope, dropout_factors(weight, first + t, seed, limit, gain))
                 if len(grad_weights) > 0:
-                    slope = add(slope, masked_load(grad_weights, slots + first + t, 0, degree - t))
-                mean = fma(weight, slope, mean)
+                    of_weight = masked_load(grad_weights, slots + first + t, 0, degree - t)
+                    slope, mean = add(slope, of_weight), fma(weight, of_weight, mean)
                 store(work, slopes + t, slope)
             mean = broadcast(reduce_add(mean))
             for t in range(0, degree, count):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphattn import Edges
 from graphattn.backends.cpu import plan as fused_plan
-from graphattn.backends.cpu.plan import EdgePlan, RangePlan, is_narrow, narrow_plan, plan_of
+from graphattn.backends.cpu.plan import EdgePlan, RangePlan, is_narrow, narrow_plan, plan_of, split_runs
 
 
 def windows(lengths, reach):
@@ -145,3 +145,27 @@ def test_copies_of_edges_have_no_cached_plans(copy):
     assert again.plans == {}
     assert torch.equal(again.indices, near.indices)
     assert np.array_equal(narrow_plan([again, other]).highs, narrow_plan([near, other]).highs)
+
+
+def test_the_largest_range_of_each_destination_and_the_other_edges(monkeypatch):
+    monkeypatch.setattr(fused_plan, "MIN_SPLIT_EDGES", 0)
+    sources = [list(range(40))] + [[0, *range(max(1, i - 8), min(40, i + 9))] for i in range(1, 40)]
+    indptr = torch.tensor([0, *map(len, sources)]).cumsum(0)
+    edges = Edges(indptr, torch.tensor([j for row in sources for j in row]), 40)
+    runs, rest = split_runs(edges)
+    low, high = runs.ranges
+    parts = [
+        set(range(low[i], high[i])) | set(rest.indices[rest.indptr[i] : rest.indptr[i + 1]].tolist()) for i in range(40)
+    ]
+    assert parts == list(map(set, sources))
+    assert runs.num_edges + rest.num_edges == edges.num_edges
+    assert low[0] == high[0]  # too many keys for a block of its neighbours
+    assert split_runs(edges) is split_runs(edges)
+
+
+@pytest.mark.parametrize("few", [0, 1 << 20])
+def test_edges_that_are_not_split(monkeypatch, few):
+    monkeypatch.setattr(fused_plan, "MIN_SPLIT_EDGES", few)
+    scattered = Edges(torch.arange(0, 3 * 50 + 1, 3), torch.arange(150) * 7 % 50, 50)
+    assert split_runs(scattered) is None
+    assert split_runs(windows(np.array([400]), 150)) is None
