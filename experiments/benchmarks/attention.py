@@ -341,7 +341,7 @@ def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor]) -> list[Any]:
 class PyGTransformerConv(AttendByRelation):
     """The message passing of PyTorch Geometric's TransformerConv, without its projections."""
 
-    name, title, package = "pyg", "PyG TransformerConv", "torch_geometric"
+    name, title, packages = "pyg", "PyG TransformerConv", ("torch_geometric",)
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:

@@ -135,20 +135,21 @@ class Contender(ABC):
     name : in ``--peers`` and in JSON
     title : in tables
     problem : makes the inputs of all contenders from a workload
-    package : the package it needs besides our dependencies
+    packages : the packages it needs besides our dependencies
     has_backward : whether it has gradients on a CPU
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     problem: ClassVar[type[Any]]
-    package: ClassVar[str | None] = None
+    packages: ClassVar[Sequence[str]] = ()
     has_backward: ClassVar[bool] = True
 
     def check_requirements(self) -> Contender:
         """Raise an UnableError if it cannot run on this machine; return itself."""
-        if self.package is not None and find_spec(self.package) is None:
-            raise UnableError(f"{self.package} is not installed (pip install {self.package})")
+        for package in self.packages:
+            if find_spec(package) is None:
+                raise UnableError(f"{package} is not installed (pip install {package})")
         return self
 
     def estimate_bytes(self, problem: Any, *, backward: bool) -> int:
@@ -211,8 +212,16 @@ def try_each(
     return results
 
 
-def select(contenders: Iterable[type[Contender]], names: Sequence[str] | None) -> list[Contender]:
+def select(
+    contenders: Iterable[type[Contender]], names: Sequence[str] | None, options: Mapping[str, Any] | None = None
+) -> list[Contender]:
     """Our contender and the peers with these names, or all peers.
+
+    Parameters
+    ----------
+    contenders : ours and all peers
+    names : of peers; None for all
+    options : arguments of each contender
 
     Raises
     ------
@@ -224,7 +233,8 @@ def select(contenders: Iterable[type[Contender]], names: Sequence[str] | None) -
     for name in names or ():
         if name not in peers:
             raise ConfigError(f"--peers has {name!r}; choose from: {', '.join(peers)}; or none")
-    return [known[OURS](), *(known[name]() for name in peers if names is None or name in names)]
+    selected = [OURS, *(name for name in peers if names is None or name in names)]
+    return [known[name](**(options or {})) for name in selected]
 
 
 @dataclass(frozen=True)
@@ -271,7 +281,7 @@ def measure_memory(
 
     def measure(contender: Contender) -> Row:
         contender.check_problem(contender.problem(case.workload), backward=True)
-        return asdict(measure_peak_memory(type(contender), case.workload))
+        return asdict(measure_peak_memory(contender, case.workload))
 
     rows = try_each(contenders, measure, skipped, case.name)
     _add_ratios(rows, "added", "ratio")
@@ -279,19 +289,26 @@ def measure_memory(
 
 
 def measure_times_and_memory(
-    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped], *, column: str = "added"
+    contenders: Sequence[Contender],
+    case: Case,
+    settings: Settings,
+    skipped: list[Skipped],
+    *,
+    column: str = "added",
+    of_inference: bool = False,
 ) -> dict[str, Row]:
     """Time contenders; with gradients, also measure their memory by an allocator that keeps no freed memory.
 
     ``added`` is the peak on top of graph and inputs, ``memory`` includes these; ``memory_ratio`` is of ``column``.
+    With ``of_inference``, memory is also measured without gradients.
     """
 
     def measure(contender: Contender) -> Row:
-        memory = measure_peak_memory(type(contender), case.workload, keep_freed=False)
+        memory = measure_peak_memory(contender, case.workload, keep_freed=False, backward=case.backward)
         return {"added": memory.added, "memory": memory.held + memory.added}
 
     rows = measure_times(contenders, case, settings, skipped)
-    if case.backward:
+    if case.backward or of_inference:
         timed = [contender for contender in contenders if contender.name in rows]
         memory = try_each(timed, measure, skipped, f"{case.name}, memory")
         _add_ratios(memory, column, "memory_ratio")
@@ -314,6 +331,7 @@ def compare(
     *,
     measure: Measure = measure_times,
     add_columns: Callable[[Contender, Workload], Row] = lambda contender, workload: {},
+    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Measure all contenders on all workloads and add the rows to a report.
 
@@ -325,9 +343,10 @@ def compare(
     settings : workloads, peers and repeats
     measure : what to measure
     add_columns : more columns of a row
+    options : arguments of each contender
     """
     skipped: list[Skipped] = []
-    able = try_each(select(contenders, settings.peers), Contender.check_requirements, skipped)
+    able = try_each(select(contenders, settings.peers, options), Contender.check_requirements, skipped)
     workloads, missing = parse_workloads(settings.lengths)
     for workload in show_progress(workloads, "measuring"):
         for task, backward in tasks.items():

@@ -30,7 +30,7 @@ from graphattn.experiments.benchmarks.report import Report, Row
 
 LENGTHS = ("128x128", "2x512", "8x512", "32x512", "8x2048", "2x8192")
 QUICK = ("8x128", "2x512", "1x1024", "4x512")
-LONG_TEXT, QUICK_TEXT = "1x32768", "1x1024"
+LONG_TEXT, QUICK_TEXTS = "1x32768", {"text": "1x1024"}
 DESCRIPTION = """\
 Peak memory of attention, forward and backward, three layers of MS-Trans heads as in `bench attention`; and of a
 training step of the whole MS-Trans encoder on one long text. Every contender runs once in a fresh process for each

@@ -53,22 +53,26 @@ class PeakMemory:
     run_ms: float
 
 
-def measure_peak_memory(contender: type[Contender], workload: Workload, *, keep_freed: bool = True) -> PeakMemory:
-    """Run forward and backward once in a fresh process with as many threads as this one.
+def measure_peak_memory(
+    contender: Contender, workload: Workload, *, keep_freed: bool = True, backward: bool = True
+) -> PeakMemory:
+    """Run once in a fresh process with as many threads as this one.
 
     Parameters
     ----------
-    contender : its class
+    contender : made again there from its attributes
     workload : the sentences
     keep_freed : whether the allocator may keep freed blocks of a megabyte or more; if not, the peak is what a
         contender needs
+    backward : whether with gradients
 
     Raises
     ------
     UnableError
         if the process ends without a measurement, for example killed for lack of memory
     """
-    request = [contender.__module__, contender.__name__, workload.name, workload.batches]
+    kind = type(contender)
+    request = [kind.__module__, kind.__name__, vars(contender), workload.name, workload.batches, backward]
     threads = str(torch.get_num_threads())
     variables = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     if not keep_freed:
@@ -92,19 +96,20 @@ def measure_peak_memory(contender: type[Contender], workload: Workload, *, keep_
 
 def main() -> None:
     """Answer the request on standard input with a line of JSON."""
-    module, name, workload, batches = json.load(sys.stdin)
+    module, name, options, workload, batches, backward = json.load(sys.stdin)
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    contender = getattr(import_module(module), name)()
-    print(json.dumps(asdict(run_once(contender, Workload(workload, tuple(map(tuple, batches)))))))
+    contender = getattr(import_module(module), name)(**options)
+    memory = run_once(contender, Workload(workload, tuple(map(tuple, batches))), backward=backward)
+    print(json.dumps(asdict(memory)))
 
 
-def run_once(contender: Contender, workload: Workload) -> PeakMemory:
-    """Run forward and backward once, after a small run that loads libraries and compiles kernels."""
-    contender.make_job(contender.problem(WARM_UP), backward=True).time()
+def run_once(contender: Contender, workload: Workload, *, backward: bool = True) -> PeakMemory:
+    """Run once, after a small run that loads libraries and compiles kernels."""
+    contender.make_job(contender.problem(WARM_UP), backward=backward).time()
     gc.collect()
     empty, highest = resident_bytes(), peak_bytes()
     reset_peak()
-    job = contender.make_job(contender.problem(workload), backward=True)
+    job = contender.make_job(contender.problem(workload), backward=backward)
     state = job.prepare()
     before, highest = resident_bytes(), max(highest, peak_bytes())
     reset_peak()

@@ -28,6 +28,14 @@ CORPORA: Mapping[str, tuple[str, Columns]] = {
     "imdb": ("imdb/test.tsv.xz", ("label", None, None, "text")),
 }
 """Corpus -> its files in the data folder, and their columns."""
+TEXTS: Mapping[str, tuple[int, int, float, float]] = {
+    "questions": (256, 32, 12, 0.3),
+    "sentences": (128, 32, 28, 0.45),
+    "reviews": (64, 16, 160, 0.8),
+}
+"""Random lengths -> texts, texts of a batch, and median and sigma of the log-normal distribution of their tokens."""
+LONGEST_TEXT = 512
+"""Most tokens of texts with random lengths."""
 USUAL_SENTENCES = {22: 128, 109: 128, 201: 128}
 """Length -> sentences of a batch; at other lengths a batch has about :data:`USUAL_TOKENS` tokens."""
 USUAL_TOKENS = 16_384
@@ -98,7 +106,7 @@ def uniform(sentences: int, length: int) -> Workload:
 
 
 def parse_workloads(names: Iterable[str]) -> tuple[list[Workload], list[str]]:
-    """Parse ``["22", "8x2048", "mr"]``: a length, sentences x length, or a corpus.
+    """Parse ``["22", "8x2048", "mr", "reviews"]``: a length, sentences x length, a corpus, or random lengths.
 
     Returns
     -------
@@ -126,12 +134,39 @@ def parse_workloads(names: Iterable[str]) -> tuple[list[Workload], list[str]]:
                 workloads.append(draw_sample(name, [max(1, len(text.split())) for text in corpus_texts(name)]))
             except (ConfigError, FileNotFoundError):
                 missing.append(f"{name}: there is no {CORPORA[name][0]} in the folder that {DATA_VARIABLE} names")
+        elif name in TEXTS:
+            workloads.append(draw_texts(name))
         else:
             raise ConfigError(
                 f"--lengths has {name!r}; give lengths such as 109, sentences x length such as 8x2048, "
-                f"or corpora: {', '.join(CORPORA)}",
+                f"corpora: {', '.join(CORPORA)}; or random lengths: {', '.join(TEXTS)}",
             )
     return workloads, missing
+
+
+def draw_texts(name: str) -> Workload:
+    """Random lengths of :data:`TEXTS`, the same in every call, in batches in the order of the draw.
+
+    Examples
+    --------
+    >>> [len(batch) for batch in draw_texts("reviews").batches]
+    [16, 16, 16, 16]
+    """
+    count, size, median, sigma = TEXTS[name]
+    drawn = np.random.default_rng(0).lognormal(np.log(median), sigma, count)
+    lengths = drawn.round().clip(4, LONGEST_TEXT).astype(int).tolist()
+    return Workload(name, tuple(batched(lengths, size)))
+
+
+def batched(lengths: Sequence[int], size: int) -> list[Lengths]:
+    """Consecutive batches of at most ``size`` texts.
+
+    Examples
+    --------
+    >>> batched([5, 7, 6], 2)
+    [(5, 7), (6,)]
+    """
+    return [tuple(lengths[start : start + size]) for start in range(0, len(lengths), size)]
 
 
 @lru_cache

@@ -27,7 +27,10 @@ class BenchFlags:
 
     lengths: Annotated[
         str | None,
-        typer.Option(help="Comma-separated workloads: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb."),
+        typer.Option(
+            help="Comma-separated workloads: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb; random lengths: "
+            "questions, sentences, reviews."
+        ),
     ] = None
     sentences: Annotated[int, typer.Option(help="Sentences to generate.", min=1)] = 1_000_000
     repeats: Annotated[int | None, typer.Option(help="Timed runs of each contender (default: 9, quick: 3).", min=1)] = (
@@ -40,6 +43,10 @@ class BenchFlags:
     seconds: Annotated[float, typer.Option(help="Seconds after which no new round on a workload starts.", min=0)] = (
         120.0
     )
+    pretrained: Annotated[
+        str | None,
+        typer.Option(help="Hugging Face directory, or its name on the hub (default: all-MiniLM-L6-v2)."),
+    ] = None
     jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2
     data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None
     folder: Annotated[Path | None, typer.Option(help="Folder for temporary files (default: the system's).")] = None
@@ -100,6 +107,12 @@ BENCHMARKS = {
         "The cost of words in UMST on top of a Transformer, in time and memory. Peers: transformer, without-words.",
         "--lengths 164x25 --peers transformer",
         _COMPARED,
+    ),
+    "pretrained": Benchmark(
+        "A pretrained Transformer, inference and training. Peers: transformers, transformers-sorted, onnx, "
+        "onnx-sorted, ours-float32, sentence-transformers.",
+        "--lengths questions,reviews --peers transformers",
+        f"{_COMPARED} pretrained",
     ),
     "store": Benchmark(
         "Building a store of parsed sentences, its memory, reading it as batches, and inference.",
@@ -181,7 +194,8 @@ def measure(name: str, flags: BenchFlags) -> Report:
     repeats = 1 if name == "memory" else flags.repeats or (3 if flags.quick else 9)
     peers = () if flags.peers == "none" else _split("--peers", flags.peers)
     settings = Settings(_split("--lengths", flags.lengths) or lengths, repeats, peers, flags.seconds)
-    return function(settings, text=module.QUICK_TEXT) if name == "memory" and flags.quick else function(settings)
+    texts: dict[str, Any] = module.QUICK_TEXTS if flags.quick and name in ("memory", "pretrained") else {}
+    return function(settings, **texts, **({"directory": flags.pretrained} if name == "pretrained" else {}))
 
 
 def _split(flag: str, text: str | None) -> tuple[str, ...] | None:

@@ -52,7 +52,7 @@ class ForwardOnly(Ours):
 
 
 class Absent(Ours):
-    name, title, package = "pyg", "PyG", "no_such_package"
+    name, title, packages = "pyg", "PyG", ("no_such_package",)
 
 
 class Failing(Ours):
@@ -176,8 +176,8 @@ def test_contenders_that_cannot_solve_a_problem_are_reported(monkeypatch, backwa
 def peak_memory(monkeypatch):
     """Replace processes by fixed measurements; the peer "failing" is killed."""
 
-    def measure(contender, workload, *, keep_freed=True):
-        if contender is Failing:
+    def measure(contender, workload, *, keep_freed=True, backward=True):
+        if type(contender) is Failing:
             raise UnableError("ended by signal 9")
         size = {"ours": 100, "large": 300}[contender.name] + 1000 * keep_freed
         return PeakMemory(held=50, added=size, whole=size, run_ms=1.0)

@@ -16,7 +16,7 @@ def processes(monkeypatch):
     requests = []
 
     def measure(contender, workload):
-        requests.append((contender.__name__, workload.name))
+        requests.append((type(contender).__name__, workload.name))
         if contender.name == "torch":
             raise UnableError("ended by signal 9; the memory may have been too small")
         added = ADDED[contender.name] * 2**20

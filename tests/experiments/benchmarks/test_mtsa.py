@@ -12,7 +12,7 @@ from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
 
 def test_rows_with_time_and_memory(monkeypatch):
-    def measure(contender, workload, *, keep_freed):
+    def measure(contender, workload, *, keep_freed, backward):
         return PeakMemory(held=0, added=2 if contender.name == "ours" else 3, whole=0, run_ms=1.0)
 
     monkeypatch.setattr(harness, "measure_peak_memory", measure)

@@ -33,7 +33,7 @@ def test_the_peak_remains_until_it_is_reset():
 def test_a_fresh_process_measures_arrays_per_edge():
     """Weights of DGL's operators: at least one number for each pair."""
     workload = uniform(1, 2048)
-    memory = measure_peak_memory(DGLOperators, workload, keep_freed=False)
+    memory = measure_peak_memory(DGLOperators(), workload, keep_freed=False)
     assert memory.added > 4 * AttentionProblem(workload).heads.pairs
     assert memory.whole > memory.added + 200 * 2**20  # libraries
     assert memory.run_ms > 0
@@ -50,7 +50,7 @@ def test_a_failed_process_is_reported(monkeypatch, script, message):
     monkeypatch.setattr(processes.sys, "executable", "/bin/sh")
     monkeypatch.setattr(processes, "__name__", f"x; {script} #")
     with pytest.raises(UnableError) as caught:
-        measure_peak_memory(Ours, uniform(1, 2))
+        measure_peak_memory(Ours(), uniform(1, 2))
     assert str(caught.value) == message
 
 

@@ -17,7 +17,7 @@ from graphattn.experiments.benchmarks.workloads import uniform
 def test_rows_with_time_and_memory(monkeypatch):
     added = {"ours": 29, "transformer": 19, "without-words": 24}
 
-    def measure(contender, workload, *, keep_freed):
+    def measure(contender, workload, *, keep_freed, backward):
         return PeakMemory(held=2**20, added=added[contender.name] * 2**20, whole=0, run_ms=1.0)
 
     monkeypatch.setattr(harness, "measure_peak_memory", measure)

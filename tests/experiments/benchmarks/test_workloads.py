@@ -31,7 +31,7 @@ def test_other_names_are_errors(name):
         parse_workloads(["22", name])
     assert str(error.value) == (
         f"--lengths has {name!r}; give lengths such as 109, sentences x length such as 8x2048, "
-        "or corpora: mr, mtl16, imdb"
+        "corpora: mr, mtl16, imdb; or random lengths: questions, sentences, reviews"
     )
 
 

@@ -44,6 +44,19 @@ def test_quick_reduces_the_number_of_runs(graphattn):
     assert row.split(" | ")[4] == "3"
 
 
+def test_the_directory_of_a_pretrained_model(graphattn, monkeypatch):
+    from graphattn.experiments.benchmarks import pretrained
+    from graphattn.experiments.benchmarks.report import Report
+
+    arguments = []
+    monkeypatch.setattr(
+        pretrained, "measure", lambda settings, **options: arguments.append(options) or Report("pretrained", "", {}, {})
+    )
+    assert graphattn("bench", "pretrained", "--pretrained", "minilm").code == 0
+    assert graphattn("bench", "pretrained", "--quick").code == 0
+    assert arguments == [{"directory": "minilm"}, {"directory": None, "long": "1x600", "longest": "1x1024"}]
+
+
 def test_threads_are_set_for_all_libraries(graphattn, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_NUM_THREADS", "1")
@@ -66,7 +79,7 @@ def test_threads_are_set_for_all_libraries(graphattn, monkeypatch):
         (
             ["build", "--lengths", "long"],
             "--lengths has 'long'; give lengths such as 109, sentences x length such as 8x2048, "
-            "or corpora: mr, mtl16, imdb",
+            "corpora: mr, mtl16, imdb; or random lengths: questions, sentences, reviews",
         ),
     ],
 )
@@ -114,6 +127,7 @@ def test_all_runs_every_benchmark(graphattn, monkeypatch, tmp_path):
     monkeypatch.setattr(bench, "measure", measure)
     assert graphattn("bench", "all", "--quick", "--repeats", "2", "--out", tmp_path).code == 0
     names = ["attention", "encoder", "train-step", "memory", "build", "predict", "inspect", "mtsa", "umst"]
+    names.append("pretrained")
     assert ran == [(name, True, 2, tmp_path) for name in names] == [(name, True, 2, tmp_path) for name in ALL]
 
 

