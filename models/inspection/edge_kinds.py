@@ -19,8 +19,9 @@ _PLAIN = [ITSELF, CLS_TOKEN, SAME_WORD, OTHER]
 
 
 def begins_with_cls(graph: TextBatch) -> bool:
-    """Whether texts begin with ``[CLS]``."""
-    return bool((features_of(graph, TOKEN)["id"] == CLS_ID).any())
+    """Whether texts begin with our ``[CLS]``; a pretrained model has other ids, and its special tokens are words."""
+    features = features_of(graph, TOKEN)
+    return "special" not in features and bool((features["id"] == CLS_ID).any())
 
 
 def word_ids_of(sentence: Sentence, *, cls: bool = True) -> list[int]:

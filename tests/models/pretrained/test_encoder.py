@@ -170,6 +170,25 @@ def test_longer_texts_than_in_pretraining(save_model, how):
         short.batch(["a", "a " * 45])
 
 
+def test_modernbert_on_long_texts(save_model, make_reference):
+    """Its rotary positions need no vectors; along windows in all layers, edges grow with the length."""
+    folder, generator = save_model("modernbert"), torch.Generator().manual_seed(1)
+    longer = PretrainedEncoder.from_directory(folder, max_length=300)
+    text = torch.randint(3, 60, (300,), generator=generator)
+    with torch.no_grad():
+        expected = make_reference("modernbert")(input_ids=text[None]).last_hidden_state[0]
+        torch.testing.assert_close(longer(graph_of(longer, [text])), expected, atol=1e-4, rtol=1e-4)
+    local = PretrainedEncoder.from_directory(folder, heads="window:9", max_length=8192)
+    text = torch.randint(3, 60, (8192,), generator=generator)
+    graph = graph_of(local, [text])
+    assert sum(edges.num_edges for edges in graph.edges.values()) == 9 * 8192 - 2 * (1 + 2 + 3 + 4)
+    with torch.inference_mode():
+        states = local(graph)
+        start, reach = 4000, 4 * 3  # three layers see this far
+        alone = local(graph_of(local, [text[start - reach : start + reach + 1]]))
+    torch.testing.assert_close(states[start], alone[reach], atol=1e-4, rtol=1e-4)
+
+
 def test_attention_weights_sum_to_one(save_model):
     encoder = PretrainedEncoder.from_directory(save_model("mpnet"), heads="window:3=2,all=2")
     weights = []

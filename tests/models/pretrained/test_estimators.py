@@ -75,6 +75,16 @@ def test_an_input_alone_is_predicted_the_same(folder, case):
         np.testing.assert_allclose(estimator._run([x], probabilities=True).probabilities[0], expected, atol=1e-5)
 
 
+def test_several_labels(folder, tmp_path):
+    labels = [("film", "good"), ("film",), ("good",), ()] * 4
+    training = TrainingOptions(epochs=60, dev_fraction=0, progress=False, precision="32", learning_rate=0.02)
+    options = PretrainedOptions(str(folder), tuning_rate=1e-3)
+    classifier = TextClassifier(pretrained=options, training=training, multilabel=True).fit(TEXTS, labels)
+    assert classifier.predict(TEXTS[:4]) == labels[:4]
+    classifier.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(TEXTS), classifier.predict_proba(TEXTS))
+
+
 def test_without_another_encoder_there_is_none_on_top(folder):
     estimator, _ = fit(TextClassifier, folder)
     assert estimator.encoder_.name == "pretrained"
