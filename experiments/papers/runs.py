@@ -45,7 +45,7 @@ from graphattn.experiments.papers.settings import (
     uses_defaults,
 )
 from graphattn.experiments.papers.transformers_loop import check_fine_tuning, fine_tune
-from graphattn.models import Estimator
+from graphattn.models import Estimator, SequenceTagger, TextClassifier
 from graphattn.models.options import Options
 from graphattn.models.training.loop import count_parameters
 from graphattn.validation import suggest
@@ -175,6 +175,7 @@ def _run_on_corpus(item: Run, folder: Path, run_dir: Path | None) -> dict[str, A
     estimator = make_estimator(item.data_set, item.encoder, item.seed, changes, folder)
     parts = corpus.load_parts(item.seed, folder, on_test=item.on_test, fold=item.fold)
     if _is_transformers(item.encoder):
+        assert isinstance(estimator, (TextClassifier, SequenceTagger))  # as check_fine_tuning says
         return fine_tune(estimator, corpus, parts)
     figures = _train_and_measure(estimator, corpus, parts, dev=not uses_defaults(item.encoder))
     return figures | {name: OBSERVATIONS[name](estimator, parts) for name in item.observe if "failed" not in figures}

@@ -43,7 +43,8 @@ TRANSFORMERS = "transformers"
 PRETRAINED_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
     "pretrained": ("pretrained", {}),
     "frozen": ("pretrained", {"pretrained": {"tuned_layers": 0}}),
-    "frozen-ms-trans": ("ms-trans", {"pretrained": {"tuned_layers": 0}}),
+    # dev set of SST-2, 2,000 training texts: 80.6; with the default rate of fine-tuning 79.4
+    "frozen-ms-trans": ("ms-trans", {"pretrained": {"tuned_layers": 0}, "training": {"learning_rate": 5e-4}}),
     TRANSFORMERS: ("pretrained", {"inputs": {"characters": False}, "head": {"crf": False}}),
 }
 """Name of a run with a pretrained model -> the encoder on top, and changes group by group; after ``=``, the model's

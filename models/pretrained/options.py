@@ -11,7 +11,16 @@ from graphattn.models.options import Options, option
 FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
     "inputs": {"level": "bpe", "word_dropout": 0.0, "characters": False},
     "head": {"wide": False, "head_hidden": 0, "head_dropout": 0.1},
-    "training": {"optimizer": "adamw", "weight_decay": 0.01, "clip": 1.0, "patience": None},
+    "training": {
+        # MiniLM on 2,000 texts of SST-2, 1,500 of CR and 1,500 sentences of CoNLL-2003: on the first two dev sets all
+        # rates are equal within noise; entities gain five points of F1 from faster layers on top and small batches
+        "learning_rate": 2e-3,
+        "batch_size": 16,
+        "optimizer": "adamw",
+        "weight_decay": 0.01,
+        "clip": 1.0,
+        "patience": None,
+    },
 }
 """Defaults that differ with a pretrained model: group of options -> values."""
 EPOCHS: Mapping[str, int] = {"passes": 15_000, "most": 10}
@@ -37,7 +46,7 @@ class PretrainedOptions(Options):
     tuned_layers: int | None = option(
         None, "train only this many last layers; 0 freezes the model (default: all, and the word vectors)", min=0
     )
-    tuning_rate: float = option(5e-5, "maximum learning rate of the pretrained weights", above=0)
+    tuning_rate: float = option(1e-4, "maximum learning rate of the pretrained weights", above=0)
     layer_decay: float = option(0.9, "factor of the learning rate from a layer to the one below", above=0, max=1)
     gradient_checkpointing: bool = option(False, "compute states again in the backward pass, which saves memory")
     join_pairs: bool = option(True, "make one sequence of the two texts of a pair, as in pretraining")
