@@ -168,6 +168,10 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
         start = time.perf_counter()
         measured = corpus.measured_parts(parts)
         tests = {name: _measure(corpus, sets[name][1], _predict(model, encoded[name]), names) for name in measured}
+        inference = {
+            "inference_seconds": round(time.perf_counter() - start, 3),
+            "inference_texts": sum(len(parts[name]) for name in measured),
+        }
     words = model.encoder.get_input_embeddings().weight.numel()
     return {
         "dev": max(scores),
@@ -178,8 +182,7 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
         "parameters_besides_words": count_parameters(model) - words,
         "precision": training.resolve_precision(),
         "seconds_per_epoch": round(median(seconds), 3),
-        "inference_seconds": round(time.perf_counter() - start, 3),
-        "inference_texts": sum(len(parts[name]) for name in measured),
+        **(inference if measured else {}),
     }
 
 
