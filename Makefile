@@ -1,7 +1,7 @@
 # Commands for development. The first call creates a virtual environment; it needs only Python and pip.
 
-# The first of these with a supported version is used; `make PYTHON=/path/to/python3.11 test` selects another.
-PYTHON ?= python3.11 python3.10 python3
+# The first of these with a supported version is used; `make PYTHON=python3.13 test` selects another.
+PYTHON ?= python3.11 python3.13 python3.12 python3
 VENV ?= .venv
 # Test processes, each with one thread.
 WORKERS ?= 2
@@ -53,11 +53,11 @@ clean: ## remove the virtual environment and everything built
 
 $(VENV)/.python:
 	@for python in $(PYTHON); do \
-	    if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] not in [(3, 10), (3, 11)])' 2>/dev/null; \
+	    if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 	    then "$$python" -m venv --clear $(VENV) && touch $@; exit; fi; \
 	done; \
-	echo "GraphAttn needs Python 3.10 or 3.11 with its venv module (DGL's wheels stop at 3.11) and found none under" \
-	    "the names '$(PYTHON)': name one with make PYTHON=/path/to/python3.11" >&2; exit 1
+	echo "GraphAttn needs Python 3.11 or newer with its venv module and found none under the names '$(PYTHON)':" \
+	    "name one with make PYTHON=/path/to/python3" >&2; exit 1
 
 # setuptools would pack what an earlier build left in build/.
 $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOURCES)
