@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
-from typing_extensions import Self
 
 from graphattn.builders.layout import Ints, Layout, Links, ragged_arange
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
-from typing import TypeVar
-
-from typing_extensions import Self
+from typing import Self, TypeVar
 
 from graphattn.builders.files import TextLines
 from graphattn.exceptions import DataError, UnreadableError

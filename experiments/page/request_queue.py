@@ -125,7 +125,7 @@ class RequestQueue:
 
         try:
             return await asyncio.wait_for(self._read_body(request), self.limits.seconds)
-        except (asyncio.TimeoutError, ClientDisconnect):
+        except (TimeoutError, ClientDisconnect):
             raise RequestError(408, f"The text did not arrive within {self.limits.seconds:g} seconds.") from None
 
     async def _read_body(self, request: Request) -> bytes:

@@ -10,13 +10,13 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, NotFittedError

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError

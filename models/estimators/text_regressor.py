@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders.files import open_text

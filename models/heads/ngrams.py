@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.edges import features_of, lengths_of

@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch.nn import functional as F
-from typing_extensions import Self
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.word_boundaries import Source
