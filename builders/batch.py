@@ -18,6 +18,7 @@ from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
+    from torch_geometric.data import HeteroData
 
 MOST_EDGES = int(np.iinfo(np.int32).max)
 
@@ -53,9 +54,9 @@ class RelationArrays:
 class TextBatch:
     """A batch of B texts: nodes by type and the edges of each relation, numbered over the batch.
 
-    :meth:`graphattn.builders.TextGraphBuilder.text_batch` makes one without DGL; :meth:`to_dgl` makes the equal DGL
-    graph. ``attend``, layers and encoders take both. The functions ``edges_of``, ``features_of`` and ``lengths_of`` of
-    :mod:`graphattn.edges` read from both.
+    :meth:`graphattn.builders.TextGraphBuilder.text_batch` makes one; :meth:`to_dgl` and :meth:`to_pyg` make the equal
+    graphs of DGL and PyTorch Geometric. ``attend``, layers and encoders take all three. The functions ``edges_of``,
+    ``features_of`` and ``lengths_of`` of :mod:`graphattn.edges` read from all.
 
     Parameters
     ----------
@@ -117,11 +118,29 @@ class TextBatch:
         )
 
     def to_dgl(self) -> DGLGraph:
-        """The DGL graph with the same nodes, edges and features, in int32; it shares their memory."""
+        """The DGL graph with the same nodes, edges and features, in int32; it shares their memory.
+
+        Raises
+        ------
+        MissingPackageError
+            when DGL is not installed
+        """
         from graphattn.dgl_graphs import make_graph
 
         batch_num_edges = {relation: self.batch_num_edges(relation) for relation in self.edges}
         return make_graph(self.edges, self.node_counts, batch_num_edges, self.node_features, self.edge_features)
+
+    def to_pyg(self) -> HeteroData:
+        """The ``HeteroData`` of PyTorch Geometric with the same nodes, edges and features.
+
+        Raises
+        ------
+        MissingPackageError
+            when PyTorch Geometric is not installed
+        """
+        from graphattn.pyg_graphs import make_pyg
+
+        return make_pyg(self)
 
 
 def check_edge_count(name: str, count: int) -> None:

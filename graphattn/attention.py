@@ -12,19 +12,19 @@ from torch.nn import functional as F
 
 from graphattn.backends.registry import choose_backend, load_backend
 from graphattn.backends.torch import sum_by_weights
-from graphattn.edges import Edges, GraphBatch
+from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
 from graphattn.gradients import forbid_double_backward, with_zero_gradients
 from graphattn.schema import CanonicalRelation
 from graphattn.validation import require_range
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.edges import Graph
 
 
 @overload
 def attend(
-    graph: DGLGraph | GraphBatch | Edges,
+    graph: Graph | Edges,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -40,7 +40,7 @@ def attend(
 
 @overload
 def attend(
-    graph: DGLGraph | GraphBatch | Edges,
+    graph: Graph | Edges,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -55,7 +55,7 @@ def attend(
 
 
 def attend(
-    graph: DGLGraph | GraphBatch | Edges,
+    graph: Graph | Edges,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -73,7 +73,8 @@ def attend(
 
     Parameters
     ----------
-    graph : a DGL graph or a :class:`~graphattn.builders.batch.TextBatch`, or :class:`~graphattn.edges.Edges`
+    graph : a :class:`~graphattn.builders.batch.TextBatch`, a DGL graph, a ``HeteroData`` of PyTorch Geometric, or
+        :class:`~graphattn.edges.Edges`
     query : (N_dst, H, D), one row for each destination node
     key : (N_src, H, D), one row for each source node
     value : (N_src, H, D_v)

@@ -1,27 +1,41 @@
-"""Conversion to DGL graphs, and DGL's file format. Only this module imports DGL, when it is needed."""
+"""Conversion from and to DGL graphs, and DGL's file format. Only this module imports DGL, when it is needed."""
 
 from __future__ import annotations
 
 import os
+import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from graphattn.edges import Edges, edge_cache
-from graphattn.exceptions import GraphError
-from graphattn.schema import CanonicalRelation
+from graphattn.edges import Edges, RelationEdges, is_arange
+from graphattn.exceptions import GraphError, MissingPackageError
+from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
 
 def import_dgl() -> Any:
-    """The module ``dgl``, with PyTorch as its backend and without LibXSMM, which crashes on some CPUs."""
-    os.environ.setdefault("DGLBACKEND", "pytorch")  # else DGL prints a notice and writes into the home directory
-    import dgl
+    """The module ``dgl``, with PyTorch as its backend and without LibXSMM, which crashes on some CPUs.
 
+    Raises
+    ------
+    MissingPackageError
+        when DGL is not installed
+    """
+    os.environ.setdefault("DGLBACKEND", "pytorch")  # else DGL prints a notice and writes into the home directory
+    try:
+        import dgl
+    except ModuleNotFoundError:
+        python = ".".join(map(str, sys.version_info[:2]))
+        raise MissingPackageError(
+            f"DGL graphs need the package dgl, which is not installed in this Python {python}; its wheels stop at "
+            "Python 3.11. Use Python 3.11, or the TextBatch of TextGraphBuilder.text_batch, or its to_pyg()"
+        ) from None
     dgl.use_libxsmm(False)
     return dgl
 
@@ -58,7 +72,7 @@ def make_graph(
         graph.edges[relation].data.update(features)
     graph.set_batch_num_nodes({kind: counts.int() for kind, counts in batch_num_nodes.items()})
     graph.set_batch_num_edges({relation: counts.int() for relation, counts in batch_num_edges.items()})
-    edge_cache(graph).update(edges)
+    _edge_cache(graph).update(edges)
     return graph
 
 
@@ -86,6 +100,68 @@ def make_graph_in_edge_order(
     }
     graph: DGLGraph = import_dgl().heterograph(ends, num_nodes_dict=dict(num_nodes), idtype=idtype)
     return graph
+
+
+class DGLBatch:
+    """Reads a DGL graph as a :class:`~graphattn.edges.GraphBatch`."""
+
+    def __init__(self, graph: DGLGraph):
+        self.graph = graph
+
+    @property
+    def edges(self) -> RelationEdges:
+        """Canonical edge type -> its edges, cached until the graph changes."""
+        return RelationEdges(self.graph.canonical_etypes, self._read_edges)
+
+    @property
+    def node_features(self) -> dict[str, Mapping[str, Tensor]]:
+        """Node type -> feature name -> (N, ...)."""
+        return {kind: self.graph.nodes[kind].data for kind in self.graph.ntypes}
+
+    @property
+    def edge_features(self) -> dict[CanonicalRelation, Mapping[str, Tensor]]:
+        """Canonical edge type -> feature name -> (E, ...), by edge id."""
+        return {relation: self.graph.edges[relation].data for relation in self.graph.canonical_etypes}
+
+    def num_nodes(self, node_type: str = TOKEN) -> int:
+        """Nodes of a type."""
+        return int(self.graph.num_nodes(node_type))
+
+    def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
+        """(B,) nodes of a type in each graph of the batch."""
+        counts: Tensor = self.graph.batch_num_nodes(node_type)
+        return counts
+
+    def _read_edges(self, relation: CanonicalRelation) -> Edges:
+        cache = _edge_cache(self.graph)
+        if relation not in cache:
+            cache[relation] = _read_edges(self.graph, relation)
+        return cache[relation]
+
+
+_CACHES: dict[int, tuple[weakref.ref[Any], dict[CanonicalRelation, Edges]]] = {}
+
+
+def _edge_cache(graph: DGLGraph) -> dict[CanonicalRelation, Edges]:
+    """Relation -> edges already read from a DGL graph; emptied when the graph changes or is freed.
+
+    The key is the id of the graph's inner index, which every in-place change replaces; the index is not hashable.
+    """
+    index = graph._graph
+    key = id(index)
+    if key not in _CACHES:
+        _CACHES[key] = weakref.ref(index, lambda _: _CACHES.pop(key, None)), {}
+    return _CACHES[key][1]
+
+
+@torch.inference_mode(False)
+def _read_edges(graph: DGLGraph, relation: CanonicalRelation) -> Edges:
+    formats = graph.formats()
+    if "csc" not in (*formats["created"], *formats["not created"]):
+        graph = graph.formats("csc")
+    indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
+    in_order = is_arange(edge_ids)  # empty for a graph made from CSC arrays
+    return Edges(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long(), checked=True)
 
 
 def save_graphs(graphs: Sequence[DGLGraph], path: str) -> None:

@@ -1,21 +1,25 @@
-"""The edges of one relation as plain tensors; reading edges, node features and lengths from a batch or a DGL graph."""
+"""The edges of one relation as plain tensors; reading edges, node features and lengths from graphs of any type."""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from graphattn.exceptions import GraphError
 from graphattn.schema import CanonicalRelation, find_relation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
-    from typing_extensions import TypeIs
+    from torch_geometric.data import HeteroData
+
+    Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData"
+    """What ``attend``, layers and encoders read edges from."""
 
 
 class GraphBatch(Protocol):
@@ -27,7 +31,11 @@ class GraphBatch(Protocol):
 
     @property
     def node_features(self) -> Mapping[str, Mapping[str, Tensor]]:
-        """Node type -> feature name -> (N, ...)."""
+        """Node type -> feature name -> (N, ...), for each node type of the graph."""
+
+    @property
+    def edge_features(self) -> Mapping[CanonicalRelation, Mapping[str, Tensor]]:
+        """Canonical edge type -> feature name -> (E, ...), by edge id."""
 
     def num_nodes(self, node_type: str = ..., /) -> int:
         """Nodes of a type."""
@@ -136,25 +144,18 @@ class Edges:
         return self._indices
 
     @classmethod
-    def of(cls, graph: DGLGraph | GraphBatch, etype: str | CanonicalRelation | None = None) -> Edges:
-        """The edges of one relation of a DGL graph or a batch.
+    def of(cls, graph: Graph, etype: str | CanonicalRelation | None = None) -> Edges:
+        """The edges of one relation of a graph.
 
-        A DGL graph's edges are cached while the graph lives, and read again after it was changed in place.
+        Edges of DGL and PyTorch Geometric are cached while the graph lives, and read again after it was changed.
 
         Raises
         ------
         GraphError
             when it is no graph, or lacks the relation
         """
-        if _is_batch(graph):
-            return graph.edges[find_relation(list(graph.edges), etype)]
-        if not hasattr(graph, "canonical_etypes"):
-            raise GraphError(f"graph is a {type(graph).__name__}; give a DGL graph, a TextBatch, or Edges")
-        relation = find_relation(graph.canonical_etypes, etype)
-        cache = edge_cache(graph)
-        if relation not in cache:
-            cache[relation] = _read_dgl_edges(graph, relation)
-        return cache[relation]
+        edges = as_batch(graph).edges
+        return edges[find_relation(list(edges), etype)]
 
     @property
     def num_destinations(self) -> int:
@@ -179,9 +180,9 @@ class Edges:
     def is_identity(self) -> bool:
         """Whether every node has exactly one incoming edge, from itself (a window of width 1)."""
         count = self.num_destinations
-        if self.num_edges != count or self.num_sources != count or not _is_arange(self.indptr):
+        if self.num_edges != count or self.num_sources != count or not is_arange(self.indptr):
             return False
-        return _is_arange(self.indices if self.ranges is None else self.ranges[0])
+        return is_arange(self.indices if self.ranges is None else self.ranges[0])
 
     @cached_property
     @torch.inference_mode(False)
@@ -226,6 +227,10 @@ class Edges:
     def by_id(self, slots: Tensor) -> Tensor:
         """(E, ...) values in CSC order, reordered by edge id."""
         return slots if self.edge_ids is None else torch.empty_like(slots).index_copy(0, self.edge_ids, slots)
+
+    def ends_by_id(self) -> tuple[Tensor, Tensor]:
+        """(E,) source and (E,) destination of each edge, by edge id, int64."""
+        return self.by_id(self.sources), self.by_id(self.destinations)
 
     def to(self, device: torch.device | str) -> Edges:
         """The same edges on another device; a second call returns the same copy."""
@@ -285,7 +290,8 @@ def _clone_if_inference(ids: Tensor) -> Tensor:
     return ids.clone() if ids.is_inference() else ids
 
 
-def _is_arange(ids: Tensor) -> bool:
+def is_arange(ids: Tensor) -> bool:
+    """Whether ids are 0, 1, 2, ..."""
     return ids.numel() == 0 or bool((ids == torch.arange(ids.numel(), dtype=ids.dtype, device=ids.device)).all())
 
 
@@ -319,9 +325,7 @@ def _check_bounds(indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: T
         raise GraphError(f"edge_ids must be a permutation of the numbers from 0 to {count - 1}")
 
 
-def edges_of(
-    graph: DGLGraph | GraphBatch, relations: Iterable[str], device: torch.device | str = "cpu"
-) -> dict[str, Edges]:
+def edges_of(graph: Graph, relations: Iterable[str], device: torch.device | str = "cpu") -> dict[str, Edges]:
     """The edges of each relation, for all layers of an encoder.
 
     Parameters
@@ -338,9 +342,7 @@ def edges_of(
     return {relation: Edges.of(graph, relation).to(device) for relation in relations}
 
 
-def edges_for_layer(
-    graph: DGLGraph | GraphBatch | Mapping[str, Edges], relations: Iterable[str], inputs: Tensor
-) -> list[Edges]:
+def edges_for_layer(graph: Graph | Mapping[str, Edges], relations: Iterable[str], inputs: Tensor) -> list[Edges]:
     """The edges of each relation on the device of the inputs, which must have a row for each node.
 
     Parameters
@@ -363,43 +365,61 @@ def edges_for_layer(
     return [edges[name] for name in names]
 
 
-def features_of(graph: DGLGraph | GraphBatch, node_type: str) -> Mapping[str, Tensor]:
+def features_of(graph: Graph, node_type: str) -> Mapping[str, Tensor]:
     """Features of the nodes of a type, name -> (N, ...)."""
-    if _is_batch(graph):
-        return graph.node_features[node_type]
-    features: Mapping[str, Tensor] = graph.nodes[node_type].data
-    return features
+    return as_batch(graph).node_features[node_type]
 
 
-def _is_batch(graph: DGLGraph | GraphBatch) -> TypeIs[GraphBatch]:
-    return isinstance(getattr(graph, "edges", None), Mapping)
-
-
-def lengths_of(graph: DGLGraph | GraphBatch, node_type: str) -> Tensor:
+def lengths_of(graph: Graph, node_type: str) -> Tensor:
     """(B,) number of nodes of a type in each text, int64."""
-    return graph.batch_num_nodes(node_type).long()
+    return as_batch(graph).batch_num_nodes(node_type).long()
 
 
-_CACHES: dict[int, tuple[weakref.ref[Any], dict[CanonicalRelation, Edges]]] = {}
+class RelationEdges(Mapping[CanonicalRelation, Edges]):
+    """The edges of each relation of another library's graph, read on access.
 
-
-def edge_cache(graph: DGLGraph) -> dict[CanonicalRelation, Edges]:
-    """Relation -> edges already read from a DGL graph; emptied when the graph changes or is freed.
-
-    The key is the id of the graph's inner index, which every in-place change replaces; the index is not hashable.
+    Parameters
+    ----------
+    relations : canonical edge types of the graph
+    read : returns the edges of one
     """
-    index = graph._graph
-    key = id(index)
-    if key not in _CACHES:
-        _CACHES[key] = weakref.ref(index, lambda _: _CACHES.pop(key, None)), {}
-    return _CACHES[key][1]
+
+    def __init__(self, relations: Sequence[CanonicalRelation], read: Callable[[CanonicalRelation], Edges]):
+        self._relations, self._read = relations, read
+
+    @override
+    def __getitem__(self, relation: CanonicalRelation) -> Edges:
+        return self._read(relation)
+
+    @override
+    def __iter__(self) -> Iterator[CanonicalRelation]:
+        return iter(self._relations)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._relations)
 
 
-@torch.inference_mode(False)
-def _read_dgl_edges(graph: DGLGraph, relation: CanonicalRelation) -> Edges:
-    formats = graph.formats()
-    if "csc" not in (*formats["created"], *formats["not created"]):
-        graph = graph.formats("csc")
-    indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
-    in_order = _is_arange(edge_ids)  # empty for a graph made from CSC arrays
-    return Edges(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long(), checked=True)
+_ADAPTERS = (
+    ("canonical_etypes", "graphattn.dgl_graphs", "DGLBatch"),
+    ("edge_types", "graphattn.pyg_graphs", "PyGBatch"),
+)
+"""An attribute of another library's graphs, and the class that reads them: its module is imported when needed."""
+
+
+def as_batch(graph: Graph) -> GraphBatch:
+    """Any graph as a :class:`GraphBatch`, which shares its features.
+
+    Raises
+    ------
+    GraphError
+        when it is no graph
+    """
+    if isinstance(getattr(graph, "edges", None), Mapping):
+        return cast(GraphBatch, graph)
+    for attribute, module, name in _ADAPTERS:
+        if hasattr(graph, attribute):
+            return cast(GraphBatch, getattr(import_module(module), name)(graph))
+    raise GraphError(
+        f"graph is a {type(graph).__name__}; give a TextBatch, a DGL graph, a HeteroData of PyTorch Geometric, or Edges"
+    )

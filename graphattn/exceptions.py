@@ -153,6 +153,10 @@ class UnregisteredError(ConfigError):
         super().__init__(message)
 
 
+class MissingPackageError(ConfigError):
+    """A feature needs a package that is not installed."""
+
+
 class BackendError(GraphAttnError):
     """A backend does not exist or does not support the inputs."""
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from graphattn.attention import attend
-from graphattn.edges import Edges, GraphBatch
+from graphattn.edges import Edges, as_batch
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.edges import Graph
 
 
 class JointEdges(NamedTuple):
@@ -39,23 +39,23 @@ class JointNodes:
 
     Parameters
     ----------
-    graph : a DGL graph or a batch
+    graph : a batch, or a graph of DGL or PyTorch Geometric
     kinds : node types in order
     device : of the edges
 
     Examples
     --------
     >>> from graphattn.builders import Star, TextGraphBuilder
-    >>> graph = TextGraphBuilder([Star()]).build(["time", "flies"])
+    >>> graph = TextGraphBuilder([Star()]).text_batch([["time", "flies"]])
     >>> nodes = JointNodes(graph, ["token", "relay"])
     >>> joint = nodes.edges([("token", "star", "relay"), ("relay", "star", "relay")])
     >>> joint.edges.destinations.tolist(), joint.edges.sources.tolist()
     ([3, 3, 3, 3], [0, 1, 2, 3])
     """
 
-    def __init__(self, graph: DGLGraph | GraphBatch, kinds: Sequence[str], device: torch.device | str = "cpu"):
-        self.graph, self.device = graph, device
-        self.counts = {kind: graph.num_nodes(kind) for kind in kinds}
+    def __init__(self, graph: Graph, kinds: Sequence[str], device: torch.device | str = "cpu"):
+        self.graph, self.device = as_batch(graph), device
+        self.counts = {kind: self.graph.num_nodes(kind) for kind in kinds}
         self.offsets = dict(zip(kinds, [0, *accumulate(self.counts.values())], strict=False))
 
     @property

@@ -1,7 +1,7 @@
 """Text graphs as networkx graphs and back, for networkx' algorithms and for GraphML.
 
-Nodes are ``("token", 3)`` with the attributes ``type``, ``index`` (the DGL node id), ``sentence`` (its number in the
-batch), ``text`` when texts are given, and all node features. Edges have ``relation``, ``index`` (the DGL edge id), all
+Nodes are ``("token", 3)`` with the attributes ``type``, ``index`` (the node id), ``sentence`` (its number in the
+batch), ``text`` when texts are given, and all node features. Edges have ``relation``, ``index`` (the edge id), all
 edge features and, when weights are given, ``weight``, or ``weight_0``, ``weight_1`` ... for several heads, which
 networkx' algorithms accept by name. Values are plain numbers and strings; rows of a feature with several dimensions are
 JSON strings. Types without nodes, dtypes and the like are JSON in one graph attribute.
@@ -20,11 +20,14 @@ import torch
 from torch import Tensor
 
 from graphattn.dgl_graphs import make_graph_in_edge_order
+from graphattn.edges import GraphBatch, as_batch
 from graphattn.exceptions import GraphError
 from graphattn.schema import TOKEN, WORD, CanonicalRelation, find_relation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
+
+    from graphattn.edges import Graph
 
 Texts = Sequence[str] | Sequence[Sequence[str]]
 Attributes = dict[str, Any]
@@ -46,10 +49,12 @@ class _Schema(NamedTuple):
     edges: Mapping[CanonicalRelation, RowTypes]
 
     @classmethod
-    def of_graph(cls, graph: DGLGraph, relations: Iterable[CanonicalRelation]) -> _Schema:
-        nodes = {kind: _row_types(graph.nodes[kind].data) for kind in graph.ntypes}
-        edges = {relation: _row_types(graph.edges[relation].data) for relation in relations}
-        return cls(_dtype_name(graph.idtype), graph.batch_size, nodes, edges)
+    def of_graph(cls, graph: GraphBatch, relations: Iterable[CanonicalRelation]) -> _Schema:
+        nodes = {kind: _row_types(features) for kind, features in graph.node_features.items()}
+        edges = {relation: _row_types(graph.edge_features.get(relation, {})) for relation in relations}
+        idtype = next((_dtype_name(part.indptr.dtype) for part in graph.edges.values()), "int32")
+        size = max(len(graph.batch_num_nodes(kind)) for kind in nodes)
+        return cls(idtype, size, nodes, edges)
 
     def to_json(self) -> str:
         return json.dumps({**self._asdict(), "edges": [(*relation, types) for relation, types in self.edges.items()]})
@@ -75,7 +80,7 @@ def _dtype_name(dtype: torch.dtype) -> str:
 
 
 def to_networkx(
-    graph: DGLGraph,
+    graph: Graph,
     *,
     tokens: Texts | None = None,
     words: Texts | None = None,
@@ -86,7 +91,7 @@ def to_networkx(
 
     Parameters
     ----------
-    graph : one sentence or a batch, or any other DGL graph
+    graph : a batch, or any graph of DGL or PyTorch Geometric
     tokens : texts of the tokens, one list per sentence or a single list for all. If every sentence has one text less
         than nodes, ``[CLS]`` is prepended to each
     words : texts of the word nodes, as ``tokens``
@@ -105,28 +110,29 @@ def to_networkx(
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder, Window
-    >>> graph = TextGraphBuilder([Window(3)]).build(["time", "flies"])
+    >>> graph = TextGraphBuilder([Window(3)]).text_batch([["time", "flies"]])
     >>> exported = to_networkx(graph, tokens=["time", "flies"], weights={"window:3": torch.arange(7.0)})
     >>> exported.nodes["token", 1]
     {'type': 'token', 'index': 1, 'sentence': 0, 'text': 'time', 'position': 1, 'word': 1}
     >>> exported.edges[("token", 0), ("token", 1), ("window:3", 2)]
     {'relation': 'window:3', 'index': 2, 'weight': 2.0}
     """
-    present = graph.canonical_etypes
+    graph = as_batch(graph)
+    present = list(graph.edges)
     selected = present if relations is None else [find_relation(present, name) for name in relations]
     weights_by_relation = {find_relation(present, name): values for name, values in (weights or {}).items()}
     texts = {kind: texts for kind, texts in ((TOKEN, tokens), (WORD, words)) if texts is not None}
-    if missing := texts.keys() - set(graph.ntypes):
+    if missing := texts.keys() - set(graph.node_features):
         raise GraphError(f"{min(missing)}s are given, but the graph has no nodes of type {min(missing)!r}")
     exported = nx.MultiDiGraph(**{SCHEMA: _Schema.of_graph(graph, selected).to_json()})
-    for kind in graph.ntypes:
+    for kind in graph.node_features:
         exported.add_nodes_from(((kind, row["index"]), row) for row in _node_rows(graph, kind, texts.get(kind)))
     for relation in selected:
         exported.add_edges_from(_edge_rows(graph, relation, weights_by_relation.get(relation)))
     return exported
 
 
-def _node_rows(graph: DGLGraph, kind: str, texts: Texts | None) -> Iterator[Attributes]:
+def _node_rows(graph: GraphBatch, kind: str, texts: Texts | None) -> Iterator[Attributes]:
     """The attributes of each node of a type."""
     counts = graph.batch_num_nodes(kind).long()
     columns: Columns = {
@@ -136,13 +142,14 @@ def _node_rows(graph: DGLGraph, kind: str, texts: Texts | None) -> Iterator[Attr
     }
     if texts is not None:
         columns["text"] = _align_texts(texts, counts.tolist(), kind)
-    return _iterate_rows(columns, graph.nodes[kind].data, kind)
+    return _iterate_rows(columns, graph.node_features[kind], kind)
 
 
-def _edge_rows(graph: DGLGraph, relation: CanonicalRelation, weights: Any) -> Iterator[tuple[Any, ...]]:
+def _edge_rows(graph: GraphBatch, relation: CanonicalRelation, weights: Any) -> Iterator[tuple[Any, ...]]:
     """Source, destination, key and attributes of each edge of a relation."""
     source, name, target = relation
-    count = graph.num_edges(relation)
+    edges = graph.edges[relation]
+    count = edges.num_edges
     columns: Columns = {"relation": [name] * count, "index": list(range(count))}
     if weights is not None:
         values = torch.as_tensor(weights)
@@ -154,8 +161,8 @@ def _edge_rows(graph: DGLGraph, relation: CanonicalRelation, weights: Any) -> It
             columns["weight"] = values.tolist()
         else:
             columns.update((f"weight_{head}", column.tolist()) for head, column in enumerate(values.unbind(1)))
-    sources, targets = (ids.tolist() for ids in graph.edges(etype=relation, order="eid"))
-    rows = _iterate_rows(columns, graph.edges[relation].data, name)
+    sources, targets = (ids.tolist() for ids in edges.ends_by_id())
+    rows = _iterate_rows(columns, graph.edge_features.get(relation, {}), name)
     for source_id, target_id, row in zip(sources, targets, rows, strict=True):
         yield (source, source_id), (target, target_id), (name, row["index"]), row
 
@@ -228,11 +235,13 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     ------
     GraphError
         when attributes are missing, or a node or edge has a type that the original graph lacked
+    MissingPackageError
+        when DGL is not installed
 
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder, Window
-    >>> exported = to_networkx(TextGraphBuilder([Window(3)]).batch([["time", "flies"], ["so"]]))
+    >>> exported = to_networkx(TextGraphBuilder([Window(3)]).text_batch([["time", "flies"], ["so"]]))
     >>> exported.remove_edge(("token", 1), ("token", 0))
     >>> graph = from_networkx(exported)
     >>> graph.batch_num_nodes("token").tolist(), graph.batch_num_edges("window:3").tolist()

@@ -19,7 +19,7 @@ from graphattn.backends.cpu.tensorized.edges import (
 from graphattn.backends.cpu.tensorized.plan import Plan, plan_of
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
 from graphattn.backends.registry import load_backend
-from graphattn.edges import Edges, GraphBatch
+from graphattn.edges import Edges
 from graphattn.exceptions import BackendError, GraphError
 from graphattn.gradients import forbid_double_backward
 from graphattn.precision import at_least_float32
@@ -27,7 +27,7 @@ from graphattn.schema import CanonicalRelation
 from graphattn.validation import require_choice, require_range
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.edges import Graph
 
 TENSORIZED_BACKENDS = ("blocks", "fused", "edges")
 """Ways to compute :func:`tensorized_attend`; ``auto`` chooses among them."""
@@ -35,7 +35,7 @@ TENSORIZED_BACKENDS = ("blocks", "fused", "edges")
 
 @overload
 def tensorized_attend(
-    graph: DGLGraph | GraphBatch | Edges,
+    graph: Graph | Edges,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -53,7 +53,7 @@ def tensorized_attend(
 
 @overload
 def tensorized_attend(
-    graph: DGLGraph | GraphBatch | Edges,
+    graph: Graph | Edges,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -70,7 +70,7 @@ def tensorized_attend(
 
 
 def tensorized_attend(
-    graph: DGLGraph | GraphBatch | Edges,
+    graph: Graph | Edges,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -95,7 +95,8 @@ def tensorized_attend(
 
     Parameters
     ----------
-    graph : a DGL graph or a :class:`~graphattn.builders.batch.TextBatch`, or :class:`~graphattn.edges.Edges`
+    graph : a :class:`~graphattn.builders.batch.TextBatch`, a DGL graph, a ``HeteroData`` of PyTorch Geometric, or
+        :class:`~graphattn.edges.Edges`
     query : (N_dst, H, D), one row for each destination node
     key : (N_src, H, D), one row for each source node
     value : (N_src, H, F)

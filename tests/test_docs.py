@@ -1,7 +1,8 @@
 """Every example in README.md and docs/ runs.
 
 The ``python`` and ``console`` blocks of a page run in order, in one namespace and one empty folder. The output of
-``>>>`` is compared. ``<!-- not run: reason -->`` directly before a block skips it. ``<!-- data: a/b.tsv -->`` copies
+``>>>`` is compared. ``<!-- not run: reason -->`` directly before a block skips it, ``<!-- needs: package -->`` where
+the package is not installed. ``<!-- data: a/b.tsv -->`` copies
 files of the data folder; without ``GRAPHATTN_DATA``, the page is skipped.
 """
 
@@ -15,6 +16,7 @@ import sys
 import types
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
 
@@ -34,6 +36,7 @@ TIME_LIMIT = 300  # seconds for one console block
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<language>[\w-]*)[^`]*$")
 MARK = re.compile(r"^\s*<!--\s*not run(?P<reason>.*?)-->\s*$")
+NEEDS = re.compile(r"^\s*<!-- needs: (?P<package>\w+) -->\s*$")
 DATA = re.compile(r"^<!-- data: (?P<files>.*) -->$", re.MULTILINE)
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\((?!\w+:|#)(?P<path>[^)#\s]+)")
 
@@ -76,6 +79,8 @@ def read_blocks(text: str) -> list[Block]:
         elif match := MARK.match(line):
             mark = match
             assert re.match(r":\s*\w", mark["reason"]), f"line {number + 1}: a skipped block needs a reason"
+        elif match := NEEDS.match(line):
+            mark = None if find_spec(match["package"]) else match
         elif line.strip():
             mark = None
     assert opening is None, f"line {start}: the block is never closed"

@@ -14,6 +14,7 @@ from typing import Any
 from graphattn.builders.parsers.parser import Parse, concatenate, parse_texts
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError
+from graphattn.optional_packages import import_optional
 
 MAX_WORDS = 250
 """Longest part of a sentence to parse at once; Stanza's time grows with the cube of it, its memory with the square."""
@@ -134,11 +135,7 @@ def _load(parser: StanzaParser, given_words: bool) -> Any:
 
 
 def _import_stanza() -> Any:
-    try:
-        import stanza
-    except ImportError:
-        raise ConfigError("the parser needs Stanza, which is not installed: pip install 'graphattn[stanza]'") from None
-    return stanza
+    return import_optional("stanza", "the parser needs", "stanza")
 
 
 def _check_device(device: str | None) -> None:

@@ -44,10 +44,11 @@ class BinaryPartition(CompoundRelation):
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder
-    >>> graph = TextGraphBuilder([BinaryPartition(1)], cls=False).build(list("abcdefgh"))
-    >>> graph.nodes["span"].data["level"].tolist()
+    >>> batch = TextGraphBuilder([BinaryPartition(1)], cls=False).text_batch([list("abcdefgh")])
+    >>> batch.node_features["span"]["level"].tolist()
     [1, 1, 1, 1, 2, 2, 3]
-    >>> graph.in_edges(0, etype=("span", "binary:1", "token"))[0].tolist()  # cd and efgh; b is a token
+    >>> edges = batch.edges["span", "binary:1", "token"]
+    >>> edges.sources[edges.destinations == 0].tolist()  # cd and efgh; b is a token
     [1, 5]
     """
 

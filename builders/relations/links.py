@@ -28,9 +28,10 @@ class Links(Relation):
     --------
     >>> from graphattn.builders import Sentence, TextGraphBuilder, Window
     >>> sentence = Sentence(["Ada", "thinks", "she", "errs"], links=[(0, 2)])
-    >>> graph = TextGraphBuilder([Links(), (Links() | Links().reverse() | Window(1))], cls=False).build(sentence)
-    >>> graph.num_edges("links"), graph.num_edges("links|reverse(links)|window:1")
-    (1, 6)
+    >>> relations = [Links(), Links() | Links().reverse() | Window(1)]
+    >>> batch = TextGraphBuilder(relations, cls=False).text_batch([sentence])
+    >>> [edges.num_edges for edges in batch.edges.values()]
+    [1, 6]
     """
 
     name = "links"

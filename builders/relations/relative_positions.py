@@ -48,8 +48,8 @@ class RelativePositions(ComposedRelation):
     --------
     >>> from graphattn.builders import TextGraphBuilder, Window
     >>> relation = RelativePositions(Window(3), clip=2)
-    >>> graph = TextGraphBuilder([relation], cls=False).build(["a", "b"])
-    >>> relation.name, graph.edges["relative:2(window:3)"].data["distance"].tolist()
+    >>> batch = TextGraphBuilder([relation], cls=False).text_batch([["a", "b"]])
+    >>> relation.name, batch.edge_features[relation.canonical]["distance"].tolist()
     ('relative:2(window:3)', [2, 3, 1, 2])
     """
 

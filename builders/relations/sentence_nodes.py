@@ -25,8 +25,8 @@ class SentenceNodes(CompoundRelation):
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder
-    >>> graph = TextGraphBuilder([SentenceNodes()], cls=False).build(["no", ".", "we", "stay", "."])
-    >>> graph.num_nodes("sentence"), graph.num_edges(("token", "sentence", "token"))
+    >>> batch = TextGraphBuilder([SentenceNodes()], cls=False).text_batch([["no", ".", "we", "stay", "."]])
+    >>> batch.num_nodes("sentence"), batch.edges["token", "sentence", "token"].num_edges
     (2, 13)
     """
 
@@ -54,8 +54,9 @@ class DocumentTree(CompoundRelation):
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder
-    >>> graph = TextGraphBuilder([DocumentTree()], cls=False).build(["no", ".", "we", "stay", "."])
-    >>> graph.num_nodes("sentence"), graph.num_nodes("document"), graph.num_edges()
+    >>> batch = TextGraphBuilder([DocumentTree()], cls=False).text_batch([["no", ".", "we", "stay", "."]])
+    >>> edges = sum(relation.num_edges for relation in batch.edges.values())
+    >>> batch.num_nodes("sentence"), batch.num_nodes("document"), edges
     (2, 1, 22)
     """
 

@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from graphattn.exceptions import BuildError, ConfigError
+from graphattn.optional_packages import import_optional
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -282,8 +283,4 @@ def _exit_with_parent() -> None:
 
 
 def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise ConfigError("the engine 'ray' is not installed: pip install 'graphattn[ray]'") from None
-    return ray
+    return import_optional("ray", "the engine needs", "ray")

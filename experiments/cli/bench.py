@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.optional_packages import import_optional
 
 if TYPE_CHECKING:
     from graphattn.experiments.benchmarks.report import Report
@@ -163,8 +163,7 @@ for _name in BENCHMARKS:
 
 def run(name: str, flags: BenchFlags) -> None:
     """Measure, print the table, and write it if ``flags.out`` is set."""
-    if find_spec("psutil") is None:
-        raise ConfigError("graphattn bench needs psutil, which is not installed: pip install 'graphattn[bench]'")
+    import_optional("psutil", "graphattn bench needs", "bench")
     _set_threads(flags.threads)
     for folder, flag in ((flags.out, "--out"), (flags.folder, "--folder")):
         if folder is not None:

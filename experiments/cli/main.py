@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
 from graphattn import __version__
-from graphattn.exceptions import GraphAttnError, GraphAttnWarning, Hint
+from graphattn.exceptions import GraphAttnError, GraphAttnWarning, Hint, MissingPackageError
 from graphattn.experiments.cli import (
     bench,
     build,
@@ -41,7 +41,7 @@ from graphattn.experiments.cli.user_modules import (
     modules_in_environment,
 )
 
-WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
+WRONG, NOT_INSTALLED, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
 
 
@@ -72,7 +72,7 @@ class Commands(TyperGroup):
                 return super().invoke(ctx)
         except GraphAttnError as error:
             print(f"error: {' '.join(error.render(as_flag).split())}", file=sys.stderr)
-            raise typer.Exit(WRONG) from error
+            raise typer.Exit(NOT_INSTALLED if isinstance(error, MissingPackageError) else WRONG) from error
         except BrokenPipeError as error:
             _discard_output()
             raise typer.Exit(PIPE_CLOSED) from error

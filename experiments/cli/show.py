@@ -17,9 +17,9 @@ from graphattn.experiments.cli.output import open_output
 
 if TYPE_CHECKING:
     import networkx as nx
-    from dgl import DGLGraph
 
     from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
+    from graphattn.builders.batch import TextBatch
     from graphattn.builders.relations import Relation
     from graphattn.builders.store import Store
     from graphattn.builders.word_boundaries import Source
@@ -68,7 +68,7 @@ def show(
         source = _read_file(corpus, index, CorpusOptions(**given))
     builder = _make_builder(source, store, relations, tokenizer, vectors, cls)
     sentence = _split_words(source) if builder.vocabulary is None else builder.vocabulary.sentence(source)
-    graph = builder.build(sentence)
+    graph = builder.text_batch([sentence])
     formats = [kind for kind, is_set in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if is_set]
     for kind in formats:
         file = Path(f"{out or f'text-{index}'}.{kind}")
@@ -78,10 +78,10 @@ def show(
         _print_counts(graph, sentence, dict.fromkeys(relation.name for relation in builder.relations))
 
 
-def _print_counts(graph: DGLGraph, sentence: Sentence, names: Iterable[str]) -> None:
+def _print_counts(graph: TextBatch, sentence: Sentence, names: Iterable[str]) -> None:
     print(" ".join(sentence.tokens))
     for name in names:
-        edges = sum(graph.num_edges(relation) for relation in graph.canonical_etypes if relation[1] == name)
+        edges = sum(edges.num_edges for relation, edges in graph.edges.items() if relation[1] == name)
         print(f"{name}: {edges:,} edges")
 
 
@@ -166,7 +166,7 @@ def _missing_text_error(corpus: str, count: int, index: int) -> DataError:
     return DataError(f"holds {count:,} texts; there is none with index {index}", path=corpus, hint="They count from 0.")
 
 
-def _draw(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
+def _draw(graph: TextBatch, sentence: Sentence, path: Path) -> None:
     from graphattn.experiments.drawing.graph import draw_graph
 
     try:
@@ -175,21 +175,21 @@ def _draw(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
         raise ConfigError(f"{error}; --dot and --graphml take any number") from error
 
 
-def _write_dot(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
+def _write_dot(graph: TextBatch, sentence: Sentence, path: Path) -> None:
     from graphattn.experiments.drawing.graph import to_dot
 
     with open_output(path) as file:
         file.write(to_dot(_to_networkx(graph, sentence)))
 
 
-def _write_graphml(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
+def _write_graphml(graph: TextBatch, sentence: Sentence, path: Path) -> None:
     import networkx as nx
 
     with open_output(path) as file:
         file.writelines(f"{line}\n" for line in nx.generate_graphml(_to_networkx(graph, sentence)))
 
 
-def _to_networkx(graph: DGLGraph, sentence: Sentence) -> nx.MultiDiGraph:
+def _to_networkx(graph: TextBatch, sentence: Sentence) -> nx.MultiDiGraph:
     """Convert a graph, with printable texts."""
     from graphattn.experiments.drawing.canvas import printable
     from graphattn.networkx_graphs import to_networkx
@@ -197,7 +197,7 @@ def _to_networkx(graph: DGLGraph, sentence: Sentence) -> nx.MultiDiGraph:
     return to_networkx(graph, tokens=[printable(token, sys.maxsize) for token in sentence.tokens])
 
 
-_WRITERS: dict[str, Callable[[DGLGraph, Sentence, Path], None]] = {
+_WRITERS: dict[str, Callable[[TextBatch, Sentence, Path], None]] = {
     "png": _draw,
     "svg": _draw,
     "dot": _write_dot,

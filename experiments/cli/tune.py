@@ -15,6 +15,7 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnWarning
 from graphattn.experiments.cli.flags import Values, as_flag
+from graphattn.optional_packages import import_optional
 from graphattn.validation import require_choice
 
 if TYPE_CHECKING:
@@ -219,14 +220,10 @@ def _check_options(study: Any, encoder: str, fixed: dict[str, Any], out: Path) -
 
 def _open_study(out: Path, encoder: str) -> Any:
     """The trials of an encoder in a file of JSON lines."""
-    try:
-        import optuna
-        from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
-    except ImportError:
-        raise ConfigError(
-            "graphattn tune needs Optuna, which is not installed: pip install 'graphattn[tune]'"
-        ) from None
+    optuna = import_optional("optuna", "graphattn tune needs", "tune")
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         return optuna.create_study(

@@ -127,7 +127,9 @@ class Demo:
         builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency()])
         sentences = grammar.generate(200, seed=self.seed, subwords=True)
         sentence = next(s for s in sentences if s.num_words < len(s) <= 18 and "," in s.tokens)
-        path = draw_graph(builder.build(sentence), sentence, self.out / "graph.png", title=grammar.explain(sentence))
+        path = draw_graph(
+            builder.text_batch([sentence]), sentence, self.out / "graph.png", title=grammar.explain(sentence)
+        )
         return sentence, path
 
     def train(self, task: str) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Pictures of DGL graphs of one sentence, and the same graphs in Graphviz' language."""
+"""Pictures of graphs of one sentence, and the same graphs in Graphviz' language."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphattn.builders.sentence import Sentence
+from graphattn.edges import GraphBatch, as_batch
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing.canvas import assign_colours
 from graphattn.experiments.drawing.sentence import draw_sentence
@@ -16,11 +17,12 @@ from graphattn.schema import DEPENDENCY, MEMBERSHIP, SENTENCE, TOKEN, WORD, Cano
 
 if TYPE_CHECKING:
     import networkx as nx
-    from dgl import DGLGraph
+
+    from graphattn.edges import Graph
 
 
 def draw_graph(
-    graph: DGLGraph,
+    graph: Graph,
     sentence: Sentence | Sequence[str],
     path: str | os.PathLike[str],
     *,
@@ -47,10 +49,11 @@ def draw_graph(
     >>> from graphattn.builders import TextGraphBuilder, Window
     >>> sentence = Sentence(("time", "flies"))
     >>> folder = getfixture("tmp_path")
-    >>> draw_graph(TextGraphBuilder([Window(3)]).build(sentence), sentence, folder / "graph.svg").name
+    >>> draw_graph(TextGraphBuilder([Window(3)]).text_batch([sentence]), sentence, folder / "graph.svg").name
     'graph.svg'
     """
     sentence = sentence if isinstance(sentence, Sentence) else Sentence(tuple(sentence))
+    graph = as_batch(graph)
     count = graph.num_nodes(TOKEN)
     extra = count - len(sentence)
     if extra not in (0, 1):
@@ -58,12 +61,12 @@ def draw_graph(
             f"the graph has {count} tokens, the sentence {len(sentence)}",
             hint="Draw a sentence with its own graph.",
         )
-    tokens = ("[CLS]",) * extra + sentence.tokens
+    tokens = ("[CLS]",) * extra + tuple(sentence.tokens)
     kinds = {name: kinds for name, kinds in _group_by_name(graph).items() if name != MEMBERSHIP}  # drawn as brackets
     edges = {name: _collect_edges(graph, members, tokens) for name, members in kinds.items()}
     other_nodes = {name: _place_nodes(graph, members, tokens)[1] for name, members in kinds.items()}
     word_relations = [name for name, members in kinds.items() if members[0][0] == WORD]
-    word_ids = graph.nodes[TOKEN].data["word"].tolist()
+    word_ids = graph.node_features[TOKEN]["word"].tolist()
     return draw_sentence(
         tokens,
         edges,
@@ -77,15 +80,17 @@ def draw_graph(
     )
 
 
-def _group_by_name(graph: DGLGraph) -> dict[str, list[CanonicalRelation]]:
+def _group_by_name(graph: GraphBatch) -> dict[str, list[CanonicalRelation]]:
     """Relation -> its canonical relations; relations with few edges first."""
     kinds: dict[str, list[CanonicalRelation]] = {}
-    for relation in graph.canonical_etypes:
+    for relation in graph.edges:
         kinds.setdefault(relation[1], []).append(relation)
-    return dict(sorted(kinds.items(), key=lambda item: sum(map(graph.num_edges, item[1]))))
+    return dict(sorted(kinds.items(), key=lambda item: sum(graph.edges[relation].num_edges for relation in item[1])))
 
 
-def _collect_edges(graph: DGLGraph, kinds: Sequence[CanonicalRelation], tokens: Sequence[str]) -> list[tuple[int, int]]:
+def _collect_edges(
+    graph: GraphBatch, kinds: Sequence[CanonicalRelation], tokens: Sequence[str]
+) -> list[tuple[int, int]]:
     """The edges of a relation, as positions in its row of nodes."""
     first, _ = _place_nodes(graph, kinds, tokens)
     return [
@@ -93,13 +98,13 @@ def _collect_edges(graph: DGLGraph, kinds: Sequence[CanonicalRelation], tokens: 
     ]
 
 
-def _ends(graph: DGLGraph, relation: CanonicalRelation) -> tuple[list[int], list[int]]:
-    sources, destinations = graph.edges(etype=relation, order="eid")
+def _ends(graph: GraphBatch, relation: CanonicalRelation) -> tuple[list[int], list[int]]:
+    sources, destinations = graph.edges[relation].ends_by_id()
     return sources.tolist(), destinations.tolist()
 
 
 def _place_nodes(
-    graph: DGLGraph, kinds: Sequence[CanonicalRelation], tokens: Sequence[str]
+    graph: GraphBatch, kinds: Sequence[CanonicalRelation], tokens: Sequence[str]
 ) -> tuple[dict[str, int], list[str]]:
     """The first position of each node type in a relation's row of nodes, and the texts of those after the tokens."""
     first: dict[str, int] = {TOKEN: 0, WORD: 0}
@@ -111,9 +116,9 @@ def _place_nodes(
     return first, texts
 
 
-def _name_nodes(graph: DGLGraph, kind: str, tokens: Sequence[str]) -> list[str]:
+def _name_nodes(graph: GraphBatch, kind: str, tokens: Sequence[str]) -> list[str]:
     """Name spans by their first and last token, other nodes by type and number."""
-    data, count = graph.nodes[kind].data, graph.num_nodes(kind)
+    data, count = graph.node_features[kind], graph.num_nodes(kind)
     if "first" in data and "stop" in data:
         ends = zip(data["first"].tolist(), data["stop"].tolist(), strict=True)
         return [f"{tokens[first]} … {tokens[stop - 1]}" for first, stop in ends]
@@ -145,7 +150,7 @@ def to_dot(exported: nx.MultiDiGraph) -> str:
     --------
     >>> from graphattn.builders import TextGraphBuilder, Window
     >>> from graphattn.networkx_graphs import to_networkx
-    >>> graph = TextGraphBuilder([Window(1)], cls=False).build(["so"])
+    >>> graph = TextGraphBuilder([Window(1)], cls=False).text_batch([["so"]])
     >>> print(to_dot(to_networkx(graph, tokens=["so"])), end="")
     digraph text {
       node [shape=plaintext];

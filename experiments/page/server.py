@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.page.document import PageModel, content_policy, render_page
 from graphattn.experiments.page.request_queue import Limits, LiveModel, RequestError, RequestQueue
+from graphattn.optional_packages import import_optional
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response
@@ -69,15 +70,12 @@ def make_app(
     ConfigError
         if FastAPI or uvicorn are not installed
     """
-    try:
-        import uvicorn  # noqa: F401
-        from fastapi import FastAPI
-        from fastapi.middleware.trustedhost import TrustedHostMiddleware
-        from fastapi.responses import HTMLResponse, JSONResponse
-    except ImportError:
-        raise ConfigError(
-            "the live page needs FastAPI and uvicorn, which are not installed: pip install 'graphattn[inspect]'"
-        ) from None
+    for package in ("fastapi", "uvicorn"):
+        import_optional(package, "the live page needs", "inspect")
+    from fastapi import FastAPI
+    from fastapi.middleware.trustedhost import TrustedHostMiddleware
+    from fastapi.responses import HTMLResponse, JSONResponse
+
     limits = limits or Limits()
     queue = RequestQueue(models, texts, limits)
     live = {"texts": texts, "most_characters": limits.characters}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphattn.exceptions import ConfigError
 from graphattn.models.options import Options, option
+from graphattn.optional_packages import import_optional
 from graphattn.validation import require_choice
 
 LAYER_COSTS = "layer-costs"
@@ -39,20 +39,17 @@ def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, An
     seed : not used
     changes : of the group ``task``
     """
-    try:
-        from graphattn.experiments.benchmarks.harness import (
-            MEBIBYTE,
-            Settings,
-            compare,
-            measure_times,
-            measure_times_and_memory,
-        )
-        from graphattn.experiments.benchmarks.mtsa import CONTENDERS, TASK
-        from graphattn.experiments.benchmarks.report import Report
-    except ImportError:
-        raise ConfigError(
-            f"{LAYER_COSTS} needs psutil, which is not installed: pip install 'graphattn[bench]'"
-        ) from None
+    import_optional("psutil", f"{LAYER_COSTS} needs", "bench")
+    from graphattn.experiments.benchmarks.harness import (
+        MEBIBYTE,
+        Settings,
+        compare,
+        measure_times,
+        measure_times_and_memory,
+    )
+    from graphattn.experiments.benchmarks.mtsa import CONTENDERS, TASK
+    from graphattn.experiments.benchmarks.report import Report
+
     require_choice("encoder", encoder, LAYERS)
     task = replace(LayerOptions(), **changes.get("task", {}))
     task.validate()

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.attention import attend_edges, attend_layer
-from graphattn.edges import Edges, GraphBatch, edges_for_layer
+from graphattn.edges import Edges, edges_for_layer
 from graphattn.exceptions import GraphError
 from graphattn.layers.linear import Linear, is_plain, linear
 from graphattn.precision import at_least_float32
 from graphattn.validation import require_heads, require_range
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.edges import Graph
 
 
 MIN_NODES = 256
@@ -98,7 +98,7 @@ class MultiScaleAttention(nn.Module):
 
     def forward(
         self,
-        graph: DGLGraph | GraphBatch | Mapping[str, Edges],
+        graph: Graph | Mapping[str, Edges],
         inputs: Tensor,
         *,
         weights: dict[str, Tensor] | None = None,

@@ -12,14 +12,14 @@ from typing_extensions import override
 
 from graphattn.backends.cpu.tensorized.edges import weights_by_feature
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
-from graphattn.edges import Edges, GraphBatch, edges_for_layer
+from graphattn.edges import Edges, edges_for_layer
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, by_head, linear
 from graphattn.tensorized import attend_tensorized
 from graphattn.validation import require_choice, require_heads, require_range
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.edges import Graph
 
 _Map = tuple[Tensor, Tensor | None]
 """Weight and bias."""
@@ -185,7 +185,7 @@ class TensorizedAttention(nn.Module):
 
     def forward(
         self,
-        graph: DGLGraph | GraphBatch | Mapping[str, Edges],
+        graph: Graph | Mapping[str, Edges],
         inputs: Tensor,
         *,
         weights: dict[str, Tensor] | None = None,
@@ -225,7 +225,7 @@ class TensorizedAttention(nn.Module):
         out = torch.cat(results, dim=1).flatten(1)
         return out if self.output is None else self.output(self.dropout(out))
 
-    def feature_weights(self, graph: DGLGraph | GraphBatch | Mapping[str, Edges], inputs: Tensor) -> dict[str, Tensor]:
+    def feature_weights(self, graph: Graph | Mapping[str, Edges], inputs: Tensor) -> dict[str, Tensor]:
         """Relation -> (E, heads of the relation, head_feats), the weights of each feature in edge-id order.
 
         Parameters

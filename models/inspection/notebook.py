@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from graphattn.builders.batch import TextBatch
-from graphattn.edges import Edges
+from graphattn.edges import as_batch
 from graphattn.models.inspection.attention_map import for_display
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
-
+    from graphattn.edges import Graph
     from graphattn.models.inspection.attention import Attention
     from graphattn.models.inspection.attributions import WordAttributions
 
@@ -76,7 +74,7 @@ def _attribution_color(share: float) -> str:
     return f"rgb({','.join(str(round(255 + (part - 255) * abs(share))) for part in strongest)})"
 
 
-def graph_html(graph: DGLGraph | TextBatch, tokens: Sequence[str] | None = None) -> str:
+def graph_html(graph: Graph, tokens: Sequence[str] | None = None) -> str:
     """The number of nodes and edges of each type, and the tokens if given.
 
     Parameters
@@ -84,16 +82,13 @@ def graph_html(graph: DGLGraph | TextBatch, tokens: Sequence[str] | None = None)
     graph : from a :class:`~graphattn.builders.TextGraphBuilder`
     tokens : text of each token
     """
-    kinds, relations = (
-        (list(graph.node_counts), list(graph.edges))
-        if isinstance(graph, TextBatch)
-        else (graph.ntypes, graph.canonical_etypes)
-    )
+    graph = as_batch(graph)
+    kinds = list(graph.node_features)
     texts = len(graph.batch_num_nodes(TOKEN)) if TOKEN in kinds else 1
     nodes = ", ".join(f"{graph.num_nodes(kind):,} {escape(kind)}" for kind in kinds)
     rows = [
-        {"relation": kind[1], "from": kind[0], "to": kind[2], "edges": f"{Edges.of(graph, kind).num_edges:,}"}
-        for kind in relations
+        {"relation": name, "from": source, "to": target, "edges": f"{edges.num_edges:,}"}
+        for (source, name, target), edges in graph.edges.items()
     ]
     token_row = "" if tokens is None else f"<p>{_format_tokens(tokens, np.zeros(len(tokens)))}</p>"
     head = f"<p><b>{texts:,} text{'' if texts == 1 else 's'}</b>: {nodes}</p>"
@@ -152,3 +147,4 @@ def load_ipython_extension(ipython: Any) -> None:
     formatter = ipython.display_formatter.formatters["text/html"]
     formatter.for_type_by_name("dgl.heterograph", "DGLGraph", graph_html)
     formatter.for_type_by_name("graphattn.builders.batch", "TextBatch", graph_html)
+    formatter.for_type_by_name("torch_geometric.data.hetero_data", "HeteroData", graph_html)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from graphattn.exceptions import ConfigError
+from graphattn.optional_packages import import_optional
 
 References = Sequence[str | Sequence[str]]
 """One or several references for each text."""
@@ -106,20 +106,13 @@ def _row(result: Any, baseline: float) -> dict[str, float]:
 
 
 def _sacrebleu(**options: Any) -> dict[str, Any]:
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-        from sacrebleu.metrics.chrf import CHRF
-    except ImportError:
-        raise _missing_library_error("BLEU and chrF need sacrebleu") from None
-    return {"bleu": BLEU(**options), "chrf": CHRF(**options)}
+    metrics = import_optional("sacrebleu.metrics", "BLEU and chrF need", "translation")
+    return {"bleu": metrics.BLEU(**options), "chrf": metrics.CHRF(**options)}
 
 
 def _rouge(references: References, texts: Sequence[str]) -> dict[str, float]:
-    try:
-        from rouge_score.rouge_scorer import RougeScorer
-    except ImportError:
-        raise _missing_library_error("ROUGE needs rouge-score") from None
-    scorer = RougeScorer(list(ROUGE), use_stemmer=True)
+    rouge = import_optional("rouge_score.rouge_scorer", "ROUGE needs", "translation")
+    scorer = rouge.RougeScorer(list(ROUGE), use_stemmer=True)
     sums = dict.fromkeys(ROUGE.values(), 0.0)
     for reference, text in zip(references, texts, strict=True):
         scores = scorer.score_multi(_as_list(reference), text)
@@ -135,7 +128,3 @@ def _streams(references: References) -> list[list[str | None]]:
 
 def _as_list(reference: str | Sequence[str]) -> list[str]:
     return [reference] if isinstance(reference, str) else list(reference)
-
-
-def _missing_library_error(need: str) -> ConfigError:
-    return ConfigError(f"{need}, which is not installed: pip install 'graphattn[translation]'")

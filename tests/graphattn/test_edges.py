@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn import Edges, attend, edges, tensorized_attend
+from graphattn import Edges, attend, dgl_graphs, tensorized_attend
 from graphattn.backends.dgl import dgl
 from graphattn.exceptions import GraphError
 
@@ -146,11 +146,11 @@ def test_attention_sees_a_change_in_place(call):
 def test_the_cache_is_freed_with_its_graph():
     graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3)
     reference = weakref.ref(Edges.of(graph))
-    before = len(edges._CACHES)
+    before = len(dgl_graphs._CACHES)
     del graph
     gc.collect()
     assert reference() is None
-    assert len(edges._CACHES) < before
+    assert len(dgl_graphs._CACHES) < before
 
 
 def test_training_after_inference_mode():
@@ -362,4 +362,7 @@ def test_other_objects_are_no_graphs():
     states = torch.zeros(1, 1, 2)
     with pytest.raises(GraphError) as caught:
         attend("x", states, states, states)
-    assert str(caught.value) == "graph is a str; give a DGL graph, a TextBatch, or Edges"
+    assert (
+        str(caught.value)
+        == "graph is a str; give a TextBatch, a DGL graph, a HeteroData of PyTorch Geometric, or Edges"
+    )

@@ -62,7 +62,9 @@ class Module:
         if isinstance(node, ast.ImportFrom):
             origin = self._origin(node)
             return [f"{origin}.{alias.name}" for alias in node.names]
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+            ("import_module", "import_optional", "__import__")
+        ):
             return [a.value for a in node.args[:1] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         return []
 

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from graphattn.builders.graph_builder import CLS_ID, TextGraphBuilder
 from graphattn.edges import features_of
-from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch
 from graphattn.models.estimators.prediction import MAX_TOKENS
 from graphattn.models.inspection.attention import word_texts
 from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.inspection.edge_kinds import word_ids_of
 from graphattn.networkx_graphs import CLS
+from graphattn.optional_packages import import_optional
 from graphattn.schema import TOKEN
 from graphattn.validation import require_range
 
@@ -57,13 +57,7 @@ def integrated_gradients(
     DataError
         when a translator's source has no words
     """
-    try:
-        from captum.attr import IntegratedGradients
-    except ImportError:
-        raise ConfigError(
-            "integrated gradients need captum, which is not installed: pip install 'graphattn[inspect]'"
-        ) from None
-
+    captum = import_optional("captum.attr", "integrated gradients need", "inspect")
     require_range("steps", steps, min=1)
     inputs = estimator.encode_input(x, target=target)
     model, batch = estimator.model_, inputs.batch
@@ -82,7 +76,7 @@ def integrated_gradients(
             return explained.value(estimator._copy_scores(copies, vectors=vectors))
 
         num_tokens = len(end) + (0 if batch.target_counts is None else int(batch.target_counts.sum()))
-        attributions = IntegratedGradients(value).attribute(
+        attributions = captum.IntegratedGradients(value).attribute(
             end.unsqueeze(0),
             start.unsqueeze(0),
             n_steps=steps,

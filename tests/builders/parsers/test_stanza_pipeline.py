@@ -162,4 +162,4 @@ def test_without_stanza_the_error_shows_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "stanza", None)
     with pytest.raises(ConfigError) as caught:
         StanzaParser().parse([["a"]])
-    assert str(caught.value) == "the parser needs Stanza, which is not installed: pip install 'graphattn[stanza]'"
+    assert str(caught.value) == "the parser needs stanza, which is not installed: pip install 'graphattn[stanza]'"

@@ -189,7 +189,7 @@ def test_without_ray_the_error_shows_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError) as caught:
         RayEngine()
-    assert str(caught.value) == "the engine 'ray' is not installed: pip install 'graphattn[ray]'"
+    assert str(caught.value) == "the engine needs ray, which is not installed: pip install 'graphattn[ray]'"
 
 
 def test_an_actor_that_cannot_start_shows_the_import_error():

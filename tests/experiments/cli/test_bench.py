@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import pytest
 import torch
@@ -104,12 +105,10 @@ def test_an_unwritable_folder_is_an_error_before_measuring(graphattn, tmp_path):
 
 
 def test_without_the_extra(graphattn, monkeypatch):
-    from graphattn.experiments.cli import bench
-
-    monkeypatch.setattr(bench, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "psutil", None)
     answer = graphattn("bench", "attention")
     assert (answer.code, answer.err) == (
-        1,
+        2,
         "error: graphattn bench needs psutil, which is not installed: pip install 'graphattn[bench]'\n",
     )
 

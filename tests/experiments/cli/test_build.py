@@ -197,15 +197,15 @@ def test_a_parser_that_is_not_installed(graphattn, corpora_folder, tmp_path, mon
     monkeypatch.setitem(sys.modules, "stanza", None)
     answer = graphattn("build", corpora_folder / "tags.conll", "--out", tmp_path / "s", "--parser", "stanza")
     assert (answer.code, answer.err) == (
-        1, "error: the parser needs Stanza, which is not installed: pip install 'graphattn[stanza]'\n",
+        2, "error: the parser needs stanza, which is not installed: pip install 'graphattn[stanza]'\n",
     )  # fmt: skip
 
 
 def test_an_engine_that_is_not_installed(graphattn, corpora_folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     answer = graphattn("build", corpora_folder / "tags.conll", "--out", tmp_path / "s", "--engine", "ray")
-    message = "error: the engine 'ray' is not installed: pip install 'graphattn[ray]'\n"
-    assert (answer.code, answer.err) == (1, message)
+    message = "error: the engine needs ray, which is not installed: pip install 'graphattn[ray]'\n"
+    assert (answer.code, answer.err) == (2, message)
     answer = graphattn("build", corpora_folder / "tags.conll", "--out", tmp_path / "s", "--address", "auto")
     assert answer.err == "error: --address is for --engine ray; give both, or neither\n"
     assert not (tmp_path / "s").exists()

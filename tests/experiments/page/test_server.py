@@ -174,5 +174,5 @@ def test_without_the_extra(monkeypatch, package):
     with pytest.raises(ConfigError) as caught:
         serve([])
     assert str(caught.value) == (
-        "the live page needs FastAPI and uvicorn, which are not installed: pip install 'graphattn[inspect]'"
+        f"the live page needs {package}, which is not installed: pip install 'graphattn[inspect]'"
     )

@@ -76,4 +76,8 @@ def test_the_extension_registers_graphs_by_name():
     load_ipython_extension(SimpleNamespace(display_formatter=display))
     graph = TextGraphBuilder([Window(3)]).build(["time"])
     assert known[type(graph).__module__, type(graph).__name__] is graph_html
-    assert set(known) == {("dgl.heterograph", "DGLGraph"), ("graphattn.builders.batch", "TextBatch")}
+    assert set(known) == {
+        ("dgl.heterograph", "DGLGraph"),
+        ("graphattn.builders.batch", "TextBatch"),
+        ("torch_geometric.data.hetero_data", "HeteroData"),
+    }

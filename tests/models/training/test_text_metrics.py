@@ -102,8 +102,8 @@ def test_bootstrap_detects_significant_differences():
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        ("sacrebleu.metrics.bleu", "BLEU and chrF need sacrebleu"),
-        ("rouge_score.rouge_scorer", "ROUGE needs rouge-score"),
+        ("sacrebleu.metrics", "BLEU and chrF need sacrebleu"),
+        ("rouge_score.rouge_scorer", "ROUGE needs rouge_score"),
     ],
 )
 def test_a_missing_library(module, message, monkeypatch):
