@@ -95,6 +95,36 @@ class Edges:
         self._indices: Tensor | None = indices
 
     @classmethod
+    @torch.inference_mode(False)
+    def of_pairs(cls, sources: Tensor, destinations: Tensor, num_sources: int, num_destinations: int) -> Edges:
+        """Edges from ``sources[e]`` to ``destinations[e]``, in any order; edge ids count the pairs.
+
+        Parameters
+        ----------
+        sources, destinations : (E,) int32 or int64
+        num_sources, num_destinations : N_src and N_dst
+
+        Raises
+        ------
+        GraphError
+            when an end is out of range, or the arrays are not both int32 or both int64
+
+        Examples
+        --------
+        >>> edges = Edges.of_pairs(torch.tensor([2, 0, 1]), torch.tensor([1, 0, 1]), 3, 2)
+        >>> edges.indptr.tolist(), edges.indices.tolist(), edges.edge_ids.tolist()
+        ([0, 1, 3], [0, 2, 1], [1, 0, 2])
+        """
+        _check_types("sources", sources, "destinations", destinations)
+        order = torch.argsort(destinations, stable=True)
+        indptr = sources.new_zeros(num_destinations + 1)
+        degrees = torch.bincount(destinations.clamp(min=0), minlength=num_destinations)
+        if len(degrees) > num_destinations or bool((destinations < 0).any()):
+            raise GraphError(f"destinations must be from 0 to {num_destinations - 1}")
+        torch.cumsum(degrees, 0, dtype=indptr.dtype, out=indptr[1:])
+        return cls(indptr, sources[order], num_sources, None if is_arange(order) else order)
+
+    @classmethod
     def of_ranges(cls, low: Tensor, high: Tensor, num_sources: int) -> Edges:
         """Edges from all sources from ``low[i]`` to before ``high[i]`` to destination ``i``.
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from graphattn.edges import Edges, GraphBatch, RelationEdges, is_arange
+from graphattn.edges import Edges, GraphBatch, RelationEdges
 from graphattn.exceptions import GraphError
 from graphattn.optional_packages import import_optional
 from graphattn.schema import TOKEN, CanonicalRelation
@@ -80,23 +80,12 @@ class PyGBatch:
         key = edge_index._version, *num_nodes
         cached: tuple[Any, Edges] | None = _CACHE.get(edge_index)
         if cached is None or cached[0] != key:
-            _CACHE[edge_index] = cached = key, _sort_by_destination(edge_index, *num_nodes)
+            _CACHE[edge_index] = cached = key, Edges.of_pairs(*edge_index.int(), *num_nodes)
         return cached[1]
 
 
 _CACHE: Any = WeakTensorKeyDictionary()
 """``edge_index`` -> the edges read from it, with its version, which every in-place change increases."""
-
-
-@torch.inference_mode(False)
-def _sort_by_destination(edge_index: Tensor, num_sources: int, num_destinations: int) -> Edges:
-    sources, destinations = edge_index
-    order = torch.argsort(destinations, stable=True)
-    degrees = torch.bincount(destinations, minlength=num_destinations)
-    if len(degrees) > num_destinations:
-        raise GraphError(f"an edge leads to node {len(degrees) - 1} of {num_destinations}")
-    indptr = torch.nn.functional.pad(degrees.cumsum(0), (1, 0))
-    return Edges(indptr.int(), sources[order].int(), num_sources, None if is_arange(order) else order)
 
 
 def _features(store: Any) -> dict[str, Tensor]:

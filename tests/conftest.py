@@ -6,15 +6,20 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
     from graphattn.builders import Sentence
+
+NO_DGL = "DGL has no wheels for this version of Python"
+NO_PARAMETERS = SimpleNamespace(params={})
 
 settings.register_profile("local", deadline=None)
 # The examples of CI are always the same; new ones are found locally.
@@ -44,6 +49,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "corpora" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
+        parameters = getattr(item, "callspec", NO_PARAMETERS).params.values()
+        if find_spec("dgl") is None and "dgl" in filter(lambda value: isinstance(value, str), parameters):
+            item.add_marker(pytest.mark.skip(NO_DGL))
     if hasattr(config, "workerinput"):  # a worker runs whole files; a slow one at the end would run alone
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: item.path not in slow)
@@ -52,6 +60,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Take modules and tests, which remain until the end, out of every garbage collection."""
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def dgl() -> Any:
+    """The module ``dgl``; where it is not installed, the test is skipped."""
+    pytest.importorskip("dgl", reason=NO_DGL)
+    from graphattn.dgl_graphs import import_dgl
+
+    return import_dgl()
 
 
 def find_corpora(folder: str | None) -> Path:

@@ -8,7 +8,6 @@ from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from graphattn import Edges, attend
-from graphattn.backends.dgl import dgl
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window
 from graphattn.exceptions import DoubleBackwardError
 
@@ -17,16 +16,15 @@ SENTENCES = [list("abc"), ["d"], list("efg")]
 
 def irregular():
     """Repeated edges, self-loops, ids out of order, nodes 0 and 4 without incoming edges."""
-    return Edges.of(dgl.graph(([2, 0, 1, 1, 4, 3, 2, 2], [3, 1, 2, 1, 1, 3, 1, 1]), num_nodes=5))
+    return Edges.of_pairs(*torch.tensor([[2, 0, 1, 1, 4, 3, 2, 2], [3, 1, 2, 1, 1, 3, 1, 1]]), 5, 5)
 
 
 def bipartite():
-    ends = {("token", "in", "word"): ([0, 1, 2, 3, 3], [0, 0, 2, 2, 3])}
-    return Edges.of(dgl.heterograph(ends, num_nodes_dict={"token": 4, "word": 5}))
+    return Edges.of_pairs(*torch.tensor([[0, 1, 2, 3, 3], [0, 0, 2, 2, 3]]), 4, 5)
 
 
 def sentences(relation):
-    graph = TextGraphBuilder([relation], cls=False).batch(SENTENCES)
+    graph = TextGraphBuilder([relation], cls=False).text_batch(SENTENCES)
     return Edges.of(graph)
 
 
@@ -86,13 +84,17 @@ def test_with_dropout(edges, tensors, backend):
 LONG = {
     "complete, several texts": lambda: complete(5, 40, 3),
     "complete, wide": lambda: complete(300, 2, 700),
-    "window in several chunks": lambda: Edges.of(TextGraphBuilder([Window(11)], cls=False).build(list("a" * 900))),
-    "wide window in several chunks": lambda: Edges.of(TextGraphBuilder([Window(601)], cls=False).build(["a"] * 1500)),
+    "window in several chunks": lambda: Edges.of(
+        TextGraphBuilder([Window(11)], cls=False).text_batch([list("a" * 900)])
+    ),
+    "wide window in several chunks": lambda: Edges.of(
+        TextGraphBuilder([Window(601)], cls=False).text_batch([["a"] * 1500])
+    ),
 }
 
 
 def complete(*lengths):
-    return Edges.of(TextGraphBuilder([Complete()], cls=False).batch([["a"] * length for length in lengths]))
+    return Edges.of(TextGraphBuilder([Complete()], cls=False).text_batch([["a"] * length for length in lengths]))
 
 
 def assert_equal_gradients_with_frozen(edges, tensors, backend, frozen, **options):
@@ -140,11 +142,11 @@ def test_gradient_of_a_single_input(edges, tensors, backend, asking):
 def test_gradients_equal_dense_attention(random_sentence, edge_table, dense_attention, random_tensors, backend):
     builder = TextGraphBuilder([Window("N/4"), Window(1), Dependency("token"), *Order().parts(), Complete()])
     sentence = random_sentence(Random(0), 40)
-    graph = builder.build(sentence)
+    graph = builder.text_batch([sentence])
     count = graph.num_nodes("token")
     inputs = [tensor.requires_grad_() for tensor in random_tensors(count, count)]
     upstream = random_tensors(count, count, seed=1)[2]
-    for relation in graph.canonical_etypes:
+    for relation in list(graph.edges):
         mask = torch.zeros(count, count, dtype=torch.bool)
         for here, there, *_ in edge_table(relation, sentence, True):
             mask[here, there] = True

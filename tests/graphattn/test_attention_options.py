@@ -6,7 +6,6 @@ from torch.testing import assert_close
 
 import graphattn.attention
 from graphattn import Edges, attend
-from graphattn.backends.dgl import dgl
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
 from graphattn.exceptions import BackendError, ConfigError, GraphError
 
@@ -15,12 +14,12 @@ BUILDER = TextGraphBuilder([Window(1), Window(5), Order("forward"), Complete()],
 
 @pytest.fixture(scope="module")
 def graph():
-    return BUILDER.batch([list("abcdefgh"), list("ij"), list("klmno")])
+    return BUILDER.text_batch([list("abcdefgh"), list("ij"), list("klmno")])
 
 
 def test_graph_and_edges_give_the_same_result(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
-    for relation in graph.canonical_etypes:
+    for relation in list(graph.edges):
         expected = attend(graph, *tensors, etype=relation, backend=backend)
         assert torch.equal(attend(graph, *tensors, etype=relation[1], backend=backend), expected)
         assert torch.equal(attend(Edges.of(graph, relation), *tensors, backend=backend), expected)
@@ -40,11 +39,11 @@ def test_strided_tensors(graph, random_tensors, backend):
 def test_inputs_do_not_change(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
     copies = [tensor.clone() for tensor in tensors]
-    before = set(graph.nodes["token"].data), set(graph.edges["window:5"].data)
-    bias = torch.zeros(graph.num_edges("window:5"), 2, dtype=torch.float64)
+    before = set(graph.node_features["token"]), set(graph.edges["window:5"].data)
+    bias = torch.zeros(Edges.of(graph, "window:5").num_edges, 2, dtype=torch.float64)
     attend(graph, *tensors, etype="window:5", bias=bias, backend=backend, return_weights=True)
     assert all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copies, strict=True))
-    assert (set(graph.nodes["token"].data), set(graph.edges["window:5"].data)) == before
+    assert (set(graph.node_features["token"]), set(graph.edges["window:5"].data)) == before
     assert (bias == 0).all()
 
 
@@ -153,5 +152,5 @@ def test_default_is_no_dropout(graph, random_tensors, backend):
 
 
 def test_etype_is_optional_for_a_single_relation(random_tensors, backend):
-    graph = dgl.graph(([0, 1, 1], [1, 0, 1]))
+    graph = TextGraphBuilder([Window(3)], cls=False).text_batch([["a", "b"]])
     assert attend(graph, *random_tensors(2, 2), backend=backend).shape == (2, 2, 3)

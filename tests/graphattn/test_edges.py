@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn import Edges, attend, dgl_graphs, tensorized_attend
-from graphattn.backends.dgl import dgl
 from graphattn.exceptions import GraphError
 
 matrices = st.integers(0, 6).flatmap(
@@ -80,7 +79,7 @@ def test_bipartite_relations_are_neither_identity_nor_blocks():
     ends=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20),
     idtype=st.sampled_from([torch.int32, torch.int64]),
 )
-def test_edges_of_a_coo_graph(num_nodes, ends, idtype):
+def test_edges_of_a_coo_graph(dgl, num_nodes, ends, idtype):
     ends = [(source % num_nodes, target % num_nodes) for source, target in ends]
     graph = dgl.graph(([s for s, _ in ends], [t for _, t in ends]), num_nodes=num_nodes, idtype=idtype)
     edges = Edges.of(graph)
@@ -95,7 +94,7 @@ def test_edges_of_a_coo_graph(num_nodes, ends, idtype):
 
 
 @pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
-def test_edges_of_a_graph_restricted_to_one_format(layout):
+def test_edges_of_a_graph_restricted_to_one_format(dgl, layout):
     graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3).formats(layout)
     edges = Edges.of(graph)
     assert edges.indptr.tolist() == [0, 1, 3, 3]
@@ -103,7 +102,7 @@ def test_edges_of_a_graph_restricted_to_one_format(layout):
     assert graph.formats()["created"] == [layout], "the user's graph does not change"
 
 
-def test_edges_of_one_of_several_relations():
+def test_edges_of_one_of_several_relations(dgl):
     ends = {("token", "in", "word"): ([0, 1, 2], [0, 0, 1]), ("word", "of", "token"): ([1], [2])}
     graph = dgl.heterograph(ends, num_nodes_dict={"token": 4, "word": 2})
     membership = Edges.of(graph, "in")
@@ -113,7 +112,7 @@ def test_edges_of_one_of_several_relations():
         Edges.of(graph, "group")
 
 
-def test_edges_of_a_graph_are_cached_until_it_changes():
+def test_edges_of_a_graph_are_cached_until_it_changes(dgl):
     graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3)
     edges = Edges.of(graph)
     assert Edges.of(graph) is edges
@@ -132,7 +131,7 @@ def test_edges_of_a_graph_are_cached_until_it_changes():
 
 
 @pytest.mark.parametrize("call", [attend, tensorized_attend])
-def test_attention_sees_a_change_in_place(call):
+def test_attention_sees_a_change_in_place(dgl, call):
     graph = dgl.graph(([0], [1]), num_nodes=2)
     zeros, values = torch.zeros(2, 1, 1), torch.tensor([[[1.0]], [[3.0]]])
     inputs = (zeros, zeros, values) if call is attend else (zeros, zeros, values, zeros)
@@ -143,7 +142,7 @@ def test_attention_sees_a_change_in_place(call):
     assert call(graph, *inputs).flatten().tolist() == [0, 3]
 
 
-def test_the_cache_is_freed_with_its_graph():
+def test_the_cache_is_freed_with_its_graph(dgl):
     graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3)
     reference = weakref.ref(Edges.of(graph))
     before = len(dgl_graphs._CACHES)
@@ -153,7 +152,7 @@ def test_the_cache_is_freed_with_its_graph():
     assert len(dgl_graphs._CACHES) < before
 
 
-def test_training_after_inference_mode():
+def test_training_after_inference_mode(dgl):
     graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3)
     values = torch.ones(3, 1, 2)
     with torch.inference_mode():
@@ -168,7 +167,7 @@ def test_copies_on_another_device_are_cached():
     assert own.to("cpu") is own
 
 
-def test_edges_of_a_message_flow_block():
+def test_edges_of_a_message_flow_block(dgl):
     block = dgl.create_block(([0, 1, 3], [1, 0, 1]), num_src_nodes=4, num_dst_nodes=2)
     edges = Edges.of(block)
     assert (edges.num_sources, edges.num_destinations, edges.indices.tolist()) == (4, 2, [1, 0, 3])

@@ -6,6 +6,7 @@ import torch
 from graphattn import attend
 from graphattn.builders import BinaryPartition, DocumentTree, Star, TextGraphBuilder, Window
 from graphattn.dgl_graphs import make_graph_in_edge_order
+from graphattn.edges import Edges
 from graphattn.homogeneous import JointNodes
 
 TEXTS = [list("abc.de"), [], ["a"], list("some.words")]
@@ -18,7 +19,7 @@ def joint_pairs(graph, kinds, relations):
         first[kind], total = total, total + graph.num_nodes(kind)
     pairs = []
     for source, name, target in relations:
-        sources, targets = graph.edges(etype=(source, name, target), order="eid")
+        sources, targets = Edges.of(graph, (source, name, target)).ends_by_id()
         pairs += [
             (first[target] + i, first[source] + j) for i, j in zip(targets.tolist(), sources.tolist(), strict=True)
         ]
@@ -28,7 +29,7 @@ def joint_pairs(graph, kinds, relations):
 @pytest.mark.parametrize("relation", [Star(), BinaryPartition(2), DocumentTree(), Window(3)])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_joint_edges_contain_all_relations(relation, backwards):
-    graph = TextGraphBuilder([relation]).batch(TEXTS)
+    graph = TextGraphBuilder([relation]).text_batch(TEXTS)
     parts = [part.canonical for part in relation.parts()]
     kinds = sorted(graph.ntypes, reverse=backwards)
     nodes = JointNodes(graph, kinds)
@@ -41,7 +42,7 @@ def test_joint_edges_contain_all_relations(relation, backwards):
     assert [pairs[index] for index in ids.tolist()] == slots
     halves = joint.split(torch.arange(len(pairs)))
     assert torch.cat(list(halves.values())).tolist() == list(range(len(pairs)))
-    assert {part: len(own) for part, own in halves.items()} == {part: graph.num_edges(part) for part in parts}
+    assert {part: len(own) for part, own in halves.items()} == {part: Edges.of(graph, part).num_edges for part in parts}
 
 
 def test_edge_ids_of_a_graph_in_another_order():
@@ -55,7 +56,7 @@ def test_edge_ids_of_a_graph_in_another_order():
 
 
 def test_split_weights_by_relation():
-    graph = TextGraphBuilder([Star()]).batch(TEXTS)
+    graph = TextGraphBuilder([Star()]).text_batch(TEXTS)
     nodes = JointNodes(graph, ["token", "relay"])
     parts = [part.canonical for part in Star().parts()]
     joint = nodes.edges(parts)
@@ -63,14 +64,14 @@ def test_split_weights_by_relation():
     out, weights = attend(joint.edges, query, key, value, return_weights=True)
     summed = torch.zeros_like(out)
     for part, own in joint.split(weights).items():
-        sources, targets = (ends.long() for ends in graph.edges(etype=part, order="eid"))
+        sources, targets = (ends.long() for ends in Edges.of(graph, part).ends_by_id())
         first_source, first_target = nodes.offsets[part[0]], nodes.offsets[part[2]]
         summed.index_add_(0, first_target + targets, own.unsqueeze(-1) * value[first_source + sources])
     torch.testing.assert_close(summed, out)
 
 
 def test_average_sources():
-    graph = TextGraphBuilder([Star()], cls=False).batch([["a", "b"], [], ["c"]])
+    graph = TextGraphBuilder([Star()], cls=False).text_batch([["a", "b"], [], ["c"]])
     averages = JointNodes(graph, ["token", "relay"]).average_sources(
         ("token", "star", "relay"), torch.tensor([[1.0, 0.0], [3.0, 1.0], [7.0, 7.0]])
     )

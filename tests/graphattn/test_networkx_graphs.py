@@ -6,7 +6,6 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from graphattn.backends.dgl import dgl
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -20,6 +19,9 @@ from graphattn.builders import (
 )
 from graphattn.exceptions import GraphError
 from graphattn.networkx_graphs import from_networkx, to_networkx
+
+pytest.importorskip("dgl", reason="DGL has no wheels for this version of Python")
+from graphattn.backends.dgl import dgl
 
 VOCABULARY = Vocabulary.train([["a", "b", "c"]])
 RELATIONS = [

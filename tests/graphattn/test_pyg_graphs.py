@@ -104,7 +104,7 @@ def test_edges_are_cached_until_the_edge_index_changes():
 @pytest.mark.parametrize(
     ("edge_index", "message"),
     [
-        ([[0], [3]], "an edge leads to node 3 of 3"),
+        ([[0], [3]], "destinations must be from 0 to 2"),
         ([[3], [0]], "indices must be from 0 to 2"),
         (None, "relation 'before' have no edge_index"),
     ],

@@ -2,7 +2,6 @@
 
 import tracemalloc
 
-import dgl
 import numpy as np
 import pytest
 import torch
@@ -30,7 +29,7 @@ LENGTHS = (5, 1, 0, 9, 17, 9)
 @pytest.fixture(scope="module")
 def graph():
     """Sentences of 1 to 18 tokens, one of them without words."""
-    return TextGraphBuilder(list(RELATIONS.values())).batch([["x"] * length for length in LENGTHS])
+    return TextGraphBuilder(list(RELATIONS.values())).text_batch([["x"] * length for length in LENGTHS])
 
 
 def mask_of(edges):
@@ -179,10 +178,10 @@ def test_weights_are_means_over_features_by_edge_id():
     random = np.random.default_rng(3)
     sources, targets = torch.from_numpy(random.integers(0, 6, (2, 25)))
     sources, targets = torch.unique(torch.stack([sources, targets]), dim=1)[:, random.permutation(17)]
-    graph = dgl.graph((sources, targets), num_nodes=6)
+    edges = Edges.of_pairs(sources, targets, 6, 6)
     query, key, value, scores = inputs = draw(6)
     bias = torch.randn(17, 2, dtype=torch.float64)
-    out, weights = tensorized_attend(graph, *inputs, bias=bias, return_weights=True)
+    out, weights = tensorized_attend(edges, *inputs, bias=bias, return_weights=True)
     pairs = (query[targets] * key[sources]).sum(-1) * 5**-0.5 + bias
     logits = pairs.unsqueeze(-1) + scores[sources]
     for node in range(6):
@@ -191,7 +190,7 @@ def test_weights_are_means_over_features_by_edge_id():
         torch.testing.assert_close(out[node], (shares * value[sources[own]]).sum(0))
         torch.testing.assert_close(weights[own], shares.mean(-1))
     assert weights.is_leaf
-    plain = tensorized_attend(graph, *inputs, bias=bias)
+    plain = tensorized_attend(edges, *inputs, bias=bias)
     assert torch.equal(out, plain)
 
 
@@ -214,7 +213,7 @@ def test_outputs_do_not_depend_on_the_rest_of_the_batch(backend, relation, graph
     together = tensorized_attend(graph, *inputs, etype=relation, backend=backend)
     start = 0
     for length in LENGTHS:
-        alone = TextGraphBuilder([RELATIONS[relation]]).build(["x"] * length)
+        alone = TextGraphBuilder([RELATIONS[relation]]).text_batch([["x"] * length])
         own = [tensor[start : start + length + 1] for tensor in inputs]
         torch.testing.assert_close(
             together[start : start + length + 1], tensorized_attend(alone, *own), rtol=0, atol=1e-12
@@ -241,7 +240,7 @@ class Largest(TorchDispatchMode):
 def test_no_tensor_has_the_size_of_edges_times_features(backend, relation, monkeypatch):
     monkeypatch.setattr("graphattn.backends.torch.CHUNK", 1 << 14)
     monkeypatch.setattr("graphattn.backends.cpu.tensorized.plan.CHUNK_PAIRS", 1 << 14)
-    edges = Edges.of(TextGraphBuilder([RELATIONS[relation]]).batch([["x"] * 127] * 8), relation)
+    edges = Edges.of(TextGraphBuilder([RELATIONS[relation]]).text_batch([["x"] * 127] * 8), relation)
     inputs = [t.requires_grad_() for t in torch.randn(4, edges.num_destinations, 2, 40).unbind()]
     limit = 6 * edges.num_destinations * 2 * 48  # nodes times heads times padded features
     with Largest():  # fill caches and import what the mode needs
@@ -267,9 +266,11 @@ def test_auto_uses_blocks_for_dense_contiguous_keys(graph, monkeypatch):
     for relation in ("forward", "backward", "all"):
         tensorized_attend(graph, *inputs, etype=relation)
     assert taken == ["attend_in_blocks"] * 3
-    long = Edges.of(TextGraphBuilder([Window(3)]).build(["x"] * 200), "window:3")
+    long = Edges.of(TextGraphBuilder([Window(3)]).text_batch([["x"] * 200]), "window:3")
     tensorized_attend(long, *(tensor.detach() for tensor in draw(201)))
-    tensorized_attend(graph, *inputs, etype="all", bias=torch.zeros(graph.num_edges("all"), 2, dtype=torch.float64))
+    tensorized_attend(
+        graph, *inputs, etype="all", bias=torch.zeros(Edges.of(graph, "all").num_edges, 2, dtype=torch.float64)
+    )
     assert taken == ["attend_in_blocks"] * 3  # the last two used the kernels
 
 

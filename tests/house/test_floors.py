@@ -6,7 +6,7 @@ FLOORS = {"graphattn": 0, "graphattn.builders": 1, "graphattn.models": 2, "graph
 FLOORS["graphattn.__main__"] = 3  # python -m graphattn
 # DGL is no longer maintained: one module imports it, and one backend calls it.
 DGL_IMPORTER = "graphattn.dgl_graphs"
-DGL_CALLERS = {"graphattn.backends.dgl"}
+DGL_CALLERS = {"graphattn.backends.dgl", "graphattn.experiments.cli.build"}
 ROOT_PACKAGE = "graphattn"  # names upper floors in strings for __getattr__ and in imports for type checkers
 
 

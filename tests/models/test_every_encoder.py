@@ -105,8 +105,8 @@ def test_name_options_and_plain_values_are_equivalent(encoder):
     assert encoder_options(options.to_dict()) == options
     made = make_encoder(options)
     assert made.width >= 1
-    graph = TextGraphBuilder(made.relations()).batch([["a", "b", "c"], []])
-    assert {relation.name for relation in made.relations()} <= {etype for _, etype, _ in graph.canonical_etypes}
+    graph = TextGraphBuilder(made.relations()).text_batch([["a", "b", "c"], []])
+    assert {relation.name for relation in made.relations()} <= {etype for _, etype, _ in list(graph.edges)}
 
 
 @every_encoder

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from graphattn.backends.dgl import dgl
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.layout import Layout
+from graphattn.edges import Edges
 
 BATCH_SIZES = (0, 1, 4, 0, 9)
 
@@ -47,7 +47,7 @@ def follows(batch_equals_singles):
     """Assert that a relation, alone and in a batch, has the edges of its definition.
 
     The definition takes a sentence's number of tokens, ``[CLS]`` counted, and gives canonical edge type ->
-    (destination, source) pairs. A batch must equal `dgl.batch` of the single graphs, edge for edge.
+    (destination, source) pairs. A batch must equal its single texts, edge for edge.
     """
 
     def check(relation, sentences, definition, *, cls=True):
@@ -59,11 +59,11 @@ def follows(batch_equals_singles):
             assert {part.canonical for part in relation.parts()} == set(expected)
             for kind, pairs in expected.items():
                 assert pairs_of(single, kind) == sorted(pairs), (kind, len(sentence) + cls)
-        batch = builder.batch(sentences)
+        batch = builder.text_batch(sentences)
         for part in relation.parts():
             per_sentence = batch.batch_num_edges(part.canonical).tolist()
             assert part.num_edges(layout).tolist() == part.edges(layout).per_sentence.tolist() == per_sentence
-        assert relation.num_edges(layout).sum() == batch.num_edges()
+        assert relation.num_edges(layout).sum() == sum(edges.num_edges for edges in batch.edges.values())
         return batch
 
     return check
@@ -71,12 +71,11 @@ def follows(batch_equals_singles):
 
 @pytest.fixture(scope="session")
 def batch_equals_singles():
-    """Assert that a builder's batch equals `dgl.batch` of its single graphs, edge for edge; return these."""
+    """Assert that a builder's batch equals its single texts, one after another, edge for edge; return these."""
 
     def check(builder, sentences):
-        singles = [builder.build(sentence) for sentence in sentences]
-        if sentences:
-            assert_same_graph(builder.batch(sentences), dgl.batch(singles))
+        singles = [builder.text_batch([sentence]) for sentence in sentences]
+        assert_concatenates(builder.text_batch(sentences), singles)
         return singles
 
     return check
@@ -90,20 +89,27 @@ def pairs():
 
 def pairs_of(graph, kind):
     """(destination, source) of each edge, in edge-id order."""
-    sources, targets = graph.edges(etype=kind, order="eid")
+    sources, targets = Edges.of(graph, kind).ends_by_id()
     return list(zip(targets.tolist(), sources.tolist(), strict=True))
 
 
-def assert_same_graph(graph, other):
-    assert graph.canonical_etypes == other.canonical_etypes
-    for kind in graph.ntypes:
-        assert graph.batch_num_nodes(kind).tolist() == other.batch_num_nodes(kind).tolist()
-        assert {name: values.tolist() for name, values in graph.nodes[kind].data.items()} == {
-            name: values.tolist() for name, values in other.nodes[kind].data.items()
-        }
-    for kind in graph.canonical_etypes:
-        assert pairs_of(graph, kind) == pairs_of(other, kind)
-        assert graph.batch_num_edges(kind).tolist() == other.batch_num_edges(kind).tolist()
-        assert {name: values.tolist() for name, values in graph.edges[kind].data.items()} == {
-            name: values.tolist() for name, values in other.edges[kind].data.items()
-        }
+def assert_concatenates(batch, singles):
+    shifts = dict.fromkeys(batch.node_counts, 0)
+    pairs = {kind: [] for kind in batch.edges}
+    for single in singles:
+        for kind in single.edges:
+            pairs[kind] += [
+                (target + shifts[kind[2]], source + shifts[kind[0]]) for target, source in pairs_of(single, kind)
+            ]
+        shifts = {kind: shift + single.num_nodes(kind) for kind, shift in shifts.items()}
+    assert {kind: batch.batch_num_nodes(kind).tolist() for kind in shifts} == {
+        kind: [single.num_nodes(kind) for single in singles] for kind in shifts
+    }
+    for kind, features in batch.node_features.items():
+        for name, values in features.items():
+            assert values.tolist() == [row for single in singles for row in single.node_features[kind][name].tolist()]
+    for kind in batch.edges:
+        assert pairs_of(batch, kind) == pairs[kind]
+        assert batch.batch_num_edges(kind).tolist() == [single.edges[kind].num_edges for single in singles]
+        for name, values in batch.edge_features[kind].items():
+            assert values.tolist() == [row for single in singles for row in single.edge_features[kind][name].tolist()]

@@ -31,6 +31,7 @@ from graphattn.builders import (
 from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Layout
 from graphattn.builders.relations import RangeRelation, Relation, base
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, EdgeCountError, GraphError
 
 
@@ -72,7 +73,7 @@ def test_custom_relation():
     builder = TextGraphBuilder([Repeated(), Window(3)])
     layout = builder.layout([Sentence(text.split()) for text in texts], features=letters(*texts))
     graph = builder.graph(layout)
-    sources, targets = graph.edges(etype="repeated")
+    sources, targets = Edges.of(graph, "repeated").ends_by_id()
     assert list(zip(sources.tolist(), targets.tolist(), strict=True)) == [
         (1, 2),
         (1, 3),
@@ -88,11 +89,11 @@ def test_custom_relation():
 
 
 def test_custom_range_relation():
-    graph = TextGraphBuilder([Previous()], cls=False).batch([["a", "b", "c"], [], ["d", "e"]])
-    sources, targets = graph.edges(etype="previous")
+    graph = TextGraphBuilder([Previous()], cls=False).text_batch([["a", "b", "c"], [], ["d", "e"]])
+    sources, targets = Edges.of(graph, "previous").ends_by_id()
     assert (sources.tolist(), targets.tolist()) == ([0, 1, 3], [1, 2, 4])
     assert graph.batch_num_edges("previous").tolist() == [2, 0, 1]
-    values = graph.nodes["token"].data["position"].double().view(-1, 1, 1)
+    values = graph.node_features["token"]["position"].double().view(-1, 1, 1)
     assert attend(graph, values, values, values, etype="previous").flatten().tolist() == [0, 0, 1, 0, 0]
 
 

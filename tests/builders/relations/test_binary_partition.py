@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import BinaryPartition, Sentence, TextGraphBuilder
+from graphattn.edges import Edges
 
 
 def tree(length):
@@ -69,20 +70,20 @@ def test_binary_partition_equals_its_definition(follows, count, lengths, cls):
 @settings(max_examples=60)
 @given(count=st.integers(1, 6), length=st.integers(1, 200))
 def test_the_sources_of_a_token_cover_the_text_once(count, length):
-    graph = TextGraphBuilder([BinaryPartition(count)], cls=False).build(["x"] * length)
+    graph = TextGraphBuilder([BinaryPartition(count)], cls=False).text_batch([["x"] * length])
     covered = np.zeros((length, length), int)
-    sources, targets = graph.edges(etype=("token", f"binary:{count}", "token"))
+    sources, targets = Edges.of(graph, ("token", f"binary:{count}", "token")).ends_by_id()
     np.add.at(covered, (targets.numpy(), sources.numpy()), 1)
-    spans = {name: values.numpy() for name, values in graph.nodes["span"].data.items()}
-    sources, targets = graph.edges(etype=("span", f"binary:{count}", "token"))
+    spans = {name: values.numpy() for name, values in graph.node_features["span"].items()}
+    sources, targets = Edges.of(graph, ("span", f"binary:{count}", "token")).ends_by_id()
     for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
         covered[target, spans["first"][source] : spans["stop"][source]] += 1
     assert (covered == 1).all()
 
 
 def test_the_tree_of_a_text():
-    graph = TextGraphBuilder([BinaryPartition()], cls=False).build(list("abcdefg"))
-    data = {name: values.tolist() for name, values in graph.nodes["span"].data.items()}
+    graph = TextGraphBuilder([BinaryPartition()], cls=False).text_batch([list("abcdefg")])
+    data = {name: values.tolist() for name, values in graph.node_features["span"].items()}
     assert data == {
         "position": [0, 1, 2, 3, 4, 5, 6],
         "level": [1, 1, 1, 1, 2, 2, 3],

@@ -27,6 +27,7 @@ from graphattn.builders import (
     WordGroup,
 )
 from graphattn.builders.relations.composition import may_read_ids
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, DataError
 
 TOKENS = st.sampled_from(
@@ -36,7 +37,7 @@ MEMBERSHIP = Membership()
 
 
 def single_edges(relation, sentence, cls, pairs):
-    return set(pairs(TextGraphBuilder([relation], cls=cls).build(sentence), relation.canonical))
+    return set(pairs(TextGraphBuilder([relation], cls=cls).text_batch([sentence]), relation.canonical))
 
 
 @settings(max_examples=60)
@@ -83,7 +84,7 @@ def test_reverse_keeps_edge_features(pairs):
             distance = targets - arrays.indices
             return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {"distance": distance})
 
-    graph = TextGraphBuilder([Distant().reverse()], cls=False).build(list("abcd"))
+    graph = TextGraphBuilder([Distant().reverse()], cls=False).text_batch([list("abcd")])
     ends = pairs(graph, ("token", "reverse(distant)", "token"))
     assert [source - target for target, source in ends] == graph.edges["reverse(distant)"].data["distance"].tolist()
 
@@ -92,15 +93,15 @@ def test_reverse_reverses_directions_and_distances():
     dogs = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
     arcs = Dependency("token")
     builder = TextGraphBuilder([arcs, arcs.reverse(), arcs.reverse().reverse()], cls=False)
-    graph = builder.build(dogs)
+    graph = builder.text_batch([dogs])
     for name in ("dependency", "reverse(dependency)", "reverse(reverse(dependency))"):
-        sources, targets = graph.edges(etype=name, order="eid")
+        sources, targets = Edges.of(graph, name).ends_by_id()
         directions = graph.edges[name].data["direction"]
         features = {(s, t): d for s, t, d in torch.stack([sources, targets, directions.long()], 1).tolist()}
         assert features == {(0, 0): 0, (1, 1): 0, (1, 0): 1, (0, 1): 2}, "bark is the head"
     near = RelativePositions(Order("forward"), 2)
-    graph = TextGraphBuilder([near.reverse()], cls=False).build(list("abcd"))
-    sources, targets = graph.edges(etype=near.reverse().name, order="eid")
+    graph = TextGraphBuilder([near.reverse()], cls=False).text_batch([list("abcd")])
+    sources, targets = Edges.of(graph, near.reverse().name).ends_by_id()
     expected = (sources - targets).clamp(-2, 2) + 2
     assert graph.edges[near.reverse().name].data["distance"].tolist() == expected.tolist()
 
@@ -118,8 +119,8 @@ def test_derived_relations_keep_their_features():
             return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, data)
 
     dogs = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
-    assert TextGraphBuilder([Plain("token").reverse()], cls=False).build(dogs).num_edges() == 4
-    graph = TextGraphBuilder([Coded("token").reverse()], cls=False).build(dogs)
+    assert TextGraphBuilder([Plain("token").reverse()], cls=False).text_batch([dogs]).num_edges() == 4
+    graph = TextGraphBuilder([Coded("token").reverse()], cls=False).text_batch([dogs])
     assert sorted(graph.edata["direction"].tolist()) == [7, 7, 8, 9]
 
 
@@ -140,7 +141,7 @@ def test_needs_are_the_union_of_the_operands(random_sentence):
     assert composed.needs_heads
     assert not (Window(1) | Window(3)).needs_heads
     with pytest.raises(DataError, match="has no heads"):
-        TextGraphBuilder([composed]).build(["a", "b"])
+        TextGraphBuilder([composed]).text_batch([["a", "b"]])
 
 
 def test_labels_of_a_composed_dependency_must_agree():
@@ -174,22 +175,22 @@ class Twice(Relation):
 
 def test_duplicate_edges_of_an_operand_count_once(pairs):
     for composed in (Twice() & Complete(), Complete() & Twice(), Twice() | Global(1) & Window(1)):
-        graph = TextGraphBuilder([composed], cls=False).build(["a", "b"])
+        graph = TextGraphBuilder([composed], cls=False).text_batch([["a", "b"]])
         assert pairs(graph, composed.canonical) == [(0, 0), (1, 0)]
 
 
 def test_a_composed_dependency_can_be_optional(pairs):
     composed = Dependency("token", required=False) | Window(1)
     builder = TextGraphBuilder([composed], cls=False)
-    assert pairs(builder.build(Sentence(["a", "b"], heads=[2, 0])), composed.canonical) == [
+    assert pairs(builder.text_batch([Sentence(["a", "b"], heads=[2, 0])]), composed.canonical) == [
         (0, 0), (0, 1), (1, 0), (1, 1),
     ]  # fmt: skip
-    assert pairs(builder.build(["a", "b"]), composed.canonical) == [(0, 0), (1, 1)]
+    assert pairs(builder.text_batch([["a", "b"]]), composed.canonical) == [(0, 0), (1, 1)]
 
 
 def test_compositions_of_sentence_nodes(pairs):
     composed = SentenceNodes().parts()[0] & Window(3)
-    graph = TextGraphBuilder([composed], cls=False).build(["a", ".", "b"])
+    graph = TextGraphBuilder([composed], cls=False).text_batch([["a", ".", "b"]])
     assert pairs(graph, composed.canonical) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 2)]
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
 from graphattn.builders.layout import Layout, warn_of_missing_heads
 from graphattn.builders.relations.dependency import UNIVERSAL_RELATIONS
+from graphattn.edges import Edges
 from graphattn.exceptions import DataError, GraphAttnWarning, GraphError
 
 LABELS = ("obj", "nsubj")
@@ -91,11 +92,11 @@ def test_a_text_without_a_parse_has_self_loops_and_one_warning(recwarn):
     warn_of_missing_heads.cache_clear()
     parsed = Sentence(["un", "known", "word"], word_ids=[0, 0, 1], heads=[2, 0])
     builder = TextGraphBuilder([Dependency(required=False)])
-    graph = builder.batch([Sentence(["a", "b"]), parsed, Sentence([]), Sentence(["c"])])
-    arcs = list(zip(*(ends.tolist() for ends in graph.edges(etype="dependency")), strict=True))
+    graph = builder.text_batch([Sentence(["a", "b"]), parsed, Sentence([]), Sentence(["c"])])
+    arcs = list(zip(*(ends.tolist() for ends in Edges.of(graph, "dependency").ends_by_id()), strict=True))
     assert sorted(set(arcs) - {(word, word) for word in range(9)}) == [(4, 5), (5, 4)]
     assert len(arcs) == 9 + 2
-    assert builder.batch([["d"]]).num_edges("dependency") == 2
+    assert builder.text_batch([["d"]]).num_edges("dependency") == 2
     (warning,) = recwarn.list
     assert warning.category is GraphAttnWarning
     assert str(warning.message) == (
@@ -106,11 +107,11 @@ def test_a_text_without_a_parse_has_self_loops_and_one_warning(recwarn):
 
 def test_texts_with_a_parse_and_empty_ones_give_no_warning(recwarn):
     warn_of_missing_heads.cache_clear()
-    TextGraphBuilder([Dependency(required=False)]).batch([Sentence(["a"], heads=[0]), Sentence([])])
+    TextGraphBuilder([Dependency(required=False)]).text_batch([Sentence(["a"], heads=[0]), Sentence([])])
     assert not recwarn.list
 
 
 def test_one_relation_that_requires_parses_suffices():
     builder = TextGraphBuilder([Dependency(required=False), Dependency("token")])
     with pytest.raises(DataError, match="has no heads, but the relation 'dependency' needs them"):
-        builder.build(["a"])
+        builder.text_batch([["a"]])

@@ -45,9 +45,9 @@ def test_selected_texts_keep_their_links(pairs):
 def test_missing_links():
     builder = TextGraphBuilder([Links() | Window(1)])
     with pytest.raises(DataError) as caught:
-        builder.batch([Sentence(["a"], links=[]), Sentence(["so", "it", "goes"])])
+        builder.text_batch([Sentence(["a"], links=[]), Sentence(["so", "it", "goes"])])
     assert str(caught.value) == (
         "field 'links': sentence 1 ('so it goes' ...) has no links, but the relation 'links' needs them. Read a corpus "
         "with a column of links, give Sentence(links=...), or leave out Links()."
     )
-    assert builder.build(Sentence([])).num_edges() == 1
+    assert builder.text_batch([Sentence([])]).num_edges() == 1

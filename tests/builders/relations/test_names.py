@@ -31,6 +31,7 @@ from graphattn.builders import (
     WordGroup,
 )
 from graphattn.builders.relations import RELATION_NAMES, names, parse_relation, parse_relations, register_relation
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, UnregisteredError
 
 BETWEEN_TOKENS = (
@@ -222,8 +223,8 @@ def test_registered_relations():
     assert relation.name == "reverse(every:3)|every:2:1&window:3"
     relation = parse_relation("every:2:1")
     assert (type(relation), relation.step, relation.first) == (Every, 2, 1)
-    graph = TextGraphBuilder([relation], cls=False).build(["a", "b", "c", "d"])
-    assert [ends.tolist() for ends in graph.edges(etype="every:2:1")] == [[1, 3], [1, 3]]
+    graph = TextGraphBuilder([relation], cls=False).text_batch([["a", "b", "c", "d"]])
+    assert [ends.tolist() for ends in Edges.of(graph, "every:2:1").ends_by_id()] == [[1, 3], [1, 3]]
     assert RELATION_NAMES["every"].usage == "every:STEP[:FIRST]"
     for written in ("every", "every:", "every:1:2:3", "every:3:"):
         with pytest.raises(ConfigError, match=r"is written as every:STEP\[:FIRST\]$"):

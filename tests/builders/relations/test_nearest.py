@@ -56,13 +56,13 @@ def test_ties_of_repeated_words_do_not_depend_on_the_batch():
     texts = [" ".join(f"w{word}" for word in random.integers(0, 27, 17)) for _ in range(9)]
     vocabulary = Vocabulary.train([f"w{word}" for word in range(27)])
     builder = TextGraphBuilder([Nearest(4, table)], vocabulary=vocabulary)
-    for text, graph in zip(texts, [builder.build(text) for text in texts], strict=True):
-        ids = graph.nodes["token"].data["id"].numpy()
+    for text, graph in zip(texts, [builder.text_batch([text]) for text in texts], strict=True):
+        ids = graph.node_features["token"]["id"].numpy()
         sources = graph.edges(order="eid")[0].view(-1, 4).tolist()
         assert sources == by_sorting(table[ids], 4), text
     starts = np.arange(9) * 18
-    batch = builder.batch(texts).edges(order="eid")[0].view(9, -1).numpy() - starts[:, None]
-    assert batch.tolist() == [builder.build(text).edges(order="eid")[0].tolist() for text in texts]
+    batch = builder.text_batch(texts).edges(order="eid")[0].view(9, -1).numpy() - starts[:, None]
+    assert batch.tolist() == [builder.text_batch([text]).edges(order="eid")[0].tolist() for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -78,15 +78,15 @@ def test_ties_of_repeated_words_do_not_depend_on_the_batch():
 )
 def test_missing_vectors(builder, text, message):
     with pytest.raises(DataError) as caught:
-        builder.build(text)
+        builder.text_batch([text])
     assert caught.value.message == message
 
 
 def test_vectors_of_the_builder():
     vocabulary = Vocabulary.train(["a b c d"])
     table = np.random.default_rng(1).normal(size=(len(vocabulary), 5))
-    ours = TextGraphBuilder([Nearest(2) | Window(1)], vocabulary=vocabulary, vectors=table).build("a b c d")
-    theirs = TextGraphBuilder([Nearest(2, table) | Window(1)], vocabulary=vocabulary).build("a b c d")
+    ours = TextGraphBuilder([Nearest(2) | Window(1)], vocabulary=vocabulary, vectors=table).text_batch(["a b c d"])
+    theirs = TextGraphBuilder([Nearest(2, table) | Window(1)], vocabulary=vocabulary).text_batch(["a b c d"])
     assert [ends.tolist() for ends in ours.edges()] == [ends.tolist() for ends in theirs.edges()]
     with pytest.raises(ConfigError) as caught:
         TextGraphBuilder([Window(1) | Nearest(2)], vocabulary=vocabulary)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Random, RandomArcs, RandomPairs, Sentence, ShuffledGroup, TextGraphBuilder
 from graphattn.builders.relations.random_edges import draw_bits
+from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
 
 # random
@@ -82,7 +83,7 @@ def test_random_pairs_are_symmetric_and_do_not_depend_on_the_batch(batch_equals_
     builder = TextGraphBuilder([relation], cls=cls)
     sentences = [Sentence(["x"] * length) for length in lengths]
     for graph in batch_equals_singles(builder, sentences):
-        pairs = list(zip(*(ends.tolist() for ends in graph.edges(etype=relation.name)), strict=True))
+        pairs = list(zip(*(ends.tolist() for ends in Edges.of(graph, relation.name).ends_by_id()), strict=True))
         assert set(pairs) == {(target, source) for source, target in pairs}
         assert {(node, node) for node in range(graph.num_nodes())} <= set(pairs)
         assert len(set(pairs)) == len(pairs)
@@ -91,24 +92,24 @@ def test_random_pairs_are_symmetric_and_do_not_depend_on_the_batch(batch_equals_
 
 
 def test_half_of_all_pairs_are_connected():
-    graph = TextGraphBuilder([RandomPairs()], cls=False).build(["x"] * 100)
+    graph = TextGraphBuilder([RandomPairs()], cls=False).text_batch([["x"] * 100])
     joined = (graph.num_edges() - 100) / 2
     assert abs(joined / (100 * 99 / 2) - 0.5) < 0.03
-    other = TextGraphBuilder([RandomPairs(1)], cls=False).build(["x"] * 100)
+    other = TextGraphBuilder([RandomPairs(1)], cls=False).text_batch([["x"] * 100])
     assert graph.edges()[0].tolist() != other.edges()[0].tolist()
 
 
 def test_too_many_pairs_are_rejected_before_they_are_built():
     builder = TextGraphBuilder([RandomPairs()], cls=False)
     with pytest.raises(GraphError, match="relation 'random-pairs' has 3,600,000,000 edges"):
-        builder.build(["x"] * 60_000)
+        builder.text_batch([["x"] * 60_000])
 
 
 def test_random_pairs_depend_on_the_length_of_the_text(pairs):
     assert draw_bits(0, np.array([5]), np.array([1])) != draw_bits(0, np.array([6]), np.array([1]))
     of_many = []
     for length in (20, 21):
-        graph = TextGraphBuilder([RandomPairs()], cls=False).build(["x"] * length)
+        graph = TextGraphBuilder([RandomPairs()], cls=False).text_batch([["x"] * length])
         of_many.append([pair for pair in pairs(graph, ("token", "random-pairs", "token")) if max(pair) < 20])
     assert of_many[0] != of_many[1]
 
@@ -117,7 +118,7 @@ def test_random_pairs_depend_on_the_length_of_the_text(pairs):
 
 
 def arcs_of(graph, relation):
-    return list(zip(*(ends.tolist() for ends in graph.edges(etype=relation.name)), strict=True))
+    return list(zip(*(ends.tolist() for ends in Edges.of(graph, relation.name).ends_by_id()), strict=True))
 
 
 @settings(max_examples=40)
@@ -142,19 +143,19 @@ def test_degrees_do_not_depend_on_the_position():
     degrees = [0] * 20
     for seed in range(200):
         relation = RandomArcs(seed)
-        for source, _ in arcs_of(TextGraphBuilder([relation], cls=False).build(["x"] * 20), relation):
+        for source, _ in arcs_of(TextGraphBuilder([relation], cls=False).text_batch([["x"] * 20]), relation):
             degrees[source] += 1
     assert max(degrees) < 1.25 * min(degrees)
 
 
 def test_random_arcs_add_membership():
-    graph = TextGraphBuilder([RandomArcs()]).build(["a", "b"])
-    assert graph.canonical_etypes == [("token", "in", "word"), ("word", "random-arcs", "word")]
+    graph = TextGraphBuilder([RandomArcs()]).text_batch([["a", "b"]])
+    assert list(graph.edges) == [("token", "in", "word"), ("word", "random-arcs", "word")]
 
 
 def test_labels_of_random_arcs():
-    graph = TextGraphBuilder([RandomArcs()]).build(["x"] * 5)
-    sources, targets = graph.edges(etype="random-arcs")
+    graph = TextGraphBuilder([RandomArcs()]).text_batch([["x"] * 5])
+    sources, targets = Edges.of(graph, "random-arcs").ends_by_id()
     assert graph.edges["random-arcs"].data["label"].tolist() == (sources != targets).int().tolist()
 
 
@@ -162,8 +163,8 @@ def test_every_tree_is_possible():
     drawn = set()
     for seed in range(200):
         relation = RandomArcs(seed)
-        graph = TextGraphBuilder([relation], cls=False).build(["a", "b", "c"])
-        sources, targets = (ends.tolist() for ends in graph.edges(etype=relation.name, order="eid"))
+        graph = TextGraphBuilder([relation], cls=False).text_batch([["a", "b", "c"]])
+        sources, targets = (ends.tolist() for ends in Edges.of(graph, relation.name).ends_by_id())
         directions = graph.edges[relation.name].data["direction"].tolist()
         drawn.add(frozenset(zip(sources, targets, directions, strict=True)))
     assert len(drawn) == 9  # n ** (n - 1) rooted trees of n words
@@ -182,7 +183,7 @@ def sentence_of(sizes):
 
 def groups_of(graph, relation):
     """Sizes of a sentence's groups, which must be consecutive complete graphs."""
-    pairs = set(zip(*(ends.tolist() for ends in graph.edges(etype=relation.name)), strict=True))
+    pairs = set(zip(*(ends.tolist() for ends in Edges.of(graph, relation.name).ends_by_id()), strict=True))
     sizes, first = [], 0
     while first < graph.num_nodes("token"):
         members = sorted(source for source, target in pairs if target == first)
@@ -208,7 +209,10 @@ def test_shuffled_groups_have_the_sizes_of_the_words(batch_equals_singles, seed,
 def test_the_order_of_groups_is_random():
     sizes = [1, 2, 3] * 20
     builders = [TextGraphBuilder([ShuffledGroup(seed)], cls=False) for seed in range(20)]
-    drawn = [groups_of(builder.build(sentence_of(sizes)), ShuffledGroup(seed)) for seed, builder in enumerate(builders)]
+    drawn = [
+        groups_of(builder.text_batch([sentence_of(sizes)]), ShuffledGroup(seed))
+        for seed, builder in enumerate(builders)
+    ]
     assert len(set(map(tuple, drawn))) == 20
     assert all(order != sizes for order in drawn)
     assert np.abs(np.mean(drawn, axis=0) - np.mean(sizes)).max() < 1  # any size may be at any position

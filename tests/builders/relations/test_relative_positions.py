@@ -15,6 +15,7 @@ from graphattn.builders import (
     Window,
 )
 from graphattn.builders.relations.relative_positions import find_inner_distances
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 
 
@@ -56,8 +57,8 @@ def test_only_tokens_have_distances(relation):
 
 def test_reverse_also_reverses_the_features_of_the_relation():
     relation = RelativePositions(Dependency("token"), 2).reverse()
-    graph = TextGraphBuilder([relation], cls=False).build(Sentence(["Dogs", "bark"], heads=[2, 0]))
-    sources, targets = (ends.tolist() for ends in graph.edges(etype=relation.name, order="eid"))
+    graph = TextGraphBuilder([relation], cls=False).text_batch([Sentence(["Dogs", "bark"], heads=[2, 0])])
+    sources, targets = (ends.tolist() for ends in Edges.of(graph, relation.name).ends_by_id())
     data = graph.edges[relation.name].data
     directions, distances = data["direction"].tolist(), data["distance"].tolist()
     features = {(s, t): both for s, t, *both in zip(sources, targets, directions, distances, strict=True)}

@@ -56,7 +56,7 @@ def test_relations_equal_their_definitions(batch_equals_singles, pairs, relation
     for text, graph in zip(texts, batch_equals_singles(builder, texts), strict=True):
         sentence_ids = sentence_of_tokens(text, cls)
         expected = definition(sentence_ids, max(sentence_ids, default=-1) + 1)
-        assert set(graph.canonical_etypes) == set(expected)
+        assert set(graph.edges) == set(expected)
         for kind, edges in expected.items():
             assert pairs(graph, kind) == sorted(edges), kind
     layout = builder.layout(texts)
@@ -67,14 +67,14 @@ def test_relations_equal_their_definitions(batch_equals_singles, pairs, relation
 
 
 def test_both_relations_share_the_sentence_nodes():
-    graph = TextGraphBuilder([SentenceNodes(), DocumentTree()]).batch([["a", ".", "b"], []])
+    graph = TextGraphBuilder([SentenceNodes(), DocumentTree()]).text_batch([["a", ".", "b"], []])
     assert graph.batch_num_nodes("sentence").tolist() == [2, 1]
     assert graph.batch_num_nodes("document").tolist() == [1, 1]
-    assert graph.nodes["sentence"].data["position"].tolist() == [0, 1, 0]
+    assert graph.node_features["sentence"]["position"].tolist() == [0, 1, 0]
 
 
 def test_sentences_end_at_punctuation(pairs):
-    graph = TextGraphBuilder([SentenceNodes()], cls=False).build(["no", ".", "we", "stay", "."])
+    graph = TextGraphBuilder([SentenceNodes()], cls=False).text_batch([["no", ".", "we", "stay", "."]])
     assert pairs(graph, ("sentence", "sentence", "token")) == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]
 
 
@@ -95,4 +95,4 @@ def test_sub_words_without_the_text_of_the_punctuation(alphabet):
     builder = TextGraphBuilder([SentenceNodes()], vocabulary=Vocabulary(tokenizer))
     words = ["ab", "ba", ".", "ab", "!", "b"]
     texts = ["ab ba. ab! b", words, Sentence(words), Sentence(words, sentence_ids=[0] * 6)]
-    assert builder.batch(texts).batch_num_nodes("sentence").tolist() == [3, 3, 3, 1]
+    assert builder.text_batch(texts).batch_num_nodes("sentence").tolist() == [3, 3, 3, 1]

@@ -27,8 +27,8 @@ def test_star_equals_its_definition(follows, lengths, cls):
 
 
 def test_only_the_relation_adds_the_relay():
-    assert "relay" not in TextGraphBuilder([Window(3)]).build(["a"]).ntypes
-    assert TextGraphBuilder([Window(3), Star()]).build(["a"]).num_nodes("relay") == 1
+    assert "relay" not in TextGraphBuilder([Window(3)]).text_batch([["a"]]).ntypes
+    assert TextGraphBuilder([Window(3), Star()]).text_batch([["a"]]).num_nodes("relay") == 1
 
 
 def test_a_compound_relation_itself_has_no_edges():

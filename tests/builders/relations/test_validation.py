@@ -79,7 +79,7 @@ RISING = "indptr must rise from 0 to the number of edges, 3"
 )
 def test_invalid_edges(relation, message):
     with pytest.raises(GraphError) as caught:
-        TextGraphBuilder([relation]).batch(BATCH)
+        TextGraphBuilder([relation]).text_batch(BATCH)
     assert str(caught.value).startswith("relation 'mine'")
     assert message in str(caught.value)
 
@@ -87,15 +87,15 @@ def test_invalid_edges(relation, message):
 @pytest.mark.parametrize("bounds", [(np.zeros(5), np.ones(5)), (array(0, 0, 0, 4, 3), array(1, 1, 1, 3, 4)), None])
 def test_invalid_bounds_in_a_composition(bounds):
     with pytest.raises(GraphError, match=r"relation 'mine\|window:1'"):
-        TextGraphBuilder([ranges(lambda: bounds) | Window(1)]).batch(BATCH)
+        TextGraphBuilder([ranges(lambda: bounds) | Window(1)]).text_batch(BATCH)
 
 
 def test_more_edges_than_int32_can_number():
     indices = np.broadcast_to(np.zeros(1, np.int32), (2**31,))  # takes no memory
     with pytest.raises(GraphError, match="relation 'mine' has 2,147,483,648 edges"):
-        TextGraphBuilder([arcs(lambda: RelationArrays(array(0, 0, 0, 0, 0, 2**31), indices, array(2**31, 0)))]).batch(
-            BATCH
-        )
+        TextGraphBuilder(
+            [arcs(lambda: RelationArrays(array(0, 0, 0, 0, 0, 2**31), indices, array(2**31, 0)))]
+        ).text_batch(BATCH)
 
 
 def test_counts_of_a_users_relation():
@@ -133,10 +133,10 @@ def test_nodes_of_a_users_relation(nodes, message):
     relation.target, relation.nodes = "hub", lambda layout: nodes()
     builder = TextGraphBuilder([relation])
     if message is None:
-        assert builder.batch(BATCH).num_edges() == 5
+        assert builder.text_batch(BATCH).num_edges() == 5
         return
     with pytest.raises(GraphError) as caught:
-        builder.batch(BATCH)
+        builder.text_batch(BATCH)
     assert message in str(caught.value)
 
 
@@ -145,21 +145,21 @@ def test_memory_errors_pass():
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        TextGraphBuilder([arcs(full)]).batch(BATCH)
+        TextGraphBuilder([arcs(full)]).text_batch(BATCH)
 
 
 def test_errors_inside_a_composed_relation():
     with pytest.raises(GraphError, match=r"^relation 'mine\|window:1' fails with ZeroDivisionError: division by zero$"):
-        TextGraphBuilder([arcs(lambda: 1 / 0) | Window(1)]).batch(BATCH)
+        TextGraphBuilder([arcs(lambda: 1 / 0) | Window(1)]).text_batch(BATCH)
 
 
 def test_valid_edges():
     """Empty ranges can start anywhere."""
     empty = ranges(lambda: (array(0, 0, 0, 0, 3), array(3, 0, 3, 0, 5)))
-    assert TextGraphBuilder([empty]).batch(BATCH).num_edges() == 8
+    assert TextGraphBuilder([empty]).text_batch(BATCH).num_edges() == 8
     pair = [array(0, 0, 0, 3, 3).astype(np.uint8), array(3, 3, 3, 5, 5).astype(np.uint8)]
-    assert TextGraphBuilder([ranges(lambda: pair) | Window(1)]).batch(BATCH).num_edges() == 13
-    assert TextGraphBuilder([ranges(lambda: np.stack(pair))]).batch(BATCH).num_edges() == 13
+    assert TextGraphBuilder([ranges(lambda: pair) | Window(1)]).text_batch(BATCH).num_edges() == 13
+    assert TextGraphBuilder([ranges(lambda: np.stack(pair))]).text_batch(BATCH).num_edges() == 13
     twice = arcs(lambda: RelationArrays(array(0, 2, 2, 2, 2, 2), array(1, 1), array(2, 0)))
-    assert TextGraphBuilder([twice]).batch(BATCH).num_edges() == 2
-    assert TextGraphBuilder([arcs(lambda: to_each(0, 0, 2, 3, 3))]).batch(BATCH).num_edges() == 5
+    assert TextGraphBuilder([twice]).text_batch(BATCH).num_edges() == 2
+    assert TextGraphBuilder([arcs(lambda: to_each(0, 0, 2, 3, 3))]).text_batch(BATCH).num_edges() == 5

@@ -17,6 +17,7 @@ from graphattn.builders import Dependency, Links, Sentence, TextGraphBuilder, Vo
 from graphattn.builders.files import folder_lock
 from graphattn.builders.store import CorpusFile, LocalEngine, Store, StoreSettings, build_store
 from graphattn.builders.store.manifest import Manifest
+from graphattn.edges import Edges
 from graphattn.exceptions import DataError
 
 
@@ -108,9 +109,10 @@ def test_counts_equal_those_of_the_graphs(tmp_path, write, trees, builder, setti
     labelled = [Sentence(["a"] * 9, heads=[0] * 9, label="x"), Sentence([], label=("x", "y"))]
     sentences = [*trees(30), Sentence([]), *labelled]
     manifest = build_store([CorpusFile(write("a.jsonl", sentences))], tmp_path / "s", settings)
-    graphs = [builder.build(sentence) for sentence in sentences]
+    graphs = [builder.text_batch([sentence]) for sentence in sentences]
     assert manifest.edges == {
-        name: sum(graph.num_edges(name) for graph in graphs) for name in ("window:3", "window:N/4", "dependency", "in")
+        name: sum(Edges.of(graph, name).num_edges for graph in graphs)
+        for name in ("window:3", "window:N/4", "dependency", "in")
     }
     assert manifest.most_edges == max(graph.num_edges() for graph in graphs)
     lengths = list(map(len, sentences))

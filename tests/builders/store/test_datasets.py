@@ -37,18 +37,18 @@ from graphattn.dgl_graphs import load_graphs, save_graphs
 from graphattn.exceptions import ConfigError, DataError, GraphError
 
 
-def assert_same_graph(graph, expected):
-    assert graph.canonical_etypes == expected.canonical_etypes
-    for relation in expected.canonical_etypes:
-        for ends, expected_ends in zip(graph.edges(etype=relation), expected.edges(etype=relation), strict=True):
+def assert_same_batch(batch, expected):
+    assert list(batch.edges) == list(expected.edges)
+    for relation, edges in batch.edges.items():
+        for ends, expected_ends in zip(edges.ends_by_id(), expected.edges[relation].ends_by_id(), strict=True):
             assert torch.equal(ends, expected_ends)
-        assert torch.equal(graph.batch_num_edges(relation), expected.batch_num_edges(relation))
-        for name, values in expected.edges[relation].data.items():
-            assert torch.equal(graph.edges[relation].data[name], values)
-    for kind in expected.ntypes:
-        assert torch.equal(graph.batch_num_nodes(kind), expected.batch_num_nodes(kind))
-        for name, values in expected.nodes[kind].data.items():
-            assert torch.equal(graph.nodes[kind].data[name], values), name
+        for name, values in expected.edge_features[relation].items():
+            assert torch.equal(batch.edge_features[relation][name], values)
+    assert list(batch.node_counts) == list(expected.node_counts)
+    for kind, counts in batch.node_counts.items():
+        assert torch.equal(counts, expected.node_counts[kind])
+        for name, values in expected.node_features[kind].items():
+            assert torch.equal(batch.node_features[kind][name], values), name
 
 
 @pytest.mark.parametrize("level", ["word", "bpe", None])
@@ -63,7 +63,7 @@ def test_layouts_equal_those_of_the_sentences(trees, level, cls):
     assert layout.features.keys() == expected.features.keys()
     for name, values in expected.features.items():
         assert np.array_equal(layout.features[name], values)
-    assert_same_graph(builder.graph(layout), builder.graph(expected))
+    assert_same_batch(builder.text_batch(layout), builder.text_batch(expected))
 
 
 def test_stored_pieces_sentence_ids_and_links(trees):
@@ -71,13 +71,13 @@ def test_stored_pieces_sentence_ids_and_links(trees):
     texts = [Sentence(["a", "b"], sentence_ids=[0, 1], links=[(0, 1)]), Sentence(["a"], links=[])]
     for sentences, relations in [(pieces, [WordGroup(), Dependency()]), (texts, [Links(), SentenceNodes()])]:
         builder = TextGraphBuilder(relations)
-        assert_same_graph(builder.graph(table_layout(to_table(sentences), builder)), builder.batch(sentences))
+        assert_same_batch(builder.text_batch(table_layout(to_table(sentences), builder)), builder.text_batch(sentences))
 
 
 def test_relation_labels_are_optional(trees):
     sentences = [Sentence(["a", "b"], heads=[0, 1]), *trees(3)]
     builder = TextGraphBuilder([Dependency()])
-    assert_same_graph(builder.graph(table_layout(to_table(sentences), builder)), builder.batch(sentences))
+    assert_same_batch(builder.text_batch(table_layout(to_table(sentences), builder)), builder.text_batch(sentences))
     with pytest.raises(DataError) as caught:
         table_layout(to_table([*sentences, Sentence(["a", "b"])]), builder)
     assert str(caught.value) == (
@@ -91,7 +91,7 @@ def test_relation_labels_are_optional(trees):
 def test_parses_are_optional_unless_required(trees, cls):
     sentences = [Sentence(["a", "b"]), *trees(3), Sentence([]), Sentence(["c"], heads=[0], deprels=["root"])]
     builder = TextGraphBuilder([Dependency(required=False)], cls=cls)
-    assert_same_graph(builder.graph(table_layout(to_table(sentences), builder)), builder.batch(sentences))
+    assert_same_batch(builder.text_batch(table_layout(to_table(sentences), builder)), builder.text_batch(sentences))
 
 
 def test_selected_sentences_form_a_batch(stored, trees, builder):
@@ -100,15 +100,15 @@ def test_selected_sentences_form_a_batch(stored, trees, builder):
     assert len(dataset) == 52
     for chosen in ([7], [0, 1, 2], [51, 3, 30, 3, 0], list(range(52))):
         batch = dataset[chosen]
-        assert_same_graph(batch.graph, builder.batch([sentences[n] for n in chosen]))
+        assert_same_batch(batch.batch, builder.text_batch([sentences[n] for n in chosen]))
         assert batch.numbers.tolist() == chosen
         labels = [sentences[n].label for n in chosen]
         names = list(dataset.store.manifest.labels)
         assert [names[place] if place >= 0 else None for place in batch.labels.tolist()] == labels
         tags = list(dataset.store.manifest.tags)
         assert [tags[place] for place in batch.tags.tolist()] == [t for n in chosen for t in sentences[n].tags or ()]
-    assert_same_graph(dataset[4].graph, builder.batch([sentences[4]]))
-    assert dataset[[]].graph.num_nodes() == 0
+    assert_same_batch(dataset[4].batch, builder.text_batch([sentences[4]]))
+    assert dataset[[]].batch.num_nodes() == 0
     for wrong in (52, -1):
         with pytest.raises(IndexError, match=f"sentence {wrong} of a store of 52"):
             dataset[[0, wrong]]
@@ -142,7 +142,7 @@ def test_a_loader_with_workers_reads_each_sentence_once(stored, trees, builder):
     sampler = BudgetBatches(store.lengths, max_sentences=16)
     batches = list(DataLoader(dataset, sampler=sampler, batch_size=None, num_workers=2))
     assert sorted(n for batch in batches for n in batch.numbers.tolist()) == list(range(60))
-    assert all(batch.graph.batch_size == len(batch.numbers) for batch in batches)
+    assert all(len(batch.batch.batch_num_nodes()) == len(batch.numbers) for batch in batches)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -169,8 +169,8 @@ def test_a_stream_yields_each_sentence_once(stored, trees, builder, shuffle, pro
         stream = GraphStream(store, builder, max_tokens=60, shuffle=shuffle, pool=2, rank=rank, processes=processes)
         for batch in DataLoader(stream, batch_size=None, num_workers=workers):
             numbers = batch.numbers.tolist()
-            assert_same_graph(batch.graph, builder.batch([sentences[n] for n in numbers]))
-            assert batch.graph.num_nodes("token") <= 60 or len(numbers) == 1
+            assert_same_batch(batch.batch, builder.text_batch([sentences[n] for n in numbers]))
+            assert batch.batch.num_nodes() <= 60 or len(numbers) == 1
             seen += numbers
     assert sorted(seen) == list(range(80))
 
@@ -220,10 +220,10 @@ def test_treebank_from_the_store_equals_treebank_from_the_file(corpora, tmp_path
     dataset = GraphDataset(store, builder)
     random = np.random.default_rng(0)
     for chosen in np.split(random.permutation(len(sentences))[:500], 5):
-        assert_same_graph(dataset[chosen].graph, builder.batch([sentences[n] for n in chosen]))
+        assert_same_batch(dataset[chosen].batch, builder.text_batch([sentences[n] for n in chosen]))
 
 
-def test_graphs_equal_those_of_the_sentences(stored, trees, monkeypatch):
+def test_graphs_equal_those_of_the_sentences(dgl, stored, trees, monkeypatch):
     monkeypatch.setattr(datasets, "GRAPHS_PER_FILE", 7)
     sentences = trees(20)
     store = stored(sentences)
@@ -238,14 +238,14 @@ def test_graphs_equal_those_of_the_sentences(stored, trees, monkeypatch):
         assert graph.nodes["token"].data["id"].tolist() == single.nodes["token"].data["id"].tolist()
 
 
-def test_graph_files_have_a_limited_number_of_edges(stored, monkeypatch):
+def test_graph_files_have_a_limited_number_of_edges(dgl, stored, monkeypatch):
     monkeypatch.setattr(datasets, "EDGES_PER_FILE", 20)
     builder = TextGraphBuilder([Complete()])
     store = stored([Sentence(["a", "b", "c"])] * 4, relations=builder)
     assert [len(load_graphs(str(path))) for path in materialize(store, store.builder())] == [2, 2], "16 edges each"
 
 
-def test_a_full_disk_leaves_no_files(stored, trees, monkeypatch):
+def test_a_full_disk_leaves_no_files(dgl, stored, trees, monkeypatch):
     def full(_graphs, path):
         raise GraphError(f"{path} cannot be written")
 
@@ -257,7 +257,7 @@ def test_a_full_disk_leaves_no_files(stored, trees, monkeypatch):
     assert sorted(store.folder.iterdir()) == before
 
 
-def test_files_without_graphs_are_rejected(builder, tmp_path):
+def test_files_without_graphs_are_rejected(dgl, builder, tmp_path):
     path = tmp_path / "graphs.dgl"
     with pytest.raises(GraphError) as error:
         load_graphs(str(path))
@@ -269,14 +269,14 @@ def test_files_without_graphs_are_rejected(builder, tmp_path):
         load_graphs(str(path))
 
 
-def test_a_folder_cannot_be_written_as_a_file(tmp_path):
+def test_a_folder_cannot_be_written_as_a_file(dgl, tmp_path):
     graph = TextGraphBuilder([Complete()]).build(["a", "b"])
     with pytest.raises(GraphError) as error:
         save_graphs([graph], str(tmp_path))
     assert str(error.value) == f"{tmp_path} cannot be written. Check the folder and the space on the disk"
 
 
-def test_graphs_are_deleted_when_the_store_changes(stored, write, trees, builder):
+def test_graphs_are_deleted_when_the_store_changes(dgl, stored, write, trees, builder):
     store = stored(trees(20))
     materialize(store, store.builder())
     settings = StoreSettings(builder, block_bytes=2000)

@@ -34,6 +34,7 @@ from graphattn.builders.store import shards as shards_module
 from graphattn.builders.store import store as store_module
 from graphattn.builders.store.shards import Shard
 from graphattn.builders.store.tables import to_sentences
+from graphattn.edges import Edges
 from graphattn.exceptions import DataError
 
 REPAIR = "Run the same graphattn build again: it rebuilds damaged shards."
@@ -248,9 +249,9 @@ def test_the_builder_of_a_store_has_its_relations(stored, trees, relations):
     again = store.builder()
     assert list(map(repr, again.relations)) == list(map(repr, given.relations))
     graph, expected = again.batch(sentences), given.batch(sentences)
-    assert graph.canonical_etypes == expected.canonical_etypes
+    assert list(graph.edges) == expected.canonical_etypes
     for relation in expected.canonical_etypes:
-        assert [ends.tolist() for ends in graph.edges(etype=relation)] == [
+        assert [ends.tolist() for ends in Edges.of(graph, relation).ends_by_id()] == [
             ends.tolist() for ends in expected.edges(etype=relation)
         ]
 

@@ -92,7 +92,7 @@ def test_graphs_equal_those_of_sentences_without_cls():
     workload = Workload("some", ((3, 1), (2,)))
     builder = TextGraphBuilder([Window(3)], cls=False)
     first, second = workload.graphs(builder)
-    expected = builder.batch([["a"] * 3, ["a"]])
+    expected = builder.text_batch([["a"] * 3, ["a"]])
     assert first.batch_num_nodes("token").tolist() == expected.batch_num_nodes("token").tolist() == [3, 1]
     assert all(np.array_equal(a, b) for a, b in zip(first.to_dgl().edges(), expected.edges(), strict=True))
     assert first.node_features["token"]["position"].tolist() == [0, 1, 2, 0]

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 
-import dgl
 import pytest
 
 from graphattn.builders import Sentence, Vocabulary
@@ -136,7 +135,7 @@ def test_corpora_are_appended_by_several_processes(graphattn, corpora_folder, tm
     assert Store(tmp_path / "s").manifest.corpora == ["trees.conllu"] * 3
 
 
-def test_complete_graphs_for_plain_dgl(graphattn, corpora_folder, tmp_path):
+def test_complete_graphs_for_plain_dgl(dgl, graphattn, corpora_folder, tmp_path):
     out = tmp_path / "s"
     answer = graphattn("build", corpora_folder / "trees.conllu", "--relations", "all", "--out", out, "--materialize")
     assert answer.out.endswith(f"all: 90 edges\ngraphs: {out / 'graphs'}\n")

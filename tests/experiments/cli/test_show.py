@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from graphattn.builders import Star, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
+from graphattn.edges import Edges
 from graphattn.experiments.cli.main import app
 from graphattn.networkx_graphs import from_networkx
 
@@ -41,8 +42,8 @@ def test_every_format_is_written_and_named(show, tmp_path):
     assert '"relay 0" -> "token 1"' in (tmp_path / "text-1.dot").read_text()
     read = nx.read_graphml(tmp_path / "text-1.graphml", force_multigraph=True)
     assert [data["text"] for _, data in read.nodes(data=True) if data["type"] == "token"] == ["[CLS]", "dull"]
-    graph, expected = from_networkx(read), TextGraphBuilder([Star()]).build(["dull"])
-    assert {kind: graph.num_edges(kind) for kind in graph.canonical_etypes} == {
+    graph, expected = from_networkx(read), TextGraphBuilder([Star()]).text_batch([["dull"]])
+    assert {kind: Edges.of(graph, kind).num_edges for kind in list(graph.edges)} == {
         kind: expected.num_edges(kind) for kind in expected.canonical_etypes
     }
 

@@ -21,6 +21,7 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
+from graphattn.edges import Edges
 from graphattn.exceptions import DataError
 from graphattn.experiments.demo.grammar import generate
 from graphattn.experiments.drawing import graph as drawing
@@ -50,7 +51,7 @@ SENTENCE = Sentence(
 
 def test_edges_labels_and_weights_of_each_relation(arguments):
     builder = TextGraphBuilder([Complete(), Window(1), WordGroup(), Dependency()])
-    draw_graph(builder.build(SENTENCE), SENTENCE, "graph.png", weights={"all": [1.0]}, title="t")
+    draw_graph(builder.text_batch([SENTENCE]), SENTENCE, "graph.png", weights={"all": [1.0]}, title="t")
     assert arguments["tokens"] == ("[CLS]", "fish", "was", "un", "pleasant")
     assert arguments["word_ids"] == [0, 1, 2, 3, 3]
     assert list(arguments["edges"]) == ["window:1", "group", "dependency", "all"]
@@ -64,7 +65,7 @@ def test_edges_labels_and_weights_of_each_relation(arguments):
 
 
 def test_dependencies_between_tokens_are_labelled(arguments):
-    graph = TextGraphBuilder([Dependency(on="token")], cls=False).build(SENTENCE)
+    graph = TextGraphBuilder([Dependency(on="token")], cls=False).text_batch([SENTENCE])
     draw_graph(graph, SENTENCE, "graph.png")
     assert arguments["tokens"] == SENTENCE.tokens
     assert arguments["word_relations"] == []
@@ -75,7 +76,9 @@ def test_dependencies_between_tokens_are_labelled(arguments):
 
 def test_other_nodes_follow_the_tokens(arguments):
     text = Sentence(("so", ".", "we", "stay"))
-    draw_graph(TextGraphBuilder([Star(), BinaryPartition(), DocumentTree()], cls=False).build(text), text, "graph.png")
+    draw_graph(
+        TextGraphBuilder([Star(), BinaryPartition(), DocumentTree()], cls=False).text_batch([text]), text, "graph.png"
+    )
     assert arguments["other_nodes"] == {
         "document": ["sentence 1", "sentence 2", "document"],
         "star": ["relay"],
@@ -88,25 +91,25 @@ def test_other_nodes_follow_the_tokens(arguments):
 
 
 def test_edges_lead_from_source_to_destination(arguments):
-    draw_graph(TextGraphBuilder([Order("forward")], cls=False).build(SENTENCE), SENTENCE, "graph.png")
+    draw_graph(TextGraphBuilder([Order("forward")], cls=False).text_batch([SENTENCE]), SENTENCE, "graph.png")
     assert all(source < destination for source, destination in arguments["edges"]["forward"])
 
 
 def test_a_sentence_without_a_parse(arguments):
     plain = Sentence(("time", "flies"))
-    draw_graph(TextGraphBuilder([Window(3)]).build(plain), plain, "graph.png")
+    draw_graph(TextGraphBuilder([Window(3)]).text_batch([plain]), plain, "graph.png")
     assert arguments["edge_labels"] == {}
 
 
 def test_a_graph_of_another_sentence_is_an_error(tmp_path):
-    graph = TextGraphBuilder([Window(3)]).build(Sentence(("time", "flies", "like", "arrows")))
+    graph = TextGraphBuilder([Window(3)]).text_batch([Sentence(("time", "flies", "like", "arrows"))])
     with pytest.raises(DataError) as caught:
         draw_graph(graph, Sentence(("time", "flies")), tmp_path / "graph.png")
     assert str(caught.value) == ("the graph has 5 tokens, the sentence 2. Draw a sentence with its own graph.")
 
 
 def test_a_list_of_tokens_is_drawn_and_unknown_relations_are_not(tmp_path):
-    graph = TextGraphBuilder([Window(3)], cls=False).build(["time", "flies"])
+    graph = TextGraphBuilder([Window(3)], cls=False).text_batch([["time", "flies"]])
     draw_graph(graph, ["time", "flies"], tmp_path / "a.svg", weights={"window:3": [1, 0, 0, 1]})
     draw_graph(graph, Sentence(["time", "flies"]), tmp_path / "b.svg", weights={"window:3": [1, 0, 0, 1]})
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
@@ -119,8 +122,8 @@ def test_a_list_of_tokens_is_drawn_and_unknown_relations_are_not(tmp_path):
 def test_weights_of_all_relations(tmp_path):
     """Membership is drawn as brackets, not as edges."""
     sentence = Sentence(["time", "flies"])
-    graph = TextGraphBuilder([Membership(), Window(3)]).build(sentence)
-    weights = {kinds[1]: [0.5] * graph.num_edges(kinds) for kinds in graph.canonical_etypes}
+    graph = TextGraphBuilder([Membership(), Window(3)]).text_batch([sentence])
+    weights = {kinds[1]: [0.5] * Edges.of(graph, kinds).num_edges for kinds in list(graph.edges)}
     assert draw_graph(graph, sentence, tmp_path / "a.svg", weights=weights).exists()
 
 
@@ -128,18 +131,18 @@ def test_sentences_of_the_grammar_are_drawn(tmp_path):
     builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency(), Order("forward")])
     sentences = generate(60, seed=1, subwords=True)
     for sentence in (min(sentences, key=len), max(sentences, key=len)):
-        assert imread(draw_graph(builder.build(sentence), sentence, tmp_path / "graph.png"))[..., :3].min() < 0.2
+        assert imread(draw_graph(builder.text_batch([sentence]), sentence, tmp_path / "graph.png"))[..., :3].min() < 0.2
 
 
 def test_nodes_and_edges_are_those_of_the_graph():
-    graph = TextGraphBuilder([Star(), Window(3)]).build(["a", "b"])
+    graph = TextGraphBuilder([Star(), Window(3)]).text_batch([["a", "b"]])
     text = to_dot(to_networkx(graph, tokens=["a", "b"]))
     nodes = dict(re.findall(rf"^  {QUOTED} \[label={QUOTED}\];$", text, re.MULTILINE))
     assert nodes == {"token 0": "[CLS]", "token 1": "a", "token 2": "b", "relay 0": "relay 0"}
     edges = re.findall(rf'^  {QUOTED} -> {QUOTED} \[color="(.*?)", tooltip={QUOTED}\];$', text, re.MULTILINE)
     expected = []
-    for kind in graph.canonical_etypes:
-        sources, targets = graph.edges(etype=kind)
+    for kind in list(graph.edges):
+        sources, targets = Edges.of(graph, kind).ends_by_id()
         expected += [
             (f"{kind[0]} {a}", f"{kind[2]} {b}", kind[1])
             for a, b in zip(sources.tolist(), targets.tolist(), strict=True)
@@ -151,7 +154,7 @@ def test_nodes_and_edges_are_those_of_the_graph():
 
 def test_quotes_and_backslashes_are_escaped():
     tokens = ['"', "\\", '\\"', "];\n}"]
-    text = to_dot(to_networkx(TextGraphBuilder([Window(1)], cls=False).build(tokens), tokens=tokens))
+    text = to_dot(to_networkx(TextGraphBuilder([Window(1)], cls=False).text_batch([tokens]), tokens=tokens))
     labels = re.findall(rf"\[label={QUOTED}\];", text)
     assert [label.replace('\\"', '"').replace("\\\\", "\\") for label in labels][:2] == ['"', "\\"]
     assert len(labels) == 4

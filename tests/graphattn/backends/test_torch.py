@@ -6,21 +6,20 @@ from torch.testing import assert_close
 
 from graphattn import Edges, attend
 from graphattn.backends import torch as torch_segments
-from graphattn.backends.dgl import dgl
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}
 
 
 def edges_of(relation, *lengths):
-    return Edges.of(TextGraphBuilder([relation], cls=False).batch([["w"] * length for length in lengths]))
+    return Edges.of(TextGraphBuilder([relation], cls=False).text_batch([["w"] * length for length in lengths]))
 
 
 def irregular():
     random = torch.Generator().manual_seed(0)
     sources, targets = torch.randint(0, 30, (2, 200), generator=random)
     targets[:80] = 7  # more edges than fit into a small chunk
-    return Edges.of(dgl.graph((sources, targets), num_nodes=40))
+    return Edges.of_pairs(sources, targets, 40, 40)
 
 
 def results(edges, tensors, **options):

@@ -27,8 +27,8 @@ def sentence_of(random, num_words):
 def edges_and_adjacency(name, random):
     sentences = [sentence_of(random, count) for count in (0, 5, 1, random.randint(1, 9))]
     relation = RELATIONS[name]
-    graph = TextGraphBuilder([relation], cls=random.random() < 0.5).batch(sentences)
-    sources, targets = graph.edges(etype=name)
+    graph = TextGraphBuilder([relation], cls=random.random() < 0.5).text_batch(sentences)
+    sources, targets = Edges.of(graph, name).ends_by_id()
     adjacency = torch.zeros(graph.num_nodes(relation.target), graph.num_nodes(relation.source), dtype=torch.float64)
     adjacency[targets.long(), sources.long()] = 1
     return Edges.of(graph, name), adjacency
@@ -118,7 +118,7 @@ def test_bfloat16(name):
 def test_block_members():
     edges, _ = edges_and_adjacency("dependency", Random(3))
     assert block_members(edges) is None
-    graph = TextGraphBuilder([WordGroup()]).build(Sentence(["a", "b", "c"], word_ids=[0, 0, 1]))
+    graph = TextGraphBuilder([WordGroup()]).text_batch([Sentence(["a", "b", "c"], word_ids=[0, 0, 1])])
     members = block_members(Edges.of(graph, "group"))
     assert members.indptr.tolist() == [0, 1, 3, 4]
     assert members.indices.tolist() == [0, 1, 2, 3]

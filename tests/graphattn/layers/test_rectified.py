@@ -29,7 +29,7 @@ class Problem:
             Sentence(["x"] * sum(sizes), word_ids=[word for word, size in enumerate(sizes) for _ in range(size)])
             for sizes in texts
         ]
-        graph = TextGraphBuilder([Complete(), Complete("word"), Membership()], cls=False).batch(sentences)
+        graph = TextGraphBuilder([Complete(), Complete("word"), Membership()], cls=False).text_batch(sentences)
         self.texts, self.normalize = texts, normalize
         self.edges, self.word_edges = Edges.of(graph, "all"), Edges.of(graph, "all:word")
         self.members = Edges.of(graph, "in")

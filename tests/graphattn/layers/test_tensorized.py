@@ -18,7 +18,7 @@ LENGTHS = (4, 0, 9)
 
 @pytest.fixture(scope="module")
 def graph():
-    return TextGraphBuilder([Order(), Complete(), Window(5)]).batch([["x"] * length for length in LENGTHS])
+    return TextGraphBuilder([Order(), Complete(), Window(5)]).text_batch([["x"] * length for length in LENGTHS])
 
 
 def mask_of(graph, relation):
@@ -152,7 +152,7 @@ def test_weights_of_each_relation(graph):
     layer, seen = make_layer("gated"), {}
     out = layer(graph, torch.randn(graph.num_nodes(), 6, dtype=torch.float64), weights=seen)
     assert {relation: tuple(w.shape) for relation, w in seen.items()} == {
-        relation: (graph.num_edges(relation), count) for relation, count in layer.heads.items()
+        relation: (Edges.of(graph, relation).num_edges, count) for relation, count in layer.heads.items()
     }
     assert out.shape == (graph.num_nodes(), 20)
 
@@ -219,7 +219,7 @@ class RecordedIdentity(torch.nn.Module):
     [("paper", [5, 5, 5, 4, 4, 8]), ("gated", [5, 4, 4, 4, 4, 4, 4])],  # inputs, then those of a head, last all heads
 )
 def test_dropout_on_the_input_of_each_projection(variant, widths):
-    graph = TextGraphBuilder([Complete()], cls=False).build(["a", "b"])
+    graph = TextGraphBuilder([Complete()], cls=False).text_batch([["a", "b"]])
     layer = TensorizedAttention(5, 4, {"all": 2}, variant=variant)
     layer.dropout, layer.attn_drop = RecordedIdentity(), RecordedIdentity()
     layer(graph, torch.randn(2, 5))
@@ -228,7 +228,7 @@ def test_dropout_on_the_input_of_each_projection(variant, widths):
 
 
 def test_the_backend_option_is_used():
-    graph = TextGraphBuilder([Complete()], cls=False).build(["a", "b"])
+    graph = TextGraphBuilder([Complete()], cls=False).text_batch([["a", "b"]])
     with pytest.raises(BackendError, match="none"):
         TensorizedAttention(5, 4, {"all": 2}, backend="none")(graph, torch.randn(2, 5))
 

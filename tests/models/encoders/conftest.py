@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.builders import Sentence, TextGraphBuilder
+from graphattn.edges import Edges
 from graphattn.models.encoders import Encoder, EncoderOptions, make_encoder
 
 LENGTHS = (0, 1, 2, 7, 31, 70)
@@ -48,7 +49,7 @@ def encode(sentences: list[Sentence]) -> Callable[..., tuple[torch.Tensor, list[
     """Run an encoder on all sentences at once; return random inputs and the outputs, both split by sentence."""
 
     def run(encoder: Encoder, width: int, **keywords: object) -> tuple[torch.Tensor, list, list]:
-        graph = TextGraphBuilder(encoder.relations()).batch(sentences)
+        graph = TextGraphBuilder(encoder.relations()).text_batch(sentences)
         torch.manual_seed(5)
         tokens = torch.randn(graph.num_nodes("token"), width, dtype=torch.float64)
         outputs = encoder(graph, tokens, **keywords)
@@ -63,7 +64,7 @@ def maps_of() -> Callable[..., list[torch.Tensor]]:
     """Dense weights of a relation for each sentence of a batch: (heads, targets, sources), zero without an edge."""
 
     def split_by_sentence(graph: Any, relation: str, weights: torch.Tensor) -> list[torch.Tensor]:
-        sources, targets = graph.edges(etype=relation, order="eid")
+        sources, targets = Edges.of(graph, relation).ends_by_id()
         kind = graph.to_canonical_etype(relation)[2]
         whole = weights.new_zeros(weights.shape[1], graph.num_nodes(kind), graph.num_nodes(kind))
         whole[:, targets.long(), sources.long()] = weights.T

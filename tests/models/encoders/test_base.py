@@ -30,6 +30,6 @@ def test_sinusoids_follow_the_formula(width):
 
 
 def test_positions_start_at_zero_in_each_text():
-    graph = TextGraphBuilder([Complete()]).batch([["a", "b"], [], ["c"]])
+    graph = TextGraphBuilder([Complete()]).text_batch([["a", "b"], [], ["c"]])
     expected = sinusoids(torch.tensor([0, 1, 2, 0, 0, 1]), 4)
     assert torch.equal(position_vectors(graph, 4, torch.empty(0)), expected)

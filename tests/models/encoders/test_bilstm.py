@@ -94,7 +94,7 @@ def test_outputs_keep_the_order_of_sentences(double_encoder, torch_lstm):
     """Sentences of similar length are processed together, not in the order of the batch, with little padding."""
     encoder = double_encoder(BiLSTMOptions(hidden=8))
     sizes = (5, 90, 1, 40, 3, 2)
-    graph = TextGraphBuilder(encoder.relations()).batch([["x"] * (size - 1) for size in sizes])
+    graph = TextGraphBuilder(encoder.relations()).text_batch([["x"] * (size - 1) for size in sizes])
     tokens = torch.randn(sum(sizes), 8, dtype=torch.float64)
     read = []
     encoder.forwards[0].register_forward_pre_hook(lambda _, given: read.append(given[0].shape[:2].numel()))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models import DuoOptions, InputOptions, TextClassifier, TrainingOptions, load
 from graphattn.models.encoders import make_encoder
@@ -95,7 +96,7 @@ def test_weights_are_returned_for_each_set(double_encoder, encode):
     layers = []
     graph, _, outputs = encode(encoder, 12, weights=layers)
     assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [
-        {"all": (graph.num_edges("all"), 3)}
+        {"all": (Edges.of(graph, "all").num_edges, 3)}
     ]
     _, _, without = encode(encoder, 12)
     for one, other in zip(outputs, without, strict=True):

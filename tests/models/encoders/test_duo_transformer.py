@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import DuoTransformerOptions, make_encoder
 from graphattn.models.encoders.base import sinusoids
@@ -69,7 +70,7 @@ def test_weights_of_both_streams(double_encoder, encode, maps_of):
     encoder = double_encoder(DuoTransformerOptions(hidden=HIDDEN, heads=HEADS, layers=2, ffn=8, parts=("6", "6")))
     layers = []
     graph, inputs, outputs = encode(encoder, 12, weights=layers)
-    assert [tuple(layer["all"].shape) for layer in layers] == [(graph.num_edges("all"), 2 * HEADS)] * 2
+    assert [tuple(layer["all"].shape) for layer in layers] == [(Edges.of(graph, "all").num_edges, 2 * HEADS)] * 2
     maps = [maps_of(graph, "all", layer["all"]) for layer in layers]
     for number, tokens in enumerate(inputs):
         by_formula(encoder, tokens, seen := [])

@@ -114,7 +114,7 @@ def test_gradients_of_many_tokens_equal_double_precision(options):
     sentences = [sentence] * (MIN_ROWS // 31 + 1)
     torch.manual_seed(3)
     encoder = make_encoder(options).eval()
-    graph = TextGraphBuilder(encoder.relations()).batch(sentences)
+    graph = TextGraphBuilder(encoder.relations()).text_batch(sentences)
     tokens = torch.randn(graph.num_nodes("token"), 12)
     actual = []
     for kind in (torch.float32, torch.float64):
@@ -141,7 +141,7 @@ def test_each_dropout_alone_in_training_only(name, layers, kind):
     if name == "mtsa":
         options = replace(options, head_feats=10, block="transformer" if kind == "ffn_dropout" else "plain")
     encoder = make_encoder(options)
-    graph = TextGraphBuilder(encoder.relations()).batch([Sentence(["x"] * 9, heads=range(9))])
+    graph = TextGraphBuilder(encoder.relations()).text_batch([Sentence(["x"] * 9, heads=range(9))])
     tokens = torch.randn(10, 20 * options.streams)
     assert not torch.equal(encoder.train()(graph, tokens), encoder(graph, tokens))
     assert torch.equal(encoder.eval()(graph, tokens), encoder(graph, tokens))

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from graphattn.builders import TextGraphBuilder
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import MSTransOptions, make_encoder
 from graphattn.models.encoders.base import sinusoids
@@ -113,7 +114,7 @@ def test_encoder_equals_the_dense_reference(changes, sentences, double_encoder, 
 def test_half_precision_does_not_depend_on_gradients(sentences):
     options = MSTransOptions(hidden=20, heads=5, layers=3)
     encoder = make_encoder(options).eval()
-    graph = TextGraphBuilder(encoder.relations()).batch(sentences)
+    graph = TextGraphBuilder(encoder.relations()).text_batch(sentences)
     tokens = torch.randn(graph.num_nodes("token"), 20)
     with torch.autocast("cpu", torch.bfloat16):
         trained = encoder(graph, tokens)
@@ -150,7 +151,7 @@ def test_weights_equal_the_reference_in_edge_order(sentences, double_encoder, en
     queries = queries + encoder.layers[0].attention.project.bias[:12]
     keys = keys + encoder.layers[0].attention.project.bias[12:24]
     for relation, heads in (("window:3", (0, 1)), ("dependency", (2,))):
-        sources, targets = (ends.long() for ends in graph.edges(etype=relation, order="eid"))
+        sources, targets = (ends.long() for ends in Edges.of(graph, relation).ends_by_id())
         for column, head in enumerate(heads):
             own = slice(4 * head, 4 * head + 4)
             scores = torch.full((graph.num_nodes("token"),) * 2, -math.inf, dtype=torch.float64)
@@ -214,7 +215,7 @@ def test_only_windows_depend_on_the_order_of_tokens(double_encoder, encode, sent
     _, inputs, outputs = encode(encoder, 8)
     tokens = torch.cat(inputs)
     order = torch.randperm(len(tokens))
-    graph = TextGraphBuilder(encoder.relations()).batch(sentences)
+    graph = TextGraphBuilder(encoder.relations()).text_batch(sentences)
     torch.testing.assert_close(encoder(graph, tokens[order]), torch.cat(outputs)[order], rtol=0, atol=1e-12)
 
 

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.edges import edges_of
+from graphattn.edges import Edges, edges_of
 from graphattn.exceptions import ConfigError
 from graphattn.models import (
     HeadOptions,
@@ -126,7 +126,7 @@ def test_weights_are_returned_for_each_layer(double_encoder, encode):
     encoder = double_encoder(MTSAOptions(hidden=8, layers=2))
     layers = []
     graph, _, _ = encode(encoder, 8, weights=layers)
-    shapes = {name: (graph.num_edges(name), 1) for name in ("forward", "backward")}
+    shapes = {name: (Edges.of(graph, name).num_edges, 1) for name in ("forward", "backward")}
     assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [shapes] * 2
 
 
@@ -175,7 +175,7 @@ def test_a_stack_has_residual_dropout(monkeypatch):
     seen = []
     monkeypatch.setattr(mtsa, "dropout", lambda added, share, training: seen.append((share, training)) or added)
     encoder = make_encoder(MTSAOptions(hidden=8, layers=2, dropout=0.25)).train()
-    encoder(TextGraphBuilder(encoder.relations()).batch([["x"] * 3]), torch.randn(4, 8))
+    encoder(TextGraphBuilder(encoder.relations()).text_batch([["x"] * 3]), torch.randn(4, 8))
     assert seen == [(0.25, True)] * 2
 
 

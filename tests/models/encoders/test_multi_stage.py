@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models import MultiStageOptions
 from graphattn.models.encoders.base import sinusoids
@@ -46,7 +47,7 @@ def test_weights_are_returned_for_each_block(double_encoder, encode):
     graph, _, _ = encode(double_encoder(SMALL), 12, weights=layers)
     names = ["all"] * 2 + ["all:word"] * 4
     assert [{name: tuple(own.shape) for name, own in layer.items()} for layer in layers] == [
-        {name: (graph.num_edges(name), 3)} for name in names
+        {name: (Edges.of(graph, name).num_edges, 3)} for name in names
     ]
 
 

@@ -87,7 +87,7 @@ def test_a_batch_equals_single_texts(double_encoder, encode, sentences):
     encoder = double_encoder(SMALL)
     _, inputs, outputs = encode(encoder, 12)
     for sentence, tokens, together in zip(sentences, inputs, outputs, strict=True):
-        alone = encoder(TextGraphBuilder(encoder.relations()).batch([sentence]), tokens)
+        alone = encoder(TextGraphBuilder(encoder.relations()).text_batch([sentence]), tokens)
         torch.testing.assert_close(together, alone, rtol=0, atol=1e-10)
 
 
@@ -106,7 +106,7 @@ def test_weights_equal_the_dense_ones(double_encoder, encode, maps_of):
 @pytest.mark.parametrize("kernels", [("3", "5"), ()])
 def test_gradients_equal_finite_differences(double_encoder, kernels):
     encoder = double_encoder(MUSEOptions(hidden=4, layers=1, heads=2, ffn=4, kernels=kernels))
-    graph = TextGraphBuilder(encoder.relations()).batch([["x"] * 3, ["x"]])
+    graph = TextGraphBuilder(encoder.relations()).text_batch([["x"] * 3, ["x"]])
     names = [name for name, _ in encoder.named_parameters()]
     torch.manual_seed(2)
     tokens = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
@@ -134,7 +134,7 @@ def test_invalid_kernels(kernels):
 
 def test_kernels_are_dropped_in_training_only():
     encoder = make_encoder(replace(SMALL, dropout=0.0, attn_drop=0.5, layers=1))
-    graph = TextGraphBuilder(encoder.relations()).build(Sentence(["x"] * 9))
+    graph = TextGraphBuilder(encoder.relations()).text_batch([Sentence(["x"] * 9)])
     convolution = encoder.layers[0].convolutions["window:3"]
     edges = Edges.of(graph, "window:3")
     values = torch.randn(10, 12)

@@ -8,6 +8,7 @@ import torch
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import parse_relation
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import MSTransOptions, encoder_options, make_encoder
 from graphattn.models.encoders.relation_heads import parse_heads, parse_relation_heads
@@ -20,7 +21,7 @@ class Dense:
     """Attention over all nodes of one text, tokens first, with masks instead of edges."""
 
     def __init__(self, encoder, sentence):
-        graph = TextGraphBuilder(encoder.relations()).build(sentence)
+        graph = TextGraphBuilder(encoder.relations()).text_batch([sentence])
         present = [kind for kind in KINDS if kind in graph.ntypes]
         self.first, self.count = {}, 0
         for kind in present:
@@ -28,9 +29,9 @@ class Dense:
             self.count += graph.num_nodes(kind)
         self.num_tokens = graph.num_nodes("token")
         self.masks, self.averaged = {}, {}
-        for source, name, target in graph.canonical_etypes:
+        for source, name, target in list(graph.edges):
             mask = self.masks.setdefault(name, torch.zeros(self.count, self.count, dtype=torch.bool))
-            sources, targets = (ends.long() for ends in graph.edges(etype=(source, name, target)))
+            sources, targets = (ends.long() for ends in Edges.of(graph, (source, name, target)).ends_by_id())
             mask[self.first[target] + targets, self.first[source] + sources] = True
             if source == "token" != target:
                 own = torch.zeros(graph.num_nodes(target), self.num_tokens, dtype=torch.float64)
@@ -102,7 +103,7 @@ def test_heads_equal_the_dense_reference(heads, sentences, double_encoder, encod
 def test_gradients_equal_those_of_the_dense_reference(heads, sentences, double_encoder):
     encoder = double_encoder(MSTransOptions(hidden=WIDTH, layers=2, heads=heads, head_feats=4))
     short = [sentence for sentence in sentences if len(sentence) < 40]
-    graph = TextGraphBuilder(encoder.relations()).batch(short)
+    graph = TextGraphBuilder(encoder.relations()).text_batch(short)
     torch.manual_seed(5)
     tokens = torch.randn(graph.num_nodes("token"), WIDTH, dtype=torch.float64, requires_grad=True)
     (encoder(graph, tokens) ** 3).sum().backward()
@@ -128,10 +129,12 @@ def test_the_star_is_one_softmax_over_neighbours_and_relay(sentences, double_enc
     graph, _, _ = encode(encoder, 4, weights=layers)
     assert [set(layer) for layer in layers] == [{"star"}] * 2
     kinds = [part.canonical for relation in encoder.relations() for part in relation.parts()]
-    by_kind = dict(zip(kinds, layers[0]["star"].split([graph.num_edges(kind) for kind in kinds]), strict=True))
+    by_kind = dict(
+        zip(kinds, layers[0]["star"].split([Edges.of(graph, kind).num_edges for kind in kinds]), strict=True)
+    )
     sums = {kind: torch.zeros(graph.num_nodes(kind), 2, dtype=torch.float64) for kind in graph.ntypes}
     for kind, weights in by_kind.items():
-        targets = graph.edges(etype=kind, order="eid")[1].long()
+        targets = Edges.of(graph, kind).ends_by_id()[1].long()
         sums[kind[2]].index_add_(0, targets, weights)
     for own in sums.values():
         torch.testing.assert_close(own, torch.ones_like(own))
@@ -143,7 +146,7 @@ def test_relays_and_spans_connect_distant_tokens(double_encoder):
     words = [["x"] * 30]
     for heads in ("star=1", "binary=1", "sentence=1", "document=1"):
         encoder = double_encoder(MSTransOptions(hidden=WIDTH, layers=4, heads=f"window:1=1,{heads}", head_feats=4))
-        graph = TextGraphBuilder(encoder.relations(), cls=False).batch(words)
+        graph = TextGraphBuilder(encoder.relations(), cls=False).text_batch(words)
         tokens = torch.randn(30, WIDTH, dtype=torch.float64, requires_grad=True)
         encoder(graph, tokens)[29].sum().backward()
         assert tokens.grad[0].abs().max() > 0, heads

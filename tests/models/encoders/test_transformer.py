@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from graphattn.builders import TextGraphBuilder
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import TransformerOptions, make_encoder
 from graphattn.models.encoders.base import sinusoids
@@ -73,7 +74,7 @@ def test_gradients_equal_pytorchs(double_encoder, encode):
 def test_positions_restart_in_each_sentence(double_encoder, encode):
     """Equal inputs give equal outputs at any position of the batch."""
     encoder = double_encoder(TransformerOptions(hidden=8, heads=2, layers=1, ffn=8))
-    graph = TextGraphBuilder(encoder.relations()).batch([["a", "b"], ["a", "b", "c"], ["a", "b"]])
+    graph = TextGraphBuilder(encoder.relations()).text_batch([["a", "b"], ["a", "b", "c"], ["a", "b"]])
     tokens = torch.randn(10, 8, dtype=torch.float64)
     tokens[7:] = tokens[:3]
     outputs = encoder(graph, tokens)
@@ -85,7 +86,7 @@ def test_weights_are_returned_for_each_layer(double_encoder, encode):
     layers = []
     graph, _, outputs = encode(encoder, 8, weights=layers)
     assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [
-        {"all": (graph.num_edges("all"), 2)}
+        {"all": (Edges.of(graph, "all").num_edges, 2)}
     ] * 2
     _, _, without = encode(encoder, 8)
     for one, other in zip(outputs, without, strict=True):

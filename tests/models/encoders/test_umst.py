@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.builders import Sentence, TextGraphBuilder
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models import TransformerOptions, UMSTOptions
 from graphattn.models.decoders.model import SharedEmbedding
@@ -160,7 +161,7 @@ def graph_attention(layer, adjacency, x):
 def adjacency_of(graph, name, nodes):
     """The matrix of a relation of one sentence's graph."""
     matrix = torch.zeros(graph.num_nodes(nodes), graph.num_nodes(nodes), dtype=torch.float64)
-    sources, targets = (ends.long() for ends in graph.edges(etype=name))
+    sources, targets = (ends.long() for ends in Edges.of(graph, name).ends_by_id())
     matrix[targets, sources] = 1
     return matrix
 
@@ -168,7 +169,7 @@ def adjacency_of(graph, name, nodes):
 def matrices(encoder, sentence):
     """A_w and A_p by the paper's definitions; random graphs come from the builder, which has separate tests."""
     options = encoder.options
-    graph = TextGraphBuilder(encoder.relations()).build(sentence)
+    graph = TextGraphBuilder(encoder.relations()).text_batch([sentence])
     word_of = torch.tensor([0, *(word + 1 for word in sentence.word_ids)])
     groups = (word_of.unsqueeze(1) == word_of).double()
     if options.intra_group and options.groups != "words":
@@ -204,7 +205,7 @@ def test_every_row_of_the_papers_tables_equals_the_dense_reference(double_encode
 def test_gradients_equal_finite_differences(double_encoder, options):
     encoder = double_encoder(UMSTOptions(hidden=4, layers=1, heads=2, ffn=4, **options))
     sentence = Sentence(["x"] * 4, word_ids=[0, 0, 1, 2], heads=[2, 0, 2])
-    graph = TextGraphBuilder(encoder.relations()).build(sentence)
+    graph = TextGraphBuilder(encoder.relations()).text_batch([sentence])
     names = [name for name, _ in encoder.named_parameters()]
     torch.manual_seed(2)
     tokens = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
@@ -232,8 +233,8 @@ def test_weights_are_returned_for_each_layer(double_encoder, encode):
         graph, _, outputs = encode(encoder, 12, weights=layers)
         assert [list(layer) for layer in layers] == [names] * 2
         for name, own in layers[0].items():
-            assert own.shape == (graph.num_edges(name), 3)
-            _, targets = graph.edges(etype=name, order="eid")
+            assert own.shape == (Edges.of(graph, name).num_edges, 3)
+            _, targets = Edges.of(graph, name).ends_by_id()
             sums = torch.zeros(int(targets.max()) + 1, 3, dtype=torch.float64).index_add(0, targets.long(), own)
             torch.testing.assert_close(sums, torch.ones_like(sums))
         torch.testing.assert_close(torch.cat(outputs), torch.cat(encode(encoder, 12)[2]), rtol=0, atol=1e-12)
@@ -258,9 +259,9 @@ def test_classes_of_tokens():
         Sentence(["a", "b", "c"], word_ids=[0, 1, 1]),
     ]
     relations = make_encoder(SMALL).relations()
-    graph = TextGraphBuilder(relations).batch([replace(s, heads=[0] * s.num_words) for s in sentences])
+    graph = TextGraphBuilder(relations).text_batch([replace(s, heads=[0] * s.num_words) for s in sentences])
     assert word_classes(graph).tolist() == [0, 1, 1, 0, 0, 0, 0, 1, 1]
-    bare = TextGraphBuilder(relations, cls=False).batch([Sentence([word], heads=[0]) for word in "ab"])
+    bare = TextGraphBuilder(relations, cls=False).text_batch([Sentence([word], heads=[0]) for word in "ab"])
     assert word_classes(bare).tolist() == [0, 0]
 
 
@@ -278,12 +279,12 @@ def test_without_a_parse_words_have_no_arcs(double_encoder):
     word_ids, tokens = [0, 0, 1, 2], torch.randn(5, 12, dtype=torch.float64)
     unparsed = Sentence(["x"] * 4, word_ids=word_ids)
     rootless = replace(unparsed, heads=[0, 0, 0])
-    actual = encoder(builder.build(unparsed), tokens)
+    actual = encoder(builder.text_batch([unparsed]), tokens)
     groups, arcs = matrices(encoder, rootless)
     assert torch.equal(arcs, torch.eye(4, dtype=torch.float64))
     torch.testing.assert_close(actual, Dense(encoder, rootless, groups, arcs)(tokens), rtol=0, atol=1e-9)
     parsed = replace(unparsed, heads=[0, 1, 1])
-    together = encoder(builder.batch([unparsed, parsed]), torch.cat([tokens, tokens]))
+    together = encoder(builder.text_batch([unparsed, parsed]), torch.cat([tokens, tokens]))
     torch.testing.assert_close(together[:5], actual, rtol=0, atol=1e-12)
     assert not torch.allclose(together[5:], actual)
 
@@ -346,7 +347,7 @@ def test_dropout_is_applied_to_every_residual_branch(options, places):
     for layer, part in enumerate(encoder.layers):
         part.dropout.register_forward_hook(lambda *_, layer=layer: calls.update([layer]))
         part.ffn_dropout.register_forward_hook(lambda *_, layer=layer: calls.update([(layer, "inside")]))
-    encoder(TextGraphBuilder(encoder.relations()).batch([Sentence(["x"], heads=[0])]), torch.randn(2, 12))
+    encoder(TextGraphBuilder(encoder.relations()).text_batch([Sentence(["x"], heads=[0])]), torch.randn(2, 12))
     assert calls == {0: places, 1: places, (0, "inside"): 1, (1, "inside"): 1}
 
 
@@ -363,8 +364,8 @@ def test_random_graphs_depend_on_the_seed(options):
     def edges(seed):
         made = UMSTOptions(graph_seed=seed, **options)
         relation = made.group_relation() if "groups" in options else made.arc_relation()
-        graph = TextGraphBuilder([relation]).build(sentence)
-        return {tuple(edge) for edge in torch.stack(graph.edges(etype=relation.name)).T.tolist()}
+        graph = TextGraphBuilder([relation]).text_batch([sentence])
+        return {tuple(edge) for edge in torch.stack(Edges.of(graph, relation.name).ends_by_id()).T.tolist()}
 
     assert edges(5) == edges(5)
     assert edges(5) != edges(6)
@@ -375,7 +376,7 @@ def test_class_embeddings_are_as_strong_as_a_translators_token_embeddings():
     torch.manual_seed(0)
     options = UMSTOptions.of_size("base", layers=1, intra_group=False, inter_group=False)
     encoder, embedding = make_encoder(options), SharedEmbedding(400, 512, 0.0)
-    graph = TextGraphBuilder(encoder.relations()).build(Sentence(["x", "y"], word_ids=[0, 0]))
+    graph = TextGraphBuilder(encoder.relations()).text_batch([Sentence(["x", "y"], word_ids=[0, 0])])
     seen = {}
     encoder.layers[0].register_forward_pre_hook(lambda _, inputs: seen.update(states=inputs[1]))
     encoder(graph, torch.zeros(3, 512))

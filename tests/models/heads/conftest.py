@@ -13,6 +13,6 @@ def graph_of() -> Callable:
 
     def build(*sentences: int | Sentence) -> object:
         words = [["x"] * sentence if isinstance(sentence, int) else sentence for sentence in sentences]
-        return TextGraphBuilder([Window(1)]).batch(words)
+        return TextGraphBuilder([Window(1)]).text_batch(words)
 
     return build

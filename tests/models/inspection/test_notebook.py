@@ -60,7 +60,7 @@ def test_long_texts_are_truncated(make_classifier):
 
 def test_graphs():
     builder = TextGraphBuilder([Window(3)])
-    graph = builder.build(["time", HOSTILE])
+    graph = builder.text_batch([["time", HOSTILE]])
     actual = Read(graph_html(graph, ["[CLS]", "time", HOSTILE]))
     assert actual.texts[:2] == ["1 text", ": 3 token"]
     assert HOSTILE in actual.texts
@@ -74,7 +74,7 @@ def test_the_extension_registers_graphs_by_name():
     formatter = SimpleNamespace(for_type_by_name=lambda module, name, show: known.update({(module, name): show}))
     display = SimpleNamespace(formatters={"text/html": formatter})
     load_ipython_extension(SimpleNamespace(display_formatter=display))
-    graph = TextGraphBuilder([Window(3)]).build(["time"])
+    graph = TextGraphBuilder([Window(3)]).text_batch([["time"]])
     assert known[type(graph).__module__, type(graph).__name__] is graph_html
     assert set(known) == {
         ("dgl.heterograph", "DGLGraph"),

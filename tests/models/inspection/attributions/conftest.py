@@ -2,12 +2,13 @@
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
 from torch.nn import functional as F
 
+from graphattn import Edges
 from graphattn.builders import Sentence
 from graphattn.models import (
     DecoderOptions,
@@ -28,6 +29,25 @@ from graphattn.models import (
 )
 from graphattn.models.encoders import ENCODERS as EVERY_ENCODER
 from graphattn.models.encoders.base import sinusoids
+
+
+@pytest.fixture(scope="session")
+def without_edge():
+    """A copy of a batch without the edge between two nodes."""
+
+    def remove(batch, relation, source, target):
+        name = next(each for each in batch.edges if relation in (each, each[1]))
+        edges = batch.edges[name]
+        pairs = [
+            ends for ends in zip(*map(torch.Tensor.tolist, edges.ends_by_id()), strict=True) if ends != (source, target)
+        ]
+        assert len(pairs) == edges.num_edges - 1
+        sources, targets = torch.tensor(pairs, dtype=torch.int32).T
+        smaller = Edges.of_pairs(sources, targets, edges.num_sources, edges.num_destinations)
+        return replace(batch, edges={**batch.edges, name: smaller})
+
+    return remove
+
 
 TEXTS = ["a fine film indeed", "dull", "a dull film", "fine and never dull at all"]
 LABELS = ["good", "bad", "bad", "fair"]

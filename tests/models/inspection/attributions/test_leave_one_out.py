@@ -1,11 +1,10 @@
-"""Leave-one-out against brute force: DGL removes one edge from a graph, and the model runs on it."""
+"""Leave-one-out against brute force: one edge is removed from a batch, and the model runs on it."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from graphattn.backends.dgl import dgl
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch
 from graphattn.models.inspection.attributions import leave_one_edge_out, leave_one_out
@@ -13,19 +12,16 @@ from graphattn.models.inspection.attributions import leave_one_edge_out, leave_o
 TEXT = "fine and never dull"
 
 
-def brute_force(estimator, columns, row, number):
+def brute_force(without_edge, estimator, columns, row, number):
     """Scores without an edge; ``number`` is the number of its text in a pair."""
     batch = estimator._corpus(columns)[[0]]
-    graph = batch.graph.to_dgl()
-    first = int(graph.batch_num_nodes("token")[:number].sum())
-    edge = graph.edge_ids(row.source + first, row.target + first, etype=row.relation)
-    smaller = dgl.remove_edges(graph, torch.tensor([edge], dtype=torch.int32), etype=row.relation)
-    smaller.set_batch_num_nodes({"token": graph.batch_num_nodes("token")})
+    first = int(batch.graph.batch_num_nodes()[:number].sum())
+    smaller = without_edge(batch.graph, row.relation, row.source + first, row.target + first)
     with torch.no_grad():
         return estimator.model_(Batch(smaller, 1))
 
 
-def test_it_equals_brute_force(classifier, log_odds, monkeypatch):
+def test_it_equals_brute_force(without_edge, classifier, log_odds, monkeypatch):
     monkeypatch.setattr(leave_one_out, "MAX_TOKENS", 15)  # three copies of five tokens in a batch
     actual = leave_one_edge_out(classifier, TEXT, k=100, label="fair")
     degrees = classifier.attention(TEXT).table().drop_duplicates(["relation", "source", "target"])
@@ -35,29 +31,31 @@ def test_it_equals_brute_force(classifier, log_odds, monkeypatch):
     with torch.no_grad():
         whole = float(log_odds(classifier.model_(batch)[0], 1))
     for row in actual.itertuples():
-        expected = float(log_odds(brute_force(classifier, [[TEXT]], row, 0)[0], 1))
+        expected = float(log_odds(brute_force(without_edge, classifier, [[TEXT]], row, 0)[0], 1))
         assert row.log_odds == pytest.approx(expected, rel=1e-5, abs=1e-6)
         assert row.effect == pytest.approx(whole - expected, abs=1e-6)
     assert actual.effect.is_monotonic_decreasing
 
 
-def test_edges_of_both_texts_of_a_pair(pair_classifier, log_odds):
+def test_edges_of_both_texts_of_a_pair(without_edge, pair_classifier, log_odds):
     pair = ("a fine film", "never dull")
     actual = leave_one_edge_out(pair_classifier, pair, k=9, label="same")
     assert set(actual.source_part) == {"first", "second"}
     for row in actual.itertuples():
         scores = brute_force(
-            pair_classifier, [[text] for text in pair], row, ("first", "second").index(row.target_part)
+            without_edge, pair_classifier, [[text] for text in pair], row, ("first", "second").index(row.target_part)
         )
         expected = float(log_odds(scores[0], pair_classifier.classes_.tolist().index("same")))
         assert row.log_odds == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
-def test_a_word_of_a_tagger(tagger, log_odds):
+def test_a_word_of_a_tagger(without_edge, tagger, log_odds):
     words = TEXT.split()
     actual = leave_one_edge_out(tagger, words, k=5, word=2, label="X")
     for row in actual.itertuples():
-        expected = log_odds(brute_force(tagger, [[words]], row, 0)[2], tagger.classes_.tolist().index("X"))
+        expected = log_odds(
+            brute_force(without_edge, tagger, [[words]], row, 0)[2], tagger.classes_.tolist().index("X")
+        )
         assert row.log_odds == pytest.approx(float(expected), rel=1e-5, abs=1e-6)
 
 

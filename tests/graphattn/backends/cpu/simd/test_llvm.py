@@ -38,7 +38,8 @@ def outputs_and_gradients(edges, backend):
 
 def iterate_edges():
     for relation in (Window(3), Window(41), Complete()):
-        graph = TextGraphBuilder([relation]).batch([Sentence(["word"] * length) for length in (1, 2, 7, 30, 75, 300)])
+        texts = [["word"] * length for length in (1, 2, 7, 30, 75, 300)]
+        graph = TextGraphBuilder([relation]).text_batch(texts)
         yield edges_of(graph, [relation.name])[relation.name]
     low = torch.arange(100)
     yield Edges.of_ranges(low, torch.where(low % 3 == 0, low, (low + 5).clamp(max=100)), 100)  # some see nothing

@@ -34,7 +34,7 @@ def draw(count, spread, dtype=torch.float64):
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
 def test_means_equal_dense_means(relation, lengths, strip, monkeypatch):
     monkeypatch.setattr(tensorized_plan, "STRIP_QUERIES", strip)
-    edges = Edges.of(TextGraphBuilder([relation]).batch([["x"] * length for length in LENGTHS[lengths]]))
+    edges = Edges.of(TextGraphBuilder([relation]).text_batch([["x"] * length for length in LENGTHS[lengths]]))
     assert (plan_of(edges) is None) == (
         relation.name == "window:7" and lengths == "one" and edges.num_edges < 41**2 / 8
     )
@@ -47,7 +47,7 @@ def test_means_equal_dense_means(relation, lengths, strip, monkeypatch):
 @pytest.mark.parametrize("spread", [30.0, 300.0])
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
 def test_means_when_the_best_key_is_outside_the_range(relation, spread):
-    edges = Edges.of(TextGraphBuilder([relation]).batch([["x"] * length for length in LENGTHS["unlike"]]))
+    edges = Edges.of(TextGraphBuilder([relation]).text_batch([["x"] * length for length in LENGTHS["unlike"]]))
     inputs = draw(edges.num_destinations, spread)
     query, key, _, scores = inputs
     expected = dense_means(edges, query, key, scores, FUNCTIONS["identity"])

@@ -14,7 +14,7 @@ from graphattn.builders.sentence import Sentence
 
 
 def edges_of(relation, lengths):
-    graph = TextGraphBuilder([relation], cls=False).batch([["x"] * length for length in lengths])
+    graph = TextGraphBuilder([relation], cls=False).text_batch([["x"] * length for length in lengths])
     return Edges.of(graph, relation.name)
 
 
@@ -81,6 +81,6 @@ def test_sparse_or_scattered_edges_have_no_plan():
 
 def test_sentence_starts():
     assert sentence_starts(edges_of(Order("backward"), [3, 1, 4])).tolist() == [0, 3, 4, 8]
-    groups = TextGraphBuilder([WordGroup()], cls=False).batch([Sentence(["a", "b", "c"], word_ids=[0, 0, 1])])
+    groups = TextGraphBuilder([WordGroup()], cls=False).text_batch([Sentence(["a", "b", "c"], word_ids=[0, 0, 1])])
     assert sentence_starts(Edges.of(groups, "group")).tolist() == [0, 2, 3]  # no edge leaves a word
     assert sentence_starts(Edges(torch.tensor([0, 1]), torch.tensor([1]), 2)).tolist() == [0, 1]
