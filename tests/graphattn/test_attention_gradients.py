@@ -146,7 +146,7 @@ def test_gradients_equal_dense_attention(random_sentence, edge_table, dense_atte
     count = graph.num_nodes("token")
     inputs = [tensor.requires_grad_() for tensor in random_tensors(count, count)]
     upstream = random_tensors(count, count, seed=1)[2]
-    for relation in list(graph.edges):
+    for relation in graph.edges:
         mask = torch.zeros(count, count, dtype=torch.bool)
         for here, there, *_ in edge_table(relation, sentence, True):
             mask[here, there] = True

@@ -19,7 +19,7 @@ def graph():
 
 def test_graph_and_edges_give_the_same_result(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
-    for relation in list(graph.edges):
+    for relation in graph.edges:
         expected = attend(graph, *tensors, etype=relation, backend=backend)
         assert torch.equal(attend(graph, *tensors, etype=relation[1], backend=backend), expected)
         assert torch.equal(attend(Edges.of(graph, relation), *tensors, backend=backend), expected)
@@ -39,11 +39,12 @@ def test_strided_tensors(graph, random_tensors, backend):
 def test_inputs_do_not_change(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
     copies = [tensor.clone() for tensor in tensors]
-    before = set(graph.node_features["token"]), set(graph.edges["window:5"].data)
-    bias = torch.zeros(Edges.of(graph, "window:5").num_edges, 2, dtype=torch.float64)
+    relation = "token", "window:5", "token"
+    before = set(graph.node_features["token"]), set(graph.edge_features[relation])
+    bias = torch.zeros(graph.edges[relation].num_edges, 2, dtype=torch.float64)
     attend(graph, *tensors, etype="window:5", bias=bias, backend=backend, return_weights=True)
     assert all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copies, strict=True))
-    assert (set(graph.node_features["token"]), set(graph.edges["window:5"].data)) == before
+    assert (set(graph.node_features["token"]), set(graph.edge_features[relation])) == before
     assert (bias == 0).all()
 
 
@@ -68,7 +69,7 @@ def test_edges_move_to_the_device_of_the_query(graph, monkeypatch):
     assert seen == [("meta", "meta")]
 
 
-def test_backend_dgl_rejects_other_devices(graph):
+def test_backend_dgl_rejects_other_devices(dgl, graph):
     tensor = torch.zeros(15, 1, 2, device="meta")
     with pytest.raises(BackendError) as caught:
         attend(graph, tensor, tensor, tensor, etype="window:5", backend="dgl")

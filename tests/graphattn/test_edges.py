@@ -75,6 +75,35 @@ def test_bipartite_relations_are_neither_identity_nor_blocks():
 
 
 @given(
+    ends=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=20),
+    idtype=st.sampled_from([torch.int32, torch.int64]),
+)
+def test_edges_of_pairs(ends, idtype):
+    sources, targets = (torch.tensor([pair[end] for pair in ends], dtype=idtype) for end in (0, 1))
+    edges = Edges.of_pairs(sources, targets, 6, 4)
+    assert (edges.num_sources, edges.num_destinations, edges.indptr.dtype) == (6, 4, idtype)
+    by_destination = sorted(range(len(ends)), key=lambda edge: ends[edge][1])
+    assert edges.sources.tolist() == [ends[edge][0] for edge in by_destination]
+    assert edges.destinations.tolist() == [ends[edge][1] for edge in by_destination]
+    assert (edges.edge_ids is None) == (by_destination == list(range(len(ends))))
+    assert [ids.tolist() for ids in edges.ends_by_id()] == [sources.tolist(), targets.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (3, 0, "indices must be from 0 to 2"),
+        (-1, 0, "indices must be from 0 to 2"),
+        (0, 2, "destinations must be from 0 to 1"),
+        (0, -1, "destinations must be from 0 to 1"),
+    ],
+)
+def test_ends_of_pairs_out_of_range(source, target, message):
+    with pytest.raises(GraphError, match=message):
+        Edges.of_pairs(torch.tensor([0, source]), torch.tensor([0, target]), 3, 2)
+
+
+@given(
     num_nodes=st.integers(1, 6),
     ends=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20),
     idtype=st.sampled_from([torch.int32, torch.int64]),

@@ -5,7 +5,7 @@ import torch
 
 from graphattn import attend
 from graphattn.builders import BinaryPartition, DocumentTree, Star, TextGraphBuilder, Window
-from graphattn.dgl_graphs import make_graph_in_edge_order
+from graphattn.builders.batch import TextBatch
 from graphattn.edges import Edges
 from graphattn.homogeneous import JointNodes
 
@@ -31,11 +31,13 @@ def joint_pairs(graph, kinds, relations):
 def test_joint_edges_contain_all_relations(relation, backwards):
     graph = TextGraphBuilder([relation]).text_batch(TEXTS)
     parts = [part.canonical for part in relation.parts()]
-    kinds = sorted(graph.ntypes, reverse=backwards)
+    kinds = sorted(graph.node_counts, reverse=backwards)
     nodes = JointNodes(graph, kinds)
     joint = nodes.edges(parts)
     pairs = joint_pairs(graph, kinds, parts)
-    assert joint.edges.num_destinations == joint.edges.num_sources == nodes.num_nodes == graph.num_nodes()
+    assert (
+        joint.edges.num_destinations == joint.edges.num_sources == nodes.num_nodes == sum(map(graph.num_nodes, kinds))
+    )
     slots = list(zip(joint.edges.destinations.tolist(), joint.edges.sources.tolist(), strict=True))
     assert slots == sorted(pairs)
     ids = torch.arange(len(slots)) if joint.edges.edge_ids is None else joint.edges.edge_ids
@@ -46,12 +48,13 @@ def test_joint_edges_contain_all_relations(relation, backwards):
 
 
 def test_edge_ids_of_a_graph_in_another_order():
-    graph = make_graph_in_edge_order(
-        {("b", "r", "a"): ([2, 0, 1], [1, 1, 0]), ("a", "r", "a"): ([1, 0], [1, 0])}, {"a": 2, "b": 3}, torch.int64
-    )
-    joint = JointNodes(graph, ["a", "b"]).edges([("b", "r", "a"), ("a", "r", "a")])
+    from_b = Edges.of_pairs(torch.tensor([2, 0, 1]), torch.tensor([1, 1, 0]), 3, 2)
+    from_a = Edges.of_pairs(torch.tensor([1, 0]), torch.tensor([1, 0]), 2, 2)
+    edges = {("b", "r", "a"): from_b, ("a", "r", "a"): from_a}
+    graph = TextBatch({"a": torch.tensor([2]), "b": torch.tensor([3])}, edges)
+    joint = JointNodes(graph, ["a", "b"]).edges(list(edges))
     slots = list(zip(joint.edges.destinations.tolist(), joint.edges.sources.tolist(), strict=True))
-    assert slots == [(0, 0), (0, 3), (1, 1), (1, 4), (1, 2)]  # in DGL's order within each relation
+    assert slots == [(0, 0), (0, 3), (1, 1), (1, 4), (1, 2)]  # by edge id within each relation
     assert joint.edges.edge_ids.tolist() == [4, 2, 3, 0, 1]
 
 

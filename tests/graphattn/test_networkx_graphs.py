@@ -17,11 +17,11 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
+from graphattn.builders.batch import TextBatch
+from graphattn.dgl_graphs import import_dgl
+from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
 from graphattn.networkx_graphs import from_networkx, to_networkx
-
-pytest.importorskip("dgl", reason="DGL has no wheels for this version of Python")
-from graphattn.backends.dgl import dgl
 
 VOCABULARY = Vocabulary.train([["a", "b", "c"]])
 RELATIONS = [
@@ -80,10 +80,10 @@ def sentences(draw):
 
 
 @st.composite
-def text_graphs(draw):
+def text_batches(draw):
     chosen = draw(st.lists(st.sampled_from(RELATIONS), min_size=1, unique_by=lambda relation: relation.canonical))
     builder = TextGraphBuilder(chosen, cls=draw(st.booleans()), vocabulary=VOCABULARY)
-    return builder.batch(draw(st.lists(sentences(), max_size=4)))
+    return builder.text_batch(draw(st.lists(sentences(), max_size=4)))
 
 
 @st.composite
@@ -106,7 +106,7 @@ def single_heterographs(draw, kinds, relations, idtype):
         pairs = st.tuples(st.integers(0, max(sources - 1, 0)), st.integers(0, max(targets - 1, 0)))
         drawn = draw(st.lists(pairs, max_size=6)) if sources and targets else []
         edges[relation] = tuple(torch.tensor([pair[end] for pair in drawn], dtype=idtype) for end in (0, 1))
-    return dgl.heterograph(edges, num_nodes_dict=counts, idtype=idtype)
+    return import_dgl().heterograph(edges, num_nodes_dict=counts, idtype=idtype)
 
 
 @st.composite
@@ -116,7 +116,7 @@ def heterographs(draw):
     triples = st.tuples(st.sampled_from(kinds), st.sampled_from(["r", "s"]), st.sampled_from(kinds))
     relations = draw(st.lists(triples, min_size=1, max_size=3, unique=True))
     singles = single_heterographs(kinds, relations, draw(st.sampled_from([torch.int32, torch.int64])))
-    graph = dgl.batch(draw(st.lists(singles, min_size=1, max_size=3)))
+    graph = import_dgl().batch(draw(st.lists(singles, min_size=1, max_size=3)))
     names = st.lists(st.sampled_from(["x", "label", "id"]), max_size=2, unique=True)
     for kind in kinds:
         for name in draw(names):
@@ -127,32 +127,32 @@ def heterographs(draw):
     return graph
 
 
-@given(text_graphs())
-@example(TextGraphBuilder(RELATIONS).batch([]))
-@example(TextGraphBuilder([Window(3)], cls=False).batch([[], ["a"], []]))
-def test_round_trip_of_text_graphs(graph):
-    assert_same_graph(from_networkx(to_networkx(graph)), graph)
+@given(text_batches())
+@example(TextGraphBuilder(RELATIONS).text_batch([]))
+@example(TextGraphBuilder([Window(3)], cls=False).text_batch([[], ["a"], []]))
+def test_round_trip_of_text_batches(dgl, batch):
+    assert_same_graph(from_networkx(to_networkx(batch)), batch.to_dgl())
 
 
 @given(heterographs())
-def test_round_trip_of_heterographs(graph):
+def test_round_trip_of_heterographs(dgl, graph):
     assert_same_graph(from_networkx(to_networkx(graph)), graph)
 
 
 @settings(max_examples=40)
-@given(text_graphs() | heterographs())
-def test_round_trip_through_graphml(graph):
+@given(text_batches().map(TextBatch.to_dgl) | heterographs())
+def test_round_trip_through_graphml(dgl, graph):
     assert_same_graph(from_networkx(via_graphml(to_networkx(graph))), graph)
 
 
-def test_round_trip_of_a_homogeneous_graph():
+def test_round_trip_of_a_homogeneous_graph(dgl):
     graph = dgl.graph(([2, 0, 2], [1, 1, 1]))
     restored = from_networkx(to_networkx(graph))
     assert restored.is_homogeneous
     assert_same_graph(restored, graph)
 
 
-def test_texts_and_weights_do_not_affect_the_round_trip():
+def test_texts_and_weights_do_not_affect_the_round_trip(dgl):
     graph = TextGraphBuilder([Window(3), Dependency()]).build(TIME_FLIES)
     exported = to_networkx(
         graph, tokens=TIME_FLIES.tokens, words=TIME_FLIES.words, weights={"in": torch.rand(4, 2), "window:3": range(10)}
@@ -161,8 +161,8 @@ def test_texts_and_weights_do_not_affect_the_round_trip():
 
 
 def test_every_attribute_of_a_parsed_sentence():
-    graph = TextGraphBuilder([Dependency()], cls=False, vocabulary=VOCABULARY).build(
-        Sentence(["a", "x"], heads=[2, 0], deprels=["nsubj", "root"])
+    graph = TextGraphBuilder([Dependency()], cls=False, vocabulary=VOCABULARY).text_batch(
+        [Sentence(["a", "x"], heads=[2, 0], deprels=["nsubj", "root"])]
     )
     exported = to_networkx(graph, tokens=["a", "x"], words=["a", "x"], weights={"dependency": [1.0, 0.25, 0.75, 1.0]})
     assert dict(exported.nodes(data=True)) == {
@@ -187,13 +187,13 @@ def test_every_attribute_of_a_parsed_sentence():
 
 
 def test_parallel_edges_of_several_relations():
-    exported = to_networkx(TextGraphBuilder([Window(1), Window(3)], cls=False).build(["a", "b"]))
+    exported = to_networkx(TextGraphBuilder([Window(1), Window(3)], cls=False).text_batch([["a", "b"]]))
     loops = exported.get_edge_data(("token", 1), ("token", 1))
     assert list(loops) == [("window:1", 1), ("window:3", 3)]
 
 
 def test_weights_of_each_head():
-    graph = TextGraphBuilder([Window(1)], cls=False).build(["a", "b"])
+    graph = TextGraphBuilder([Window(1)], cls=False).text_batch([["a", "b"]])
     exported = to_networkx(graph, weights={"window:1": torch.tensor([[0.5, 1.0], [0.25, 0.125]])})
     assert [data for *_, data in exported.edges(data=True)] == [
         {"relation": "window:1", "index": 0, "weight_0": 0.5, "weight_1": 1.0},
@@ -202,7 +202,8 @@ def test_weights_of_each_head():
 
 
 def test_algorithms_accept_the_weights_of_a_head_by_name():
-    graph = TextGraphBuilder([Window(3)], cls=False).build(["a", "b", "c"])  # 0->0 1->0 | 0->1 1->1 2->1 | 1->2 2->2
+    graph = TextGraphBuilder([Window(3)], cls=False).text_batch([["a", "b", "c"]])
+    # edges: 0->0 1->0 | 0->1 1->1 2->1 | 1->2 2->2
     weights = torch.tensor([[0, 1], [1, 1], [2, 1], [3, 1], [4, 1], [5, 1], [6, 1]])
     exported = to_networkx(graph, weights={"window:3": weights})
     costs = [nx.shortest_path_length(exported, ("token", 0), ("token", 2), f"weight_{head}") for head in (0, 1)]
@@ -210,17 +211,23 @@ def test_algorithms_accept_the_weights_of_a_head_by_name():
 
 
 def test_rows_of_several_numbers_are_json():
-    graph = dgl.graph(([0], [1]))
-    graph.ndata["h"] = torch.tensor([[0.5, 1.0], [2.0, float("inf")]])
+    vectors = torch.tensor([[0.5, 1.0], [2.0, float("inf")]])
+    no_edges = Edges(torch.tensor([0, 0, 0]), torch.tensor([], dtype=torch.int64), 2)
+    graph = TextBatch({"n": torch.tensor([2])}, {("n", "r", "n"): no_edges}, {"n": {"h": vectors}})
     exported = to_networkx(graph)
     assert [data["h"] for _, data in exported.nodes(data=True)] == ["[0.5, 1.0]", "[2.0, Infinity]"]
 
 
 def test_selected_relations():
-    graph = TextGraphBuilder([Window(1), Window(3), Order("forward")]).build(["a", "b"])
+    graph = TextGraphBuilder([Window(1), Window(3), Order("forward")]).text_batch([["a", "b"]])
     exported = to_networkx(graph, relations=["forward", ("token", "window:1", "token")])
     assert {data["relation"] for *_, data in exported.edges(data=True)} == {"forward", "window:1"}
     assert exported.number_of_nodes() == 3
+
+
+def test_selected_relations_in_dgl(dgl):
+    graph = TextGraphBuilder([Window(1), Window(3), Order("forward")]).build(["a", "b"])
+    exported = to_networkx(graph, relations=["forward", ("token", "window:1", "token")])
     assert_same_graph(from_networkx(exported), graph.edge_type_subgraph(["forward", "window:1"]))
 
 
@@ -233,25 +240,25 @@ def test_selected_relations():
     ],
 )
 def test_tokens_of_a_batch(tokens, texts):
-    exported = to_networkx(TextGraphBuilder([Window(1)]).batch([["a", "b"], [], ["c"]]), tokens=tokens)
+    exported = to_networkx(TextGraphBuilder([Window(1)]).text_batch([["a", "b"], [], ["c"]]), tokens=tokens)
     assert " ".join(exported.nodes[node]["text"] for node in exported) == texts
     assert [exported.nodes[node]["sentence"] for node in exported] == [0, 0, 0, 1, 2, 2]
 
 
 @pytest.mark.parametrize(("tokens", "texts"), [(["a", "b"], "[CLS] a b"), (("<s>", "a", "b"), "<s> a b")])
 def test_tokens_of_one_sentence(tokens, texts):
-    exported = to_networkx(TextGraphBuilder([Window(1)]).build(["a", "b"]), tokens=tokens)
+    exported = to_networkx(TextGraphBuilder([Window(1)]).text_batch([["a", "b"]]), tokens=tokens)
     assert " ".join(exported.nodes[node]["text"] for node in exported) == texts
 
 
 def test_texts_of_words():
-    graph = TextGraphBuilder([Window(1), Membership()]).build(TIME_FLIES)
+    graph = TextGraphBuilder([Window(1), Membership()]).text_batch([TIME_FLIES])
     exported = to_networkx(graph, words=TIME_FLIES.words)
     texts = nx.get_node_attributes(exported, "text")
     assert texts == {("word", 0): "[CLS]", ("word", 1): "time", ("word", 2): "flies"}
 
 
-def test_edges_are_renumbered_after_removal():
+def test_edges_are_renumbered_after_removal(dgl):
     graph = TextGraphBuilder([Dependency("token")]).batch([TIME_FLIES] * 2)
     exported = to_networkx(graph)
     exported.remove_edges_from([edge for edge in list(exported.edges(keys=True)) if edge[2][1] in (2, 3, 15)])
@@ -263,7 +270,7 @@ def test_edges_are_renumbered_after_removal():
     assert_same_graph(restored, expected)
 
 
-def test_added_sentence():
+def test_added_sentence(dgl):
     builder = TextGraphBuilder([Window(3)])
     exported = to_networkx(builder.batch([["a"], ["b"]]))
     exported.add_node("new", type="token", index=9, sentence=2, position=0, word=0)
@@ -271,7 +278,7 @@ def test_added_sentence():
     assert_same_graph(from_networkx(exported), builder.batch([["a"], ["b"], []]))
 
 
-def test_added_edge_belongs_to_the_sentence_of_its_destination():
+def test_added_edge_belongs_to_the_sentence_of_its_destination(dgl):
     builder = TextGraphBuilder([Window(1)], cls=False)
     exported = to_networkx(builder.batch([["a", "b"], ["c"]]))
     exported.add_edge(("token", 0), ("token", 1), relation="window:1", index=99)
@@ -280,7 +287,7 @@ def test_added_edge_belongs_to_the_sentence_of_its_destination():
     assert [ids.tolist() for ids in restored.edges(order="eid")] == [[0, 1, 0, 2], [0, 1, 1, 2]]
 
 
-def test_graphml_file(tmp_path):
+def test_graphml_file(dgl, tmp_path):
     graph = TextGraphBuilder(RELATIONS, vocabulary=VOCABULARY).batch([TIME_FLIES, Sentence([], heads=[])])
     graph.nodes["token"].data["vector"] = torch.randn(graph.num_nodes("token"), 2, 2)
     weights = {relation: torch.rand(graph.num_edges(relation), 2) for relation in graph.canonical_etypes}
@@ -294,7 +301,7 @@ def test_graphml_file(tmp_path):
     assert_same_graph(from_networkx(read), graph)
 
 
-GRAPH = TextGraphBuilder([Window(1), Order("forward")]).batch([["a", "b"], ["c"]])
+GRAPH = TextGraphBuilder([Window(1), Order("forward")]).text_batch([["a", "b"], ["c"]])
 
 
 @pytest.mark.parametrize(
@@ -332,7 +339,7 @@ def test_invalid_arguments(arguments, message):
 
 
 @pytest.mark.parametrize(("view", "name", "owner"), [("ndata", "type", "_N"), ("edata", "weight", "_E")])
-def test_features_named_like_attributes(view, name, owner):
+def test_features_named_like_attributes(dgl, view, name, owner):
     graph = dgl.graph(([0, 1], [1, 0]))
     getattr(graph, view)[name] = torch.ones(2)
     with pytest.raises(GraphError) as caught:
@@ -399,7 +406,7 @@ EDGE = (("token", 0), ("token", 1), ("forward", 0))
         ),
     ],
 )
-def test_invalid_networkx_graphs(nx_graph, message):
+def test_invalid_networkx_graphs(dgl, nx_graph, message):
     with pytest.raises(GraphError) as caught:
         from_networkx(nx_graph)
     assert str(caught.value) == message

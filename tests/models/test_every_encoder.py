@@ -106,7 +106,7 @@ def test_name_options_and_plain_values_are_equivalent(encoder):
     made = make_encoder(options)
     assert made.width >= 1
     graph = TextGraphBuilder(made.relations()).text_batch([["a", "b", "c"], []])
-    assert {relation.name for relation in made.relations()} <= {etype for _, etype, _ in list(graph.edges)}
+    assert {relation.name for relation in made.relations()} <= {etype for _, etype, _ in graph.edges}
 
 
 @every_encoder

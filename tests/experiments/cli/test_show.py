@@ -43,7 +43,7 @@ def test_every_format_is_written_and_named(show, tmp_path):
     read = nx.read_graphml(tmp_path / "text-1.graphml", force_multigraph=True)
     assert [data["text"] for _, data in read.nodes(data=True) if data["type"] == "token"] == ["[CLS]", "dull"]
     graph, expected = from_networkx(read), TextGraphBuilder([Star()]).text_batch([["dull"]])
-    assert {kind: Edges.of(graph, kind).num_edges for kind in list(graph.edges)} == {
+    assert {kind: Edges.of(graph, kind).num_edges for kind in graph.edges} == {
         kind: expected.num_edges(kind) for kind in expected.canonical_etypes
     }
 

@@ -123,7 +123,7 @@ def test_weights_of_all_relations(tmp_path):
     """Membership is drawn as brackets, not as edges."""
     sentence = Sentence(["time", "flies"])
     graph = TextGraphBuilder([Membership(), Window(3)]).text_batch([sentence])
-    weights = {kinds[1]: [0.5] * Edges.of(graph, kinds).num_edges for kinds in list(graph.edges)}
+    weights = {kinds[1]: [0.5] * Edges.of(graph, kinds).num_edges for kinds in graph.edges}
     assert draw_graph(graph, sentence, tmp_path / "a.svg", weights=weights).exists()
 
 
@@ -141,7 +141,7 @@ def test_nodes_and_edges_are_those_of_the_graph():
     assert nodes == {"token 0": "[CLS]", "token 1": "a", "token 2": "b", "relay 0": "relay 0"}
     edges = re.findall(rf'^  {QUOTED} -> {QUOTED} \[color="(.*?)", tooltip={QUOTED}\];$', text, re.MULTILINE)
     expected = []
-    for kind in list(graph.edges):
+    for kind in graph.edges:
         sources, targets = Edges.of(graph, kind).ends_by_id()
         expected += [
             (f"{kind[0]} {a}", f"{kind[2]} {b}", kind[1])

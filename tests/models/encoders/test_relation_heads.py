@@ -29,7 +29,7 @@ class Dense:
             self.count += graph.num_nodes(kind)
         self.num_tokens = graph.num_nodes("token")
         self.masks, self.averaged = {}, {}
-        for source, name, target in list(graph.edges):
+        for source, name, target in graph.edges:
             mask = self.masks.setdefault(name, torch.zeros(self.count, self.count, dtype=torch.bool))
             sources, targets = (ends.long() for ends in Edges.of(graph, (source, name, target)).ends_by_id())
             mask[self.first[target] + targets, self.first[source] + sources] = True
