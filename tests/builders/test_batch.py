@@ -61,20 +61,25 @@ def test_the_graph_has_the_same_nodes_edges_and_features(dgl, batch, graph):
     assert [part.num_edges(CHAIN) for part in dgl.unbatch(graph)] == [4, 0]
 
 
-def test_edge_functions_accept_batches_and_graphs(batch, graph):
+@pytest.fixture(params=["batch", "dgl"])
+def source(request, batch):
+    return batch if request.param == "batch" else batch.to_dgl()
+
+
+def test_edge_functions_accept_batches_and_graphs(batch, source):
     for kind in ("token", "word"):
-        assert lengths_of(batch, kind).tolist() == lengths_of(graph, kind).tolist() == batch.node_counts[kind].tolist()
-        assert lengths_of(batch, kind).dtype == lengths_of(graph, kind).dtype == torch.int64
-    for source in (batch, graph):
-        assert features_of(source, "token")["id"].tolist() == [7, 8, 9]
-        assert edges_of(source, ["next"])["next"].num_edges == 4
-        with pytest.raises(GraphError, match="no relation 'group'; it has: in, next"):
-            edges_of(source, ["group"])
+        assert lengths_of(source, kind).tolist() == batch.node_counts[kind].tolist()
+        assert lengths_of(source, kind).dtype == torch.int64
+    assert features_of(source, "token")["id"].tolist() == [7, 8, 9]
+    assert edges_of(source, ["next"])["next"].num_edges == 4
+    with pytest.raises(GraphError, match="no relation 'group'; it has: in, next"):
+        edges_of(source, ["group"])
 
 
-def test_attention_accepts_batches_and_graphs(batch, graph):
+def test_attention_accepts_batches_and_graphs(batch, source):
     values = torch.randn(3, 2, 4)
-    assert torch.equal(*(attend(source, values, values, values, etype="next") for source in (batch, graph)))
+    of_edges = attend(batch.edges[CHAIN], values, values, values)
+    assert torch.equal(attend(source, values, values, values, etype="next"), of_edges)
 
 
 def test_the_graph_gets_the_edges_of_the_batch(batch, graph):

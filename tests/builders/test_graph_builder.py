@@ -1,4 +1,4 @@
-"""The graph of a batch equals `dgl.batch` of the graphs of its sentences."""
+"""Batches and graphs of texts: edges, node features, counts, errors; DGL graphs equal `dgl.batch` of single ones."""
 
 from random import Random
 
@@ -25,9 +25,6 @@ from graphattn.builders.graph_builder import CLS_ID
 from graphattn.builders.relations.base import RangeRelation
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.exceptions import ConfigError, DataError, GraphError
-
-pytest.importorskip("dgl", reason="DGL has no wheels for this version of Python")
-from graphattn.backends.dgl import dgl
 
 SCALES = (1, 3, "N/16", "N/8", "N/4", "N")
 EVERYTHING = (
@@ -67,7 +64,7 @@ def assert_equal_features(mine, other):
 
 @settings(max_examples=30)
 @given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
-def test_a_batch_equals_the_batch_of_single_graphs(random_sentence, random, sizes, cls):
+def test_a_batch_equals_the_batch_of_single_graphs(dgl, random_sentence, random, sizes, cls):
     sentences = [random_sentence(random, size) for size in sizes]
     builder = TextGraphBuilder(EVERYTHING, cls=cls)
     assert_equal_graphs(builder.batch(sentences), dgl.batch([builder.build(sentence) for sentence in sentences]))
@@ -75,7 +72,7 @@ def test_a_batch_equals_the_batch_of_single_graphs(random_sentence, random, size
 
 @settings(max_examples=20)
 @given(random=st.randoms(use_true_random=False), sizes=batches)
-def test_a_text_batch_has_the_edges_of_the_graph(random_sentence, random, sizes):
+def test_a_text_batch_has_the_edges_of_the_graph(dgl, random_sentence, random, sizes):
     builder = TextGraphBuilder(EVERYTHING)
     layout = builder.layout([random_sentence(random, size) for size in sizes])
     batch, graph = builder.text_batch(layout), builder.graph(layout)
@@ -88,7 +85,7 @@ def test_a_text_batch_has_the_edges_of_the_graph(random_sentence, random, sizes)
 
 
 @pytest.mark.parametrize("cls", [False, True])
-def test_extra_features_survive_batching(random_sentence, cls):
+def test_extra_features_survive_batching(dgl, random_sentence, cls):
     sentences = [random_sentence(Random(seed), size) for seed, size in enumerate((4, 0, 7))]
     builder = TextGraphBuilder([Window(3), Dependency()], cls=cls)
     shapes = [np.arange(3 * len(s), dtype=np.float32).reshape(-1, 3) for s in sentences]
@@ -109,38 +106,42 @@ def test_extra_features_survive_batching(random_sentence, cls):
 @given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
 def test_edges_equal_the_table(random_sentence, edge_table, random, sizes, cls):
     sentences = [random_sentence(random, size) for size in sizes]
-    graph = TextGraphBuilder(EVERYTHING, cls=cls).batch(sentences)
-    for sentence, single in zip(sentences, dgl.unbatch(graph), strict=True):
-        for relation in graph.canonical_etypes:
-            sources, targets = single.edges(etype=relation)
-            expected = [row[:2] for row in edge_table(relation, sentence, cls)]
-            assert list(zip(targets.tolist(), sources.tolist(), strict=True)) == expected
+    batch = TextGraphBuilder(EVERYTHING, cls=cls).text_batch(sentences)
+    for (source, name, target), edges in batch.edges.items():
+        counts = zip(sentences, batch.node_counts[target].tolist(), batch.node_counts[source].tolist(), strict=True)
+        expected, rows, columns = [], 0, 0
+        for sentence, num_targets, num_sources in counts:
+            table = edge_table((source, name, target), sentence, cls)
+            expected += [(rows + i, columns + j) for i, j, *_ in table]
+            rows, columns = rows + num_targets, columns + num_sources
+        assert list(zip(edges.destinations.tolist(), edges.sources.tolist(), strict=True)) == expected
 
 
 @settings(max_examples=30)
 @given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
-def test_edge_counts_equal_those_of_the_graph(random_sentence, random, sizes, cls):
+def test_edge_counts_equal_those_of_the_batch(random_sentence, random, sizes, cls):
     builder = TextGraphBuilder(EVERYTHING, cls=cls)
     layout = builder.layout([random_sentence(random, size) for size in sizes])
-    graph = builder.graph(layout)
-    counted = sum(graph.batch_num_edges(relation) for relation in graph.canonical_etypes)
+    batch = builder.text_batch(layout)
+    counted = sum(batch.batch_num_edges(relation) for relation in batch.edges)
     assert builder.num_edges(layout).tolist() == counted.tolist()
 
 
 def test_token_features_without_a_vocabulary():
-    graph = TextGraphBuilder([Window(1)]).batch([Sentence(["un", "known", "word"], word_ids=[0, 0, 1]), ["a"], []])
-    data = graph.nodes["token"].data
+    texts = [Sentence(["un", "known", "word"], word_ids=[0, 0, 1]), ["a"], []]
+    batch = TextGraphBuilder([Window(1)]).text_batch(texts)
+    data = batch.node_features["token"]
     assert {name: values.tolist() for name, values in data.items()} == {
         "position": [0, 1, 2, 3, 0, 1, 0],
         "word": [0, 1, 1, 2, 0, 1, 0],
     }
     assert {values.dtype for values in data.values()} == {torch.int32}
-    assert graph.ntypes == ["token"]
+    assert list(batch.node_counts) == ["token"]
 
 
 def test_membership_adds_word_nodes():
-    graph = TextGraphBuilder([Membership()]).batch([Sentence(["un", "known", "word"], word_ids=[0, 0, 1]), ["a"]])
-    assert graph.batch_num_nodes("word").tolist() == [3, 2]
+    batch = TextGraphBuilder([Membership()]).text_batch([Sentence(["un", "known", "word"], word_ids=[0, 0, 1]), ["a"]])
+    assert batch.batch_num_nodes("word").tolist() == [3, 2]
 
 
 @pytest.mark.parametrize(
@@ -153,8 +154,8 @@ def test_membership_adds_word_nodes():
 def test_membership_is_added_once(relations, names):
     builder = TextGraphBuilder(relations)
     assert [relation.name for relation in builder.relations] == names
-    graph = builder.build(Sentence(["a", "b"], heads=[2, 0]))
-    assert graph.num_edges("in") == 3
+    batch = builder.text_batch([Sentence(["a", "b"], heads=[2, 0])])
+    assert Edges.of(batch, "in").num_edges == 3
 
 
 @pytest.mark.parametrize("cls", [False, True])
@@ -163,29 +164,39 @@ def test_a_vocabulary_adds_ids(cls):
     vocabulary = Vocabulary.train([text.split() for text in texts[:2]])
     builder = TextGraphBuilder([Window(3)], cls=cls, vocabulary=vocabulary)
     assert SPECIAL_TOKENS[CLS_ID] == "[CLS]"
-    ids = builder.batch(texts).nodes["token"].data["id"].tolist()
+    ids = builder.text_batch(texts).node_features["token"]["id"].tolist()
     encoded = [vocabulary.encode(text).tolist() for text in texts]
     assert ids == [i for each in encoded for i in ([CLS_ID, *each] if cls else each)]
-    assert builder.batch([text.split() for text in texts]).nodes["token"].data["id"].tolist() == ids
+    batch = builder.text_batch([text.split() for text in texts])
+    assert batch.node_features["token"]["id"].tolist() == ids
 
 
-def test_graphs_of_one_layout_do_not_share_their_features():
+def test_batches_of_one_layout_do_not_share_their_features():
     builder = TextGraphBuilder([Window(1)], cls=False)
     layout = builder.layout([["a", "b"]], features={"x": ([np.array([1, 2])], 0)})
-    builder.graph(layout).nodes["token"].data["x"].zero_()
-    assert builder.graph(layout).nodes["token"].data["x"].tolist() == [1, 2]
+    builder.text_batch(layout).node_features["token"]["x"].zero_()
+    assert builder.text_batch(layout).node_features["token"]["x"].tolist() == [1, 2]
 
 
 def test_sentences_without_tokens_are_kept():
     builder = TextGraphBuilder(EVERYTHING, cls=False)
+    batch = builder.text_batch([Sentence([]), Sentence(["a"], heads=[0]), Sentence([])])
+    assert batch.batch_num_nodes("token").tolist() == [0, 1, 0]
+    assert batch.batch_num_nodes("word").tolist() == [0, 1, 0]
+    nothing = builder.text_batch([])
+    assert {kind: counts.tolist() for kind, counts in nothing.node_counts.items()} == {"token": [], "word": []}
+    assert {edges.num_edges for edges in nothing.edges.values()} == {0}
+
+
+def test_dgl_graphs_of_sentences_without_tokens(dgl):
+    builder = TextGraphBuilder(EVERYTHING, cls=False)
     graph = builder.batch([Sentence([]), Sentence(["a"], heads=[0]), Sentence([])])
-    assert graph.batch_num_nodes("token").tolist() == [0, 1, 0]
     assert [part.num_nodes("word") for part in dgl.unbatch(graph)] == [0, 1, 0]
     nothing = builder.batch([])
     assert (nothing.num_nodes(), nothing.num_edges(), nothing.batch_size) == (0, 0, 0)
 
 
-def test_edges_round_trip_through_coo():
+def test_edges_round_trip_through_coo(dgl):
     graph = TextGraphBuilder([Window(5)], cls=False).build(list("abcdefg"))
     sources, targets, ids = graph.edges(form="all", etype="window:5")
     assert ids.tolist() == list(range(graph.num_edges()))
@@ -210,13 +221,16 @@ def test_invalid_sets_of_relations_are_rejected(relations, message):
     assert str(caught.value) == message
 
 
-def test_a_batch_needs_no_relation_and_a_dgl_graph_does():
+def test_a_batch_needs_no_relation():
     builder = TextGraphBuilder([])
     batch = builder.text_batch([["dogs", "bark"], ["go"]])
     assert batch.batch_num_nodes().tolist() == [3, 2]
     assert builder.num_edges(builder.layout([["dogs", "bark"], ["go"]])).tolist() == [0, 0]
+
+
+def test_a_dgl_graph_needs_a_relation():
     with pytest.raises(ConfigError):
-        builder.build(["dogs", "bark"])
+        TextGraphBuilder([]).build(["dogs", "bark"])
 
 
 @pytest.mark.parametrize(
@@ -237,7 +251,7 @@ def test_a_batch_needs_no_relation_and_a_dgl_graph_does():
 )
 def test_invalid_sources_are_rejected(source, message):
     with pytest.raises(DataError) as caught:
-        TextGraphBuilder([Dependency()]).build(source)
+        TextGraphBuilder([Dependency()]).text_batch([source])
     assert str(caught.value) == message
 
 
@@ -246,7 +260,7 @@ def test_too_many_edges_are_rejected_before_they_are_built():
     layout = builder.layout([["word"] * 60_000])
     assert builder.num_edges(layout).tolist() == [60_001 + 60_001**2]
     with pytest.raises(GraphError) as caught:
-        builder.graph(layout)
+        builder.text_batch(layout)
     assert str(caught.value) == (
         "relation 'all' has 3,600,120,001 edges; one graph holds up to 2,147,483,647. Use smaller batches or narrower "
         "relations. Of 1 texts the longest has 60,001 tokens"
@@ -276,7 +290,7 @@ def test_ids_of_the_vocabulary_override_features():
     assert layout.features["id"].tolist() == [4, 3]
 
 
-def test_custom_relations_are_validated_without_a_graph():
+def test_custom_relations_are_validated_without_a_batch():
     builder = TextGraphBuilder([Window(3), Backwards()], cls=False)
     layout = builder.layout([["a", "b"]])
     with pytest.raises(GraphError, match="relation 'backwards': a range stops before it begins"):
@@ -286,4 +300,4 @@ def test_custom_relations_are_validated_without_a_graph():
 def test_the_edge_count_error_names_the_longest_text():
     builder = TextGraphBuilder([Complete()], cls=False)
     with pytest.raises(GraphError, match="Of 2 texts the longest has 60,000 tokens"):
-        builder.graph(builder.layout([["word"] * 60_000, ["word"]]))
+        builder.text_batch([["word"] * 60_000, ["word"]])

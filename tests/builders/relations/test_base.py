@@ -72,7 +72,7 @@ def test_custom_relation():
     texts = ["big bad bear", "a", "can a cat count"]
     builder = TextGraphBuilder([Repeated(), Window(3)])
     layout = builder.layout([Sentence(text.split()) for text in texts], features=letters(*texts))
-    graph = builder.graph(layout)
+    graph = builder.text_batch(layout)
     sources, targets = Edges.of(graph, "repeated").ends_by_id()
     assert list(zip(sources.tolist(), targets.tolist(), strict=True)) == [
         (1, 2),
@@ -82,8 +82,9 @@ def test_custom_relation():
         (7, 10),
         (9, 10),
     ]
-    assert graph.edges["repeated"].data["distance"].tolist() == [1, 2, 1, 2, 3, 1]
-    assert graph.batch_num_edges("repeated").tolist() == [3, 0, 3]
+    relation = "token", "repeated", "token"
+    assert graph.edge_features[relation]["distance"].tolist() == [1, 2, 1, 2, 3, 1]
+    assert graph.batch_num_edges(relation).tolist() == [3, 0, 3]
     assert Repeated().num_edges(layout).tolist() == [3, 0, 3]
     assert repr(Repeated()) == "Repeated()"
 
@@ -92,7 +93,7 @@ def test_custom_range_relation():
     graph = TextGraphBuilder([Previous()], cls=False).text_batch([["a", "b", "c"], [], ["d", "e"]])
     sources, targets = Edges.of(graph, "previous").ends_by_id()
     assert (sources.tolist(), targets.tolist()) == ([0, 1, 3], [1, 2, 4])
-    assert graph.batch_num_edges("previous").tolist() == [2, 0, 1]
+    assert graph.batch_num_edges(("token", "previous", "token")).tolist() == [2, 0, 1]
     values = graph.node_features["token"]["position"].double().view(-1, 1, 1)
     assert attend(graph, values, values, values, etype="previous").flatten().tolist() == [0, 0, 1, 0, 0]
 

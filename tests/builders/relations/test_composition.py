@@ -54,7 +54,8 @@ def test_union_and_intersection_equal_sets(batch_equals_singles, pairs, random_s
             expected = together(*(single_edges(operand, sentence, cls, pairs) for operand in operands))
             assert pairs(graph, composed.canonical) == sorted(expected)
         layout = builder.layout(sentences)
-        assert composed.num_edges(layout).tolist() == builder.graph(layout).batch_num_edges().tolist()
+        counts = builder.text_batch(layout).batch_num_edges(composed.canonical)
+        assert composed.num_edges(layout).tolist() == counts.tolist()
 
 
 @settings(max_examples=40)
@@ -85,8 +86,9 @@ def test_reverse_keeps_edge_features(pairs):
             return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {"distance": distance})
 
     graph = TextGraphBuilder([Distant().reverse()], cls=False).text_batch([list("abcd")])
-    ends = pairs(graph, ("token", "reverse(distant)", "token"))
-    assert [source - target for target, source in ends] == graph.edges["reverse(distant)"].data["distance"].tolist()
+    reversed_distant = "token", "reverse(distant)", "token"
+    distances = graph.edge_features[reversed_distant]["distance"].tolist()
+    assert [source - target for target, source in pairs(graph, reversed_distant)] == distances
 
 
 def test_reverse_reverses_directions_and_distances():
@@ -96,14 +98,14 @@ def test_reverse_reverses_directions_and_distances():
     graph = builder.text_batch([dogs])
     for name in ("dependency", "reverse(dependency)", "reverse(reverse(dependency))"):
         sources, targets = Edges.of(graph, name).ends_by_id()
-        directions = graph.edges[name].data["direction"]
+        directions = graph.edge_features["token", name, "token"]["direction"]
         features = {(s, t): d for s, t, d in torch.stack([sources, targets, directions.long()], 1).tolist()}
         assert features == {(0, 0): 0, (1, 1): 0, (1, 0): 1, (0, 1): 2}, "bark is the head"
     near = RelativePositions(Order("forward"), 2)
     graph = TextGraphBuilder([near.reverse()], cls=False).text_batch([list("abcd")])
     sources, targets = Edges.of(graph, near.reverse().name).ends_by_id()
     expected = (sources - targets).clamp(-2, 2) + 2
-    assert graph.edges[near.reverse().name].data["distance"].tolist() == expected.tolist()
+    assert graph.edge_features[near.reverse().canonical]["distance"].tolist() == expected.tolist()
 
 
 def test_derived_relations_keep_their_features():
@@ -119,9 +121,11 @@ def test_derived_relations_keep_their_features():
             return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, data)
 
     dogs = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
-    assert TextGraphBuilder([Plain("token").reverse()], cls=False).text_batch([dogs]).num_edges() == 4
-    graph = TextGraphBuilder([Coded("token").reverse()], cls=False).text_batch([dogs])
-    assert sorted(graph.edata["direction"].tolist()) == [7, 7, 8, 9]
+    plain = TextGraphBuilder([Plain("token").reverse()], cls=False).text_batch([dogs])
+    assert Edges.of(plain).num_edges == 4
+    coded = Coded("token").reverse()
+    graph = TextGraphBuilder([coded], cls=False).text_batch([dogs])
+    assert sorted(graph.edge_features[coded.canonical]["direction"].tolist()) == [7, 7, 8, 9]
 
 
 def test_operators_and_names():

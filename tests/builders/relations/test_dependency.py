@@ -96,7 +96,7 @@ def test_a_text_without_a_parse_has_self_loops_and_one_warning(recwarn):
     arcs = list(zip(*(ends.tolist() for ends in Edges.of(graph, "dependency").ends_by_id()), strict=True))
     assert sorted(set(arcs) - {(word, word) for word in range(9)}) == [(4, 5), (5, 4)]
     assert len(arcs) == 9 + 2
-    assert builder.text_batch([["d"]]).num_edges("dependency") == 2
+    assert Edges.of(builder.text_batch([["d"]]), "dependency").num_edges == 2
     (warning,) = recwarn.list
     assert warning.category is GraphAttnWarning
     assert str(warning.message) == (

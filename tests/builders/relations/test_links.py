@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import Links, Sentence, TextGraphBuilder, Window
+from graphattn.edges import Edges
 from graphattn.exceptions import DataError
 
 
@@ -32,13 +33,14 @@ def test_links_equal_the_pairs(batch_equals_singles, pairs, on, texts, cls):
             }
         assert pairs(graph, relation.canonical) == sorted(expected)
     layout = builder.layout(texts)
-    assert relation.num_edges(layout).tolist() == builder.graph(layout).batch_num_edges("links").tolist()
+    counts = builder.text_batch(layout).batch_num_edges(relation.canonical)
+    assert relation.num_edges(layout).tolist() == counts.tolist()
 
 
 def test_selected_texts_keep_their_links(pairs):
     texts = [Sentence(["x"] * n, links=[(n - 1, 0), (0, n - 1)]) for n in (4, 2, 3)]
     builder = TextGraphBuilder([Links()])
-    graph = builder.graph(builder.layout(texts).take([2, 0]))
+    graph = builder.text_batch(builder.layout(texts).take([2, 0]))
     assert pairs(graph, ("token", "links", "token")) == [(1, 3), (3, 1), (5, 8), (8, 5)]
 
 
@@ -50,4 +52,4 @@ def test_missing_links():
         "field 'links': sentence 1 ('so it goes' ...) has no links, but the relation 'links' needs them. Read a corpus "
         "with a column of links, give Sentence(links=...), or leave out Links()."
     )
-    assert builder.text_batch([Sentence([])]).num_edges() == 1
+    assert Edges.of(builder.text_batch([Sentence([])])).num_edges == 1

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Nearest, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.relations import nearest
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, DataError
 
 
@@ -58,11 +59,11 @@ def test_ties_of_repeated_words_do_not_depend_on_the_batch():
     builder = TextGraphBuilder([Nearest(4, table)], vocabulary=vocabulary)
     for text, graph in zip(texts, [builder.text_batch([text]) for text in texts], strict=True):
         ids = graph.node_features["token"]["id"].numpy()
-        sources = graph.edges(order="eid")[0].view(-1, 4).tolist()
+        sources = Edges.of(graph).sources.view(-1, 4).tolist()
         assert sources == by_sorting(table[ids], 4), text
     starts = np.arange(9) * 18
-    batch = builder.text_batch(texts).edges(order="eid")[0].view(9, -1).numpy() - starts[:, None]
-    assert batch.tolist() == [builder.text_batch([text]).edges(order="eid")[0].tolist() for text in texts]
+    batch = Edges.of(builder.text_batch(texts)).sources.view(9, -1).numpy() - starts[:, None]
+    assert batch.tolist() == [Edges.of(builder.text_batch([text])).sources.tolist() for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,11 @@ def test_vectors_of_the_builder():
     table = np.random.default_rng(1).normal(size=(len(vocabulary), 5))
     ours = TextGraphBuilder([Nearest(2) | Window(1)], vocabulary=vocabulary, vectors=table).text_batch(["a b c d"])
     theirs = TextGraphBuilder([Nearest(2, table) | Window(1)], vocabulary=vocabulary).text_batch(["a b c d"])
-    assert [ends.tolist() for ends in ours.edges()] == [ends.tolist() for ends in theirs.edges()]
+    ours, theirs = Edges.of(ours), Edges.of(theirs)
+    assert (ours.sources.tolist(), ours.destinations.tolist()) == (
+        theirs.sources.tolist(),
+        theirs.destinations.tolist(),
+    )
     with pytest.raises(ConfigError) as caught:
         TextGraphBuilder([Window(1) | Nearest(2)], vocabulary=vocabulary)
     assert caught.value.options == ("vectors", "tune_vectors")

@@ -92,11 +92,11 @@ def test_random_pairs_are_symmetric_and_do_not_depend_on_the_batch(batch_equals_
 
 
 def test_half_of_all_pairs_are_connected():
-    graph = TextGraphBuilder([RandomPairs()], cls=False).text_batch([["x"] * 100])
-    joined = (graph.num_edges() - 100) / 2
+    edges = Edges.of(TextGraphBuilder([RandomPairs()], cls=False).text_batch([["x"] * 100]))
+    joined = (edges.num_edges - 100) / 2
     assert abs(joined / (100 * 99 / 2) - 0.5) < 0.03
-    other = TextGraphBuilder([RandomPairs(1)], cls=False).text_batch([["x"] * 100])
-    assert graph.edges()[0].tolist() != other.edges()[0].tolist()
+    other = Edges.of(TextGraphBuilder([RandomPairs(1)], cls=False).text_batch([["x"] * 100]))
+    assert edges.sources.tolist() != other.sources.tolist()
 
 
 def test_too_many_pairs_are_rejected_before_they_are_built():
@@ -150,13 +150,14 @@ def test_degrees_do_not_depend_on_the_position():
 
 def test_random_arcs_add_membership():
     graph = TextGraphBuilder([RandomArcs()]).text_batch([["a", "b"]])
-    assert list(graph.edges) == [("token", "in", "word"), ("word", "random-arcs", "word")]
+    assert list(graph.edges) == [("word", "random-arcs", "word"), ("token", "in", "word")]
 
 
 def test_labels_of_random_arcs():
     graph = TextGraphBuilder([RandomArcs()]).text_batch([["x"] * 5])
     sources, targets = Edges.of(graph, "random-arcs").ends_by_id()
-    assert graph.edges["random-arcs"].data["label"].tolist() == (sources != targets).int().tolist()
+    labels = graph.edge_features["word", "random-arcs", "word"]["label"]
+    assert labels.tolist() == (sources != targets).int().tolist()
 
 
 def test_every_tree_is_possible():
@@ -165,7 +166,7 @@ def test_every_tree_is_possible():
         relation = RandomArcs(seed)
         graph = TextGraphBuilder([relation], cls=False).text_batch([["a", "b", "c"]])
         sources, targets = (ends.tolist() for ends in Edges.of(graph, relation.name).ends_by_id())
-        directions = graph.edges[relation.name].data["direction"].tolist()
+        directions = graph.edge_features[relation.canonical]["direction"].tolist()
         drawn.add(frozenset(zip(sources, targets, directions, strict=True)))
     assert len(drawn) == 9  # n ** (n - 1) rooted trees of n words
 

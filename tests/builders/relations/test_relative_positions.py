@@ -35,8 +35,8 @@ def test_ids_are_clipped_distances(batch_equals_singles, pairs, random_sentence,
         assert ends == pairs(graph, relation.canonical)
         # a_ij = w_clip(j - i, k); token i attends to token j
         expected = [max(-clip, min(clip, source - target)) + clip for target, source in ends]
-        assert graph.edges[relative.canonical].data["distance"].tolist() == expected
-        assert set(graph.edges[relation.canonical].data) <= set(graph.edges[relative.canonical].data)
+        assert graph.edge_features[relative.canonical]["distance"].tolist() == expected
+        assert set(graph.edge_features[relation.canonical]) <= set(graph.edge_features[relative.canonical])
     layout = builder.layout(sentences)
     assert relative.num_edges(layout).tolist() == relation.num_edges(layout).tolist()
     assert relative.needs_heads == relation.needs_heads
@@ -59,7 +59,7 @@ def test_reverse_also_reverses_the_features_of_the_relation():
     relation = RelativePositions(Dependency("token"), 2).reverse()
     graph = TextGraphBuilder([relation], cls=False).text_batch([Sentence(["Dogs", "bark"], heads=[2, 0])])
     sources, targets = (ends.tolist() for ends in Edges.of(graph, relation.name).ends_by_id())
-    data = graph.edges[relation.name].data
+    data = graph.edge_features[relation.canonical]
     directions, distances = data["direction"].tolist(), data["distance"].tolist()
     features = {(s, t): both for s, t, *both in zip(sources, targets, directions, distances, strict=True)}
     assert features == {(0, 0): [0, 2], (1, 1): [0, 2], (1, 0): [1, 3], (0, 1): [2, 1]}, "bark is the head"

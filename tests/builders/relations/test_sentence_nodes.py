@@ -60,10 +60,10 @@ def test_relations_equal_their_definitions(batch_equals_singles, pairs, relation
         for kind, edges in expected.items():
             assert pairs(graph, kind) == sorted(edges), kind
     layout = builder.layout(texts)
-    batch = builder.graph(layout)
+    batch = builder.text_batch(layout)
     for part in relation.parts():
         assert part.num_edges(layout).tolist() == batch.batch_num_edges(part.canonical).tolist()
-    assert relation.num_edges(layout).sum() == batch.num_edges()
+    assert relation.num_edges(layout).sum() == sum(edges.num_edges for edges in batch.edges.values())
 
 
 def test_both_relations_share_the_sentence_nodes():
@@ -81,7 +81,7 @@ def test_sentences_end_at_punctuation(pairs):
 def test_selected_texts_keep_their_sentences():
     builder = TextGraphBuilder([SentenceNodes()])
     layout = builder.layout([["a", ".", "b", ".", "c"], ["a"], [".", "b"]]).take([2, 0])
-    assert builder.graph(layout).batch_num_nodes("sentence").tolist() == [2, 3]
+    assert builder.text_batch(layout).batch_num_nodes("sentence").tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("alphabet", [pre_tokenizers.ByteLevel.alphabet(), ["a", "b", "Ġ"]], ids=["Ġ.", "[UNK]"])

@@ -27,7 +27,7 @@ def test_star_equals_its_definition(follows, lengths, cls):
 
 
 def test_only_the_relation_adds_the_relay():
-    assert "relay" not in TextGraphBuilder([Window(3)]).text_batch([["a"]]).ntypes
+    assert "relay" not in TextGraphBuilder([Window(3)]).text_batch([["a"]]).node_counts
     assert TextGraphBuilder([Window(3), Star()]).text_batch([["a"]]).num_nodes("relay") == 1
 
 

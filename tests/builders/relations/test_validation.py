@@ -5,6 +5,7 @@ import pytest
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Nodes, RangeRelation, Relation, RelationArrays, Window
+from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
 
 BATCH = [["a", "b"], ["c"]]  # with [CLS] five tokens: 0 1 2 | 3 4
@@ -133,7 +134,7 @@ def test_nodes_of_a_users_relation(nodes, message):
     relation.target, relation.nodes = "hub", lambda layout: nodes()
     builder = TextGraphBuilder([relation])
     if message is None:
-        assert builder.text_batch(BATCH).num_edges() == 5
+        assert Edges.of(builder.text_batch(BATCH)).num_edges == 5
         return
     with pytest.raises(GraphError) as caught:
         builder.text_batch(BATCH)
@@ -156,10 +157,10 @@ def test_errors_inside_a_composed_relation():
 def test_valid_edges():
     """Empty ranges can start anywhere."""
     empty = ranges(lambda: (array(0, 0, 0, 0, 3), array(3, 0, 3, 0, 5)))
-    assert TextGraphBuilder([empty]).text_batch(BATCH).num_edges() == 8
+    assert Edges.of(TextGraphBuilder([empty]).text_batch(BATCH)).num_edges == 8
     pair = [array(0, 0, 0, 3, 3).astype(np.uint8), array(3, 3, 3, 5, 5).astype(np.uint8)]
-    assert TextGraphBuilder([ranges(lambda: pair) | Window(1)]).text_batch(BATCH).num_edges() == 13
-    assert TextGraphBuilder([ranges(lambda: np.stack(pair))]).text_batch(BATCH).num_edges() == 13
+    assert Edges.of(TextGraphBuilder([ranges(lambda: pair) | Window(1)]).text_batch(BATCH)).num_edges == 13
+    assert Edges.of(TextGraphBuilder([ranges(lambda: np.stack(pair))]).text_batch(BATCH)).num_edges == 13
     twice = arcs(lambda: RelationArrays(array(0, 2, 2, 2, 2, 2), array(1, 1), array(2, 0)))
-    assert TextGraphBuilder([twice]).text_batch(BATCH).num_edges() == 2
-    assert TextGraphBuilder([arcs(lambda: to_each(0, 0, 2, 3, 3))]).text_batch(BATCH).num_edges() == 5
+    assert Edges.of(TextGraphBuilder([twice]).text_batch(BATCH)).num_edges == 2
+    assert Edges.of(TextGraphBuilder([arcs(lambda: to_each(0, 0, 2, 3, 3))]).text_batch(BATCH)).num_edges == 5

@@ -114,7 +114,7 @@ def test_counts_equal_those_of_the_graphs(tmp_path, write, trees, builder, setti
         name: sum(Edges.of(graph, name).num_edges for graph in graphs)
         for name in ("window:3", "window:N/4", "dependency", "in")
     }
-    assert manifest.most_edges == max(graph.num_edges() for graph in graphs)
+    assert manifest.most_edges == max(sum(edges.num_edges for edges in graph.edges.values()) for graph in graphs)
     lengths = list(map(len, sentences))
     assert (manifest.sentences, manifest.tokens, manifest.words) == (33, sum(lengths), sum(lengths))
     assert (manifest.parsed, manifest.longest) == (31, 9)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from graphattn.builders import (
     Complete,
@@ -248,19 +249,17 @@ def test_the_builder_of_a_store_has_its_relations(stored, trees, relations):
     store = stored(sentences, relations=given)
     again = store.builder()
     assert list(map(repr, again.relations)) == list(map(repr, given.relations))
-    graph, expected = again.batch(sentences), given.batch(sentences)
-    assert list(graph.edges) == expected.canonical_etypes
-    for relation in expected.canonical_etypes:
-        assert [ends.tolist() for ends in Edges.of(graph, relation).ends_by_id()] == [
-            ends.tolist() for ends in expected.edges(etype=relation)
-        ]
+    batch, expected = again.text_batch(sentences), given.text_batch(sentences)
+    assert list(batch.edges) == list(expected.edges)
+    for relation, edges in batch.edges.items():
+        assert all(map(torch.equal, edges.ends_by_id(), expected.edges[relation].ends_by_id()))
 
 
 @pytest.mark.filterwarnings("ignore:some texts have no parse")
 def test_optional_arcs_of_stored_texts_without_heads(stored, trees):
     sentences = [*trees(9), Sentence(["a", "b"])]
     store = stored(sentences, relations=TextGraphBuilder([Dependency(required=False)]))
-    assert store.builder().batch(list(store)).num_edges("dependency") > 0
+    assert Edges.of(store.builder().text_batch(list(store)), "dependency").num_edges > 0
     assert stored(trees(9), name="parsed").builder().needs_heads
 
 
