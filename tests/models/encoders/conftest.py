@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.builders import Sentence, TextGraphBuilder
-from graphattn.edges import Edges
 from graphattn.models.encoders import Encoder, EncoderOptions, make_encoder
+from graphattn.schema import find_relation
 
 LENGTHS = (0, 1, 2, 7, 31, 70)
 
@@ -64,10 +64,11 @@ def maps_of() -> Callable[..., list[torch.Tensor]]:
     """Dense weights of a relation for each sentence of a batch: (heads, targets, sources), zero without an edge."""
 
     def split_by_sentence(graph: Any, relation: str, weights: torch.Tensor) -> list[torch.Tensor]:
-        sources, targets = Edges.of(graph, relation).ends_by_id()
-        kind = graph.to_canonical_etype(relation)[2]
+        relation = find_relation(list(graph.edges), relation)
+        sources, targets = graph.edges[relation].ends_by_id()
+        kind = relation[2]
         whole = weights.new_zeros(weights.shape[1], graph.num_nodes(kind), graph.num_nodes(kind))
-        whole[:, targets.long(), sources.long()] = weights.T
+        whole[:, targets, sources] = weights.T
         ends = graph.batch_num_nodes(kind).cumsum(0).tolist()
         return [whole[:, begin:end, begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 

@@ -8,7 +8,6 @@ import torch
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import parse_relation
-from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import MSTransOptions, encoder_options, make_encoder
 from graphattn.models.encoders.relation_heads import parse_heads, parse_relation_heads
@@ -22,16 +21,16 @@ class Dense:
 
     def __init__(self, encoder, sentence):
         graph = TextGraphBuilder(encoder.relations()).text_batch([sentence])
-        present = [kind for kind in KINDS if kind in graph.ntypes]
+        present = [kind for kind in KINDS if kind in graph.node_counts]
         self.first, self.count = {}, 0
         for kind in present:
             self.first[kind] = self.count
             self.count += graph.num_nodes(kind)
         self.num_tokens = graph.num_nodes("token")
         self.masks, self.averaged = {}, {}
-        for source, name, target in graph.edges:
+        for (source, name, target), edges in graph.edges.items():
             mask = self.masks.setdefault(name, torch.zeros(self.count, self.count, dtype=torch.bool))
-            sources, targets = (ends.long() for ends in Edges.of(graph, (source, name, target)).ends_by_id())
+            sources, targets = edges.ends_by_id()
             mask[self.first[target] + targets, self.first[source] + sources] = True
             if source == "token" != target:
                 own = torch.zeros(graph.num_nodes(target), self.num_tokens, dtype=torch.float64)
@@ -129,13 +128,11 @@ def test_the_star_is_one_softmax_over_neighbours_and_relay(sentences, double_enc
     graph, _, _ = encode(encoder, 4, weights=layers)
     assert [set(layer) for layer in layers] == [{"star"}] * 2
     kinds = [part.canonical for relation in encoder.relations() for part in relation.parts()]
-    by_kind = dict(
-        zip(kinds, layers[0]["star"].split([Edges.of(graph, kind).num_edges for kind in kinds]), strict=True)
-    )
-    sums = {kind: torch.zeros(graph.num_nodes(kind), 2, dtype=torch.float64) for kind in graph.ntypes}
+    weights_of_parts = layers[0]["star"].split([graph.edges[kind].num_edges for kind in kinds])
+    by_kind = dict(zip(kinds, weights_of_parts, strict=True))
+    sums = {kind: torch.zeros(graph.num_nodes(kind), 2, dtype=torch.float64) for kind in graph.node_counts}
     for kind, weights in by_kind.items():
-        targets = Edges.of(graph, kind).ends_by_id()[1].long()
-        sums[kind[2]].index_add_(0, targets, weights)
+        sums[kind[2]].index_add_(0, graph.edges[kind].ends_by_id()[1], weights)
     for own in sums.values():
         torch.testing.assert_close(own, torch.ones_like(own))
     assert (by_kind["relay", "star", "token"] > 0).all()

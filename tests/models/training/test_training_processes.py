@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file
 from torch.multiprocessing import ProcessRaisedException
 
@@ -84,6 +85,13 @@ def test_two_processes_give_the_steps_of_one(corpus, tiny, capfd):
     assert (out, [line[:9] for line in err.splitlines()]) == ("", ["epoch 1/3", "epoch 2/3", "epoch 3/3"])
 
 
+@pytest.fixture
+def may_fork_again(monkeypatch):
+    """PyTorch with CUDA takes a fork of this process for one that cannot fork again, even without a GPU."""
+    monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: False)
+
+
+@pytest.mark.usefixtures("may_fork_again")
 def test_one_new_process(corpus, tiny, run_in_fork):
     """The parent process gets the weights."""
     texts, labels = corpus("classifier", 12)
@@ -96,6 +104,7 @@ def test_one_new_process(corpus, tiny, run_in_fork):
     assert run_in_fork(fit) == 0
 
 
+@pytest.mark.usefixtures("may_fork_again")
 def test_errors_in_two_processes(corpus, tiny, run_in_fork):
     """The error has our type, and the parent process gets the weights of the best epoch."""
     words, tags = corpus("crf", 13)
