@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
-from graphattn.dgl_graphs import import_dgl
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.chunks import Address, EngineName, Jobs, make_engine
 from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, ParserOptions
@@ -87,6 +86,8 @@ def build(
     from graphattn.builders.store import CorpusFile
 
     if materialize:
+        from graphattn.dgl_graphs import import_dgl
+
         import_dgl()  # reports a missing package before the store is built
     parser_options, corpus_options = _select(given, ParserOptions), _select(given, CorpusOptions)
     learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}

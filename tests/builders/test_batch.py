@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import platform
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import torch
 from graphattn import Edges, attend
 from graphattn.builders.batch import RelationArrays, TextBatch, check_edge_count, range_edges
 from graphattn.edges import edges_of, features_of, lengths_of
-from graphattn.exceptions import EdgeCountError, GraphError
+from graphattn.exceptions import EdgeCountError, GraphError, MissingPackageError
 
 CHAIN, MEMBERSHIP = ("token", "next", "token"), ("token", "in", "word")
 
@@ -84,6 +86,17 @@ def test_attention_accepts_batches_and_graphs(batch, source):
 
 def test_the_graph_gets_the_edges_of_the_batch(batch, graph):
     assert Edges.of(graph, MEMBERSHIP) is batch.edges[MEMBERSHIP]
+
+
+def test_a_graph_needs_dgl(batch, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dgl", None)
+    with pytest.raises(MissingPackageError) as caught:
+        batch.to_dgl()
+    assert str(caught.value) == (
+        f"DGL graphs need the package dgl, which is not installed in this Python {platform.python_version()[:4]}; "
+        "its wheels stop at Python 3.11. Use Python 3.11, or the TextBatch of TextGraphBuilder.text_batch, or its "
+        "to_pyg()"
+    )
 
 
 def test_edges_with_ids_keep_them(dgl):

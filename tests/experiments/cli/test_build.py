@@ -1,6 +1,7 @@
 """``graphattn build``: a store with the corpus' sentences, counts that agree, and user errors."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def test_sub_words_and_no_cls(graphattn, corpora_folder, tmp_path):
     assert (builder.cls, [r.canonical for r in builder.relations]) == (
         False, [("token", "group", "token"), ("token", "dependency", "token")],
     )  # fmt: skip
-    assert sum(builder.batch([s]).num_nodes() for s in store) == store.manifest.tokens
+    assert sum(builder.text_batch([s]).num_nodes() for s in store) == store.manifest.tokens
 
 
 def test_both_texts_of_a_pair_are_kept(graphattn, tmp_path):
@@ -141,6 +142,16 @@ def test_complete_graphs_for_plain_dgl(dgl, graphattn, corpora_folder, tmp_path)
     assert answer.out.endswith(f"all: 90 edges\ngraphs: {out / 'graphs'}\n")
     graphs, _ = dgl.load_graphs(str(out / "graphs" / "graphs-00000.dgl"))
     assert [graph.num_edges("all") for graph in graphs] == [9] * 10
+
+
+def test_graphs_need_dgl(graphattn, corpora_folder, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "dgl", None)
+    answer = graphattn("build", corpora_folder / "trees.conllu", "--out", tmp_path / "s", "--materialize")
+    assert (answer.code, answer.out) == (2, "")
+    assert re.fullmatch(
+        r"error: DGL graphs need the package dgl, which is not installed in this Python .*\n", answer.err
+    )
+    assert not (tmp_path / "s").exists()
 
 
 def test_invalid_sentences_are_errors_or_skipped(graphattn, corpora_folder, tmp_path):
@@ -247,7 +258,7 @@ def test_an_existing_folder_does_not_change(graphattn, corpora_folder, tmp_path)
     assert [path.name for path in (tmp_path / "s").iterdir()] == ["notes.txt"]
 
 
-def test_a_full_disk_is_reported(graphattn, corpora_folder, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported(dgl, graphattn, corpora_folder, tmp_path, monkeypatch):
     def full(_graphs, path):
         raise OSError(28, "No space left on device")
 
