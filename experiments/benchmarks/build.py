@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,8 @@ def measure(settings: Settings, *, seed: int = 0) -> Report:
     encoder = MSTransEncoder(MSTransOptions()).eval()
     workloads, missing = parse_workloads(settings.lengths)
     rows = [row for workload in workloads for row in _measure_rows(workload, encoder, random, settings)]
+    if find_spec("dgl") is None:
+        missing.append(f"{TITLES[GRAPH]}: dgl is not installed")
     return Report("build", DESCRIPTION, _COLUMNS, settings, rows, left_out=missing)
 
 
@@ -71,6 +74,8 @@ def _measure_rows(
         GRAPH: Job(lambda _: [builder.graph(layout) for layout in layouts]),
         OURS: Job(encode, build_arrays),
     }
+    if find_spec("dgl") is None:
+        del jobs[GRAPH]
     edges = sum(int(builder.num_edges(layout).sum()) for layout in layouts)
     return [
         Case(workload, "build", False).as_row(name, TITLES[name]) | row | {"edges": edges}

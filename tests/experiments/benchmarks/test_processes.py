@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from graphattn.experiments.benchmarks import processes
-from graphattn.experiments.benchmarks.attention import AttentionProblem, DenseAttention, DGLOperators, Ours
+from graphattn.experiments.benchmarks.attention import (
+    AttentionProblem,
+    DenseAttention,
+    DGLOperators,
+    Ours,
+    TorchSegments,
+)
 from graphattn.experiments.benchmarks.processes import (
     UnableError,
     measure_peak_memory,
@@ -30,10 +36,11 @@ def test_the_peak_remains_until_it_is_reset():
     assert peak_bytes() - before < 0.5 * SIZE
 
 
-def test_a_fresh_process_measures_arrays_per_edge():
-    """Weights of DGL's operators: at least one number for each pair."""
+@pytest.mark.parametrize("contender", [DGLOperators, TorchSegments])
+def test_a_fresh_process_measures_arrays_per_edge(contender):
+    """Weights: at least one number for each pair."""
     workload = uniform(1, 2048)
-    memory = measure_peak_memory(DGLOperators(), workload, keep_freed=False)
+    memory = measure_peak_memory(contender, workload, keep_freed=False)
     assert memory.added > 4 * AttentionProblem(workload).heads.pairs
     assert memory.whole > memory.added + 200 * 2**20  # libraries
     assert memory.run_ms > 0

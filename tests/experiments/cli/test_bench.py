@@ -7,14 +7,24 @@ import sys
 import pytest
 import torch
 
+from graphattn.experiments.benchmarks import harness
 from graphattn.experiments.cli.bench import ALL
 
 
-def test_a_table_is_printed(graphattn):
-    answer = graphattn("bench", "attention", "--lengths", "2x6", "--repeats", "2", "--peers", "dense,dgl")
+@pytest.mark.parametrize("peer", ["dense", "dgl"])
+def test_a_table_is_printed(graphattn, peer):
+    answer = graphattn("bench", "attention", "--lengths", "2x6", "--repeats", "2", "--peers", peer)
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("# graphattn bench attention\n")
-    assert answer.out.count("\n| 2x6 | forward | ") == 3
+    assert answer.out.count("\n| 2x6 | forward | ") == 2
+
+
+def test_a_missing_peer_is_left_out(graphattn, monkeypatch):
+    monkeypatch.setattr(harness, "find_spec", lambda name: None)
+    answer = graphattn("bench", "attention", "--lengths", "2x6", "--repeats", "2", "--peers", "dgl")
+    assert answer.code == 0
+    assert answer.out.count("\n| 2x6 | forward | ") == 1
+    assert "\n- DGL's three operators: dgl is not installed (pip install dgl)\n" in answer.out
 
 
 def test_files_are_written_and_replaced(graphattn, tmp_path):
