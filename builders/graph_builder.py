@@ -59,8 +59,8 @@ class TextGraphBuilder:
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder, Window, Sentence
-    >>> graph = TextGraphBuilder([Window(1), Window(3)]).build(Sentence(["time", "flies"]))
-    >>> graph.num_nodes(), graph.num_edges("window:3")
+    >>> batch = TextGraphBuilder([Window(1), Window(3)]).text_batch([Sentence(["time", "flies"])])
+    >>> batch.num_nodes(), batch.edges["token", "window:3", "token"].num_edges
     (3, 7)
     """
 

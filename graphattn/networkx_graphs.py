@@ -237,15 +237,6 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
         when attributes are missing, or a node or edge has a type that the original graph lacked
     MissingPackageError
         when DGL is not installed
-
-    Examples
-    --------
-    >>> from graphattn.builders import TextGraphBuilder, Window
-    >>> exported = to_networkx(TextGraphBuilder([Window(3)]).text_batch([["time", "flies"], ["so"]]))
-    >>> exported.remove_edge(("token", 1), ("token", 0))
-    >>> graph = from_networkx(exported)
-    >>> graph.batch_num_nodes("token").tolist(), graph.batch_num_edges("window:3").tolist()
-    ([3, 2], [6, 4])
     """
     if not nx_graph.is_directed():
         raise GraphError("the networkx graph is undirected; use a directed graph")

@@ -43,7 +43,7 @@ class Nearest(Relation):
     >>> from graphattn.builders import TextGraphBuilder
     >>> builder = TextGraphBuilder([Nearest(1, "place")], cls=False)
     >>> layout = builder.layout([["a", "b", "c"]], features={"place": ([np.array([[1., 0.], [0., 1.], [2., 1.]])], 0)})
-    >>> builder.graph(layout).edges()[0].tolist()
+    >>> builder.text_batch(layout).edges["token", "nearest:1", "token"].sources.tolist()
     [2, 2, 0]
     """
 

@@ -14,8 +14,6 @@ from graphattn.exceptions import BackendError
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
-dgl = import_dgl()
-
 
 def attend(
     edges: Edges,
@@ -31,6 +29,7 @@ def attend(
     """Attention by three DGL operators over a block built from the edges."""
     if query.device.type != "cpu":
         raise BackendError("backend 'dgl' runs on CPUs only: DGL 1.1.3 has no CUDA wheel. Use backend='torch'")
+    dgl = import_dgl()
     narrow = query.dtype
     if query.element_size() < 4:  # DGL has no float16, and sums bfloat16 in bfloat16
         query, key, value = query.float(), key.float(), value.float()
@@ -48,6 +47,7 @@ def attend(
 
 def _softmax_with_mask(edges: Edges, graph: DGLGraph, scores: Tensor) -> Tensor:
     """Softmax of (E, H) scores; where all scores of a destination are -inf its weights are 0, not DGL's NaN."""
+    dgl = import_dgl()
     maximum = dgl.ops.copy_e_max(graph, scores.detach())  # (N_dst, H)
     masked = (maximum == float("-inf"))[edges.destinations]
     weights: Tensor = dgl.ops.edge_softmax(graph, scores.masked_fill(masked, 0.0))

@@ -69,7 +69,7 @@ def test_edges_move_to_the_device_of_the_query(graph, monkeypatch):
     assert seen == [("meta", "meta")]
 
 
-def test_backend_dgl_rejects_other_devices(dgl, graph):
+def test_backend_dgl_rejects_other_devices(graph):
     tensor = torch.zeros(15, 1, 2, device="meta")
     with pytest.raises(BackendError) as caught:
         attend(graph, tensor, tensor, tensor, etype="window:5", backend="dgl")

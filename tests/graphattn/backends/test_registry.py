@@ -1,5 +1,6 @@
 """The backends by name, the choice of ``auto``, and backends that users register."""
 
+import sys
 from importlib import import_module
 
 import pytest
@@ -10,7 +11,7 @@ from graphattn import Edges, attend, attend_heads, register_backend, tensorized_
 from graphattn.backends import registry
 from graphattn.backends import torch as segments
 from graphattn.backends.registry import BACKENDS, choose_backend, load_backend
-from graphattn.exceptions import BackendError, ConfigError
+from graphattn.exceptions import BackendError, ConfigError, MissingPackageError
 
 WINDOW = Edges(torch.tensor([0, 2, 4, 6]), torch.tensor([0, 1, 0, 2, 1, 2]), 3)
 COMPLETE = Edges(torch.tensor([0, 2, 4, 5]), torch.tensor([0, 1, 0, 1, 2]), 3)
@@ -118,6 +119,12 @@ def test_attend_loads_the_chosen_backend(loaded, random_tensors):
     attend(COMPLETE, *tensors, bias=bias)
     attend(WINDOW, *tensors, backend="torch")
     assert loaded == ["fused", "fused", "fused", "torch"]
+
+
+def test_the_backend_dgl_needs_dgl(monkeypatch, random_tensors):
+    monkeypatch.setitem(sys.modules, "dgl", None)
+    with pytest.raises(MissingPackageError, match=r"^DGL graphs need the package dgl, which is not installed"):
+        attend(WINDOW, *random_tensors(3, 3), backend="dgl")
 
 
 def test_identity_needs_no_backend(loaded, random_tensors):
