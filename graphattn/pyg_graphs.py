@@ -80,7 +80,8 @@ class PyGBatch:
         key = edge_index._version, *num_nodes
         cached: tuple[Any, Edges] | None = _CACHE.get(edge_index)
         if cached is None or cached[0] != key:
-            _CACHE[edge_index] = cached = key, Edges.of_pairs(*edge_index.int(), *num_nodes)
+            sources, destinations = edge_index.int()
+            _CACHE[edge_index] = cached = key, Edges.of_pairs(sources, destinations, *num_nodes)
         return cached[1]
 
 
