@@ -259,7 +259,7 @@ class TrainingOptions(Options):
     checkpoint_minutes: float | None = option(
         10.0, "minutes between checkpoints within an epoch; none: only after each epoch", min=0
     )
-    logs: bool = option(True, "write CSV and TensorBoard logs into run_dir")
+    logs: bool = option(True, "write logs into run_dir: CSV, and TensorBoard's where it is installed")
     progress: bool = option(True, "show a progress bar on a terminal")
 
     @override

@@ -1,5 +1,9 @@
 """Pictures: graphs of sentences, and the attention along their edges."""
 
+from graphattn.optional_packages import import_optional
+
+import_optional("matplotlib", "pictures need", "plot")
+
 from graphattn.experiments.drawing.arcs import draw_arcs
 from graphattn.experiments.drawing.confusion import draw_confusion
 from graphattn.experiments.drawing.distances import draw_distances

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -171,7 +172,9 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
     callbacks += others
     loggers: list[Logger] = []
     if options.run_dir is not None and options.logs:
-        loggers = [CSVLogger(folder / "logs", "csv"), TensorBoardLogger(str(folder), "logs", "tensorboard")]
+        loggers = [CSVLogger(folder / "logs", "csv")]
+        if find_spec("tensorboard"):
+            loggers.append(TensorBoardLogger(str(folder), "logs", "tensorboard"))
     return pl.Trainer(
         accelerator=options.accelerator,
         devices=options.devices,
