@@ -9,8 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
 
 from graphattn.exceptions import ConfigError
@@ -38,6 +36,8 @@ from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, model_files, open_output
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
     from graphattn.models import Estimator
@@ -129,6 +129,7 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:
     chunk : its inputs; the two texts of a pair make two rows
     width : of a vector
     """
+    import numpy as np
     import pyarrow as pa
 
     rows = estimator.vectors_per_input
@@ -159,6 +160,8 @@ def _read_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
 
 def _write_numpy(file: Any, parts: Iterable[Part], width: int) -> int:
     """Write the vectors as one array, a part at a time; return their number."""
+    import numpy as np
+
     count = sum(int(table.num_rows) for table in _read_tables(parts))
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False}
     np.lib.format.write_array_header_1_0(file, {**header, "shape": (count, width)})

@@ -13,6 +13,7 @@ SLOW = {
     "matplotlib",
     "networkx",
     "numba",
+    "numpy",
     "pandas",
     "scipy",
     "seqeval",
