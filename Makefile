@@ -5,6 +5,11 @@ PYTHON ?= python3.11 python3.13 python3.12 python3
 VENV ?= .venv
 # Test processes, each with one thread.
 WORKERS ?= 2
+# Files and folders for `make test`.
+TESTS ?= tests
+# What is installed beside the package, and the versions of everything.
+EXTRAS ?= dev
+CONSTRAINTS ?= constraints.txt
 # More arguments for the command behind a target: make demo ARGS='--text "not bad at all"'
 ARGS ?=
 
@@ -16,7 +21,7 @@ SOURCES := $(shell find graphattn builders models experiments -not -name '__pyca
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint bench docs clean
+.PHONY: help install demo test test-all test-oldest lint bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -29,10 +34,13 @@ demo: $(VENV)/.installed ## from a generated corpus to graphs, a classifier, a t
 PYTEST := GRAPHATTN_WHEEL="$$(echo $(WHEEL)/*.whl)" PYTHONSAFEPATH=1 $(BIN)/pytest -o pythonpath= -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.installed ## run the fast tests against the built wheel, in a few minutes
-	$(PYTEST) -m "not slow" tests $(ARGS)
+	$(PYTEST) -m "not slow" $(TESTS) $(ARGS)
 
 test-all: $(VENV)/.installed ## run all tests, the examples of docstrings, README.md and docs/ against the built wheel
 	$(PYTEST) --doctest-modules --pyargs graphattn tests $(ARGS)
+
+test-oldest: ## run the fast tests with the oldest versions of the dependencies that setup.cfg allows
+	$(MAKE) test VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt EXTRAS=inspect,plot,pyg,tensorboard,test,translation PYTHON=python3.11
 
 lint: $(VENV)/.installed ## check style, format and types
 	@status=0; set -x; \
@@ -49,7 +57,7 @@ docs: $(VENV)/.installed ## build the documentation site with its API reference 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict $(ARGS)
 
 clean: ## remove the virtual environment and everything built
-	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .venv-3.13 build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache
 
 $(VENV)/.python:
 	@for python in $(PYTHON); do \
@@ -66,9 +74,9 @@ $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOU
 	@touch $@
 
 # Modules are compiled when they are first imported: pip would compile all of them, for more than a minute.
-$(VENV)/.dependencies: setup.cfg constraints.txt | $(VENV)/.wheel
+$(VENV)/.dependencies: setup.cfg $(CONSTRAINTS) | $(VENV)/.wheel
 	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt "$$(echo $(WHEEL)/*.whl)[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile -c $(CONSTRAINTS) "$$(echo $(WHEEL)/*.whl)[$(EXTRAS)]"
 	$(BIN)/python -m pip check
 	@touch $@
 

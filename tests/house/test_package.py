@@ -80,7 +80,12 @@ def test_imports_and_requirements_agree(requirements, modules):
     distributions = packages_distributions()
     imported = list_foreign_imports(modules.values())
     providers = {name: {canonicalize_name(d) for d in distributions.get(name, [name])} for name in imported}
-    declared = {canonicalize_name(r.name) for extra, listed in requirements.items() if extra != "dev" for r in listed}
+    declared = {
+        canonicalize_name(r.name)
+        for extra, listed in requirements.items()
+        if extra not in ("dev", "test")
+        for r in listed
+    }
     undeclared = [f"{where} imports {name}" for name, where in imported.items() if not providers[name] & declared]
     assert undeclared == [], "add its distribution to setup.cfg"
     unused = declared - DECLARED_FOR_OTHERS - set().union(*providers.values())

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -87,6 +88,14 @@ def test_the_wheel_installs_nothing_else(clean_python):
     assert "graphattn" in installed
     assert {name for name in installed if not name.endswith(".dist-info")} == {"graphattn"}
     assert (packages / "graphattn" / "py.typed").is_file()
+
+
+@pytest.mark.slow
+def test_the_sdist_builds_the_same_wheel(wheel, root, tmp_path):
+    pytest.importorskip("build", reason="build is not installed")
+    subprocess.run([sys.executable, "-m", "build", "--outdir", tmp_path, root], check=True, capture_output=True)
+    (from_sdist,) = tmp_path.glob("*.whl")
+    assert ZipFile(from_sdist).namelist() == ZipFile(wheel).namelist()
 
 
 def test_the_command_runs(clean_python, project):
