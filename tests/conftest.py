@@ -50,8 +50,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "corpora" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
         parameters = getattr(item, "callspec", NO_PARAMETERS).params.values()
-        packages = [getattr(value, "package", value) for value in parameters]  # of the contenders of benchmarks
-        if find_spec("dgl") is None and "dgl" in [name for name in packages if isinstance(name, str)]:
+        names = [value for value in parameters if isinstance(value, str)]
+        peers = [package for value in parameters for package in getattr(value, "packages", ())]
+        if find_spec("dgl") is None and "dgl" in [*names, *peers]:
             item.add_marker(pytest.mark.skip(NO_DGL))
     if hasattr(config, "workerinput"):  # a worker runs whole files; a slow one at the end would run alone
         slow = {item.path for item in items if item.get_closest_marker("slow")}

@@ -228,7 +228,7 @@ class TorchSegments(AttendByRelation):
 class DGLOperators(TorchSegments):
     """GraphAttn's ``attend`` with DGL's u_dot_v, edge_softmax and u_mul_e_sum, on DGL graphs."""
 
-    name, title, backend, package = "dgl", "DGL's three operators", "dgl", "dgl"
+    name, title, backend, packages = "dgl", "DGL's three operators", "dgl", ("dgl",)
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:

@@ -119,7 +119,7 @@ class OursEncoder(GraphContender):
 class DGLEncoder(OursEncoder):
     """The same encoder with DGL's three operators, on DGL graphs."""
 
-    name, title, backend, package = "dgl", "MS-Trans on DGL's operators", "dgl", "dgl"
+    name, title, backend, packages = "dgl", "MS-Trans on DGL's operators", "dgl", ("dgl",)
 
     @override
     def build_graphs(self, problem: EncoderProblem, module: MSTransEncoder) -> list[DGLGraph]:
