@@ -48,6 +48,7 @@ from graphattn.experiments.benchmarks.harness import (
 from graphattn.experiments.benchmarks.processes import UnableError, measure_peak_memory
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import Workload, batched, is_uniform
+from graphattn.experiments.papers.transformers_loop import import_transformers
 from graphattn.models.heads.pooling import pool
 from graphattn.models.padding import prefix_mask
 from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
@@ -254,7 +255,7 @@ class ModelContender(Contender):
         return nullcontext()
 
 
-class GraphBatch(NamedTuple):
+class GraphInput(NamedTuple):
     """Ids (N,), and the graph of a batch."""
 
     ids: Tensor
@@ -273,21 +274,21 @@ class Ours(ModelContender):
         return PretrainedEncoder.from_directory(self.directory, heads=self.heads, max_length=length)
 
     @override
-    def prepare(self, problem: TextProblem, model: PretrainedEncoder) -> Callable[[], Sequence[GraphBatch]]:
+    def prepare(self, problem: TextProblem, model: PretrainedEncoder) -> Callable[[], Sequence[GraphInput]]:
         builder = TextGraphBuilder(model.relations(), vocabulary=model.vocabulary)
         texts = problem.ids(self.architecture.vocabulary)
         sizes = [len(batch) for batch in problem.workload.batches]
         ids = [torch.cat(texts[end - size : end]) for end, size in zip(np.cumsum(sizes), sizes, strict=True)]
-        return lambda: list(map(GraphBatch, ids, problem.workload.graphs(builder)))
+        return lambda: list(map(GraphInput, ids, problem.workload.graphs(builder)))
 
     @override
-    def apply(self, model: PretrainedEncoder, batch: GraphBatch) -> Tensor:
+    def apply(self, model: PretrainedEncoder, batch: GraphInput) -> Tensor:
         assert model.embedding is not None
         states: Tensor = model(batch.graph, model.embedding(batch.ids))
         return states
 
     @override
-    def average(self, states: Tensor, batch: GraphBatch) -> Tensor:
+    def average(self, states: Tensor, batch: GraphInput) -> Tensor:
         return pool(states, lengths_of(batch.graph, TOKEN), "mean")
 
 
@@ -445,7 +446,7 @@ class SentenceTransformers(OursEncoding):
     def make_job(self, problem: TextProblem, *, backward: bool) -> Job:
         import sentence_transformers
 
-        silence_transformers()
+        import_transformers()
         model = sentence_transformers.SentenceTransformer(self.directory, device="cpu")
         model.max_seq_length = max(problem.workload.lengths)
         size = len(problem.workload.batches[0])
@@ -457,18 +458,9 @@ INFERRING_BFLOAT16 = (OursBFloat16, TransformersBFloat16, OursFloat32)
 ENCODING = (OursEncoding, SentenceTransformers)
 
 
-def silence_transformers() -> Any:
-    """Import ``transformers`` without its warnings and progress bars."""
-    import transformers
-
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    return transformers
-
-
 def load_reference(directory: str, longest: int) -> nn.Module:
     """The model in ``transformers`` without a pooler, with as many positions as the longest text needs."""
-    transformers = silence_transformers()
+    transformers = import_transformers()
     model: Any = transformers.AutoModel.from_pretrained(directory, attn_implementation="sdpa")
     architecture = read_architecture(Path(directory))
     if longest > architecture.max_length:

@@ -32,7 +32,9 @@ from graphattn.models.pretrained.checkpoint import find_directory, read_architec
 from graphattn.models.pretrained.options import EPOCHS, PretrainedOptions
 from graphattn.models.training.loop import count_parameters
 from graphattn.models.training.metrics import classification_metrics, tagging_metrics
+from graphattn.optional_packages import import_optional
 
+LabelledTexts = tuple[list[Any], list[list[str]]]
 _TASKS = ("classify", "tag")
 _PREDICTED = 64
 """Texts of a batch of predictions."""
@@ -42,15 +44,13 @@ def check_fine_tuning(corpus: DataSet) -> None:
     """Raise a ConfigError for a corpus that is neither of texts nor of words, or without ``transformers``."""
     if corpus.task not in _TASKS:
         raise ConfigError(f"the run transformers is for the tasks {' and '.join(_TASKS)}, not {corpus.task}")
-    _import_transformers()
+    import_transformers()
 
 
-def _import_transformers() -> Any:
-    try:
-        import transformers
-    except ImportError:
-        raise ConfigError("the run transformers needs this library: pip install 'graphattn[bench]'") from None
-    transformers.logging.set_verbosity_error()  # it reports unused weights, and has a progress bar
+def import_transformers() -> Any:
+    """Import ``transformers`` without its warnings about unused weights and its progress bars."""
+    transformers = import_optional("transformers", "the comparison needs", "bench")
+    transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     return transformers
 
@@ -119,20 +119,11 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
     -------
     The figures of a run
     """
-    transformers = _import_transformers()
+    transformers = import_transformers()
     training, is_tagger = estimator.training, corpus.task == "tag"
     folder = find_directory(estimator.pretrained.pretrained or "")
-    sets = {name: _read_part(part, corpus) for name, part in parts.items()}
-    if "dev" not in sets:
-        texts, labels = sets["train"]
-        strata = None if is_tagger else np.unique([row[0] for row in labels], return_inverse=True)[1]
-        held = math.ceil(training.dev_fraction * len(texts))
-        split = zip(("train", "dev"), split_held_out(len(texts), held, strata, training.seed), strict=True)
-        sets |= {name: ([texts[n] for n in numbers], [labels[n] for n in numbers]) for name, numbers in split}
-    classes = {label for row in sets["train"][1] for label in row}
-    if corpus.metric == "f1":  # as in ours, also those tags of a type that do not occur
-        classes |= {f"{prefix}{label[1:]}" for label in classes - {"O"} for prefix in "BIES"}
-    names = sorted(classes)
+    sets = _read_sets(parts, corpus, training)
+    names = _list_classes(sets["train"][1], corpus)
     longest = read_architecture(folder).max_length
     cut = estimator.inputs.max_tokens_per_text
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -142,25 +133,10 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
         torch.manual_seed(training.seed)
         encoder = transformers.AutoModel.from_pretrained(folder)
         model = FineTunedModel(encoder, len(names), estimator.head.head_dropout, per_word=is_tagger)
-        epochs = training.resolve_epochs(len(encoded["train"]), **EPOCHS)
-        autocast = torch.autocast("cpu", torch.bfloat16, enabled=training.resolve_precision() == "bf16")
-        optimizer = model.optimizer(training, estimator.pretrained)
-        steps = epochs * math.ceil(len(encoded["train"]) / training.batch_size)
-        schedule = transformers.get_linear_schedule_with_warmup(optimizer, round(training.warmup * steps), steps)
-        seconds, scores, best = [], [], {}
-        for epoch in range(epochs):
-            start = time.perf_counter()
-            model.train()
-            for batch in _shuffle(encoded["train"], training.batch_size, training.seed + epoch):
-                with autocast:
-                    predicted = model(batch)
-                targets = torch.tensor([label for text in batch for label in text.labels])
-                F.cross_entropy(predicted, targets).backward()
-                nn.utils.clip_grad_norm_(model.parameters(), training.clip or math.inf)
-                optimizer.step()
-                schedule.step()
-                optimizer.zero_grad()
-            seconds.append(time.perf_counter() - start)
+        seconds, scores = [], []
+        best: dict[str, Tensor] = {}
+        for took in _train_epochs(model, encoded["train"], training, estimator.pretrained):
+            seconds.append(took)
             scores.append(_measure(corpus, sets["dev"][1], _predict(model, encoded["dev"]), names))
             if scores[-1] == max(scores):
                 best = copy.deepcopy(model.state_dict())
@@ -176,8 +152,8 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
     return {
         "dev": max(scores),
         **tests,
-        "best_epoch": epochs - scores[::-1].index(max(scores)),
-        "epochs": epochs,
+        "best_epoch": len(scores) - scores[::-1].index(max(scores)),
+        "epochs": len(scores),
         "parameters": count_parameters(model),
         "parameters_besides_words": count_parameters(model) - words,
         "precision": training.resolve_precision(),
@@ -186,7 +162,50 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
     }
 
 
-def _read_part(items: Sequence[Any], corpus: DataSet) -> tuple[list[Any], list[list[str]]]:
+def _train_epochs(
+    model: FineTunedModel, texts: Sequence[Encoded], training: TrainingOptions, pretrained: PretrainedOptions
+) -> Iterator[float]:
+    """Train epoch by epoch, and yield the seconds of each."""
+    epochs = training.resolve_epochs(len(texts), **EPOCHS)
+    steps = epochs * math.ceil(len(texts) / training.batch_size)
+    optimizer = model.optimizer(training, pretrained)
+    warmup = round(training.warmup * steps)
+    schedule = import_transformers().get_linear_schedule_with_warmup(optimizer, warmup, steps)
+    for epoch in range(epochs):
+        start = time.perf_counter()
+        model.train()
+        for batch in _shuffle(texts, training.batch_size, training.seed + epoch):
+            with torch.autocast("cpu", torch.bfloat16, enabled=training.resolve_precision() == "bf16"):
+                predicted = model(batch)
+            targets = torch.tensor([label for text in batch for label in text.labels])
+            F.cross_entropy(predicted, targets).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), training.clip or math.inf)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+        yield time.perf_counter() - start
+
+
+def _read_sets(parts: Mapping[str, Any], corpus: DataSet, training: TrainingOptions) -> dict[str, LabelledTexts]:
+    """The texts and labels of each part; without a dev set, a share of the training set is held out as in ours."""
+    sets = {name: _read_part(part, corpus) for name, part in parts.items()}
+    if "dev" in sets:
+        return sets
+    texts, labels = sets["train"]
+    strata = None if corpus.task == "tag" else np.unique([row[0] for row in labels], return_inverse=True)[1]
+    held = math.ceil(training.dev_fraction * len(texts))
+    split = zip(("train", "dev"), split_held_out(len(texts), held, strata, training.seed), strict=True)
+    return sets | {name: ([texts[n] for n in numbers], [labels[n] for n in numbers]) for name, numbers in split}
+
+
+def _list_classes(labels: Sequence[Sequence[str]], corpus: DataSet) -> list[str]:
+    classes = {label for row in labels for label in row}
+    if corpus.metric == "f1":  # as in ours, also those tags of a type that do not occur
+        classes |= {f"{prefix}{label[1:]}" for label in classes - {"O"} for prefix in "BIES"}
+    return sorted(classes)
+
+
+def _read_part(items: Sequence[Any], corpus: DataSet) -> LabelledTexts:
     """Texts and their labels: tags, entity tags as BIOES, or a list of one class."""
     if corpus.task == "classify":
         return [str(item.text) for item in items], [[str(item.label)] for item in items]

@@ -107,8 +107,8 @@ class MultiScaleAttention(nn.Module):
 
         Parameters
         ----------
-        graph : a DGL graph or a :class:`~graphattn.builders.batch.TextBatch` with the relations, or their edges from
-            :func:`~graphattn.edges.edges_of`
+        graph : a :class:`~graphattn.builders.batch.TextBatch`, or a graph of DGL or PyTorch Geometric, with the
+            relations; or their edges from :func:`~graphattn.edges.edges_of`
         inputs : (N, in_feats)
         weights : when given, filled with relation -> (E, heads of the relation), in edge-id order
 

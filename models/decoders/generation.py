@@ -58,8 +58,8 @@ def generate(
     model: TranslationModel,
     corpus: ParallelCorpus,
     options: SearchOptions,
+    vocabulary: Vocabulary,
     *,
-    vocabulary: Vocabulary | None = None,
     count: int = 1,
     first: int = 1,
 ) -> list[list[Hypothesis]]:
@@ -70,7 +70,7 @@ def generate(
     model : its mode is restored
     corpus : targets are ignored
     options : of search or sampling
-    vocabulary : of the outputs; that of the sources when None
+    vocabulary : of the targets
     count : texts for each source; the beam is at least as wide
     first : number of the first source if the corpus is part of a larger one; samples depend on it
 
@@ -81,8 +81,6 @@ def generate(
     options = replace(options, beam=max(options.beam, count))
     beams = count if options.sample else options.beam
     outputs: list[list[Hypothesis]] = [[Hypothesis((), 0.0)]] * len(corpus)
-    vocabulary = corpus.builder.vocabulary if vocabulary is None else vocabulary
-    assert vocabulary is not None
     blanks = vocabulary.ids([BLANK]).tolist()
     special = corpus.builder.cls + corpus.builder.count_special_tokens(1)
     was_training = model.training

@@ -400,6 +400,9 @@ class Estimator(Parameters):
         reference = self._with_defaults()
         reference._resolve_options()
         changed: dict[str, Any] = {}
+        pretrained: Any = getattr(self, "pretrained_", None)
+        if pretrained is not None and pretrained.pretrained:  # the reference has the same
+            changed["pretrained"] = pretrained.pretrained
         for name, default in reference.get_params(deep=False).items():
             default = getattr(reference, f"{name}_", default)
             if isinstance(default, Options):

@@ -51,7 +51,7 @@ from graphattn.models.lexicon import Gazetteer, Lexicon
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.encoder import PretrainedEncoder
-from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedOptions
+from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedOptions, pretrained_options
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
 from graphattn.models.text_model import TextModel
@@ -145,8 +145,7 @@ class LabellingEstimator(Estimator):
         warm_start: bool = False,
     ):
         require_choice("preset", preset, PRESETS)
-        pretrained = PretrainedOptions() if pretrained is None else pretrained
-        self.pretrained = PretrainedOptions(pretrained) if isinstance(pretrained, str) else pretrained
+        self.pretrained = pretrained_options(pretrained)
         changes = PAPER if preset == "paper" else FINE_TUNING if self.pretrained.pretrained else {}
         self.encoder, self.preset = encoder, preset
         self.inputs = InputOptions(**changes.get("inputs", {})) if inputs is None else inputs
@@ -522,10 +521,8 @@ class LabellingEstimator(Estimator):
 
     @override
     def non_default_options(self) -> dict[str, Any]:
-        changed = super().non_default_options()
-        if self.pretrained_.pretrained:
-            changed = {"pretrained": self.pretrained_.pretrained, **changed}
-        return changed if self.preset == PRESETS[0] else {"preset": self.preset, **changed}
+        preset = {} if self.preset == PRESETS[0] else {"preset": self.preset}
+        return {**preset, **super().non_default_options()}
 
     @override
     def _with_defaults(self) -> Self:
@@ -535,7 +532,7 @@ class LabellingEstimator(Estimator):
     def set_params(self, **params: Any) -> Self:
         """Change parameters; another preset also changes the options that have the defaults of the former."""
         if isinstance(params.get("pretrained"), str):
-            params["pretrained"] = PretrainedOptions(params["pretrained"])
+            params["pretrained"] = pretrained_options(params["pretrained"])
         if "preset" in params:
             before, after = type(self)(preset=self.preset), type(self)(preset=params["preset"])
             for name in PAPER:

@@ -56,7 +56,7 @@ from graphattn.models.options import Options, option
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary
 from graphattn.models.pretrained.encoder import PretrainedEncoder
-from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.models.pretrained.options import PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import learning_rates, make_pretrained, stack_encoders
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, number_epochs, register_task
@@ -182,8 +182,7 @@ class Translator(Estimator):
         self.training = TranslationTraining(**sizes.training) if training is None else training
         self.search = SearchOptions() if search is None else search
         self.parsing = ParsingOptions() if parsing is None else parsing
-        pretrained = PretrainedOptions() if pretrained is None else pretrained
-        self.pretrained = PretrainedOptions(pretrained) if isinstance(pretrained, str) else pretrained
+        self.pretrained = pretrained_options(pretrained)
         self.warm_start = warm_start
 
     # -- options -------------------------------------------------------------------------------------------------------
@@ -201,7 +200,7 @@ class Translator(Estimator):
     def set_params(self, **params: Any) -> Self:
         """Change parameters; another preset also changes ``decoder`` and ``training`` if they have its defaults."""
         if isinstance(params.get("pretrained"), str):
-            params["pretrained"] = PretrainedOptions(params["pretrained"])
+            params["pretrained"] = pretrained_options(params["pretrained"])
         if "preset" in params:
             before, after = _find_preset(self.preset), _find_preset(params["preset"])
             if self.decoder == DecoderOptions(**before.decoder):
@@ -230,10 +229,7 @@ class Translator(Estimator):
 
     @override
     def non_default_options(self) -> dict[str, Any]:
-        changed = super().non_default_options()
-        if self.pretrained_.pretrained:
-            changed = {"pretrained": self.pretrained_.pretrained, **changed}
-        return {"preset": self.preset, **changed}
+        return {"preset": self.preset, **super().non_default_options()}
 
     @override
     def _with_defaults(self) -> Self:
@@ -427,7 +423,7 @@ class Translator(Estimator):
         """Greedy outputs for the dev set, which take a fraction of the time of a beam search."""
         assert isinstance(corpus, ParallelCorpus)
         greedy = replace(self.search, beam=1, sample=False)
-        generated = generate(model, corpus, greedy, vocabulary=self.subwords_.vocabulary)
+        generated = generate(model, corpus, greedy, self.subwords_.vocabulary)
         return [self.subwords_.text(hypotheses[0].ids) for hypotheses in generated]
 
     @override
@@ -473,8 +469,7 @@ class Translator(Estimator):
         self.search.validate()
         columns = self._columns(as_list(X))
         corpus = self._corpus(columns, numbers=range(first - 1, first - 1 + len(columns[0])))
-        vocabulary = self.subwords_.vocabulary
-        generated = generate(self.model_, corpus, self.search, vocabulary=vocabulary, count=count, first=first)
+        generated = generate(self.model_, corpus, self.search, self.subwords_.vocabulary, count=count, first=first)
         return [
             [Output(self.subwords_.text(hypothesis.ids), hypothesis.score) for hypothesis in hypotheses]
             for hypotheses in generated

@@ -50,3 +50,8 @@ class PretrainedOptions(Options):
     layer_decay: float = option(0.9, "factor of the learning rate from a layer to the one below", above=0, max=1)
     gradient_checkpointing: bool = option(False, "compute states again in the backward pass, which saves memory")
     join_pairs: bool = option(True, "make one sequence of the two texts of a pair, as in pretraining")
+
+
+def pretrained_options(given: PretrainedOptions | str | None) -> PretrainedOptions:
+    """Options of a model given by name, by its options, or not at all."""
+    return given if isinstance(given, PretrainedOptions) else PretrainedOptions(given)

@@ -24,7 +24,7 @@ class Call:
     scale, dropout : as in :func:`graphattn.attend`
     plain : without bias, and weights need no gradients
     compact : heads on identity relations have only values, no queries and keys
-    splits : whether other edges of a relation may be computed apart from those with contiguous keys, by ``rests``
+    splits : whether other edges of a relation may be computed apart from those with contiguous keys, by ``others``
     """
 
     edges: Sequence[Edges]
@@ -80,19 +80,19 @@ class Call:
         return [_merge_narrow(narrow), *parts] if narrow else parts
 
     @cached_property
-    def rests(self) -> list[Rest]:
+    def others(self) -> list[OtherEdges]:
         """The edges that ``parts`` leave out."""
-        rests = []
+        others = []
         first_head = first_scored = 0
         for edges, count in zip(self.edges, self.heads, strict=True):
             split = split_runs(edges) if self.splits and count else None
             if split is not None:
                 call = Call([split[1]], [count], self.scale, self.dropout, plain=False)
                 heads, scored = slice(first_head, first_head + count), slice(first_scored, first_scored + count)
-                rests.append(Rest(heads, scored, call))
+                others.append(OtherEdges(heads, scored, call))
             first_head += count
             first_scored += 0 if self._omits(edges) else count
-        return rests
+        return others
 
     @cached_property
     def covers_everything(self) -> bool:
@@ -117,7 +117,7 @@ class Part(NamedTuple):
     relations: np.ndarray | None = None
 
 
-class Rest(NamedTuple):
+class OtherEdges(NamedTuple):
     """Edges whose keys are not contiguous: the heads and their numbers among the scored ones, and a call for them."""
 
     heads: slice

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from graphattn.backends.cpu import tasks
 from graphattn.backends.cpu.buffer_pool import empty
-from graphattn.backends.cpu.call import Call, Rest
+from graphattn.backends.cpu.call import Call, OtherEdges
 from graphattn.backends.cpu.tasks import Saved
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
@@ -130,8 +130,8 @@ class _ProjectedAttention(torch.autograd.Function):
         no_bias = value.new_zeros(value.shape[1], 0)
         row_max, inverse_sum = tasks.forward(call, query, key, value, no_bias, out, weights)
         saved = Saved(query, key, value, no_bias, out, row_max, inverse_sum)
-        for rest in call.rests:
-            _attend_rest(rest, saved.of_heads(rest))
+        for other in call.others:
+            _merge_other_edges(other, saved.of_heads(other))
         ctx.call = call
         ctx.save_for_backward(projected, no_bias, out, row_max, inverse_sum)
         return out
@@ -144,31 +144,34 @@ class _ProjectedAttention(torch.autograd.Function):
         grad_out = _with_contiguous_features(gradients[0].detach())
         grads = _split(gradient, ctx.call)
         tasks.backward(ctx.call, saved, grad_out, no_bias, grads, no_bias)
-        for rest in ctx.call.rests:
-            _add_gradients_of_rest(rest, saved.of_heads(rest), grad_out[:, rest.heads], grads)
+        for other in ctx.call.others:
+            _add_other_gradients(other, saved.of_heads(other), grad_out[:, other.heads], grads)
         return gradient, None, None
 
 
-def _attend_rest(rest: Rest, saved: Saved) -> None:
-    """Attend along more edges of some heads, and merge the outputs into those in ``saved``."""
+def _merge_other_edges(other: OtherEdges, saved: Saved) -> None:
+    """Attend along more edges of some heads, and merge the outputs into those in ``saved``.
+
+    Each output is rescaled to the common maximum and sum, as in online softmax (Milakov and Gimelshein 2018).
+    """
     out = empty(saved.out.shape, saved.out.dtype)
-    row_max, inverse_sum = tasks.forward(rest.call, *saved[:4], out, saved.out.new_zeros(0))
-    exists, rest_exists = saved.inverse_sum != 0, inverse_sum != 0
+    row_max, inverse_sum = tasks.forward(other.call, *saved[:4], out, saved.out.new_zeros(0))
+    exists, other_exists = saved.inverse_sum != 0, inverse_sum != 0
     nothing = row_max.new_tensor(-math.inf)
-    top = torch.maximum(torch.where(exists, saved.row_max, nothing), torch.where(rest_exists, row_max, nothing))
+    top = torch.maximum(torch.where(exists, saved.row_max, nothing), torch.where(other_exists, row_max, nothing))
     total = torch.where(exists, torch.exp(saved.row_max - top) / saved.inverse_sum, 0)
-    rest_total = torch.where(rest_exists, torch.exp(row_max - top) / inverse_sum, 0)
-    inverse = torch.where(exists | rest_exists, 1 / (total + rest_total), 0)
-    saved.out.mul_((total * inverse).t().unsqueeze(2)).addcmul_(out, (rest_total * inverse).t().unsqueeze(2))
+    other_total = torch.where(other_exists, torch.exp(row_max - top) / inverse_sum, 0)
+    inverse = torch.where(exists | other_exists, 1 / (total + other_total), 0)
+    saved.out.mul_((total * inverse).t().unsqueeze(2)).addcmul_(out, (other_total * inverse).t().unsqueeze(2))
     saved.row_max.copy_(top)
     saved.inverse_sum.copy_(inverse)
 
 
-def _add_gradients_of_rest(rest: Rest, saved: Saved, grad_out: Tensor, grads: Sequence[Tensor]) -> None:
+def _add_other_gradients(other: OtherEdges, saved: Saved, grad_out: Tensor, grads: Sequence[Tensor]) -> None:
     """Add the gradients along more edges of some heads."""
     more = [torch.zeros(tensor.shape, dtype=tensor.dtype) for tensor in saved[:3]]
-    tasks.backward(rest.call, saved, grad_out, saved.bias, more, saved.bias)
-    for grad, addend, heads in zip(grads, more, (rest.scored, rest.scored, rest.heads), strict=True):
+    tasks.backward(other.call, saved, grad_out, saved.bias, more, saved.bias)
+    for grad, addend, heads in zip(grads, more, (other.scored, other.scored, other.heads), strict=True):
         grad[:, heads] += addend
 
 

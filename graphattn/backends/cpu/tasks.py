@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphattn.backends.cpu.call import Call, Part, Rest
+from graphattn.backends.cpu.call import Call, OtherEdges, Part
 from graphattn.backends.cpu.compiling import announce_compilation
 from graphattn.backends.cpu.edges import kernels as edge_kernels
 from graphattn.backends.cpu.edges.kernels import EdgeArrays
@@ -42,11 +42,11 @@ class Saved(NamedTuple):
     row_max: Tensor
     inverse_sum: Tensor
 
-    def of_heads(self, rest: Rest) -> Saved:
+    def of_heads(self, other: OtherEdges) -> Saved:
         """The part of some heads."""
-        query, key = self.query[:, rest.scored], self.key[:, rest.scored]
-        value, out = self.value[:, rest.heads], self.out[:, rest.heads]
-        bias, row_max, inverse_sum = (tensor[rest.heads] for tensor in (self.bias, self.row_max, self.inverse_sum))
+        query, key = self.query[:, other.scored], self.key[:, other.scored]
+        value, out = self.value[:, other.heads], self.out[:, other.heads]
+        bias, row_max, inverse_sum = (tensor[other.heads] for tensor in (self.bias, self.row_max, self.inverse_sum))
         return Saved(query, key, value, bias, out, row_max, inverse_sum)
 
 

@@ -9,7 +9,7 @@ from graphattn.builders import Sentence
 from graphattn.builders.subwords import BLANK
 from graphattn.models.corpus import ParallelCorpus
 from graphattn.models.decoders import generation
-from graphattn.models.decoders.generation import ModelScores, generate
+from graphattn.models.decoders.generation import ModelScores
 from graphattn.models.decoders.model import EOS
 from graphattn.models.decoders.options import SearchOptions
 from graphattn.models.encoders import ENCODERS
@@ -69,6 +69,11 @@ class Uncached(ModelScores):
     def keep(self, sources, beams):
         self.prefixes = self.prefixes[sources.unsqueeze(1), beams]
         self.memory = replace(self.memory, states=self.memory.states[sources], mask=self.memory.mask[sources])
+
+
+def generate(model, corpus, options, **counts):
+    """Outputs with the vocabulary of the sources."""
+    return generation.generate(model, corpus, options, corpus.builder.vocabulary, **counts)
 
 
 def assert_same(some, others):
