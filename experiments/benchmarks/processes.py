@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -131,6 +130,10 @@ def peak_bytes() -> int:
         lines = _STATUS.read_text(encoding="ascii", errors="replace").splitlines()
         (kibibytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
         return 1024 * int(kibibytes)
+    if sys.platform == "win32":
+        return int(psutil.Process().memory_info().peak_wset)
+    import resource
+
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

@@ -11,7 +11,7 @@ from numba.extending import models, register_model
 
 
 def _register_size() -> int:
-    """64 bytes with AVX-512, else 32; LLVM splits operations for shorter registers."""
+    """64 bytes with AVX-512, else 32: one register of AVX2, or two of NEON, which LLVM uses as one."""
     try:
         return 64 if binding.get_host_cpu_features().get("avx512f") else 32
     except RuntimeError:  # LLVM cannot tell
