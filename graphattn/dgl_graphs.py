@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,10 +30,9 @@ def import_dgl() -> Any:
     try:
         import dgl
     except ModuleNotFoundError:
-        python = ".".join(map(str, sys.version_info[:2]))
         raise MissingPackageError(
-            f"DGL graphs need the package dgl, which is not installed in this Python {python}; its wheels stop at "
-            "Python 3.11. Use Python 3.11, or the TextBatch of TextGraphBuilder.text_batch, or its to_pyg()"
+            "DGL graphs need the package dgl, which is not installed; it has wheels for Python 3.11 on Linux and "
+            "macOS. Use one of these, or the TextBatch of TextGraphBuilder.text_batch, or its to_pyg()"
         ) from None
     dgl.use_libxsmm(False)
     return dgl

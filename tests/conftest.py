@@ -18,7 +18,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from graphattn.builders import Sentence
 
-NO_DGL = "DGL has no wheels for this version of Python"
+NO_DGL = "DGL has wheels for Python 3.11 on Linux and macOS only"
 NO_PARAMETERS = SimpleNamespace(params={})
 
 settings.register_profile("local", deadline=None)

@@ -149,7 +149,7 @@ class Contender(ABC):
         """Raise an UnableError if it cannot run on this machine; return itself."""
         for package in self.packages:
             if find_spec(package) is None:
-                raise UnableError(f"{package} is not installed (pip install {package})")
+                raise UnableError(f"{package} is not installed")
         return self
 
     def estimate_bytes(self, problem: Any, *, backward: bool) -> int:
