@@ -118,6 +118,11 @@ class TokenEmbedding(nn.Module):
         if self.training and self.options.word_dropout:
             dropped = torch.rand(ids.shape, device=ids.device) < self.options.word_dropout
             ids = ids.masked_fill(dropped & (ids >= len(SPECIAL_TOKENS)), UNKNOWN_ID)
+        words_only = self.characters is None and self.lexicon is None and self.predicate is None
+        if words_only and not self.training and isinstance(self.project, Linear):
+            # Project each word once: most tokens of a batch are repetitions.
+            words, word_of_token = ids.unique(return_inverse=True)
+            return F.embedding(word_of_token, self.project(self._combine(self._look_up(words))))
         embedded = self._combine(self._look_up(ids))
         if self.characters is not None:
             assert types is not None

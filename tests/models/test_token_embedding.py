@@ -92,6 +92,16 @@ def test_no_dropout_in_evaluation():
     assert not torch.equal(embedding(ids), embedding(ids))
 
 
+def test_predictions_project_a_word_once():
+    embedding, projected = layer(embedding_dropout=0.0, word_dropout=0.0), []
+    embedding.project.register_forward_hook(lambda module, inputs, output: projected.append(len(output)))
+    ids = torch.arange(7).repeat(20)
+    outputs = [embedding.train(mode)(ids) for mode in (True, False)]
+    torch.testing.assert_close(*outputs)
+    torch.testing.assert_close(*[torch.autograd.grad(output.square().sum(), embedding.trained) for output in outputs])
+    assert projected == [140, 7]
+
+
 def test_characters_are_concatenated_with_the_vectors():
     vocabulary = CharacterVocabulary.of(["ab"])
     index = TokenTypeIndex()
