@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -19,14 +18,13 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
+from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.files import is_store
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
-from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
-from graphattn.builders.word_boundaries import Source, WordSplitter, strip_html
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, TruncationWarning
-from graphattn.models.characters import CharacterVocabulary
+from graphattn.builders.vocabulary import SPECIAL_TOKENS
+from graphattn.builders.word_boundaries import strip_html
+from graphattn.exceptions import ConfigError, DataError, Hint, TruncationWarning
 from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples, Predicted
@@ -35,19 +33,17 @@ from graphattn.models.estimators.inputs import (
     Columns,
     as_list,
     check_same_tokenization,
-    iter_chunks,
-    vocabulary_source,
 )
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
 from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
+from graphattn.models.estimators.token_inputs import TokenInputs
 from graphattn.models.estimators.warm_start import copy_vectors, copy_weights
 from graphattn.models.heads import Head
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
-from graphattn.models.lexicon import Gazetteer, Lexicon
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.encoder import PretrainedEncoder
@@ -55,7 +51,7 @@ from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedO
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
 from graphattn.models.text_model import TextModel
-from graphattn.models.token_embedding import TokenEmbedding, part_widths
+from graphattn.models.token_embedding import TokenEmbedding
 from graphattn.validation import require_choice
 
 if TYPE_CHECKING:
@@ -73,8 +69,6 @@ PAPER: Mapping[str, Mapping[str, Any]] = {
 }
 """Settings of the papers where the defaults differ: group of options -> values."""
 PRESET_HELP = "defaults for a good model, or the settings of the papers"
-_FEW = 0.05
-"""A file with vectors for a smaller share of the words causes a warning."""
 
 
 @dataclass
@@ -121,15 +115,11 @@ class LabellingEstimator(Estimator):
     labels_: LabelSet
     classes_: npt.NDArray[Any]
     mixture_: dict[str, float]
-    vocabulary_: Vocabulary
-    characters_: CharacterVocabulary | None
-    gazetteer_: Gazetteer | None
+    tokens_: TokenInputs
     builder_: TextGraphBuilder
-    predicates_ = False
-    """Whether inputs mark predicates."""
     architecture_: Architecture | None = None
     """Of the pretrained model."""
-    _transient = ("_vectors", "_num_trained", "_pretrained_folder")
+    _transient = ("_pretrained_folder",)
 
     def __init__(
         self,
@@ -154,6 +144,11 @@ class LabellingEstimator(Estimator):
         self.class_weight = class_weight
         self.parsing = ParsingOptions() if parsing is None else parsing
         self.warm_start = warm_start
+
+    @property
+    def vocabulary_(self) -> Vocabulary:
+        """The words or subwords of the fitted model."""
+        return self.tokens_.vocabulary
 
     @property
     def joins_pairs(self) -> bool:
@@ -334,74 +329,37 @@ class LabellingEstimator(Estimator):
 
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
-        columns, options = examples.columns, self.inputs_
+        columns, options, previous = examples.columns, self.inputs_, self._previous
         if self.pretrained_.pretrained:
             self._fit_pretrained_vocabulary(self.pretrained_.pretrained, columns)
             return
         self.architecture_ = None
         check_same_tokenization(columns, options.split)
-        if self._previous is not None:
-            self._extend_vocabulary(self._previous, columns)
-            return
-        sets, self.vocabulary_ = self._train_vocabulary(columns)
-        self.widths_ = [vectors.dim for vectors in sets]
-        self._vectors = None
-        if sets:
-            joint = WordVectors.concatenate(sets, normalize=options.normalize_vectors)
-            self._vectors = joint.table(self.vocabulary_, seed=self.training_.seed)
-        self._num_trained = 0
-        if options.tune_vectors:  # the corpus' words precede those that only have a vector
-            texts = (ids for chunk in iter_chunks(columns) for ids in self.vocabulary_.encode_batch(chunk)[1])
-            self._num_trained = 1 + max((int(ids.max(initial=0)) for ids in texts), default=0)
-        if not sets and options.embedding_start == "ppmi":
-            from graphattn.models.training.cooccurrence import ppmi_vectors
-
-            texts = (ids for chunk in iter_chunks(columns) for ids in self.vocabulary_.encode_batch(chunk)[1])
-            self._num_trained = len(self.vocabulary_)
-            self._vectors = ppmi_vectors(texts, self._num_trained, options.embedding, self.training_.seed)
-        self._fit_features(columns)
-
-    def _fit_features(self, columns: Columns) -> None:
-        """What the model knows of words besides their vectors."""
-        self.gazetteer_ = None
-        if self.inputs_.gazetteer is not None:
-            self.gazetteer_ = Gazetteer.read(self.inputs_.gazetteer, self.vocabulary_.splitter)
-        self.characters_ = None
-        if self.inputs_.characters:
-            sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary_.sentences(chunk))
-            self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
+        if previous is None:
+            self.tokens_ = TokenInputs.fit(options, columns, self.training_.seed)
+        else:
+            self.tokens_ = previous.tokens_.extended(options, columns, previous.model_.embedding)
 
     def _fit_pretrained_vocabulary(self, name: str, columns: Columns) -> None:
         """The tokenizer and the architecture of a pretrained model."""
         from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary
 
-        self.widths_ = []
         if self._previous is not None:
-            previous = self._previous
-            self.architecture_, self.vocabulary_ = previous.architecture_, previous.vocabulary_
-            self.characters_, self.gazetteer_ = previous.characters_, previous.gazetteer_
+            self.architecture_ = self._previous.architecture_
+            self.tokens_ = replace(self._previous.tokens_, options=self._options_of_tokens())
             return
         self._pretrained_folder = find_directory(name)
         self.architecture_ = read_architecture(self._pretrained_folder)
-        self.vocabulary_ = read_vocabulary(self._pretrained_folder, self.architecture_)
-        self._fit_features(columns)
+        self.tokens_ = TokenInputs(
+            self._options_of_tokens(), read_vocabulary(self._pretrained_folder, self.architecture_)
+        )
+        self.tokens_.fit_features(columns)
 
-    def _extend_vocabulary(self, previous: Self, columns: Columns) -> None:
-        """The vocabulary of a model to continue from and, if it has words, the new words of the training set."""
-        options, embedding = self.inputs_, previous.model_.embedding
-        self.widths_, self.characters_, self._num_trained = previous.widths_, previous.characters_, 0
-        self.vocabulary_, self.gazetteer_ = previous.vocabulary_, previous.gazetteer_
-        if options.level == "word":
-            known, trained = previous.vocabulary_.words, len(embedding.trained)
-            rules: dict[str, Any] = {"split": options.split, "lowercase": options.lowercase}
-            limits: dict[str, Any] = {"min_count": options.min_count, "size": options.vocabulary_size}
-            words = Vocabulary.train(vocabulary_source(columns), **rules, **limits).words
-            if options.vectors and options.tune_vectors:  # trained words precede those that only have a vector
-                self._num_trained = len({*known[:trained], *words})
-                known = [*known[:trained], *words, *known[trained:]]
-            self.vocabulary_ = previous.vocabulary_.with_words([*known, *words])
-        shape = len(self.vocabulary_), embedding.trained.shape[1]
-        self._vectors = np.zeros(shape, np.float32) if options.vectors else None  # _copy_model copies them
+    def _options_of_tokens(self) -> InputOptions:
+        """Options of the input layer; a pretrained model has its own width and dropout."""
+        if self.architecture_ is None:
+            return self.inputs_
+        return replace(self.inputs_, embedding=self.architecture_.embedding, embedding_dropout=0.0, word_dropout=0.0)
 
     @override
     def _copy_model(self, previous: Self) -> None:
@@ -418,88 +376,29 @@ class LabellingEstimator(Estimator):
         """The classes of the model to continue from, if any."""
         return [] if self._previous is None else self._previous.labels_.classes
 
-    def _train_vocabulary(self, columns: Columns) -> tuple[list[WordVectors], Vocabulary]:
-        """Read the files of vectors, and collect the words of the texts and of the vectors."""
-        options = self.inputs_
-        rules: dict[str, Any] = {"level": options.level, "split": options.split, "lowercase": options.lowercase}
-        spelling = Vocabulary.train([], **rules).spelling  # with lower case, "paris" gets the vector of "Paris"
-        sets = [WordVectors.read(path).with_spelling(spelling) for path in options.vector_files()]
-        source: Iterable[Source] | Counter[str] = vocabulary_source(columns)
-        extra: Iterable[str] = ()
-        if sets and options.level == "word":
-            source = count_words(source, WordSplitter.by_rule(options.split))
-            warn_about_few_vectors(options.vector_files(), sets, source, spelling)
-            if options.vectors_words == "corpus" and options.vocabulary_size is None:  # rare words may have a vector
-                extra = [word for word in source if any(word in words or spelling(word) in words for words in sets)]
-        if options.vectors_words == "all":
-            extra = chain.from_iterable(vectors.words for vectors in sets)
-        vocabulary = Vocabulary.train(
-            source, **rules, min_count=options.min_count, size=options.vocabulary_size, extra_words=extra
-        )
-        return sets, vocabulary
-
     @override
     def _make_model(self, weights: Tensor | None = None) -> TextModel:
         if self.architecture_ is not None:
             return self._make_pretrained_model(self.architecture_, weights)
-        parts = self._part_widths(self.inputs_, self.widths_)
-        self.encoder_ = self.encoder_.for_parts(parts, of_files=bool(self.widths_))
+        self.encoder_ = self.encoder_.for_parts(self.tokens_.part_widths, of_files=bool(self.tokens_.widths))
         encoder = make_encoder(self.encoder_)
-        embedding = self._make_embedding(
-            self.inputs_,
-            len(self.vocabulary_),
-            None if self.encoder_.takes_parts else self.encoder_.hidden,
-            vectors=self._vectors,
-            num_trained=self._num_trained,
-            trains_special=self.encoder_.trains_special,
-            widths=self.widths_,
-        )
+        hidden = None if self.encoder_.takes_parts else self.encoder_.hidden
+        embedding = self.tokens_.make_embedding(hidden, trains_special=self.encoder_.trains_special)
         return self._assemble_model(embedding, encoder, weights)
 
-    def _part_widths(self, inputs: InputOptions, widths: Sequence[int]) -> tuple[int, ...]:
-        """Widths of the parts of a token vector, for vectors of these widths."""
-        lexicon = self._lexicon()
-        return part_widths(
-            inputs,
-            widths,
-            characters=self.characters_ is not None,
-            lexicon=0 if lexicon is None else lexicon.width,
-            predicates=self.predicates_,
-        )
-
-    def _make_embedding(self, inputs: InputOptions, count: int, hidden: int | None, **vectors: Any) -> TokenEmbedding:
-        """The input layer, with the features of words that the options add."""
-        return TokenEmbedding(
-            inputs,
-            count,
-            hidden,
-            num_characters=None if self.characters_ is None else len(self.characters_),
-            lexicon=self._lexicon(),
-            predicates=self.predicates_,
-            **vectors,
-        )
-
     def _assemble_model(self, embedding: TokenEmbedding, encoder: Encoder, weights: Tensor | None) -> TextModel:
-        for name in self._transient:
-            vars(self).pop(name, None)
         self.builder_ = self._make_builder(encoder, embedding)
         return TextModel(embedding, encoder, self._make_head(encoder.width, weights))
-
-    def _lexicon(self) -> Lexicon | None:
-        """What the model knows of words, if anything."""
-        suffixes = self.inputs_.suffixes
-        return Lexicon(suffixes, self.gazetteer_) if suffixes or self.gazetteer_ is not None else None
 
     def _make_pretrained_model(self, architecture: Architecture, weights: Tensor | None) -> TextModel:
         """A model whose token vectors are states of a pretrained one, read from its directory unless it was saved."""
         from graphattn.models.pretrained.stack import learning_rates, make_pretrained, stack_encoders
 
         lower = make_pretrained(self.pretrained_, architecture, getattr(self, "_pretrained_folder", None))
-        inputs = replace(self.inputs_, embedding=architecture.embedding, embedding_dropout=0.0, word_dropout=0.0)
-        embedding = self._make_embedding(inputs, architecture.vocabulary, None)
+        embedding = self.tokens_.make_embedding(None, num_tokens=architecture.vocabulary)
         assert lower.embedding is not None
         embedding.trained, lower.embedding = lower.embedding.trained, None
-        widths = [lower.width, *self._part_widths(inputs, ())[1:]]
+        widths = [lower.width, *self.tokens_.part_widths[1:]]
         self.encoder_ = self.encoder_.for_parts(widths)
         encoder = stack_encoders(lower, self.encoder_, widths, self.head_.head_dropout)
         model = self._assemble_model(embedding, encoder, weights)
@@ -569,10 +468,10 @@ class LabellingEstimator(Estimator):
         corpus = Corpus.encode(
             self.builder_,
             columns,
-            characters=self.characters_,
+            characters=self.tokens_.characters,
             spelling=spelling,
-            lexicon=self._lexicon(),
-            predicates=self.predicates_,
+            lexicon=self.tokens_.lexicon,
+            predicates=self.tokens_.predicates,
             targets=targets,
         )
         limit = None if "max_tokens_per_text" in self.unused_options else self.inputs_.max_tokens_per_text
@@ -782,9 +681,7 @@ class LabellingEstimator(Estimator):
         weights["embedding.table"] = self.model_.embedding.table  # frozen vectors are not in the state
         config = {
             **self._serialize_options(),
-            "widths": self.widths_,
-            "characters": None if self.characters_ is None else list(self.characters_.characters),
-            "gazetteer": None if self.gazetteer_ is None else [list(entry) for entry in self.gazetteer_.entries],
+            **self.tokens_.to_config(),
             "class_weight": serialize_class_weight(self.class_weight),
             "mixture": self.mixture_,
             "preset": self.preset,
@@ -808,18 +705,13 @@ class LabellingEstimator(Estimator):
         estimator.classes_ = np.asarray(files.labels)
         architecture = config.get("architecture")
         estimator.architecture_ = None if architecture is None else Architecture.from_dict(architecture)
-        kind = Vocabulary if architecture is None else PretrainedVocabulary
-        estimator.vocabulary_ = kind.from_json(files.tokenizer)
-        estimator.widths_ = list(config["widths"])
-        estimator.predicates_ = "embedding.predicate.weight" in files.weights
-        characters = config["characters"]
-        estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
-        entries = config.get("gazetteer")
-        estimator.gazetteer_ = None if entries is None else Gazetteer((entry, kind) for entry, kind in entries)
+        estimator.tokens_ = TokenInputs.from_config(config, estimator._options_of_tokens(), files.tokenizer)
+        estimator.tokens_.predicates = "embedding.predicate.weight" in files.weights
         estimator.history_ = number_epochs(config["history"])
         trained, table = files.weights["embedding.trained"], files.weights.pop("embedding.table")
-        estimator._num_trained = len(trained) if estimator.inputs_.tune_vectors else 0
-        estimator._vectors = torch.cat([trained, table]).numpy() if estimator.inputs_.vectors else None
+        if estimator.inputs_.vectors:
+            estimator.tokens_.vectors = torch.cat([trained, table]).numpy()
+            estimator.tokens_.num_trained = len(trained) if estimator.inputs_.tune_vectors else 0
         with torch.random.fork_rng():
             estimator.model_ = estimator._make_model()
         estimator.model_.embedding.table = table
@@ -832,27 +724,3 @@ class LabellingEstimator(Estimator):
         estimator.model_.load_state_dict(files.weights)
         estimator.model_.eval()
         return estimator
-
-
-def warn_about_few_vectors(
-    files: Sequence[str], sets: Sequence[WordVectors], counts: Counter[str], spelling: Callable[[str], str]
-) -> None:
-    """Warn if few words of the training set have a vector, as with another language or spelling.
-
-    Parameters
-    ----------
-    files, sets : files of vectors, and their contents
-    counts : words of the training set
-    spelling : normalizes words as the vocabulary does
-    """
-    normalized: Counter[str] = Counter()
-    for word, count in counts.items():
-        normalized[spelling(word)] += count
-    for file, vectors in zip(files, sets, strict=True):
-        _, share = vectors.coverage(normalized)
-        if normalized and share < _FEW:
-            warnings.warn(
-                f"{file} has vectors for {share:.1%} of the words of the training set; check its language and spelling",
-                GraphAttnWarning,
-                stacklevel=2,
-            )

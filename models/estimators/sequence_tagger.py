@@ -290,8 +290,8 @@ class SequenceTagger(LabellingEstimator):
         super()._fit_vocabulary(examples)
         column = examples.columns[0]
         marked = (getattr(source, "predicates", None) is not None for source in column)
-        self.predicates_ = not isinstance(column, LazyTexts) and any(marked)  # a store keeps no marks
-        if self.predicates_:  # the linear branch would not see them
+        self.tokens_.predicates = not isinstance(column, LazyTexts) and any(marked)  # a store keeps no marks
+        if self.tokens_.predicates:  # the linear branch would not see them
             self.head_.wide = False
 
     @override
@@ -303,7 +303,7 @@ class SequenceTagger(LabellingEstimator):
         where: str = "data",
         numbers: Sequence[int] | None = None,
     ) -> Corpus:
-        if self.predicates_:
+        if self.tokens_.predicates:
             _require_predicates(columns[0], where)
         return super()._corpus(columns, labels, where=where, numbers=numbers)
 

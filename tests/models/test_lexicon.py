@@ -111,11 +111,13 @@ def test_a_model_with_a_lexicon(corpus, tiny, figures, names, tmp_path, kind, le
     (tmp_path / "names.txt").unlink()
     loaded = graphattn.load(model.save(tmp_path / "model"))
     assert all(map(np.array_equal, figures(loaded, X), together))
-    assert loaded.gazetteer_.entries == model.gazetteer_.entries
-    loaded.gazetteer_ = Gazetteer([(f"none{number}", kind) for number, kind in enumerate(model.gazetteer_.types)])
+    assert loaded.tokens_.gazetteer.entries == model.tokens_.gazetteer.entries
+    loaded.tokens_.gazetteer = Gazetteer(
+        [(f"none{number}", kind) for number, kind in enumerate(model.tokens_.gazetteer.types)]
+    )
     assert not all(map(np.array_equal, figures(loaded, X), together))
     model.warm_start = True
-    assert model.fit(X, y).gazetteer_ is not None
+    assert model.fit(X, y).tokens_.gazetteer is not None
 
 
 def test_a_tagger_learns_names_that_it_has_not_seen(tiny, names, tmp_path):
