@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import HeteroData
 
 
+@torch.inference_mode(False)
 def make_pyg(batch: GraphBatch) -> HeteroData:
     """The ``HeteroData`` with the same nodes, edges and features, as PyG's ``Batch`` would collate single graphs.
 
@@ -37,7 +38,9 @@ def make_pyg(batch: GraphBatch) -> HeteroData:
         store.ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
         store.update(features)
     for relation, edges in batch.edges.items():
-        graph[relation].edge_index = torch.stack(edges.ends_by_id())
+        edge_index = torch.stack(edges.ends_by_id())
+        graph[relation].edge_index = edge_index
+        _CACHE[edge_index] = _cache_key(edge_index, edges.num_sources, edges.num_destinations), edges
         graph[relation].update(batch.edge_features.get(relation, {}))
     return graph
 
@@ -77,12 +80,17 @@ class PyGBatch:
         if edge_index is None:
             raise GraphError(f"the edges of relation {relation[1]!r} have no edge_index")
         num_nodes = self.num_nodes(relation[0]), self.num_nodes(relation[2])
-        key = edge_index._version, *num_nodes
+        key = _cache_key(edge_index, *num_nodes)
         cached: tuple[Any, Edges] | None = _CACHE.get(edge_index)
         if cached is None or cached[0] != key:
             sources, destinations = edge_index.int()
             _CACHE[edge_index] = cached = key, Edges.of_pairs(sources, destinations, *num_nodes)
         return cached[1]
+
+
+def _cache_key(edge_index: Tensor, num_sources: int, num_destinations: int) -> tuple[int, int, int]:
+    """A tensor made in inference mode has no version."""
+    return 0 if edge_index.is_inference() else edge_index._version, num_sources, num_destinations
 
 
 _CACHE: Any = WeakTensorKeyDictionary()

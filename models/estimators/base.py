@@ -558,8 +558,10 @@ class Estimator(Parameters):
         if held_out is not None:
             dev = self._dev_corpus(held_out)
             evaluate = partial(self._metrics, held_out.labels)
-            if held_out.weights is not None and self.weighted_metrics:
-                evaluate = partial(evaluate, weights=held_out.weights)
+            if held_out.weights is not None:
+                dev = dev.with_weights(held_out.weights)
+                if self.weighted_metrics:
+                    evaluate = partial(evaluate, weights=held_out.weights)
         self.history_, about = [], self._fingerprint(held_out)
         self._previous = None  # other processes do not need it
         train(

@@ -295,6 +295,9 @@ class LabellingEstimator(Estimator):
         super()._resolve_options()
         if self.encoder_.name == "pretrained" and not self.pretrained_.pretrained:
             raise ConfigError("{encoder=pretrained} needs {pretrained}", options=("encoder", "pretrained"))
+        joins = self.texts_per_input == 2 and self.pretrained_.join_pairs
+        if self.pretrained_.pretrained and joins and self.head_.wide:
+            raise ConfigError("{wide} needs {join_pairs=False}", options=("wide", "join_pairs"))
         self.mixture_ = {}
         if self.head_.pooling is None:
             self.head_.pooling = self.encoder_.pooling
@@ -330,6 +333,12 @@ class LabellingEstimator(Estimator):
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
         columns, options, previous = examples.columns, self.inputs_, self._previous
+        if previous is not None and bool(self.pretrained_.pretrained) != (previous.architecture_ is not None):
+            raise ConfigError(
+                "{warm_start} continues a pretrained model only as such, and no other model with one; "
+                "train from scratch, or change {pretrained}",
+                options=("warm_start", "pretrained"),
+            )
         if self.pretrained_.pretrained:
             self._fit_pretrained_vocabulary(self.pretrained_.pretrained, columns)
             return
@@ -429,11 +438,13 @@ class LabellingEstimator(Estimator):
 
     @override
     def set_params(self, **params: Any) -> Self:
-        """Change parameters; another preset also changes the options that have the defaults of the former."""
-        if isinstance(params.get("pretrained"), str):
+        """Change parameters; another preset or pretrained model also changes options that have the former defaults."""
+        if "pretrained" in params:
             params["pretrained"] = pretrained_options(params["pretrained"])
-        if "preset" in params:
-            before, after = type(self)(preset=self.preset), type(self)(preset=params["preset"])
+        former: dict[str, Any] = {"preset": self.preset, "pretrained": self.pretrained}
+        if params.keys() & former.keys():
+            before = type(self)(**former)
+            after = type(self)(**{name: params.get(name, value) for name, value in former.items()})
             for name in PAPER:
                 if getattr(self, name) == getattr(before, name):
                     setattr(self, name, getattr(after, name))
@@ -484,8 +495,7 @@ class LabellingEstimator(Estimator):
 
     def _check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None) -> None:
         """Reject texts that a pretrained model cannot read."""
-        encoder = self.model_.encoder if hasattr(self, "model_") else None
-        lower = getattr(encoder, "lower", encoder)
+        lower = getattr(self.model_.encoder, "lower", self.model_.encoder)
         if isinstance(lower, PretrainedEncoder):
             special = self.builder_.count_special_tokens(1)
             apart = [layout.lengths + special for layout in corpus.layouts]

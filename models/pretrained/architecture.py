@@ -37,7 +37,8 @@ class Architecture:
     max_length : tokens of the longest text in pretraining
     types : number of segment vectors; 0 for none
     buckets : number of relative-position buckets (MPNet); 0 for none
-    dropout, attn_drop : as in pretraining
+    dropout, attn_drop, attention_output_dropout, embedding_dropout : as in pretraining; the first is that of the
+        feed-forward layer, the second that of weights
     is_modern : pre-norm layers, gated feed-forward layers and rotary positions (ModernBERT)
     attention_bias, ffn_bias, norm_bias : whether these layers have biases
     relations : relation of the heads of each layer
@@ -60,6 +61,8 @@ class Architecture:
     buckets: int
     dropout: float
     attn_drop: float
+    attention_output_dropout: float
+    embedding_dropout: float
     is_modern: bool
     attention_bias: bool
     ffn_bias: bool
@@ -100,6 +103,7 @@ class Architecture:
     def from_dict(cls, values: Mapping[str, Any]) -> Architecture:
         """The architecture with these values."""
         known = {item.name for item in fields(cls)}
+        values = {**dict.fromkeys(("attention_output_dropout", "embedding_dropout"), values["dropout"]), **values}
         chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known}
         return cls(**chosen)
 
@@ -147,8 +151,10 @@ def _read_bert(config: Mapping[str, Any]) -> dict[str, Any]:
         "norm_eps": config.get("layer_norm_eps", 1e-12),
         "positions": config["max_position_embeddings"],
         "max_length": config["max_position_embeddings"],
-        "types": config.get("type_vocab_size", 0),
-        "dropout": config.get("hidden_dropout_prob", 0.1),
+        "types": config.get("type_vocab_size", 2),
+        **dict.fromkeys(
+            ("dropout", "attention_output_dropout", "embedding_dropout"), config.get("hidden_dropout_prob", 0.1)
+        ),
         "attn_drop": config.get("attention_probs_dropout_prob", 0.1),
         "relations": (ALL,) * layers,
     }
@@ -177,8 +183,9 @@ def _read_distilbert(config: Mapping[str, Any]) -> dict[str, Any]:
         "norm_eps": 1e-12,
         "positions": config["max_position_embeddings"],
         "max_length": config["max_position_embeddings"],
-        "dropout": config.get("dropout", 0.1),
+        **dict.fromkeys(("dropout", "embedding_dropout"), config.get("dropout", 0.1)),
         "attn_drop": config.get("attention_dropout", 0.1),
+        "attention_output_dropout": 0.0,
         "relations": (ALL,) * layers,
     }
 
@@ -207,7 +214,8 @@ def _read_modernbert(config: Mapping[str, Any]) -> dict[str, Any]:
         "positions": 0,
         "max_length": config["max_position_embeddings"],
         "dropout": config.get("mlp_dropout", 0.0),
-        "attn_drop": config.get("attention_dropout", 0.0),
+        **dict.fromkeys(("attn_drop", "attention_output_dropout"), config.get("attention_dropout", 0.0)),
+        "embedding_dropout": config.get("embedding_dropout", 0.0),
         "is_modern": True,
         "attention_bias": config.get("attention_bias", False),
         "ffn_bias": config.get("mlp_bias", False),
@@ -275,6 +283,7 @@ def _write_modernbert(architecture: Architecture) -> dict[str, Any]:
         "max_position_embeddings": a.max_length,
         "pad_token_id": None,
         "mlp_dropout": a.dropout,
+        "embedding_dropout": a.embedding_dropout,
         "attention_dropout": a.attn_drop,
         "attention_bias": a.attention_bias,
         "mlp_bias": a.ffn_bias,

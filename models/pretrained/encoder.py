@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 Rotation = tuple[Tensor, Tensor]
 """(N, 1, D / 2) cosines and sines of the tokens' positions."""
+HeadRange = tuple[str, int, int]
+"""Relation, number of its first head in a layer, and number of heads."""
 MAX_DISTANCE = 128
 """Longer distances share MPNet's last bucket."""
 _LAYERS = re.compile(r"(\d+)(?:-(\d+))?:(?=\D)")
@@ -104,10 +106,10 @@ class PretrainedAttention(MultiScaleAttention):
         edges: Mapping[str, Edges],
         inputs: Tensor,
         rotation: Rotation | None,
-        biases: Mapping[tuple[str, int], Tensor] | None,
+        biases: Mapping[HeadRange, Tensor] | None,
         weights: LayerWeights | None,
     ) -> Tensor:
-        """(N, hidden) -> (N, hidden); ``biases`` are (E, heads) by relation and its first head."""
+        """(N, hidden) -> (N, hidden); ``biases`` are (E, heads) by relation and heads."""
         relations = edges_for_layer(edges, self.heads, inputs)
         rows = (
             self._project_needed(relations, inputs)
@@ -141,7 +143,7 @@ class PretrainedAttention(MultiScaleAttention):
         self,
         relations: Sequence[Edges],
         rows: Tensor,
-        biases: Mapping[tuple[str, int], Tensor],
+        biases: Mapping[HeadRange, Tensor],
         return_weights: bool,
     ) -> tuple[Tensor, list[Tensor]]:
         outputs, all_weights, first = [], [], 0
@@ -151,7 +153,7 @@ class PretrainedAttention(MultiScaleAttention):
             out, weights = attend_edges(
                 edges,
                 *(part[:, heads].contiguous() for part in (query, key, value)),
-                bias=biases[name, first],
+                bias=biases[name, first, count],
                 **self._options(),
                 return_weights=return_weights,
             )
@@ -203,24 +205,25 @@ class PretrainedLayer(nn.Module):
         self.attention_norm = _make_norm(architecture, hidden) if has_norm else nn.Identity()
         self.ffn_norm = _make_norm(architecture, hidden)
         self.norm_first = modern
-        self.dropout = Dropout(architecture.attn_drop if modern else architecture.dropout)
+        self.dropout = Dropout(architecture.dropout)
+        self.attention_dropout = Dropout(architecture.attention_output_dropout)
 
     def forward(
         self,
         edges: Mapping[str, Edges],
         tokens: Tensor,
         rotation: Rotation | None,
-        biases: Mapping[tuple[str, int], Tensor] | None,
+        biases: Mapping[HeadRange, Tensor] | None,
         weights: LayerWeights | None,
     ) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         if self.norm_first:
             attended = self.attention.attend(edges, self.attention_norm(tokens), rotation, biases, weights)
-            tokens = tokens + self.dropout(attended)
+            tokens = tokens + self.attention_dropout(attended)
             widened: Tensor = tokens + self.ffn(self.ffn_norm(tokens))
             return widened
         attended = self.attention.attend(edges, tokens, rotation, biases, weights)
-        tokens = self.attention_norm(tokens + self.dropout(attended))
+        tokens = self.attention_norm(tokens + self.attention_dropout(attended))
         normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
         return normed
 
@@ -280,14 +283,14 @@ class PretrainedEncoder(Encoder):
         self.architecture, self.width = architecture, architecture.hidden
         self.max_length = max_length or architecture.max_length
         self.layer_heads = parse_layer_heads(heads or "", architecture)
-        self.gradient_checkpointing, self.frozen_layers = False, 0
+        self.gradient_checkpointing, self.frozen_layers, self.frozen_embedding = False, 0, False
         width = architecture.embedding
         self.embedding = PretrainedEmbedding(architecture.vocabulary, width)
         rows = architecture.position_offset + self.max_length if architecture.positions else 0
         self.position_vectors = nn.Embedding(rows, width) if rows else None
         self.type_vectors = nn.Embedding(architecture.types, width) if architecture.types else None
         self.norm = _make_norm(architecture, width)
-        self.dropout = Dropout(architecture.dropout)
+        self.dropout = Dropout(architecture.embedding_dropout)
         self.widen = Linear(width, architecture.hidden) if width != architecture.hidden else None
         self.layers = nn.ModuleList(
             PretrainedLayer(architecture, counts, number) for number, counts in enumerate(self.layer_heads)
@@ -417,7 +420,7 @@ class PretrainedEncoder(Encoder):
             )
 
     def freeze(self, tuned_layers: int) -> None:
-        """Freeze the word vectors and all but the last layers, also their dropout.
+        """Freeze the word vectors and all but the last layers, and turn off their dropout.
 
         Parameters
         ----------
@@ -425,7 +428,7 @@ class PretrainedEncoder(Encoder):
         """
         for parameter in self.parameters():
             parameter.requires_grad_(False)
-        self.frozen_layers = max(len(self.layers) - tuned_layers, 0)
+        self.frozen_layers, self.frozen_embedding = max(len(self.layers) - tuned_layers, 0), True
         for layer in [*self.layers[self.frozen_layers :], *([] if self.last_norm is None else [self.last_norm])]:
             layer.requires_grad_(tuned_layers > 0)
 
@@ -447,7 +450,7 @@ class PretrainedEncoder(Encoder):
     @override
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
-        if self.frozen_layers:
+        if self.frozen_embedding:
             for part in [self.dropout, *self.layers[: self.frozen_layers]]:
                 part.eval()
         return self
@@ -524,11 +527,11 @@ class PretrainedEncoder(Encoder):
             rotations[theta] = angles.cos(), angles.sin()
         return rotations
 
-    def _biases(self, edges: Mapping[str, Edges]) -> dict[tuple[str, int], Tensor] | None:
-        """(relation, its first head) -> (E, heads) added to the scores of its edges, by edge id."""
+    def _biases(self, edges: Mapping[str, Edges]) -> dict[HeadRange, Tensor] | None:
+        """(E, heads) added to the scores of a relation's edges, by edge id, for the heads that some layer has."""
         if self.distance_bias is None:
             return None
-        biases: dict[tuple[str, int], Tensor] = {}
+        biases: dict[HeadRange, Tensor] = {}
         buckets: dict[str, Tensor] = {}
         for heads in self.layer_heads:
             first = 0
@@ -536,9 +539,8 @@ class PretrainedEncoder(Encoder):
                 if name not in buckets:
                     distances = edges[name].sources - edges[name].destinations
                     buckets[name] = edges[name].by_id(distance_buckets(distances, self.architecture.buckets))
-                key = name, first
-                if key not in biases or biases[key].shape[1] != count:
-                    biases[key] = self.distance_bias.weight[:, first : first + count][buckets[name]]
+                if (name, first, count) not in biases:
+                    biases[name, first, count] = self.distance_bias.weight[:, first : first + count][buckets[name]]
                 first += count
         return biases
 

@@ -99,7 +99,7 @@ def stack_encoders(
         return StackedEncoder(lower, encoder, project, width=encoder.width, dropout=dropout)
     if len(widths) == 1:
         return lower
-    return StackedEncoder(lower, None, nn.Identity(), width=sum(widths), dropout=dropout)
+    return StackedEncoder(lower, None, nn.Identity(), width=sum(widths), dropout=0.0)  # the head has dropout
 
 
 def make_pretrained(options: PretrainedOptions, architecture: Architecture, folder: Path | None) -> PretrainedEncoder:

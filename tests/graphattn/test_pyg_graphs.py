@@ -35,6 +35,16 @@ def make_graph(edge_index, num_nodes):
     return graph
 
 
+def test_a_graph_made_in_inference_mode(batch):
+    states = torch.randn(batch.num_nodes(), 2, 4)
+    with torch.inference_mode():
+        graph = batch.to_pyg()
+        expected = attend(batch, states, states, states, etype="all")
+        torch.testing.assert_close(attend(graph, states, states, states, etype="all"), expected)
+        graph["token", "all", "token"].edge_index = graph["token", "all", "token"].edge_index[:, :]
+        torch.testing.assert_close(attend(graph, states, states, states, etype="all"), expected)
+
+
 def test_a_converted_batch_has_the_same_nodes_edges_and_features(batch):
     graph = batch.to_pyg()
     graph.validate()

@@ -9,7 +9,7 @@ from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.pretrained import Architecture, PretrainedEncoder
 
-from .conftest import FAMILIES, letter_tokenizer
+from .conftest import DISTILBERT, FAMILIES, MODERN, letter_tokenizer
 
 LENGTHS = (5, 17, 1, 40)
 
@@ -99,6 +99,44 @@ def test_chosen_edges_equal_dense_masks(save_model):
     expected = dense_states(encoder, ids, masks)
     states = encoder.double()(graph_of(encoder, [ids]))
     torch.testing.assert_close(states, expected, atol=1e-12, rtol=1e-10)
+
+
+def test_distance_biases_of_layers_with_other_heads(save_model, ids):
+    folder = save_model("mpnet")
+    plain, mixed = (PretrainedEncoder.from_directory(folder, heads=heads) for heads in ("", "2:all=2,window:99=2"))
+    torch.testing.assert_close(mixed(graph_of(mixed, ids)), plain(graph_of(plain, ids)))
+
+
+def test_dropout_is_where_the_reference_has_it():
+    distilbert = {**DISTILBERT, "model_type": "distilbert", "dropout": 0.3, "attention_dropout": 0.2}
+    modern = {
+        **MODERN,
+        "model_type": "modernbert",
+        "mlp_dropout": 0.3,
+        "attention_dropout": 0.2,
+        "embedding_dropout": 0.4,
+    }
+    for config, expected in ((distilbert, (0.3, 0.2, 0.0, 0.3)), (modern, (0.4, 0.2, 0.2, 0.3))):
+        encoder = PretrainedEncoder(Architecture.of(config))
+        layer = encoder.layers[0]
+        feed_forward = layer.ffn.dropout if layer.norm_first else layer.dropout
+        rates = (
+            encoder.dropout.probability,
+            layer.attention.attn_drop,
+            layer.attention_dropout.probability,
+            feed_forward.probability,
+        )
+        assert rates == expected
+
+
+@pytest.mark.parametrize(
+    ("tuned", "trained"), [(0, [False] * 4), (1, [False, False, False, True]), (3, [False] + [True] * 3)]
+)
+def test_frozen_parts_have_no_dropout(save_model, tuned, trained):
+    encoder = PretrainedEncoder.from_directory(save_model("bert"))
+    encoder.freeze(tuned)
+    encoder.train()
+    assert [encoder.dropout.training, *(layer.dropout.training for layer in encoder.layers)] == trained
 
 
 def test_layers_keep_their_edges_unless_named(save_model):

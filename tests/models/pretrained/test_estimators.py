@@ -242,6 +242,27 @@ def test_warm_start(folder):
     np.testing.assert_allclose(estimator.predict_proba(TEXTS), before, atol=1e-4)
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_warm_start_with_or_without_the_pretrained_model(folder, first):
+    kinds = {True: PretrainedOptions(str(folder)), False: PretrainedOptions()}
+    estimator = TextClassifier(SMALL, pretrained=kinds[first], training=TRAINING).fit(TEXTS, LABELS)
+    estimator.set_params(pretrained=kinds[not first], warm_start=True)
+    with pytest.raises(ConfigError, match="continues a pretrained model only as such"):
+        estimator.fit(TEXTS, LABELS)
+
+
+def test_a_model_that_is_set_later_also_changes_the_defaults(folder):
+    for kind in (TextClassifier, PairClassifier):
+        later = kind().set_params(pretrained=str(folder))
+        assert later.get_params() == kind(pretrained=str(folder)).get_params()
+        assert later.set_params(pretrained=None).get_params() == kind().get_params()
+
+
+def test_one_sequence_of_two_texts_has_no_linear_branch(folder):
+    with pytest.raises(ConfigError, match="wide needs join_pairs=False"):
+        fit(PairClassifier, folder, head=HeadOptions(wide=True))
+
+
 def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
     estimator, _ = fit(TextClassifier, folder)
     estimator.to_huggingface(tmp_path / "tuned")

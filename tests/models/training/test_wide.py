@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from graphattn import load
 from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
 from graphattn.models.encoders import encoder_options
+from graphattn.models.training import wide
 
 SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
 TRAINING = TrainingOptions(epochs=1, progress=False)
@@ -109,6 +110,21 @@ def test_weights_of_examples_reach_the_linear_branch(corpus):
     assert classifier.score(texts, labels) > 0.9
 
 
+def test_weights_of_held_out_examples_reach_the_linear_branch(corpus, monkeypatch):
+    texts, labels = corpus
+    dev_sets, add = [], wide.add_wide_branch
+
+    def spy(model, training, dev, *arguments, **options):
+        dev_sets.append(dev)
+        return add(model, training, dev, *arguments, **options)
+
+    monkeypatch.setattr(wide, "add_wide_branch", spy)
+    options = TrainingOptions(epochs=1, progress=False, dev_fraction=0.5)
+    weights = np.arange(len(texts)) % 2
+    TextClassifier(encoder_options(SMALL), training=options).fit(texts, labels, sample_weight=weights)
+    assert set(np.unique(dev_sets[0].weights)) == {0.0, dev_sets[0].weights.max()}
+
+
 def test_a_tagger_adds_a_crf_on_spelling(tmp_path):
     rng = np.random.default_rng(0)
     sentences = [rng.choice(["Anna", "Bob", "runs", "Runs", "eats", "xANNA"], 6).tolist() for _ in range(150)]
@@ -131,7 +147,6 @@ def test_spelling_that_tells_no_tags_apart():
 def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     from graphattn.models.heads.word_features import list_word_keys
-    from graphattn.models.training import wide
 
     rng = np.random.default_rng(0)
     sentences = [rng.choice(["Anna", "Bob", "runs", "eats"], rng.integers(1, 6)).tolist() for _ in range(60)]
