@@ -17,8 +17,9 @@ from graphattn.edges import lengths_of
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import EncoderOptions, encoder_options, make_encoder
 from graphattn.models.heads.pooling import pool
-from graphattn.models.options import Options, option
+from graphattn.models.options import Options, TrainingOptions, option
 from graphattn.models.training.loop import count_parameters
+from graphattn.models.training.optimizer import relative_rate
 from graphattn.schema import TOKEN
 
 MIRRORED = "mirrored-summation"
@@ -40,7 +41,11 @@ class MirroredOptions(Options):
 
 def mirrored_groups(encoder: str) -> dict[str, Options]:
     """Group of options -> an instance with the defaults."""
-    return {"task": MirroredOptions(), "encoder": replace(encoder_options(encoder), hidden=100, dropout=0.0)}
+    return {"task": MirroredOptions(), "encoder": _default_encoder(encoder)}
+
+
+def _default_encoder(name: str) -> EncoderOptions:
+    return replace(encoder_options(name), hidden=100, dropout=0.0)
 
 
 def mirrored_options(encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> tuple[MirroredOptions, EncoderOptions]:
@@ -52,7 +57,7 @@ def mirrored_options(encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> 
         for an unknown or impossible option
     """
     task = replace(MirroredOptions(), **changes.get("task", {}))
-    options = replace(encoder_options(encoder), **{"hidden": 100, "dropout": 0.0, **changes.get("encoder", {})})
+    options = replace(_default_encoder(encoder), **changes.get("encoder", {}))
     task.validate()
     options.validate()
     if task.terms > task.length:
@@ -164,10 +169,8 @@ def _train(model: MirroredModel, task: MirroredOptions, seed: int) -> float:
     """Train with Adam, warm-up and linear decay; return the seconds."""
     steps = task.epochs * -(-task.samples // task.batch_size)
     optimizer = torch.optim.Adam(model.parameters(), lr=task.learning_rate)
-    warmup = max(1, steps // 10)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warmup, max(0.0, (steps - step) / max(1, steps - warmup)))
-    )
+    rule = TrainingOptions(warmup=0.1, schedule="linear")
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: relative_rate(step, steps, rule))
     graphs = SequenceGraphs(model, task)
     start = time.perf_counter()
     for _ in range(task.epochs):

@@ -358,7 +358,7 @@ def _check_run(item: Run) -> None:
     if item.encoder not in BASELINES:
         make_estimator(item.data_set, item.encoder, item.seed, item.changes, Path()).validate()
     if _is_transformers(item.encoder):
-        check_fine_tuning(find_data_set(item.data_set))
+        check_fine_tuning(find_data_set(item.data_set), item.changes)
     if find_data_set(item.data_set).test is None:
         check_fold(item.seed)
 

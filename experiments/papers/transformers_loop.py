@@ -1,18 +1,17 @@
 """The run ``transformers``: a pretrained model of Hugging Face's ``transformers``, fine-tuned in a plain loop.
 
-Options are those of ``pretrained``: rates, schedule, epochs, batches, dropout and pooling. A tagger has neither
-characters nor a CRF.
+Rates, schedule, epochs, batches, dropout and the epoch that is kept are those of ``pretrained``; texts are represented
+by the mean of their states, words by their first state. A tagger has neither characters nor a CRF.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-import random
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -22,28 +21,51 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
+from graphattn.builders import BudgetBatches
 from graphattn.builders.tag_schemes import convert, detect_scheme
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers.data_sets import DataSet
 from graphattn.models import SequenceTagger, TextClassifier
 from graphattn.models.estimators.inputs import split_held_out
 from graphattn.models.options import TrainingOptions
+from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import find_directory, read_architecture
+from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import EPOCHS, PretrainedOptions
 from graphattn.models.training.loop import count_parameters
 from graphattn.models.training.metrics import classification_metrics, tagging_metrics
+from graphattn.models.training.optimizer import make_optimizer, relative_rate
 from graphattn.optional_packages import import_optional
 
 LabelledTexts = tuple[list[Any], list[list[str]]]
 _TASKS = ("classify", "tag")
+_OPTIONS: Mapping[str, frozenset[str]] = {
+    "training": frozenset(
+        {
+            *("epochs", "batch_size", "max_tokens", "learning_rate", "optimizer", "weight_decay", "beta2", "schedule"),
+            *("warmup", "warmup_steps", "clip", "precision", "dev_fraction"),
+        }
+    ),
+    "pretrained": frozenset({"pretrained", "tuning_rate", "layer_decay"}),
+    "inputs": frozenset({"max_tokens_per_text", "characters"}),
+    "head": frozenset({"head_dropout", "crf"}),
+}
+"""Options that the loop has, and two that a tagger does not have here."""
+_IGNORED = -100
+"""Label that the loss leaves out."""
 _PREDICTED = 64
 """Texts of a batch of predictions."""
 
 
-def check_fine_tuning(corpus: DataSet) -> None:
-    """Raise a ConfigError for a corpus that is neither of texts nor of words, or without ``transformers``."""
+def check_fine_tuning(corpus: DataSet, changes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise a ConfigError for a corpus of pairs, an option that the loop does not have, or without ``transformers``."""
     if corpus.task not in _TASKS:
         raise ConfigError(f"the run transformers is for the tasks {' and '.join(_TASKS)}, not {corpus.task}")
+    for group, values in changes.items():
+        for name in values.keys() - _OPTIONS.get(group, frozenset()):
+            raise ConfigError(
+                f"the run transformers has no option {{{name}}}; leave {group}.{name} out", options=(name,)
+            )
     import_transformers()
 
 
@@ -57,7 +79,7 @@ def import_transformers() -> Any:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as ids, and the positions and classes of what is decided: its words, or without positions itself."""
+    """Ids of the tokens; labels of the text, or of the words whose first tokens are at ``words``."""
 
     ids: list[int]
     words: list[int]
@@ -92,19 +114,13 @@ class FineTunedModel(nn.Module):
         scores: Tensor = self.classify(vectors)
         return scores.float()
 
-    def optimizer(self, training: TrainingOptions, pretrained: PretrainedOptions) -> torch.optim.AdamW:
-        """AdamW with a learning rate for each layer, and no decay of biases, norms and embeddings."""
-        depth = self.encoder.config.num_hidden_layers
-        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-        for name, parameter in self.named_parameters():
-            layer = re.search(r"layers?\.(\d+)\.", name)
-            below = depth if layer is None else depth - 1 - int(layer[1])
-            is_head = name.startswith("classify")
-            rate = training.learning_rate if is_head else pretrained.tuning_rate * pretrained.layer_decay**below
-            decay = 0.0 if parameter.dim() < 2 or "embedding" in name else training.weight_decay
-            groups.setdefault((rate, decay), []).append(parameter)
-        parts = [{"params": part, "lr": rate, "weight_decay": decay} for (rate, decay), part in groups.items()]
-        return torch.optim.AdamW(parts, betas=(0.9, training.beta2), fused=True)
+
+def learning_rates(architecture: Architecture, pretrained: PretrainedOptions) -> dict[str, float]:
+    """Parameter of a :class:`FineTunedModel` -> its learning rate, for those that are pretrained; equal to ours."""
+    with torch.device("meta"):
+        ours = PretrainedEncoder(architecture)
+    rates = ours.learning_rates(pretrained.tuning_rate, pretrained.layer_decay)
+    return {f"encoder.{theirs}": rate for name, rate in rates.items() for theirs in architecture.checkpoint_names(name)}
 
 
 def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,34 +140,41 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
     folder = find_directory(estimator.pretrained.pretrained or "")
     sets = _read_sets(parts, corpus, training)
     names = _list_classes(sets["train"][1], corpus)
-    longest = read_architecture(folder).max_length
+    architecture = read_architecture(folder)
     cut = estimator.inputs.max_tokens_per_text
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    limit = longest if cut is None else cut + tokenizer.num_special_tokens_to_add()
-    encoded = {name: _encode(tokenizer, *part, names, limit, is_tagger) for name, part in sets.items()}
+    limit = architecture.max_length
+    if cut is not None:
+        limit = min(limit, cut + tokenizer.num_special_tokens_to_add())
+    encode = partial(_encode, tokenizer, classes=names, limit=limit, is_tagger=is_tagger)
+    epochs = training.resolve_epochs(len(parts["train"]), **EPOCHS)
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
-        encoder = transformers.AutoModel.from_pretrained(folder)
+        encoder = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32)
         model = FineTunedModel(encoder, len(names), estimator.head.head_dropout, per_word=is_tagger)
         seconds, scores = [], []
         best: dict[str, Tensor] = {}
-        for took in _train_epochs(model, encoded["train"], training, estimator.pretrained):
+        dev = encode(*sets["dev"])
+        rates = learning_rates(architecture, estimator.pretrained)
+        for took in _train_epochs(model, encode(*sets["train"]), replace(training, epochs=epochs), rates):
             seconds.append(took)
-            scores.append(_measure(corpus, sets["dev"][1], _predict(model, encoded["dev"]), names))
+            scores.append(_measure(corpus, sets["dev"][1], _predict(model, dev), names))
             if scores[-1] == max(scores):
                 best = copy.deepcopy(model.state_dict())
         model.load_state_dict(best)
         start = time.perf_counter()
         measured = corpus.measured_parts(parts)
-        tests = {name: _measure(corpus, sets[name][1], _predict(model, encoded[name]), names) for name in measured}
+        tests = {
+            name: _measure(corpus, sets[name][1], _predict(model, encode(*sets[name])), names) for name in measured
+        }
         inference = {
             "inference_seconds": round(time.perf_counter() - start, 3),
             "inference_texts": sum(len(parts[name]) for name in measured),
         }
     words = model.encoder.get_input_embeddings().weight.numel()
     return {
-        "dev": max(scores),
-        **tests,
+        "dev": round(max(scores), 2),
+        **{name: round(score, 2) for name, score in tests.items()},
         "best_epoch": len(scores) - scores[::-1].index(max(scores)),
         "epochs": len(scores),
         "parameters": count_parameters(model),
@@ -163,18 +186,22 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
 
 
 def _train_epochs(
-    model: FineTunedModel, texts: Sequence[Encoded], training: TrainingOptions, pretrained: PretrainedOptions
+    model: FineTunedModel, texts: Sequence[Encoded], training: TrainingOptions, rates: Mapping[str, float]
 ) -> Iterator[float]:
     """Train epoch by epoch, and yield the seconds of each."""
-    epochs = training.resolve_epochs(len(texts), **EPOCHS)
-    steps = epochs * math.ceil(len(texts) / training.batch_size)
-    optimizer = model.optimizer(training, pretrained)
-    warmup = round(training.warmup * steps)
-    schedule = import_transformers().get_linear_schedule_with_warmup(optimizer, warmup, steps)
-    for epoch in range(epochs):
+    assert training.epochs is not None
+    lengths = np.array([len(text.ids) for text in texts])
+    batches = BudgetBatches(
+        lengths, max_sentences=training.batch_size, max_tokens=training.max_tokens, seed=training.seed
+    )
+    steps = training.epochs * len(batches)
+    optimizer = make_optimizer(model, rates, training)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: relative_rate(step, steps, training))
+    for epoch in range(training.epochs):
         start = time.perf_counter()
         model.train()
-        for batch in _shuffle(texts, training.batch_size, training.seed + epoch):
+        batches.set_epoch(epoch)
+        for batch in ([texts[number] for number in numbers] for numbers in batches):
             with torch.autocast("cpu", torch.bfloat16, enabled=training.resolve_precision() == "bf16"):
                 predicted = model(batch)
             targets = torch.tensor([label for text in batch for label in text.labels])
@@ -193,7 +220,7 @@ def _read_sets(parts: Mapping[str, Any], corpus: DataSet, training: TrainingOpti
         return sets
     texts, labels = sets["train"]
     strata = None if corpus.task == "tag" else np.unique([row[0] for row in labels], return_inverse=True)[1]
-    held = math.ceil(training.dev_fraction * len(texts))
+    held = round(training.dev_fraction * len(texts))
     split = zip(("train", "dev"), split_held_out(len(texts), held, strata, training.seed), strict=True)
     return sets | {name: ([texts[n] for n in numbers], [labels[n] for n in numbers]) for name, numbers in split}
 
@@ -224,26 +251,22 @@ def _encode(
     limit: int,
     is_tagger: bool,
 ) -> list[Encoded]:
-    """Tokenize texts; a word without a piece has the position of the first token."""
+    """Tokenize texts; words that were cut off have the position of the first token, and no label to learn."""
     batch = tokenizer(list(texts), truncation=True, max_length=limit, is_split_into_words=is_tagger)
     numbers = {name: number for number, name in enumerate(classes)}
     rows = []
     for row, names in enumerate(labels):
         words: list[int] = []
+        known = [numbers.get(name, 0) for name in names]
         if is_tagger:
             first: dict[int, int] = {}
             for position, word in enumerate(batch.word_ids(row)):
                 if word is not None:
                     first.setdefault(word, position)
             words = [first.get(number, 0) for number in range(len(names))]
-        rows.append(Encoded(batch["input_ids"][row], words, [numbers.get(name, 0) for name in names]))
+            known = [label if word else _IGNORED for label, word in zip(known, words, strict=True)]
+        rows.append(Encoded(batch["input_ids"][row], words, known))
     return rows
-
-
-def _shuffle(texts: Sequence[Encoded], size: int, seed: int) -> Iterator[list[Encoded]]:
-    order = random.Random(seed).sample(range(len(texts)), len(texts))
-    for start in range(0, len(order), size):
-        yield [texts[number] for number in order[start : start + size]]
 
 
 def _predict(model: FineTunedModel, texts: Sequence[Encoded]) -> list[list[int]]:
@@ -272,4 +295,4 @@ def _measure(
         metrics = tagging_metrics(gold, predicted, "BIOES")
     else:
         metrics = tagging_metrics(gold, predicted, "none")
-    return round(metrics[corpus.metric], 2)
+    return float(metrics[corpus.metric])

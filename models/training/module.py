@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import lightning.pytorch as pl
@@ -21,6 +22,7 @@ from graphattn.models.corpus import Batch, BatchShard, Corpus
 from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
 from graphattn.models.text_model import Trainable
+from graphattn.models.training.optimizer import make_optimizer, relative_rate
 
 Evaluate = Callable[[list[Any]], dict[str, float]]
 """Decisions for each sentence of the dev set -> metrics."""
@@ -166,20 +168,9 @@ class TrainingModule(pl.LightningModule):
 
     @override
     def configure_optimizers(self) -> Any:
-        # Adam turns even a tiny decay into full steps without another gradient, as for words that a batch lacks
-        options = self.options
-        exempt = {id(parameter) for parameter in _find_undecayed(self)}
-        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-        for name, parameter in self.model.named_parameters():
-            if parameter.requires_grad:
-                rate = self.model.learning_rates.get(name, options.learning_rate)
-                decay = 0.0 if id(parameter) in exempt else options.weight_decay
-                groups.setdefault((rate, decay), []).append(parameter)
-        kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
-        fused = not options.strategy.startswith(("fsdp", "deepspeed"))  # 9 times as fast on a CPU
-        parts = [{"params": part, "lr": rate, "weight_decay": decay} for (rate, decay), part in groups.items()]
-        optimizer = kind(parts, lr=options.learning_rate, betas=(0.9, options.beta2), fused=fused)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.rate(step))
+        optimizer = make_optimizer(self.model, self.model.learning_rates, self.options)
+        rate = partial(relative_rate, steps=self.steps, options=self.options)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     @override
@@ -192,18 +183,6 @@ class TrainingModule(pl.LightningModule):
                 nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
         else:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
-
-    def rate(self, step: int) -> float:
-        """Learning rate at a step relative to its maximum."""
-        warmup = self.options.warmup_steps or max(1, round(self.options.warmup * self.steps))
-        if step < warmup:
-            return (step + 1) / warmup
-        if self.options.schedule == "constant":
-            return 1.0
-        if self.options.schedule == "inverse-sqrt":
-            return math.sqrt(warmup / (step + 1))
-        done = min(1.0, (step - warmup) / max(1, self.steps - warmup))
-        return 1 - done if self.options.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
     @override
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
@@ -230,12 +209,3 @@ def silence() -> None:
     warnings.filterwarnings("ignore", message=".*lightning.*")
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.ERROR)
-
-
-def _find_undecayed(model: nn.Module) -> Iterator[nn.Parameter]:
-    """Biases (perhaps with a row for each head or stream), parameters of norms, embeddings, and vectors of words."""
-    for module in model.modules():
-        all_parameters = isinstance(module, nn.Embedding) or "Norm" in type(module).__name__
-        for name, parameter in module.named_parameters(recurse=False):
-            if all_parameters or parameter.dim() < 2 or name.endswith("bias") or name == "trained":
-                yield parameter

@@ -15,8 +15,9 @@ from graphattn.experiments.papers.rows import read_rows
 from graphattn.experiments.papers.runs import combine, execute, with_changes
 from graphattn.experiments.papers.settings import MINILM, make_estimator, settings
 from graphattn.experiments.papers.smoke import smoke_folder
-from graphattn.experiments.papers.transformers_loop import Encoded, FineTunedModel
+from graphattn.experiments.papers.transformers_loop import Encoded, FineTunedModel, learning_rates
 from graphattn.models.training.module import TrainingModule
+from graphattn.models.training.optimizer import make_optimizer
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphattn.exceptions.Hint")
 FEW = {
@@ -72,7 +73,8 @@ def test_both_models_compute_the_same_with_the_same_learning_rates(folder, tmp_p
         torch.testing.assert_close(model(encoded), estimator.model_(batch), atol=1e-5, rtol=1e-5)
     module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, evaluate=None)
     ours = module.configure_optimizers()["optimizer"]
-    theirs = model.optimizer(estimator.training, estimator.pretrained)
+    rates = learning_rates(estimator.architecture_, estimator.pretrained)
+    theirs = make_optimizer(model, rates, estimator.training)
     assert count_by_rate(ours, "initial_lr") == count_by_rate(theirs, "lr")
 
 
@@ -97,6 +99,8 @@ def test_settings_of_pretrained_runs():
 def test_impossible_runs(folder, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="is for the tasks classify and tag, not pair"):
         run(folder, tmp_path / "out.jsonl", "sick", "transformers")
+    with pytest.raises(ConfigError, match="has no option tuned_layers; leave pretrained.tuned_layers out"):
+        run(folder, tmp_path / "out.jsonl", "sst2", "transformers", changes={"pretrained": {"tuned_layers": 0}})
     with pytest.raises(DataError, match=r"lacks bert-base"):
         run(folder, tmp_path / "out.jsonl", "sst2", "pretrained=bert-base")
     monkeypatch.setitem(sys.modules, "transformers", None)

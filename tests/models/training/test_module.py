@@ -1,7 +1,5 @@
 """The optimiser's groups and schedule, and the share of each process."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -89,33 +87,6 @@ def test_the_dev_set_is_decoded_by_the_given_function(parts):
     )
     assert asked == [(model, corpus)]
     assert history[0]["dev_accuracy"] == 50.0
-
-
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
-    [
-        # 4 epochs of 5 batches: 20 steps, 4 of them warm-up
-        ("linear", [0.25, 0.5, 0.75, 1, *(1 - k / 16 for k in range(16)), 0, 0]),
-        ("constant", [0.25, 0.5, 0.75, 1, *[1] * 16, 1, 1]),
-        ("cosine", [0.25, 0.5, 0.75, 1, *((1 + math.cos(math.pi * k / 16)) / 2 for k in range(16)), 0, 0]),
-        ("inverse-sqrt", [0.25, 0.5, 0.75, 1, *(2 / math.sqrt(step) for step in range(5, 23))]),
-    ],
-)
-def test_schedule(schedule, expected, parts):
-    options = TrainingOptions(epochs=4, warmup=0.2, schedule=schedule)
-    module = TrainingModule(parts()[0], options, range(5), None, None)
-    assert [module.rate(step) for step in range(22)] == pytest.approx(expected)
-
-
-def test_warmup_steps_override_warmup(parts):
-    options = TrainingOptions(epochs=4, warmup=0.2, warmup_steps=2, schedule="inverse-sqrt")
-    module = TrainingModule(parts()[0], options, range(5), None, None)
-    assert [module.rate(step) for step in range(8)] == pytest.approx([0.5, *(math.sqrt(2 / k) for k in range(2, 9))])
-
-
-def test_no_warmup(parts):
-    module = TrainingModule(parts()[0], TrainingOptions(epochs=1, warmup=0.0), range(4), None, None)
-    assert [module.rate(step) for step in range(4)] == pytest.approx([1, 1, 2 / 3, 1 / 3])
 
 
 def test_processes_share_each_batch():
