@@ -99,7 +99,7 @@ def test_settings_of_pretrained_runs():
 def test_impossible_runs(folder, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="is for the tasks classify and tag, not pair"):
         run(folder, tmp_path / "out.jsonl", "sick", "transformers")
-    with pytest.raises(ConfigError, match="has no option tuned_layers; leave pretrained.tuned_layers out"):
+    with pytest.raises(ConfigError, match=r"has no option tuned_layers; leave pretrained\.tuned_layers out"):
         run(folder, tmp_path / "out.jsonl", "sst2", "transformers", changes={"pretrained": {"tuned_layers": 0}})
     with pytest.raises(DataError, match=r"lacks bert-base"):
         run(folder, tmp_path / "out.jsonl", "sst2", "pretrained=bert-base")
