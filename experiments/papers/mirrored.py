@@ -79,14 +79,14 @@ class MirroredModel(nn.Module):
     def __init__(self, task: MirroredOptions, options: EncoderOptions):
         super().__init__()
         self.cls = nn.Parameter(torch.zeros(options.hidden))
-        self.enter = nn.Linear(task.features, options.hidden)
+        self.project = nn.Linear(task.features, options.hidden)
         self.encoder = make_encoder(options)
         width = self.encoder.width
         self.head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, task.features))
 
     def forward(self, graph: TextBatch, inputs: Tensor) -> Tensor:
         """(B, N, d) -> (B, d)."""
-        tokens = self.enter(inputs)
+        tokens = self.project(inputs)
         tokens = torch.cat([self.cls.expand(len(tokens), 1, -1), tokens], dim=1).flatten(0, 1)
         output: Tensor = self.head(pool(self.encoder(graph, tokens), lengths_of(graph, TOKEN), "cls+max"))
         return output
@@ -104,13 +104,13 @@ class SequenceGraphs:
     def __init__(self, model: MirroredModel, task: MirroredOptions):
         self.builder = TextGraphBuilder(model.encoder.relations())
         self.words = ["x"] * task.length
-        self.built: dict[int, TextBatch] = {}
+        self.by_count: dict[int, TextBatch] = {}
 
     def batch(self, count: int) -> TextBatch:
         """The graph of this many sequences."""
-        if count not in self.built:
-            self.built[count] = self.builder.text_batch([self.words] * count)
-        return self.built[count]
+        if count not in self.by_count:
+            self.by_count[count] = self.builder.text_batch([self.words] * count)
+        return self.by_count[count]
 
 
 def mirrored_sum(inputs: Tensor, terms: int) -> Tensor:

@@ -46,8 +46,8 @@ from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.architecture import Architecture
-from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedOptions, pretrained_options
+from graphattn.models.pretrained.stack import find_pretrained
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
 from graphattn.models.text_model import TextModel
@@ -347,7 +347,7 @@ class LabellingEstimator(Estimator):
         if previous is None:
             self.tokens_ = TokenInputs.fit(options, columns, self.training_.seed)
         else:
-            self.tokens_ = previous.tokens_.extended(options, columns, previous.model_.embedding)
+            self.tokens_ = previous.tokens_.with_new_words(options, columns, previous.model_.embedding)
 
     def _fit_pretrained_vocabulary(self, name: str, columns: Columns) -> None:
         """The tokenizer and the architecture of a pretrained model."""
@@ -495,8 +495,8 @@ class LabellingEstimator(Estimator):
 
     def _check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None) -> None:
         """Reject texts that a pretrained model cannot read."""
-        lower = getattr(self.model_.encoder, "lower", self.model_.encoder)
-        if isinstance(lower, PretrainedEncoder):
+        lower = find_pretrained(self.model_.encoder)
+        if lower is not None:
             special = self.builder_.count_special_tokens(1)
             apart = [layout.lengths + special for layout in corpus.layouts]
             truncate = {"max_tokens_per_text"} - self.unused_options
@@ -676,8 +676,8 @@ class LabellingEstimator(Estimator):
             without a pretrained model, for other edges than those of pretraining, or when the directory exists
         """
         self._check_fitted()
-        lower = getattr(self.model_.encoder, "lower", self.model_.encoder)
-        if not isinstance(lower, PretrainedEncoder) or not isinstance(self.vocabulary_, PretrainedVocabulary):
+        lower = find_pretrained(self.model_.encoder)
+        if lower is None or not isinstance(self.vocabulary_, PretrainedVocabulary):
             raise ConfigError(
                 "the model is not built on a pretrained one; train with {pretrained}", options=("pretrained",)
             )

@@ -80,8 +80,8 @@ class TokenInputs:
             sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary.sentences(chunk))
             self.characters = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
 
-    def extended(self, options: InputOptions, columns: Columns, embedding: TokenEmbedding) -> Self:
-        """Add the new words of a training set, if the vocabulary has words; their vectors are zeros at first.
+    def with_new_words(self, options: InputOptions, columns: Columns, embedding: TokenEmbedding) -> Self:
+        """A copy with the new words of a training set (subwords stay); vectors from files are zeros at first.
 
         Parameters
         ----------
@@ -158,11 +158,11 @@ class TokenInputs:
     @classmethod
     def from_config(cls, config: Mapping[str, Any], options: InputOptions, tokenizer: str) -> Self:
         """Read what :meth:`to_config` and ``Vocabulary.to_json`` wrote."""
-        kind = Vocabulary if config.get("architecture") is None else PretrainedVocabulary
+        vocabulary = Vocabulary if config.get("architecture") is None else PretrainedVocabulary
         characters, entries = config["characters"], config.get("gazetteer")
         return cls(
             options,
-            kind.from_json(tokenizer),
+            vocabulary.from_json(tokenizer),
             config["widths"],
             None if characters is None else CharacterVocabulary(characters),
             None if entries is None else Gazetteer((entry, kind) for entry, kind in entries),

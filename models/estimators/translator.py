@@ -55,9 +55,8 @@ from graphattn.models.estimators.prediction import prediction_batches
 from graphattn.models.options import Options, option
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary
-from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import PretrainedOptions, pretrained_options
-from graphattn.models.pretrained.stack import learning_rates, make_pretrained, stack_encoders
+from graphattn.models.pretrained.stack import find_pretrained, learning_rates, make_pretrained, stack_encoders
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, number_epochs, register_task
 from graphattn.models.training.text_metrics import bleu_interval, compare_systems, signatures, text_metrics
@@ -391,8 +390,8 @@ class Translator(Estimator):
         source_ids = self._source_ids(sources)
         for name, texts in (("source", source_ids), ("target", ids or [])):  # parsing may take hours
             _check_lengths(dev + name, map(len, texts), self.inputs.longest, numbers)
-        lower = getattr(self.model_.encoder, "lower", self.model_.encoder)
-        if isinstance(lower, PretrainedEncoder):
+        lower = find_pretrained(self.model_.encoder)
+        if lower is not None:
             lengths = np.array([*map(len, source_ids)], np.int64) + self.builder_.count_special_tokens(1)
             lower.check_lengths(lengths, numbers, options=("pretrained_length", "pretrained_heads"))
         return ParallelCorpus.of(self.builder_, self._sentences(sources), ids)

@@ -220,7 +220,7 @@ def write_directory(
 
     Parameters
     ----------
-    folder : is made, if it does not exist; files of these names are replaced
+    folder : new directory; an existing one is replaced
     architecture : names the tensors
     weights : our names and tensors
     tokenizer : the text of ``tokenizer.json``

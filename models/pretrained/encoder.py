@@ -433,7 +433,7 @@ class PretrainedEncoder(Encoder):
             layer.requires_grad_(tuned_layers > 0)
 
     def learning_rates(self, maximum: float, decay: float) -> dict[str, float]:
-        """Parameter -> its learning rate: ``maximum`` in the last layer, less by a factor ``decay`` in each one below.
+        """Parameter -> its learning rate: ``maximum`` in the last layer, times ``decay`` in each one below.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""A pretrained model below another encoder, or below character features alone."""
+"""A pretrained model, and an optional encoder on its states and other features of the tokens."""
 
 from __future__ import annotations
 
@@ -135,12 +135,18 @@ def make_pretrained(options: PretrainedOptions, architecture: Architecture, fold
     return lower.train()
 
 
+def find_pretrained(encoder: nn.Module) -> PretrainedEncoder | None:
+    """The pretrained model that is an encoder, or below it; None without one."""
+    lower = encoder.lower if isinstance(encoder, StackedEncoder) else encoder
+    return lower if isinstance(lower, PretrainedEncoder) else None
+
+
 def learning_rates(options: PretrainedOptions, encoder: Encoder, *, embedding: str = "embedding") -> dict[str, float]:
     """Name of a parameter of the model -> learning rate, for those that are pretrained.
 
     ``embedding`` is the model's module with the pretrained vectors of words.
     """
-    lower, prefix = (encoder.lower, "encoder.lower.") if isinstance(encoder, StackedEncoder) else (encoder, "encoder.")
-    assert isinstance(lower, PretrainedEncoder)
+    lower, prefix = find_pretrained(encoder), "encoder." if isinstance(encoder, PretrainedEncoder) else "encoder.lower."
+    assert lower is not None
     rates = lower.learning_rates(options.tuning_rate, options.layer_decay)
     return {f"{embedding}.trained": min(rates.values()), **{f"{prefix}{name}": rate for name, rate in rates.items()}}
