@@ -17,7 +17,7 @@ from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet
 from graphattn.experiments.papers.layer_costs import LAYER_COSTS
 from graphattn.experiments.papers.mirrored import MIRRORED
 from graphattn.experiments.papers.runs import Run, with_changes
-from graphattn.experiments.papers.settings import MINILM, VECTOR_FILES, Groups, make_estimator
+from graphattn.experiments.papers.settings import MINILM, TRANSFORMERS, VECTOR_FILES, Groups, make_estimator
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 
@@ -117,10 +117,14 @@ def _shrink_training(run: Run) -> dict[str, object]:
 
 
 def _shrink_labelling(run: Run) -> Groups:
+    training = _shrink_training(run)
+    if run.encoder == TRANSFORMERS:
+        del training["average"]
+        return {"training": training}
     return {
         "encoder": _shrink_encoder(run),
         "inputs": {"character_embedding": 2, "character_filters": 2},
-        "training": _shrink_training(run),
+        "training": training,
     }
 
 

@@ -72,7 +72,7 @@ def test_every_task_runs_once(local, jobs):
 
 def test_tasks_are_read_when_needed(local, jobs):
     read = []
-    results = local.run(jobs.square, (read.append(n) or n for n in range(100)))
+    results = local.run(jobs.square, (read.append(n) or n for n in range(10_000)))
     next(results)
     assert len(read) <= 6
     results.close()
@@ -83,9 +83,9 @@ def test_tasks_are_read_when_needed(local, jobs):
 def test_an_error_of_a_job_stops_the_run(request, jobs, name):
     read = []
     with pytest.raises(DataError) as caught:
-        list(request.getfixturevalue(name).run(jobs.raise_at_5, (read.append(n) or n for n in range(100))))
+        list(request.getfixturevalue(name).run(jobs.raise_at_5, (read.append(n) or n for n in range(10_000))))
     assert (str(caught.value), caught.value.line) == ("a.txt, line 5: no fives", 5)
-    assert len(read) < 100
+    assert len(read) < 10_000
 
 
 def test_an_error_of_the_tasks_stops_the_run(local, jobs):
