@@ -26,7 +26,7 @@ def fill_in(template: str, options: Collection[str], spell: Callable[[str], str]
     if not options:
         return template
     names = "|".join(map(re.escape, options))
-    return re.sub(rf"\{{((?:{names})(?:=\w+)?)\}}", lambda match: spell(match[1]), template)
+    return re.sub(rf"\{{((?:{names})(?:=[^{{}}]+)?)\}}", lambda match: spell(match[1]), template)
 
 
 class _OptionMessage(Exception):

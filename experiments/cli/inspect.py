@@ -347,7 +347,9 @@ def _format_prediction(attention: Attention) -> str:
     prediction, probabilities = attention.prediction, attention.probabilities
     if not isinstance(probabilities, dict):
         (sentence,) = attention.sentences.values()
-        return " ".join(f"{printable(word)}/{tag}" for word, tag in zip(sentence.words, prediction, strict=True))
+        special = len(sentence.words) > len(prediction)  # a pretrained model's sentence begins and ends with them
+        words = sentence.words[special : special + len(prediction)]
+        return " ".join(f"{printable(word)}/{tag}" for word, tag in zip(words, prediction, strict=True))
     if TARGET in attention.sentences:
         return f"{printable(prediction, 500)} ({probabilities[prediction]:.3f})"
     label = ", ".join(map(str, prediction)) if isinstance(prediction, tuple) else str(prediction)
