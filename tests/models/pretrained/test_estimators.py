@@ -7,6 +7,7 @@ import torch
 from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
+from graphattn.experiments.cli.inspect import _format_prediction
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
 from graphattn.models.inspection.attributions import integrated_gradients
 from graphattn.models.pretrained.encoder import PretrainedEncoder
@@ -192,6 +193,13 @@ def test_attention_has_the_special_tokens(folder):
     assert set(table.layer) == {0, 1, 2}
     assert {"[CLS]", "[SEP]"} <= set(table.source_token)
     assert {"a", "good", "film"} <= set(table.source_word)
+
+
+def test_the_prediction_of_a_tagger_is_printed_by_word(folder):
+    tagger, _ = fit(SequenceTagger, folder)
+    words, prediction = ["the", "plot"], tagger.predict([["the", "plot"]])[0]
+    printed = _format_prediction(tagger.attention(words))
+    assert printed == " ".join(f"{word}/{tag}" for word, tag in zip(words, prediction, strict=True))
 
 
 def test_a_text_over_the_limit(folder):
