@@ -119,7 +119,6 @@ def _shrink_training(run: Run) -> dict[str, object]:
 def _shrink_labelling(run: Run) -> Groups:
     training = _shrink_training(run)
     if run.encoder == TRANSFORMERS:
-        del training["average"]
         return {"training": training}
     return {
         "encoder": _shrink_encoder(run),

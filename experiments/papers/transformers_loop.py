@@ -1,7 +1,8 @@
 """The run ``transformers``: a pretrained model of Hugging Face's ``transformers``, fine-tuned in a plain loop.
 
-Rates, schedule, epochs, batches, dropout and the epoch that is kept are those of ``pretrained``; texts are represented
-by the mean of their states, words by their first state. A tagger has neither characters nor a CRF.
+Rates, schedule, epochs, batches, dropout, the average of the weights and the epoch that is kept are those of
+``pretrained``; texts are represented by the mean of their states, words by their first state. A tagger has neither
+characters nor a CRF.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import copy
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -32,6 +34,7 @@ from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import find_directory, read_architecture
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import EPOCHS, PretrainedOptions
+from graphattn.models.training.averaging import WeightAverage
 from graphattn.models.training.loop import count_parameters
 from graphattn.models.training.metrics import classification_metrics, tagging_metrics
 from graphattn.models.training.optimizer import make_optimizer, relative_rate
@@ -43,7 +46,7 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
     "training": frozenset(
         {
             *("epochs", "batch_size", "max_tokens", "learning_rate", "optimizer", "weight_decay", "beta2", "schedule"),
-            *("warmup", "warmup_steps", "clip", "precision", "dev_fraction"),
+            *("warmup", "warmup_steps", "clip", "average", "precision", "dev_fraction"),
         }
     ),
     "pretrained": frozenset({"pretrained", "tuning_rate", "layer_decay"}),
@@ -152,15 +155,17 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
         torch.manual_seed(training.seed)
         encoder = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32)
         model = FineTunedModel(encoder, len(names), estimator.head.head_dropout, per_word=is_tagger)
+        average = None if training.average is None else WeightAverage(training.average)
         seconds, scores = [], []
         best: dict[str, Tensor] = {}
         dev = encode(*sets["dev"])
         rates = learning_rates(architecture, estimator.pretrained)
-        for took in _train_epochs(model, encode(*sets["train"]), replace(training, epochs=epochs), rates):
+        for took in _train_epochs(model, encode(*sets["train"]), replace(training, epochs=epochs), rates, average):
             seconds.append(took)
-            scores.append(_measure(corpus, sets["dev"][1], _predict(model, dev), names))
-            if scores[-1] == max(scores):
-                best = copy.deepcopy(model.state_dict())
+            with nullcontext() if average is None else average.swapped_in(model):
+                scores.append(_measure(corpus, sets["dev"][1], _predict(model, dev), names))
+                if scores[-1] == max(scores):
+                    best = copy.deepcopy(model.state_dict())
         model.load_state_dict(best)
         start = time.perf_counter()
         measured = corpus.measured_parts(parts)
@@ -186,10 +191,16 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
 
 
 def _train_epochs(
-    model: FineTunedModel, texts: Sequence[Encoded], training: TrainingOptions, rates: Mapping[str, float]
+    model: FineTunedModel,
+    texts: Sequence[Encoded],
+    training: TrainingOptions,
+    rates: Mapping[str, float],
+    average: WeightAverage | None,
 ) -> Iterator[float]:
     """Train epoch by epoch, and yield the seconds of each."""
     assert training.epochs is not None
+    if average is not None:
+        average.start(model)
     lengths = np.array([len(text.ids) for text in texts])
     batches = BudgetBatches(
         lengths, max_sentences=training.batch_size, max_tokens=training.max_tokens, seed=training.seed
@@ -210,6 +221,8 @@ def _train_epochs(
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
+            if average is not None:
+                average.update(model)
         yield time.perf_counter() - start
 
 

@@ -148,7 +148,7 @@ def test_learning_rates_decay_towards_the_input(folder):
     assert by_parameter[id(named["encoder.layers.0.ffn.widen.bias"])]["weight_decay"] == 0
 
 
-@pytest.mark.parametrize(("count", "epochs"), [(500, 10), (3000, 5), (20_000, 3)])
+@pytest.mark.parametrize(("count", "epochs"), [(500, 10), (6000, 5), (20_000, 3)])
 def test_epochs_by_default(folder, count, epochs):
     estimator = TextClassifier(pretrained=str(folder))
     estimator._resolve_options()
