@@ -310,7 +310,7 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
 
 def _missing_column_error(field: str, relation: str, index: int, sentence: Sentence, *, hint: str) -> DataError:
     path, line = sentence.origin or (None, None)
-    name, start = "sentence" if path else f"sentence {index}", " ".join(sentence.tokens[:5])
+    name, start = "sentence" if path else f"sentence {index}", " ".join(sentence.words[:5])
     return DataError(
         f"{name} ({start!r} ...) has no {field}, but the relation {relation!r} needs them",
         path=path,

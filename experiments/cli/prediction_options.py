@@ -66,7 +66,9 @@ def _load_sentence_encoder(
     for name in parser:
         raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
     encoder = SentenceEncoder(model, precision=precision).fit()
-    encoder.inputs_.max_tokens_per_text = max_tokens_per_text or encoder.inputs_.max_tokens_per_text
+    limit = encoder.inputs_.max_tokens_per_text
+    if max_tokens_per_text is not None and limit is not None:
+        encoder.inputs_.max_tokens_per_text = min(limit, max_tokens_per_text)
     return encoder
 
 

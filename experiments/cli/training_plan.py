@@ -41,7 +41,7 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
             flags += flags_of(kind(), "Task")
             what = "what turns words into vectors"
             name = defaults.resolved_encoder().name
-            flags.append(Flag("encoder", str, False, name, what, tuple(_list_encoders(task)), "Task", common=True))
+            flags.append(Flag("encoder", str, False, name, what, tuple(list_encoders(task)), "Task", common=True))
         elif name == "task":
             task_defaults = {item.name: getattr(defaults, item.name) for item in fields(kind)}
             flags += flags_of(kind(**task_defaults), panel)
@@ -64,7 +64,7 @@ def training_flags_of_encoder(task: type[Estimator], encoder: str) -> list[Flag]
     ConfigError
         for an unknown encoder
     """
-    require_choice("encoder", encoder, _list_encoders(task))
+    require_choice("encoder", encoder, list_encoders(task))
     of_encoder = _encoder_flags(task, {})[encoder]
     return [
         replace(of_encoder[flag.name], panel=f"Encoder {encoder}", common=True)
@@ -74,14 +74,14 @@ def training_flags_of_encoder(task: type[Estimator], encoder: str) -> list[Flag]
     ]
 
 
-def _list_encoders(task: type[Estimator]) -> list[str]:
+def list_encoders(task: type[Estimator]) -> list[str]:
     """The encoders of a task; ``pretrained`` stands for none on top of the pretrained model."""
     return [*ENCODERS, *([NoEncoderOptions.name] if "pretrained" in task.option_groups else [])]
 
 
 def _encoder_flags(task: type[Estimator], arguments: Mapping[str, Any]) -> dict[str, dict[str, Flag]]:
     """Encoder -> name of an option -> its flag, with this task's default."""
-    options = {name: task(name, **arguments).resolved_encoder() for name in _list_encoders(task)}
+    options = {name: task(name, **arguments).resolved_encoder() for name in list_encoders(task)}
     return {name: {flag.name: flag for flag in flags_of(encoder)} for name, encoder in options.items()}
 
 

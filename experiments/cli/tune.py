@@ -66,8 +66,11 @@ SPACE = {
     "embedding_dropout": Range(0.0, 0.5, 0.1),
     "word_dropout": Range(0.0, 0.3, 0.1),
     "weight_decay": Range(1e-6, 1e-2),
+    "tuning_rate": Range(2e-5, 3e-4),
 }
 """Option -> values to try, for each task and encoder that has the option."""
+WITHOUT_EFFECT = {False: ("tuning_rate",), True: ("embedding_dropout", "word_dropout")}
+"""Options that are not searched, without and with a pretrained model."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +99,15 @@ class Search:
         """The options of an encoder that are searched."""
         from dataclasses import fields
 
+        from graphattn.models.encoders import NoEncoderOptions
+
         estimator = self.plan(encoder, {}).estimator()
-        groups = [estimator.resolved_encoder(), *(getattr(estimator, name) for name in type(estimator)._parts())]
+        parts = [getattr(estimator, name) for name in type(estimator)._parts()]
+        pretrained = any(getattr(part, "pretrained", None) for part in parts)
+        groups = [*parts, *([] if encoder == NoEncoderOptions.name else [estimator.resolved_encoder()])]
         options = {item.name: item.metadata for group in groups for item in fields(group)}
-        return {name: values.within(options[name]) for name, values in SPACE.items() if name in options}
+        known = options.keys() - WITHOUT_EFFECT[pretrained]
+        return {name: values.within(options[name]) for name, values in SPACE.items() if name in known}
 
     def measure(self, encoder: str, values: Values) -> float:
         """Train once and return the best epoch's dev metric."""
@@ -135,14 +143,13 @@ def tune(
     All encoders get the same space and number of trials. No test set is read.
     """
     from graphattn.experiments.cli.config import config_text, read_config
-    from graphattn.experiments.cli.training_plan import training_flags
+    from graphattn.experiments.cli.training_plan import list_encoders, training_flags
     from graphattn.models import TASKS
-    from graphattn.models.encoders import ENCODERS
 
     require_choice("task", task, TASKS)
-    for name in encoder or ():
-        require_choice("encoder", name, ENCODERS)
     kind = TASKS[task]
+    for name in encoder or ():
+        require_choice("encoder", name, list_encoders(kind))
     given = {} if config is None else read_config(config, training_flags(kind))
     encoders = encoder or [given.get("encoder", kind().resolved_encoder().name)]
     search = _read_corpora(kind, train, dev, config)

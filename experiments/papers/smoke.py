@@ -18,6 +18,7 @@ from graphattn.experiments.papers.layer_costs import LAYER_COSTS
 from graphattn.experiments.papers.mirrored import MIRRORED
 from graphattn.experiments.papers.runs import Run, with_changes
 from graphattn.experiments.papers.settings import MINILM, TRANSFORMERS, VECTOR_FILES, Groups, make_estimator
+from graphattn.models.encoders import NoEncoderOptions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 
@@ -104,6 +105,8 @@ def shrink(run: Run) -> Run:
 def _shrink_encoder(run: Run) -> dict[str, object]:
     """Two features for each head, and a narrow feed-forward layer."""
     options = make_estimator(run.data_set, run.encoder, 0, run.changes, Path()).resolved_encoder()
+    if isinstance(options, NoEncoderOptions):
+        return {}
     heads = getattr(options, "num_heads", getattr(options, "heads", _HEADS))
     small: dict[str, object] = {"hidden": 2 * heads}
     small |= {"head_feats": None} if getattr(options, "head_feats", None) else {}

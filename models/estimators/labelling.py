@@ -6,7 +6,7 @@ import json
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -46,7 +46,7 @@ from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.architecture import Architecture
-from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedOptions, pretrained_options
+from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedOptions, check_inputs, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
@@ -136,6 +136,8 @@ class LabellingEstimator(Estimator):
     ):
         require_choice("preset", preset, PRESETS)
         self.pretrained = pretrained_options(pretrained)
+        if preset == "paper" and self.pretrained.pretrained:
+            raise ConfigError("{preset=paper} is for models without {pretrained}", options=("preset", "pretrained"))
         changes = PAPER if preset == "paper" else FINE_TUNING if self.pretrained.pretrained else {}
         self.encoder, self.preset = encoder, preset
         self.inputs = InputOptions(**changes.get("inputs", {})) if inputs is None else inputs
@@ -295,9 +297,8 @@ class LabellingEstimator(Estimator):
         super()._resolve_options()
         if self.encoder_.name == "pretrained" and not self.pretrained_.pretrained:
             raise ConfigError("{encoder=pretrained} needs {pretrained}", options=("encoder", "pretrained"))
-        joins = self.texts_per_input == 2 and self.pretrained_.join_pairs
-        if self.pretrained_.pretrained and joins and self.head_.wide:
-            raise ConfigError("{wide} needs {join_pairs=False}", options=("wide", "join_pairs"))
+        if self.pretrained_.pretrained:
+            self._check_pretrained_options()
         self.mixture_ = {}
         if self.head_.pooling is None:
             self.head_.pooling = self.encoder_.pooling
@@ -312,6 +313,20 @@ class LabellingEstimator(Estimator):
             self.inputs_.characters = self._characters_by_default
         if self.head_.head_hidden is None and self.encoder_.linear_head:
             self.head_.head_hidden = 0
+
+    def _check_pretrained_options(self) -> None:
+        """Reject options that have no effect, or cannot work, with a pretrained model."""
+        check_inputs(self.inputs_)
+        if self.encoder_.name == "pretrained":
+            for item in fields(self.encoder_):
+                if getattr(self.encoder_, item.name) != item.default:
+                    raise ConfigError(
+                        f"{{{item.name}}} is for an {{encoder}} on top of the pretrained model; choose one, or leave "
+                        "it out",
+                        options=(item.name, "encoder"),
+                    )
+        if self.texts_per_input == 2 and self.pretrained_.join_pairs and self.head_.wide:
+            raise ConfigError("{wide} needs {join_pairs=False}", options=("wide", "join_pairs"))
 
     @override
     def _epochs_by_default(self) -> Mapping[str, int]:
@@ -490,18 +505,22 @@ class LabellingEstimator(Estimator):
             corpus, cut = corpus.truncate(limit)
             if cut:
                 warnings.warn(TruncationWarning(cut, limit), stacklevel=2)
-        self._check_lengths(corpus, numbers)
+        self._check_lengths(corpus, numbers, "" if where == "data" else where)
         return corpus
 
-    def _check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None) -> None:
+    def _check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None, where: str) -> None:
         """Reject texts that a pretrained model cannot read."""
         lower = find_pretrained(self.model_.encoder)
-        if lower is not None:
-            special = self.builder_.count_special_tokens(1)
-            apart = [layout.lengths + special for layout in corpus.layouts]
-            truncate = {"max_tokens_per_text"} - self.unused_options
-            for lengths in [corpus.lengths] if self.builder_.joins_pairs else apart:
-                lower.check_lengths(lengths, numbers, options=("pretrained_length", "pretrained_heads", *truncate))
+        if lower is None:
+            return
+        texts = len(corpus.layouts) if self.builder_.joins_pairs else 1
+        special = self.builder_.count_special_tokens(texts)
+        limit = (lower.max_length - special) // texts
+        options = ("pretrained_length", "pretrained_heads", *{"max_tokens_per_text"} - self.unused_options)
+        truncation = f" with {{max_tokens_per_text={limit}}}" if len(options) == 3 else ""
+        apart = [layout.lengths + special for layout in corpus.layouts]
+        for lengths in [corpus.lengths] if self.builder_.joins_pairs else apart:
+            lower.check_lengths(lengths, numbers, where=where, options=options, truncation=truncation)
 
     @override
     def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
@@ -558,7 +577,8 @@ class LabellingEstimator(Estimator):
     def _hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any]) -> Hint | None:
         from graphattn.models.training.hints import hint_at_single_class
 
-        return hint_at_single_class(self._countable(labels), self._countable(self._readable_labels(decisions)))
+        gold, predicted = self._countable(labels), self._countable(self._readable_labels(decisions))
+        return hint_at_single_class(gold, predicted, has_vectors=self.architecture_ is not None)
 
     def _countable(self, labels: Iterable[Any]) -> list[Any]:
         """The class of each item, hashable."""

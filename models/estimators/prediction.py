@@ -86,7 +86,9 @@ def predict_decisions(model: TextModel, corpus: Corpus) -> list[Any]:
 
 
 def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
-    """(S, F) sentence vectors of a classifier, the inputs of its last layers; two consecutive rows for a pair.
+    """(S, F) sentence vectors of a classifier, the inputs of its last layers.
+
+    A pair has two consecutive rows, unless the model reads its texts as one sequence.
 
     Parameters
     ----------
@@ -95,7 +97,6 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
     """
     head = model.head
     assert isinstance(head, ClassificationHead)
-    columns = len(corpus.layouts)
     vectors: list[Any] = [None] * len(corpus)
     was_training = model.training
     model.eval()
@@ -105,7 +106,7 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
                 batch = corpus[numbers]
                 with model.autocast():
                     rows = at_least_float32(head.sentences(model.encode(batch), batch.graph))
-                scatter_rows(vectors, numbers, rows.unflatten(0, (columns, len(numbers))).transpose(0, 1), None)
+                scatter_rows(vectors, numbers, rows.unflatten(0, (-1, len(numbers))).transpose(0, 1), None)
     finally:
         model.train(was_training)
     return np.concatenate(vectors) if vectors else np.empty((0, head.pooled), np.float32)

@@ -393,7 +393,8 @@ class Translator(Estimator):
         lower = find_pretrained(self.model_.encoder)
         if lower is not None:
             lengths = np.array([*map(len, source_ids)], np.int64) + self.builder_.count_special_tokens(1)
-            lower.check_lengths(lengths, numbers, options=("pretrained_length", "pretrained_heads"))
+            options = ("pretrained_length", "pretrained_heads")
+            lower.check_lengths(lengths, numbers, where="dev set" if dev else "", options=options)
         return ParallelCorpus.of(self.builder_, self._sentences(sources), ids)
 
     def _source_ids(self, sources: Sequence[Source]) -> list[Ids]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import safetensors
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from graphattn.builders.files import atomic_folder, file_sha256
@@ -20,6 +20,7 @@ from graphattn.exceptions import ModelDirectoryError
 from graphattn.models.pretrained.architecture import Architecture
 
 CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 JsonT = TypeVar("JsonT", dict[str, Any], list[Any])
 _PICKLE = "pytorch_model.bin"
 _PREFIXES = ("bert.", "roberta.", "distilbert.", "electra.", "mpnet.", "model.", "0.auto_model.")
@@ -44,7 +45,10 @@ def find_directory(name: str | Path) -> Path:
         return path
     problem = f"{name} is no directory"
     if path.is_absolute() or str(name).count("/") != 1:
-        raise ModelDirectoryError(f"{problem}. Give one with {CONFIG}, {TOKENIZER} and {WEIGHTS}")
+        raise ModelDirectoryError(
+            f"{problem}. Give one with {CONFIG}, {TOKENIZER} and {WEIGHTS}, or OWNER/NAME of a model on the Hugging "
+            "Face hub"
+        )
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
@@ -108,6 +112,8 @@ def read_architecture(folder: Path) -> Architecture:
         when it is missing, damaged, or not supported
     """
     config = read_json(folder / CONFIG)
+    if {"format", "task"} <= config.keys():
+        raise ModelDirectoryError(f"{folder} is a model of GraphAttn. Continue its training with --init-from")
     try:
         return Architecture.of(config)
     except ModelDirectoryError as error:
@@ -231,6 +237,7 @@ def write_directory(
         for source, part in zip(sources, weight.detach().cpu().chunk(len(sources)), strict=True):
             tensors[source] = part.clone()
     with atomic_folder(folder) as temporary:
-        save_file(tensors, temporary / WEIGHTS, metadata={"format": "pt"})
+        (temporary / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))  # save_file hides it from others
         (temporary / CONFIG).write_text(json.dumps(architecture.to_config(), indent=1), encoding="utf-8")
+        (temporary / TOKENIZER_CONFIG).write_text(json.dumps({"model_max_length": architecture.max_length}))
         (temporary / TOKENIZER).write_text(tokenizer, encoding="utf-8")

@@ -90,6 +90,14 @@ def _parse_heads_of_layer(heads: str | Mapping[str, int], count: int) -> dict[st
     if len(pairs) == 1 and pairs[0][1] is None:
         heads = {pairs[0][0]: count}
     counts = parse_heads(heads)
+    for name in counts:
+        nodes = {node for part in head_relation(name).parts() for node in (part.source, part.target)} - {TOKEN}
+        if nodes:
+            raise ConfigError(
+                f"{{heads}}: {name} has edges to {' and '.join(sorted(nodes))} nodes, and a pretrained model has "
+                "tokens only; give it to an encoder on top",
+                options=("heads",),
+            )
     if sum(counts.values()) != count:
         raise ConfigError(
             f"{{heads}} {heads!r} has {sum(counts.values())} heads; each layer of the model has {count}",
@@ -398,7 +406,9 @@ class PretrainedEncoder(Encoder):
         lengths: npt.NDArray[np.integer],
         numbers: Sequence[int] | None = None,
         *,
+        where: str = "",
         options: Sequence[str] = ("max_length", "heads"),
+        truncation: str = "",
     ) -> None:
         """Raise DataError when a text is longer than ``max_length``.
 
@@ -406,15 +416,19 @@ class PretrainedEncoder(Encoder):
         ----------
         lengths : (B,) tokens of each text
         numbers : of the texts in the user's data, from 0; in order when None
-        options : what the user calls the maximum length, the heads and, if there is one, the option that truncates
+        where : the user's data, such as ``"dev set"``
+        options : what the user calls the maximum length and the heads, and other options in ``truncation``
+        truncation : how to truncate texts, ``" with {max_tokens_per_text=510}"``
         """
-        length, heads, *truncate = options
+        length, heads, *_ = options
         for row in np.flatnonzero(lengths > self.max_length).tolist():
             number = row if numbers is None else numbers[row]
-            how = "".join(f" with {{{name}}}" for name in truncate)
+            text = (
+                f"text {number + 1}{f' of the {where}' if where else ''}" if where or len(lengths) > 1 else "the text"
+            )
             raise DataError(
-                f"text {number + 1} has {lengths[row]:,} tokens; the model reads {self.max_length:,}",
-                hint=f"Truncate texts{how}, or let the model read longer ones with {{{length}}} and windows, "
+                f"{text} has {lengths[row]:,} tokens; the model reads {self.max_length:,}",
+                hint=f"Truncate texts{truncation}, or let the model read longer ones with {{{length}}} and windows, "
                 f"{{{heads}=window:257|global}}.",
                 options=tuple(options),
             )

@@ -25,12 +25,15 @@ def hint_at_vectors(examples: int) -> Hint | None:
     )
 
 
-def hint_at_single_class(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> Hint | None:
+def hint_at_single_class(
+    gold: Sequence[Hashable], predicted: Sequence[Hashable], *, has_vectors: bool = False
+) -> Hint | None:
     """A hint for predictions that are nearly all equal, unless the gold labels nearly are, too.
 
     Parameters
     ----------
     gold, predicted : classes of the dev set's items
+    has_vectors : whether the model's vectors of words are pretrained
     """
     if len(predicted) < MIN_DEV:
         return None
@@ -38,10 +41,10 @@ def hint_at_single_class(gold: Sequence[Hashable], predicted: Sequence[Hashable]
     share, expected = count / len(predicted), sum(label == top for label in gold) / len(gold)
     if share < 0.95 or 1 - share >= 0.5 * (1 - expected):
         return None
+    vectors = "" if has_vectors else "add word vectors ({vectors}), "
     return Hint(
         f"{share:.0%} of the predictions on the dev set are {plain_label(top)!r}, which has {expected:.0%} of its "
-        "labels; train longer, try another {learning_rate}, add word vectors ({vectors}), or use "
-        "{class_weight=balanced}",
+        f"labels; train longer, try another {{learning_rate}}, {vectors}or use {{class_weight=balanced}}",
         options=("learning_rate", "vectors", "class_weight"),
     )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import torch
+from torch import nn
 
 from graphattn.models.inspection.attention import attention_of
 from graphattn.models.inspection.capture import in_evaluation
@@ -53,8 +56,8 @@ def gradient_times_weight(
     DataError
         when a translator's source has no words
     """
-    inputs = estimator.encode_input(x, target=target)
-    with torch.inference_mode(False), torch.enable_grad(), in_evaluation(estimator.model_):
+    inputs, model = estimator.encode_input(x, target=target), estimator.model_
+    with torch.inference_mode(False), torch.enable_grad(), in_evaluation(model), _unfrozen(model):
         capture = estimator.capture(inputs.batch)
         attention = attention_of(estimator, inputs, capture)
         explained = estimator.target(inputs, capture.scores.detach(), label=label, word=word)
@@ -64,6 +67,19 @@ def gradient_times_weight(
     table["gradient"] = attention_of(estimator, inputs, capture.with_weights(gradients)).weights()
     table["attribution"] = table.weight * table.gradient
     return table
+
+
+@contextmanager
+def _unfrozen(model: nn.Module) -> Iterator[None]:
+    """Inside the block, frozen layers also compute gradients."""
+    frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
+    for parameter in frozen:
+        parameter.requires_grad_(True)
+    try:
+        yield
+    finally:
+        for parameter in frozen:
+            parameter.requires_grad_(False)
 
 
 def by_token(table: pd.DataFrame, column: str = "attribution") -> pd.Series:

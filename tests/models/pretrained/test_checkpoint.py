@@ -6,7 +6,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from graphattn import TextClassifier
 from graphattn.exceptions import ModelDirectoryError
+from graphattn.models import TrainingOptions
 from graphattn.models.pretrained import FAMILIES, Architecture, PretrainedEncoder
 from graphattn.models.pretrained.checkpoint import find_directory
 
@@ -145,6 +147,14 @@ def test_a_hub_name_without_a_network(monkeypatch):
 def test_a_path_that_does_not_exist(tmp_path):
     with pytest.raises(ModelDirectoryError, match=r"is no directory\. Give one with config\.json"):
         find_directory(tmp_path / "missing")
+
+
+def test_a_model_of_graphattn(tmp_path):
+    texts, labels = ["a b", "b a"] * 2, [0, 1] * 2
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
+    folder = TextClassifier("bilstm", training=training).fit(texts, labels).save(tmp_path / "model")
+    with pytest.raises(ModelDirectoryError, match=r"is a model of GraphAttn\. Continue its training with --init-from"):
+        TextClassifier(pretrained=str(folder), training=training).fit(texts, labels)
 
 
 def test_an_architecture_as_plain_values(folder):

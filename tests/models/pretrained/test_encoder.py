@@ -152,6 +152,7 @@ def test_layers_keep_their_edges_unless_named(save_model):
         ("3:all", "names layers 3 to 3; the model has 0 to 2"),
         ("2-1:all", "names layers 2 to 1"),
         ("windw:3=4", "did you mean"),
+        ("all=2,binary=2", "binary:1 has edges to span nodes, and a pretrained model has tokens only"),
     ],
 )
 def test_heads_that_do_not_fit(save_model, heads, message):
@@ -204,7 +205,10 @@ def test_longer_texts_than_in_pretraining(save_model, how):
     else:
         torch.testing.assert_close((new[2], new[-1]), (old[2], old[-1]))
     assert long(long.batch(["a " * 98])).shape == (100, 24)
-    with pytest.raises(DataError, match=r"text 2 has 47 tokens; the model reads 46\. Truncate texts"):
+    with pytest.raises(
+        DataError,
+        match=r"text 2 has 47 tokens; the model reads 46\. Truncate texts, or .* with max_length and windows",
+    ):
         short.batch(["a", "a " * 45])
 
 

@@ -9,7 +9,8 @@ from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
 from graphattn.experiments.cli.inspect import _format_prediction
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
-from graphattn.models.inspection.attributions import integrated_gradients
+from graphattn.models.encoders import NoEncoderOptions
+from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.pretrained.stack import StackedEncoder
@@ -205,16 +206,34 @@ def test_the_prediction_of_a_tagger_is_printed_by_word(folder):
 def test_a_text_over_the_limit(folder):
     estimator, _ = fit(TextClassifier, folder)
     long = " ".join(["a"] * 60)
-    with pytest.raises(DataError, match=r"text 2 has 62 tokens; the model reads 48\. Truncate texts with max_tokens"):
+    with pytest.raises(DataError, match=r"text 2 has 62 tokens; the model reads 48\. .* max_tokens_per_text=46,"):
         estimator.predict(["a", long])
     untrained = TextClassifier(pretrained=str(folder), training=TRAINING)
-    with pytest.raises(DataError, match=r"text 3 has 62 tokens"):
+    with pytest.raises(DataError, match=r"text 3 of the training set has 62 tokens"):
         untrained.fit([*TEXTS[:2], long, *TEXTS], [*LABELS[:3], *LABELS])
     truncated, _ = fit(TextClassifier, folder, inputs=InputOptions(max_tokens_per_text=46))
     with pytest.warns(TruncationWarning):
         assert len(truncated.predict([long])) == 1
     longer, _ = fit(TextClassifier, folder, pretrained_length=100)
     assert len(longer.predict([long])) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pretrained": PretrainedOptions(tuned_layers=1)}, "tuned_layers needs pretrained"),
+        (
+            {"pretrained": "FOLDER", "inputs": InputOptions(vectors="glove.txt")},
+            "vectors has no effect with pretrained",
+        ),
+        ({"pretrained": "FOLDER", "encoder": NoEncoderOptions(hidden=8)}, "hidden is for an encoder on top"),
+        ({"pretrained": "FOLDER", "preset": "paper"}, "preset=paper is for models without pretrained"),
+    ],
+)
+def test_options_without_effect(folder, options, message):
+    options = {name: str(folder) if value == "FOLDER" else value for name, value in options.items()}
+    with pytest.raises(ConfigError, match=message):
+        TextClassifier(**options, training=TRAINING).fit(TEXTS, LABELS)
 
 
 def test_encoder_pretrained_without_a_model():
@@ -271,10 +290,26 @@ def test_one_sequence_of_two_texts_has_no_linear_branch(folder):
         fit(PairClassifier, folder, head=HeadOptions(wide=True))
 
 
+@pytest.mark.parametrize(("join", "rows"), [(True, 1), (False, 2)])
+def test_sentence_vectors_of_pairs(folder, join, rows):
+    estimator, X = fit(PairClassifier, folder, join_pairs=join)
+    vectors = estimator.sentence_vectors(X[:3])
+    assert vectors.shape == (3 * rows, 24)
+    np.testing.assert_allclose(vectors[:rows], estimator.sentence_vectors(X[:1]), atol=1e-5)
+
+
+def test_gradients_of_frozen_layers(folder):
+    frozen, _ = fit(TextClassifier, folder, tuned_layers=0)
+    table = gradient_times_weight(frozen, "a good film")
+    assert (table.groupby("layer").gradient.apply(lambda values: values.abs().max()) > 0).all()
+    assert not any(parameter.requires_grad for parameter in frozen.model_.encoder.parameters())
+
+
 def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
     estimator, _ = fit(TextClassifier, folder)
     estimator.to_huggingface(tmp_path / "tuned")
     model = transformers.AutoModel.from_pretrained(tmp_path / "tuned").eval()
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "tuned").model_max_length == 48
     batch = estimator._corpus([["a good film"]])[[0]]
     ids = batch.graph.node_features["token"]["id"][None].long()
     with torch.no_grad():
@@ -306,5 +341,5 @@ def test_texts_of_a_pair_that_are_encoded_apart_count_apart(folder):
     half = " ".join(["a"] * 40)
     assert len(estimator.predict([(half, half)])) == 1
     joined, _ = fit(PairClassifier, folder)
-    with pytest.raises(DataError, match="text 1 has 83 tokens"):
+    with pytest.raises(DataError, match=r"the text has 83 tokens; the model reads 48\. .* max_tokens_per_text=22,"):
         joined.predict([(half, half)])

@@ -34,6 +34,8 @@ def test_few_examples(examples, given):
 )
 def test_a_single_class(gold, predicted, given):
     assert (hint_at_single_class(gold, predicted) is not None) is given
+    with_vectors = hint_at_single_class(gold, predicted, has_vectors=True)
+    assert with_vectors is None or "add word vectors" not in str(with_vectors)
 
 
 @pytest.mark.parametrize(("empty", "count", "given"), [(3, 30, False), (4, 30, True), (30, 30, True), (5, 10, False)])
