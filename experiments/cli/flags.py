@@ -106,7 +106,7 @@ class Flag:
         notes = [" | ".join(self.choices)] if self.choices else []
         if self.kind is bool:
             notes += ["default: on"] if self.default else []
-        elif self.default not in (None, ()):
+        elif self.default not in (None, (), ""):
             notes.append(f"default: {','.join(self.default) if self.kind is tuple else self.default}")
         return f" [{'; '.join(notes)}]" if notes else ""
 

@@ -15,6 +15,7 @@ from graphattn.experiments.cli.flags import Flag, Values, flags_of, merge_flags
 from graphattn.models import Estimator, InputOptions, ParsingOptions, SubwordOptions
 from graphattn.models.encoders import ENCODERS, NoEncoderOptions, options_class
 from graphattn.models.estimators.warm_start import check_same_options
+from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.saving import read_config as read_model_config
 from graphattn.validation import require_choice
 
@@ -66,6 +67,8 @@ def training_flags_of_encoder(task: type[Estimator], encoder: str) -> list[Flag]
     """
     require_choice("encoder", encoder, list_encoders(task))
     of_encoder = _encoder_flags(task, {})[encoder]
+    if encoder == NoEncoderOptions.name:
+        of_encoder = {flag.name: flag for flag in flags_of(PretrainedOptions())}
     return [
         replace(of_encoder[flag.name], panel=f"Encoder {encoder}", common=True)
         if flag.name in of_encoder

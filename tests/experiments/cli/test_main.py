@@ -107,6 +107,13 @@ def test_help_of_an_encoder_lists_its_options_and_defaults(graphattn, encoder):
     assert "--epochs" not in text
 
 
+def test_help_of_a_pretrained_model_lists_its_options(graphattn):
+    text = " ".join(graphattn("train", "tag", "--encoder", "pretrained", "--help").out.replace("│", " ").split())
+    assert "Encoder pretrained" in text
+    assert "maximum learning rate of the pretrained weights [default: 0.0001]" in text
+    assert "--hidden" not in text
+
+
 def test_help_of_a_misspelled_encoder_suggests_one(graphattn):
     answer = graphattn("train", "classify", "--encoder", "umts", "--help")
     assert (answer.code, answer.err.partition("? ")[0]) == (
