@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from graphattn.exceptions import ModelDirectoryError
@@ -84,16 +84,11 @@ class Architecture:
             raise ModelDirectoryError(
                 f"its model_type is {family!r}; GraphAttn reads {', '.join(FAMILIES)}. Choose such a model"
             )
-        try:
-            values = FAMILIES[family](config)
-        except KeyError as error:
-            raise ModelDirectoryError(f"its config.json has no {error}. Download the model again") from None
-        return cls(**{"family": family, **_DEFAULTS, **values})
+        return cls(family=family, **FAMILIES[family].read(config))
 
     def to_config(self) -> dict[str, Any]:
         """The ``config.json`` of Hugging Face that :meth:`of` reads."""
-        values = _WRITERS.get(self.family, _write_bert)(self)
-        return {"model_type": self.family, "architectures": [_CLASSES[self.family]], "dtype": "float32", **values}
+        return {"model_type": self.family, "dtype": "float32", **FAMILIES[self.family].write(self)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for :meth:`from_dict`."""
@@ -110,88 +105,86 @@ class Architecture:
     def checkpoint_names(self, name: str) -> tuple[str, ...]:
         """The tensors of a checkpoint that, concatenated, are a parameter of :class:`PretrainedEncoder`."""
         path, _, kind = name.replace("embedding.trained", "embedding.weight").rpartition(".")
-        prefix, table = _NAMES[self.family]
+        family = FAMILIES[self.family]
         if path.startswith("layers."):
             _, number, part = path.split(".", 2)
-            return tuple(f"{prefix}{number}.{module}.{kind}" for module in table[part])
-        return tuple(f"{module}.{kind}" for module in table[path])
+            return tuple(f"{family.layers}.{number}.{module}.{kind}" for module in family.names[part])
+        return tuple(f"{module}.{kind}" for module in family.names[path])
 
 
-_DEFAULTS: dict[str, Any] = {
-    "position_offset": 0,
-    "types": 0,
-    "buckets": 0,
-    "is_modern": False,
-    "attention_bias": True,
-    "ffn_bias": True,
-    "norm_bias": True,
-    "thetas": (),
-}
+Values = dict[str, Any]
+_Names = Mapping[str, tuple[str, ...]]
 
 
-def _find_activation(name: str) -> str:
-    if name not in ACTIVATIONS:
-        raise ModelDirectoryError(f"its activation is {name!r}; GraphAttn has {', '.join(ACTIVATIONS)}")
-    return ACTIVATIONS[name]
+@dataclass(frozen=True)
+class Family:
+    """How the models of one family are described and stored.
+
+    Parameters
+    ----------
+    model : class in ``transformers``
+    keys : our field -> key in ``config.json``
+    defaults : our field -> value without such a key
+    complete : from ``config.json`` and the fields so far to all fields
+    layers : prefix of the layers' tensors
+    names : our module -> the modules of a checkpoint that, concatenated, are its parameters
+    """
+
+    model: str
+    keys: Mapping[str, str]
+    defaults: Mapping[str, Any]
+    complete: Callable[[Mapping[str, Any], Values], Values]
+    layers: str
+    names: _Names
+
+    def read(self, config: Mapping[str, Any]) -> Values:
+        """The fields of an :class:`Architecture` in a ``config.json``."""
+        given = {ours: config[theirs] for ours, theirs in self.keys.items() if theirs in config}
+        values = {"embedding": given.get("hidden"), **self.defaults, **given}
+        missing = next((theirs for ours, theirs in self.keys.items() if ours not in values), None)
+        if missing is not None:
+            raise ModelDirectoryError(f"its config.json has no {missing!r}. Download the model again")
+        if values["activation"] not in ACTIVATIONS:
+            raise ModelDirectoryError(
+                f"its activation is {values['activation']!r}; GraphAttn has {', '.join(ACTIVATIONS)}"
+            )
+        values["activation"] = ACTIVATIONS[values["activation"]]
+        return self.complete(config, values)
+
+    def write(self, architecture: Architecture) -> Values:
+        """The inverse of :meth:`read`."""
+        values = asdict(architecture)
+        values["activation"] = next(theirs for theirs, ours in ACTIVATIONS.items() if ours == architecture.activation)
+        config = {theirs: values[ours] for ours, theirs in self.keys.items()}
+        if architecture.position_offset:
+            config["pad_token_id"] = architecture.position_offset - 1
+        return {
+            "architectures": [self.model],
+            **config,
+            **(_write_layers(architecture) if architecture.is_modern else {}),
+        }
 
 
-def _read_bert(config: Mapping[str, Any]) -> dict[str, Any]:
+def _complete_bert(config: Mapping[str, Any], values: Values) -> Values:
     kind = config.get("position_embedding_type") or "absolute"
     if kind != "absolute":
         raise ModelDirectoryError(f"its positions are {kind!r}; GraphAttn reads absolute ones")
-    hidden, layers = config["hidden_size"], config["num_hidden_layers"]
-    return {
-        "vocabulary": config["vocab_size"],
-        "embedding": config.get("embedding_size", hidden),
-        "hidden": hidden,
-        "layers": layers,
-        "heads": config["num_attention_heads"],
-        "ffn": config["intermediate_size"],
-        "activation": _find_activation(config.get("hidden_act", "gelu")),
-        "norm_eps": config.get("layer_norm_eps", 1e-12),
-        "positions": config["max_position_embeddings"],
-        "max_length": config["max_position_embeddings"],
-        "types": config.get("type_vocab_size", 2),
-        **dict.fromkeys(
-            ("dropout", "attention_output_dropout", "embedding_dropout"), config.get("hidden_dropout_prob", 0.1)
-        ),
-        "attn_drop": config.get("attention_probs_dropout_prob", 0.1),
-        "relations": (ALL,) * layers,
+    derived = {
+        "max_length": values["positions"] - values["position_offset"],
+        "attention_output_dropout": values["dropout"],
+        "embedding_dropout": values["dropout"],
+        "relations": (ALL,) * values["layers"],
     }
+    return {**derived, **values}
 
 
-def _read_roberta(config: Mapping[str, Any]) -> dict[str, Any]:
+def _complete_roberta(config: Mapping[str, Any], values: Values) -> Values:
     offset = config.get("pad_token_id", 1) + 1  # fairseq's positions begin after that of the padding
-    values = _read_bert(config)
-    return {**values, "position_offset": offset, "max_length": values["positions"] - offset}
+    return _complete_bert(config, {**values, "position_offset": offset})
 
 
-def _read_mpnet(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_read_roberta(config), "types": 0, "buckets": config.get("relative_attention_num_buckets", 32)}
-
-
-def _read_distilbert(config: Mapping[str, Any]) -> dict[str, Any]:
-    layers = config["n_layers"]
-    return {
-        "vocabulary": config["vocab_size"],
-        "embedding": config["dim"],
-        "hidden": config["dim"],
-        "layers": layers,
-        "heads": config["n_heads"],
-        "ffn": config["hidden_dim"],
-        "activation": _find_activation(config.get("activation", "gelu")),
-        "norm_eps": 1e-12,
-        "positions": config["max_position_embeddings"],
-        "max_length": config["max_position_embeddings"],
-        **dict.fromkeys(("dropout", "embedding_dropout"), config.get("dropout", 0.1)),
-        "attn_drop": config.get("attention_dropout", 0.1),
-        "attention_output_dropout": 0.0,
-        "relations": (ALL,) * layers,
-    }
-
-
-def _read_modernbert(config: Mapping[str, Any]) -> dict[str, Any]:
-    layers, every = config["num_hidden_layers"], config.get("global_attn_every_n_layers", 3)
+def _complete_modernbert(config: Mapping[str, Any], values: Values) -> Values:
+    layers, every = values["layers"], config.get("global_attn_every_n_layers", 3)
     kinds = config.get("layer_types") or [
         "sliding_attention" if number % every else "full_attention" for number in range(layers)
     ]
@@ -203,23 +196,8 @@ def _read_modernbert(config: Mapping[str, Any]) -> dict[str, Any]:
     reach = config.get("local_attention", 128) // 2
     relation = {"full_attention": ALL, "sliding_attention": f"window:{2 * reach + 1}"}
     return {
-        "vocabulary": config["vocab_size"],
-        "embedding": config["hidden_size"],
-        "hidden": config["hidden_size"],
-        "layers": layers,
-        "heads": config["num_attention_heads"],
-        "ffn": config["intermediate_size"],
-        "activation": _find_activation(config.get("hidden_activation", "gelu")),
-        "norm_eps": config.get("norm_eps", 1e-5),
-        "positions": 0,
-        "max_length": config["max_position_embeddings"],
-        "dropout": config.get("mlp_dropout", 0.0),
-        **dict.fromkeys(("attn_drop", "attention_output_dropout"), config.get("attention_dropout", 0.0)),
-        "embedding_dropout": config.get("embedding_dropout", 0.0),
-        "is_modern": True,
-        "attention_bias": config.get("attention_bias", False),
-        "ffn_bias": config.get("mlp_bias", False),
-        "norm_bias": config.get("norm_bias", False),
+        **values,
+        "attention_output_dropout": values["attn_drop"],
         "relations": tuple(relation[kind] for kind in kinds),
         "thetas": tuple(theta[kind] for kind in kinds),
     }
@@ -232,99 +210,82 @@ def _read_theta(rotary: Mapping[str, Any], kind: str, default: float) -> float:
     return float(values.get("rope_theta", default))
 
 
-def _write_bert(architecture: Architecture) -> dict[str, Any]:
-    a = architecture
-    return {
-        "vocab_size": a.vocabulary,
-        "embedding_size": a.embedding,
-        "hidden_size": a.hidden,
-        "num_hidden_layers": a.layers,
-        "num_attention_heads": a.heads,
-        "intermediate_size": a.ffn,
-        "hidden_act": _name_activation(a.activation),
-        "layer_norm_eps": a.norm_eps,
-        "max_position_embeddings": a.positions,
-        "type_vocab_size": a.types,
-        "hidden_dropout_prob": a.dropout,
-        "attention_probs_dropout_prob": a.attn_drop,
-        **({"relative_attention_num_buckets": a.buckets} if a.buckets else {}),
-        **({"pad_token_id": a.position_offset - 1} if a.position_offset else {}),
-    }
-
-
-def _write_distilbert(architecture: Architecture) -> dict[str, Any]:
-    a = architecture
-    return {
-        "vocab_size": a.vocabulary,
-        "dim": a.hidden,
-        "n_layers": a.layers,
-        "n_heads": a.heads,
-        "hidden_dim": a.ffn,
-        "activation": _name_activation(a.activation),
-        "max_position_embeddings": a.positions,
-        "dropout": a.dropout,
-        "attention_dropout": a.attn_drop,
-    }
-
-
-def _write_modernbert(architecture: Architecture) -> dict[str, Any]:
+def _write_layers(architecture: Architecture) -> Values:
+    """What ``config.json`` says about the windows and rotary positions of ModernBERT's layers."""
     a = architecture
     kinds = ["full_attention" if relation == ALL else "sliding_attention" for relation in a.relations]
     widths = [int(relation.partition(":")[2]) for relation in a.relations if relation != ALL]
     thetas = dict(zip(kinds, a.thetas, strict=True))
     return {
-        "vocab_size": a.vocabulary,
-        "hidden_size": a.hidden,
-        "num_hidden_layers": a.layers,
-        "num_attention_heads": a.heads,
-        "intermediate_size": a.ffn,
-        "hidden_activation": _name_activation(a.activation),
-        "norm_eps": a.norm_eps,
-        "max_position_embeddings": a.max_length,
         "pad_token_id": None,
-        "mlp_dropout": a.dropout,
-        "embedding_dropout": a.embedding_dropout,
-        "attention_dropout": a.attn_drop,
-        "attention_bias": a.attention_bias,
-        "mlp_bias": a.ffn_bias,
-        "norm_bias": a.norm_bias,
         "layer_types": kinds,
         "local_attention": widths[0] - 1 if widths else 128,
         "rope_parameters": {kind: {"rope_type": "default", "rope_theta": theta} for kind, theta in thetas.items()},
     }
 
 
-def _name_activation(name: str) -> str:
-    """Hugging Face's name of one of our activations."""
-    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
-
-
-_WRITERS = {"distilbert": _write_distilbert, "modernbert": _write_modernbert}
-"""Functions that write a ``config.json``, where it is not like BERT's."""
-_CLASSES = {
-    "bert": "BertModel",
-    "roberta": "RobertaModel",
-    "xlm-roberta": "XLMRobertaModel",
-    "camembert": "CamembertModel",
-    "distilbert": "DistilBertModel",
-    "electra": "ElectraModel",
-    "mpnet": "MPNetModel",
-    "modernbert": "ModernBertModel",
+_SIZES = {
+    "vocabulary": "vocab_size",
+    "hidden": "hidden_size",
+    "layers": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "ffn": "intermediate_size",
 }
-
-FAMILIES: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "bert": _read_bert,
-    "roberta": _read_roberta,
-    "xlm-roberta": _read_roberta,
-    "camembert": _read_roberta,
-    "distilbert": _read_distilbert,
-    "electra": _read_bert,
-    "mpnet": _read_mpnet,
-    "modernbert": _read_modernbert,
+_BERT_KEYS = {
+    **_SIZES,
+    "embedding": "embedding_size",
+    "activation": "hidden_act",
+    "norm_eps": "layer_norm_eps",
+    "positions": "max_position_embeddings",
+    "types": "type_vocab_size",
+    "dropout": "hidden_dropout_prob",
+    "attn_drop": "attention_probs_dropout_prob",
 }
-"""Hugging Face's ``model_type`` -> function that reads its ``config.json``."""
-
-_Names = dict[str, tuple[str, ...]]
+_MPNET_KEYS = {name: key for name, key in _BERT_KEYS.items() if name != "types"}
+_MPNET_KEYS["buckets"] = "relative_attention_num_buckets"
+_DISTILBERT_KEYS = {
+    "vocabulary": "vocab_size",
+    "hidden": "dim",
+    "layers": "n_layers",
+    "heads": "n_heads",
+    "ffn": "hidden_dim",
+    "activation": "activation",
+    "positions": "max_position_embeddings",
+    "dropout": "dropout",
+    "attn_drop": "attention_dropout",
+}
+_MODERNBERT_KEYS = {
+    **_SIZES,
+    "activation": "hidden_activation",
+    "norm_eps": "norm_eps",
+    "max_length": "max_position_embeddings",
+    "dropout": "mlp_dropout",
+    "attn_drop": "attention_dropout",
+    "embedding_dropout": "embedding_dropout",
+    "attention_bias": "attention_bias",
+    "ffn_bias": "mlp_bias",
+    "norm_bias": "norm_bias",
+}
+_BERT_DEFAULTS = {
+    "activation": "gelu",
+    "norm_eps": 1e-12,
+    "position_offset": 0,
+    "types": 2,
+    "buckets": 0,
+    **dict.fromkeys(("dropout", "attn_drop"), 0.1),
+    "is_modern": False,
+    **dict.fromkeys(("attention_bias", "ffn_bias", "norm_bias"), True),
+    "thetas": (),
+}
+_MODERNBERT_DEFAULTS = {
+    **_BERT_DEFAULTS,
+    "norm_eps": 1e-5,
+    "positions": 0,
+    "types": 0,
+    **dict.fromkeys(("dropout", "attn_drop", "embedding_dropout"), 0.0),
+    "is_modern": True,
+    **dict.fromkeys(("attention_bias", "ffn_bias", "norm_bias"), False),
+}
 
 _EMBEDDINGS: _Names = {
     "embedding": ("embeddings.word_embeddings",),
@@ -369,10 +330,32 @@ _MODERNBERT_NAMES: _Names = {
     "ffn.narrow": ("mlp.Wo",),
     "ffn_norm": ("mlp_norm",),
 }
-_NAMES: dict[str, tuple[str, _Names]] = {
-    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra"), ("encoder.layer.", _BERT_NAMES)),
-    "mpnet": ("encoder.layer.", _MPNET_NAMES),
-    "distilbert": ("transformer.layer.", _DISTILBERT_NAMES),
-    "modernbert": ("layers.", _MODERNBERT_NAMES),
+_BERT = Family("BertModel", _BERT_KEYS, _BERT_DEFAULTS, _complete_bert, "encoder.layer", _BERT_NAMES)
+_ROBERTA = replace(_BERT, model="RobertaModel", complete=_complete_roberta)
+FAMILIES = {
+    "bert": _BERT,
+    "roberta": _ROBERTA,
+    "xlm-roberta": replace(_ROBERTA, model="XLMRobertaModel"),
+    "camembert": replace(_ROBERTA, model="CamembertModel"),
+    "distilbert": Family(
+        "DistilBertModel",
+        _DISTILBERT_KEYS,
+        {**_BERT_DEFAULTS, "types": 0, "attention_output_dropout": 0.0},
+        _complete_bert,
+        "transformer.layer",
+        _DISTILBERT_NAMES,
+    ),
+    "electra": replace(_BERT, model="ElectraModel"),
+    "mpnet": Family(
+        "MPNetModel",
+        _MPNET_KEYS,
+        {**_BERT_DEFAULTS, "types": 0, "buckets": 32},
+        _complete_roberta,
+        "encoder.layer",
+        _MPNET_NAMES,
+    ),
+    "modernbert": Family(
+        "ModernBertModel", _MODERNBERT_KEYS, _MODERNBERT_DEFAULTS, _complete_modernbert, "layers", _MODERNBERT_NAMES
+    ),
 }
-"""Family -> prefix of its layers, and our module -> modules of the checkpoint."""
+"""Hugging Face's ``model_type`` -> how its models are described and stored."""
