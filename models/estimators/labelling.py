@@ -33,10 +33,12 @@ from graphattn.models.estimators.inputs import (
     Columns,
     as_list,
     check_same_tokenization,
+    pair_columns,
+    single_column,
 )
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
-from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
+from graphattn.models.estimators.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
 from graphattn.models.estimators.token_inputs import TokenInputs
 from graphattn.models.estimators.warm_start import copy_vectors, copy_weights
 from graphattn.models.heads import Head
@@ -46,7 +48,7 @@ from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.architecture import Architecture
-from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedOptions, check_inputs, pretrained_options
+from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
@@ -103,6 +105,16 @@ class LabellingEstimator(Estimator):
     label_field : attribute of an ``Example`` or ``Sentence`` with its label
     """
 
+    option_groups: ClassVar[Mapping[str, type[Options]]] = {
+        "files": FileOptions,
+        "task": Options,
+        "inputs": InputOptions,
+        "encoder": EncoderOptions,
+        "head": HeadOptions,
+        "training": TrainingOptions,
+        "parsing": ParsingOptions,
+        "pretrained": PretrainedOptions,
+    }
     label_field: ClassVar[str] = "label"
     late_options = frozenset({"parsing"})
     _wide_kind: ClassVar[type[WideBranch]] = NgramBranch
@@ -136,9 +148,7 @@ class LabellingEstimator(Estimator):
     ):
         require_choice("preset", preset, PRESETS)
         self.pretrained = pretrained_options(pretrained)
-        if preset == "paper" and self.pretrained.pretrained:
-            raise ConfigError("{preset=paper} is for models without {pretrained}", options=("preset", "pretrained"))
-        changes = PAPER if preset == "paper" else FINE_TUNING if self.pretrained.pretrained else {}
+        changes = FINE_TUNING if self.pretrained.pretrained else PAPER if preset == "paper" else {}
         self.encoder, self.preset = encoder, preset
         self.inputs = InputOptions(**changes.get("inputs", {})) if inputs is None else inputs
         self.head = HeadOptions(**changes.get("head", {})) if head is None else head
@@ -217,11 +227,6 @@ class LabellingEstimator(Estimator):
         """Values for ``config.json`` besides the groups of options."""
         return {}
 
-    @classmethod
-    def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Constructor arguments from ``config.json`` besides the groups of options."""
-        return {"class_weight": deserialize_class_weight(config.get("class_weight"))}
-
     # -- reading and writing -------------------------------------------------------------------------------------------
 
     @override
@@ -297,8 +302,9 @@ class LabellingEstimator(Estimator):
         super()._resolve_options()
         if self.encoder_.name == "pretrained" and not self.pretrained_.pretrained:
             raise ConfigError("{encoder=pretrained} needs {pretrained}", options=("encoder", "pretrained"))
-        if self.pretrained_.pretrained:
-            self._check_pretrained_options()
+        joins = self.texts_per_input == 2 and self.pretrained_.join_pairs
+        if self.pretrained_.pretrained and joins and self.head_.wide:
+            raise ConfigError("{wide} needs {join_pairs=False}", options=("wide", "join_pairs"))
         self.mixture_ = {}
         if self.head_.pooling is None:
             self.head_.pooling = self.encoder_.pooling
@@ -313,20 +319,6 @@ class LabellingEstimator(Estimator):
             self.inputs_.characters = self._characters_by_default
         if self.head_.head_hidden is None and self.encoder_.linear_head:
             self.head_.head_hidden = 0
-
-    def _check_pretrained_options(self) -> None:
-        """Reject options that have no effect, or cannot work, with a pretrained model."""
-        check_inputs(self.inputs_)
-        if self.encoder_.name == "pretrained":
-            for item in fields(self.encoder_):
-                if getattr(self.encoder_, item.name) != item.default:
-                    raise ConfigError(
-                        f"{{{item.name}}} is for an {{encoder}} on top of the pretrained model; choose one, or leave "
-                        "it out",
-                        options=(item.name, "encoder"),
-                    )
-        if self.texts_per_input == 2 and self.pretrained_.join_pairs and self.head_.wide:
-            raise ConfigError("{wide} needs {join_pairs=False}", options=("wide", "join_pairs"))
 
     @override
     def _epochs_by_default(self) -> Mapping[str, int]:
@@ -546,8 +538,10 @@ class LabellingEstimator(Estimator):
     def dev_metrics(self) -> dict[str, float]:
         return {name: self.mixture_.get(f"dev_{name}", value) for name, value in super().dev_metrics().items()}
 
-    def _strip_html(self, columns: Columns) -> Columns:
-        """Raw texts without HTML, if the option says so; a store keeps its words."""
+    @override
+    def _columns(self, X: Iterable[Any]) -> Columns:
+        """The texts, without HTML if the option says so; a store keeps its words."""
+        columns = pair_columns(X) if self.texts_per_input == 2 else single_column(X)
         if not self.inputs_.strip_html:
             return columns
         return [
@@ -578,7 +572,9 @@ class LabellingEstimator(Estimator):
         from graphattn.models.training.hints import hint_at_single_class
 
         gold, predicted = self._countable(labels), self._countable(self._readable_labels(decisions))
-        return hint_at_single_class(gold, predicted, has_vectors=self.architecture_ is not None)
+        return hint_at_single_class(
+            gold, predicted, has_vectors=self.architecture_ is not None or bool(self.inputs_.vectors)
+        )
 
     def _countable(self, labels: Iterable[Any]) -> list[Any]:
         """The class of each item, hashable."""
@@ -624,6 +620,14 @@ class LabellingEstimator(Estimator):
         wrong = examples.select(outcomes.wrong_inputs)
         metrics = self._metrics(examples.labels, decisions)
         return Report(metrics, self.main_metric, outcomes, find_mistakes=partial(self._find_mistakes, wrong))
+
+    @override
+    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+        """(S, F) inputs of the last layers, for scikit-learn or semantic search; for pairs, those of both texts."""
+        self._check_fitted()
+        if self.model_.head.per_word:
+            return super().sentence_vectors(X)
+        return encode_corpus(self.model_, self._corpus(self._columns(as_list(X))))
 
     @override
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
@@ -723,13 +727,13 @@ class LabellingEstimator(Estimator):
     @override
     @classmethod
     def _from_files(cls, files: ModelFiles) -> Self:
-        config = files.config
-        estimator = cls(
-            encoder_options(config["encoder"]),
-            **{name: kind.from_dict(config.get(name) or {}) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
-            preset=config.get("preset") or "paper",
-            **cls._extra_arguments(config),
-        )
+        config = {**files.config, "preset": files.config.get("preset") or "paper"}
+        names = {item.name for item in fields(cls.option_groups["task"])}
+        arguments: dict[str, Any] = {name: config[name] for name in names if config.get(name) is not None}
+        if "class_weight" in arguments:
+            arguments["class_weight"] = deserialize_class_weight(arguments["class_weight"])
+        parts: dict[str, Any] = {name: kind.from_dict(config.get(name) or {}) for name, kind in cls._parts().items()}
+        estimator = cls(encoder_options(config["encoder"]), **parts, **arguments)
         estimator._resolve_options()
         estimator.labels_ = LabelSet(files.labels)
         estimator.classes_ = np.asarray(files.labels)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor
 from typing_extensions import override
 
-from graphattn.models.encoders import EncoderOptions
-from graphattn.models.estimators.inputs import Columns, pair_columns
-from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS
-from graphattn.models.estimators.parsing import ParsingOptions
+from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.text_classifier import TextClassifier
 from graphattn.models.heads import Head, PairHead
-from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
-from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.models.options import Options, option
 from graphattn.models.saving import register_task
 
 
@@ -42,38 +37,12 @@ class PairClassifier(TextClassifier):
     task = corpus_kind = "pair"
     description = "classifies pairs of texts"
     texts_per_input = 2
-    option_groups: ClassVar[Mapping[str, type[Options]]] = {**TextClassifier.option_groups, "task": PairOptions}
+    option_groups: ClassVar = {**TextClassifier.option_groups, "task": PairOptions}
     unused_options = frozenset({"crf", "word_pieces", "predicate_embedding"})
     _one_label_hint = "A pair has one."
 
-    def __init__(
-        self,
-        encoder: str | EncoderOptions | None = None,
-        *,
-        inputs: InputOptions | None = None,
-        head: HeadOptions | None = None,
-        training: TrainingOptions | None = None,
-        class_weight: str | Mapping[Any, float] | None = None,
-        parsing: ParsingOptions | None = None,
-        pretrained: PretrainedOptions | str | None = None,
-        preset: str = "default",
-        warm_start: bool = False,
-    ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            class_weight=class_weight,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            warm_start=warm_start,
-        )
-
-    @override
-    def _columns(self, X: Iterable[Any]) -> Columns:
-        return self._strip_html(pair_columns(X))
+    multilabel = False
+    __init__ = LabellingEstimator.__init__
 
     @override
     def _make_head(self, width: int, weights: Tensor | None) -> Head:
@@ -90,10 +59,3 @@ class PairClassifier(TextClassifier):
     @override
     def _extra_config(self) -> dict[str, Any]:
         return {}
-
-    @override
-    @classmethod
-    def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        arguments = super()._extra_arguments(config)
-        del arguments["multilabel"]
-        return arguments

@@ -25,8 +25,8 @@ from graphattn.models.encoders import EncoderOptions
 from graphattn.models.entities import EntitySpan, TaggedText, format_conll, locate_words, merge_ranges
 from graphattn.models.estimators.base import Examples
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels, single_column
-from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, FileOptions, LabellingEstimator
+from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels
+from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import predict_corpus, segment_probability
@@ -85,16 +85,7 @@ class SequenceTagger(LabellingEstimator):
     label_field = "tags"
     _wide_kind = WordFeatureBranch
     _characters_by_default = True
-    option_groups: ClassVar[Mapping[str, type[Options]]] = {
-        "files": FileOptions,
-        "task": TaggerOptions,
-        "inputs": InputOptions,
-        "encoder": EncoderOptions,
-        "head": HeadOptions,
-        "training": TrainingOptions,
-        "parsing": ParsingOptions,
-        "pretrained": PretrainedOptions,
-    }
+    option_groups: ClassVar = {**LabellingEstimator.option_groups, "task": TaggerOptions}
     unused_options = frozenset(
         {"max_tokens_per_text", "strip_html", "pooling", "head_hidden", "pair_features", "join_pairs"}
     )
@@ -213,10 +204,6 @@ class SequenceTagger(LabellingEstimator):
         text = getattr(x, "text", x)
         words = self.vocabulary_.split(text) if isinstance(text, str) else input_fields(x)["words"]
         return {"words": words, "tags": list(prediction)}
-
-    @override
-    def _columns(self, X: Iterable[Any]) -> Columns:
-        return single_column(X)
 
     @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
@@ -459,15 +446,6 @@ class SequenceTagger(LabellingEstimator):
     @override
     def _extra_config(self) -> dict[str, Any]:
         return {"scheme": self.scheme_, "repair_tags": self.repair_tags}
-
-    @override
-    @classmethod
-    def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            **super()._extra_arguments(config),
-            "scheme": config["scheme"],
-            "repair_tags": bool(config.get("repair_tags")),
-        }
 
     @override
     @classmethod

@@ -20,11 +20,11 @@ from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.base import Examples
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, as_list, as_text, input_fields, resolve_labels, single_column
-from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, FileOptions, LabellingEstimator
+from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels
+from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import encode_corpus, predict_corpus
+from graphattn.models.estimators.prediction import predict_corpus
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.options import PretrainedOptions
@@ -71,16 +71,7 @@ class TextClassifier(LabellingEstimator):
 
     task = corpus_kind = "classify"
     description = "classifies texts"
-    option_groups: ClassVar[Mapping[str, type[Options]]] = {
-        "files": FileOptions,
-        "task": ClassifierOptions,
-        "inputs": InputOptions,
-        "encoder": EncoderOptions,
-        "head": HeadOptions,
-        "training": TrainingOptions,
-        "parsing": ParsingOptions,
-        "pretrained": PretrainedOptions,
-    }
+    option_groups: ClassVar = {**LabellingEstimator.option_groups, "task": ClassifierOptions}
     unused_options = frozenset({"crf", "word_pieces", "predicate_embedding", "pair_features", "join_pairs"})
 
     def __init__(
@@ -138,12 +129,6 @@ class TextClassifier(LabellingEstimator):
         tags.target_tags.required = True
         return tags
 
-    @override
-    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """(S, F) inputs of the last layers, for scikit-learn or semantic search; for pairs, those of both texts."""
-        self._check_fitted()
-        return encode_corpus(self.model_, self._corpus(self._columns(as_list(X))))
-
     # -- reading and writing -------------------------------------------------------------------------------------------
 
     @override
@@ -197,10 +182,6 @@ class TextClassifier(LabellingEstimator):
         return {**input_fields(x), "label": plain_label(prediction)}
 
     # -- fitting -------------------------------------------------------------------------------------------------------
-
-    @override
-    def _columns(self, X: Iterable[Any]) -> Columns:
-        return self._strip_html(single_column(X))
 
     @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
@@ -365,11 +346,6 @@ class TextClassifier(LabellingEstimator):
         classifier = super()._from_files(files)
         classifier.indicators_ = bool(files.config.get("indicators"))
         return classifier
-
-    @override
-    @classmethod
-    def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super()._extra_arguments(config), "multilabel": bool(config.get("multilabel"))}
 
 
 class _IndicatorRows(list[tuple[int, ...]]):

@@ -21,18 +21,13 @@ from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.base import EncodedInputs, Examples
 from graphattn.models.estimators.inputs import (
-    Columns,
-    as_list,
     as_text,
     input_fields,
-    pair_columns,
     resolve_labels,
-    single_column,
 )
-from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, FileOptions, LabellingEstimator
+from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import encode_corpus
 from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.options import PretrainedOptions
@@ -84,16 +79,7 @@ class TextRegressor(LabellingEstimator):
     corpus_kind = "classify"
     description = "predicts a number for texts"
     main_metric = "pearson"
-    option_groups: ClassVar[Mapping[str, type[Options]]] = {
-        "files": FileOptions,
-        "task": RegressorOptions,
-        "inputs": InputOptions,
-        "encoder": EncoderOptions,
-        "head": HeadOptions,
-        "training": TrainingOptions,
-        "parsing": ParsingOptions,
-        "pretrained": PretrainedOptions,
-    }
+    option_groups: ClassVar = {**LabellingEstimator.option_groups, "task": RegressorOptions}
     prediction_options = frozenset({"mistakes", "plain"})
     unused_options = frozenset(
         {"crf", "word_pieces", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs"}
@@ -147,12 +133,6 @@ class TextRegressor(LabellingEstimator):
         """The coefficient of determination, as of scikit-learn's regressors."""
         return self.evaluate(X, y, sample_weight=sample_weight)["r2"] / 100
 
-    @override
-    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """(S, F) inputs of the last layers; for pairs, those of both texts."""
-        self._check_fitted()
-        return encode_corpus(self.model_, self._corpus(self._columns(as_list(X))))
-
     # -- reading and writing -------------------------------------------------------------------------------------------
 
     @override
@@ -181,10 +161,6 @@ class TextRegressor(LabellingEstimator):
         return {**input_fields(x), "value": round(float(prediction), 6)}
 
     # -- fitting -------------------------------------------------------------------------------------------------------
-
-    @override
-    def _columns(self, X: Iterable[Any]) -> Columns:
-        return self._strip_html(single_column(X))
 
     @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
@@ -297,11 +273,6 @@ class TextRegressor(LabellingEstimator):
 
     @override
     @classmethod
-    def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
-
-    @override
-    @classmethod
     def _from_files(cls, files: ModelFiles) -> Self:
         regressor = super()._from_files(files)
         regressor.mean_, regressor.scale_ = files.config["mean"], files.config["scale"]
@@ -323,10 +294,6 @@ class PairRegressor(TextRegressor):
     description = "predicts a number for pairs of texts"
     texts_per_input = 2
     unused_options = TextRegressor.unused_options - {"pair_features", "join_pairs"}
-
-    @override
-    def _columns(self, X: Iterable[Any]) -> Columns:
-        return self._strip_html(pair_columns(X))
 
     @override
     def _make_head(self, width: int, weights: Tensor | None) -> Head:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from typing_extensions import override
-
-from graphattn.exceptions import ConfigError
-from graphattn.models.options import InputOptions, Options, option
+from graphattn.models.options import Options, option
 
 FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
     "inputs": {"level": "bpe", "word_dropout": 0.0, "characters": False},
@@ -29,11 +26,6 @@ FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
 """Defaults that differ with a pretrained model: group of options -> values."""
 EPOCHS: Mapping[str, int] = {"passes": 30_000, "most": 10}
 """Epochs by default, see :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""
-_WORD_OPTIONS = (
-    *("level", "lowercase", "min_count", "vocabulary_size", "vectors", "vectors_words", "tune_vectors"),
-    *("normalize_vectors", "combine", "embedding", "embedding_start", "embedding_dropout", "word_dropout"),
-)
-"""Options of the input layer that a pretrained model replaces by its own tokenizer, vectors and dropout."""
 
 
 @dataclass
@@ -59,23 +51,6 @@ class PretrainedOptions(Options):
     layer_decay: float = option(0.9, "factor of the learning rate from a layer to the one below", above=0, max=1)
     gradient_checkpointing: bool = option(False, "compute states again in the backward pass, which saves memory")
     join_pairs: bool = option(True, "make one sequence of the two texts of a pair, as in pretraining")
-
-    @override
-    def check(self) -> None:
-        for item in fields(self):
-            if self.pretrained is None and getattr(self, item.name) != item.default:
-                raise ConfigError(f"{{{item.name}}} needs {{pretrained}}", options=(item.name, "pretrained"))
-
-
-def check_inputs(inputs: InputOptions) -> None:
-    """Raise a ConfigError for an option of the input layer that has no effect with a pretrained model."""
-    tuned = InputOptions(**FINE_TUNING["inputs"])
-    for name in _WORD_OPTIONS:
-        if getattr(inputs, name) not in (getattr(tuned, name), getattr(InputOptions, name)):
-            raise ConfigError(
-                f"{{{name}}} has no effect with {{pretrained}}, whose tokens and vectors are its own; leave it out",
-                options=(name, "pretrained"),
-            )
 
 
 def pretrained_options(given: PretrainedOptions | str | None) -> PretrainedOptions:

@@ -9,7 +9,6 @@ from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
 from graphattn.experiments.cli.inspect import _format_prediction
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
-from graphattn.models.encoders import NoEncoderOptions
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import PretrainedOptions
@@ -216,24 +215,6 @@ def test_a_text_over_the_limit(folder):
         assert len(truncated.predict([long])) == 1
     longer, _ = fit(TextClassifier, folder, pretrained_length=100)
     assert len(longer.predict([long])) == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"pretrained": PretrainedOptions(tuned_layers=1)}, "tuned_layers needs pretrained"),
-        (
-            {"pretrained": "FOLDER", "inputs": InputOptions(vectors="glove.txt")},
-            "vectors has no effect with pretrained",
-        ),
-        ({"pretrained": "FOLDER", "encoder": NoEncoderOptions(hidden=8)}, "hidden is for an encoder on top"),
-        ({"pretrained": "FOLDER", "preset": "paper"}, "preset=paper is for models without pretrained"),
-    ],
-)
-def test_options_without_effect(folder, options, message):
-    options = {name: str(folder) if value == "FOLDER" else value for name, value in options.items()}
-    with pytest.raises(ConfigError, match=message):
-        TextClassifier(**options, training=TRAINING).fit(TEXTS, LABELS)
 
 
 def test_encoder_pretrained_without_a_model():
