@@ -292,9 +292,9 @@ class TrainingOptions(Options):
             )
         return self.metric or main
 
-    def resolve_epochs(self, examples: int, *, passes: int = 150_000, most: int = 20) -> int:
-        """``epochs``, by default as many as make about this many passes over an example, but at least 3."""
-        return self.epochs or max(3, min(most, passes // examples))
+    def resolve_epochs(self, examples: int, *, visits: int = 150_000, maximum: int = 20) -> int:
+        """``epochs``; by default enough for about ``visits`` training examples in total, from 3 to ``maximum``."""
+        return self.epochs or max(3, min(maximum, visits // examples))
 
     def resolve_precision(self) -> str:
         """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""

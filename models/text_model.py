@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any
 
@@ -57,6 +57,19 @@ class Trainable(nn.Module):
     @abstractmethod
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The items' losses, summed and divided by ``batch.loss_normalizer``, and the scores."""
+
+
+@contextmanager
+def in_evaluation(model: nn.Module) -> Iterator[None]:
+    """Turn dropout off; the model's mode is restored afterwards."""
+    was_training = model.training
+    if was_training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if was_training:
+            model.train()
 
 
 class TextModel(Trainable):

@@ -33,7 +33,7 @@ from graphattn.models.options import TrainingOptions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import find_directory, read_architecture
 from graphattn.models.pretrained.encoder import PretrainedEncoder
-from graphattn.models.pretrained.options import EPOCHS, PretrainedOptions
+from graphattn.models.pretrained.options import DEFAULT_EPOCHS, PretrainedOptions
 from graphattn.models.training.averaging import WeightAverage
 from graphattn.models.training.loop import count_parameters
 from graphattn.models.training.metrics import classification_metrics, tagging_metrics
@@ -150,7 +150,7 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
     if cut is not None:
         limit = min(limit, cut + tokenizer.num_special_tokens_to_add())
     encode = partial(_encode, tokenizer, classes=names, limit=limit, is_tagger=is_tagger)
-    epochs = training.resolve_epochs(len(parts["train"]), **EPOCHS)
+    epochs = training.resolve_epochs(len(parts["train"]), **DEFAULT_EPOCHS)
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         encoder = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32)

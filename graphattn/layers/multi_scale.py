@@ -124,39 +124,51 @@ class MultiScaleAttention(nn.Module):
         if inputs.dim() != 2 or inputs.shape[1] != self.in_feats:
             raise GraphError(f"inputs has shape {tuple(inputs.shape)}; expected (nodes, {self.in_feats})")
         edges = edges_for_layer(graph, self.heads, inputs)
+        if not self.distances:
+            return self.attend_rows(edges, self._project_needed(edges, inputs), None, weights)
+        rows = at_least_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
+        queries = rows[:, : self.num_heads].split(list(self.heads.values()), dim=1)
+        biases = [self._distance_scores(*part) for part in zip(self.heads, edges, queries, strict=True)]
+        return self.attend_rows(edges, rows, biases, weights)
+
+    def attend_rows(
+        self,
+        edges: Sequence[Edges],
+        rows: Tensor,
+        biases: Sequence[Tensor | None] | None,
+        weights: dict[str, Tensor] | None,
+    ) -> Tensor:
+        """Attend with projected tokens.
+
+        Parameters
+        ----------
+        edges : of each relation
+        rows : (N, 3 H, D) queries, keys and values; without biases those of :func:`~graphattn.attend_heads`
+        biases : (E, heads) for each relation, added to its scores
+        weights : as for :meth:`forward`
+
+        Returns
+        -------
+        (N, out_feats)
+        """
+        counts, return_weights = list(self.heads.values()), weights is not None
         by_relation: list[Tensor] | None
-        if self.distances:
-            attended, by_relation = self._attend_with_distances(edges, inputs, weights is not None)
+        if biases is None:
+            attended, by_relation = attend_layer(edges, counts, rows, **self._options(), return_weights=return_weights)
         else:
-            attended, by_relation = attend_layer(
-                edges,
-                list(self.heads.values()),
-                self._project_needed(edges, inputs),
-                **self._options(),
-                return_weights=weights is not None,
-            )
+            parts = zip(*(part.split(counts, dim=1) for part in rows.chunk(3, dim=1)), strict=True)
+            results = [
+                attend_edges(relation, *heads, bias=bias, **self._options(), return_weights=return_weights)
+                for relation, heads, bias in zip(edges, parts, biases, strict=True)
+            ]
+            attended = torch.cat([out for out, _ in results], dim=1)
+            by_relation = [part for _, part in results if part is not None]
         if weights is not None and by_relation is not None:
             weights.update(zip(self.heads, by_relation, strict=True))
         return self.output(attended.flatten(1).to(self.output.weight.dtype))
 
     def _options(self) -> dict[str, Any]:
         return {"scale": self.scale, "dropout": self.attn_drop if self.training else 0.0, "backend": self.backend}
-
-    def _attend_with_distances(
-        self, edges: Sequence[Edges], inputs: Tensor, return_weights: bool
-    ) -> tuple[Tensor, list[Tensor]]:
-        """(N, H, D) and, on request, the weights of each relation."""
-        projected = at_least_float32(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
-        parts = zip(*(tensor.split(list(self.heads.values()), dim=1) for tensor in projected.unbind(1)), strict=True)
-        outputs, all_weights = [], []
-        for name, relation, (query, key, value) in zip(self.heads, edges, parts, strict=True):
-            bias = self._distance_scores(name, relation, query)
-            out, weights = attend_edges(
-                relation, query, key, value, bias=bias, **self._options(), return_weights=return_weights
-            )
-            outputs.append(out)
-            all_weights += [] if weights is None else [weights]
-        return torch.cat(outputs, dim=1), all_weights
 
     def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
         """(N, P, D) for :func:`~graphattn.attend_heads`, without queries and keys of heads on an identity."""

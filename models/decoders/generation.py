@@ -18,6 +18,7 @@ from graphattn.models.decoders.model import TranslationModel
 from graphattn.models.decoders.options import SearchOptions
 from graphattn.models.decoders.search import Hypothesis, Rules, beam_search, sample
 from graphattn.models.decoders.transformer import DecoderState
+from graphattn.models.text_model import in_evaluation
 from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
@@ -83,19 +84,14 @@ def generate(
     outputs: list[list[Hypothesis]] = [[Hypothesis((), 0.0)]] * len(corpus)
     blanks = vocabulary.ids([BLANK]).tolist()
     special = corpus.builder.cls + corpus.builder.count_special_tokens(1)
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            for numbers in _batches(corpus, beams):
-                seeds = [first - 1 + number for number in numbers]
-                batch = corpus[numbers]
-                lengths = lengths_of(batch.graph, TOKEN).to(model.device) - special
-                found = _generate_batch(model, batch, lengths, options, beams, seeds=seeds, blanks=blanks)
-                for number, hypotheses in zip(numbers, found, strict=True):
-                    outputs[number] = hypotheses[:count]
-    finally:
-        model.train(was_training)
+    with in_evaluation(model), torch.inference_mode():
+        for numbers in _batches(corpus, beams):
+            seeds = [first - 1 + number for number in numbers]
+            batch = corpus[numbers]
+            lengths = lengths_of(batch.graph, TOKEN).to(model.device) - special
+            found = _generate_batch(model, batch, lengths, options, beams, seeds=seeds, blanks=blanks)
+            for number, hypotheses in zip(numbers, found, strict=True):
+                outputs[number] = hypotheses[:count]
     return outputs
 
 

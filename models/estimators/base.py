@@ -27,10 +27,10 @@ from graphattn.models.estimators.inputs import (
     Columns,
     as_list,
     check_weights,
-    dev_parts,
-    naming_dev_set,
+    name_dev_set_in_errors,
     select,
     split_held_out,
+    unpack_dev_set,
 )
 from graphattn.models.estimators.warm_start import check_same_options, copy_weights
 from graphattn.models.options import InputOptions, Options, TrainingOptions
@@ -325,11 +325,11 @@ class Estimator(Parameters):
         """Encode inputs, and targets if there are labels; error messages use ``where`` and ``numbers``."""
 
     @abstractmethod
-    def _decide(self, model: Any, corpus: Corpus) -> list[Any]:
+    def _predict_corpus(self, model: Any, corpus: Corpus) -> list[Any]:
         """Predict, for the dev set during training; :meth:`_metrics` takes the results."""
 
-    def _decisions(self, columns: Columns) -> list[Any]:
-        return self._decide(self.model_, self._corpus(columns))
+    def _predict_columns(self, columns: Columns) -> list[Any]:
+        return self._predict_corpus(self.model_, self._corpus(columns))
 
     @abstractmethod
     def _metrics(
@@ -526,8 +526,8 @@ class Estimator(Parameters):
         """Training set and dev set; when ``dev`` is None, a part of the training set."""
         if dev is not None:
             hint = "Without a dev set, a share of the training set is held out."
-            X, y = dev_parts(dev)
-            with naming_dev_set():
+            X, y = unpack_dev_set(dev)
+            with name_dev_set_in_errors():
                 held_out = self._examples(X, y, "there are no examples in it", hint=hint)
             return training, Examples(held_out.columns, self._normalize_labels(held_out.labels, "dev set"))
         size = len(training.labels)
@@ -570,7 +570,7 @@ class Estimator(Parameters):
             self.training_,
             dev=dev,
             evaluate=evaluate,
-            decide=self._decide,
+            decide=self._predict_corpus,
             metric=metric,
             about=about,
             history=self.history_,
@@ -587,7 +587,7 @@ class Estimator(Parameters):
             return
         hints = [hint_at_loss(self.history_, self.training_.learning_rate)]
         if dev is not None and held_out is not None:
-            hints.append(self._hint_at_predictions(held_out.labels, self._decide(self.model_, dev)))
+            hints.append(self._hint_at_predictions(held_out.labels, self._predict_corpus(self.model_, dev)))
         for hint in hints:
             if hint is not None:
                 warnings.warn(hint, stacklevel=3)
@@ -716,7 +716,7 @@ class Estimator(Parameters):
             raise ConfigError(f"sample_weight does not apply to {self.main_metric}; leave it out")
         examples = self._evaluation_set(X, y, unknown, sample_weight)
         weights = () if examples.weights is None else (examples.weights,)
-        return self._metrics(examples.labels, self._decisions(examples.columns), *weights)
+        return self._metrics(examples.labels, self._predict_columns(examples.columns), *weights)
 
     def _evaluation_set(
         self, X: Iterable[Any], y: Iterable[Any] | None, unknown: str, sample_weight: Any = None
@@ -769,14 +769,14 @@ class Estimator(Parameters):
 
     def best_epoch(self) -> dict[str, float]:
         """The history's row of the epoch that was kept: the last one with the best dev metric."""
-        metric = f"dev_{self.training.metric or self.main_metric}"
+        metric = f"dev_{self.training_.metric or self.main_metric}"
         if metric not in self.history_[-1]:  # no dev set
             return self.history_[-1]
         return max(reversed(self.history_), key=lambda row: row[metric])
 
     @property
     def epoch_note(self) -> str | None:
-        """What the dev metrics of an epoch are of, if not of the model that remains."""
+        """What the dev metrics of an epoch measure, if not the final model."""
         return self.dev_search
 
     def dev_metrics(self) -> dict[str, float]:

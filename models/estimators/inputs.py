@@ -36,7 +36,7 @@ def as_list(X: Iterable[Any]) -> Any:
     return list(X)
 
 
-def dev_parts(dev: Any) -> tuple[Any, Any]:
+def unpack_dev_set(dev: Any) -> tuple[Any, Any]:
     """A dev set's inputs and labels; None if the inputs contain the labels.
 
     Parameters
@@ -52,7 +52,7 @@ def dev_parts(dev: Any) -> tuple[Any, Any]:
 
 
 @contextmanager
-def naming_dev_set() -> Iterator[None]:
+def name_dev_set_in_errors() -> Iterator[None]:
     """Name the dev set in errors about inputs and labels."""
     try:
         yield

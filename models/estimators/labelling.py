@@ -19,7 +19,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
-from graphattn.builders.files import is_store
+from graphattn.builders.files import is_store, open_text
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
@@ -40,7 +40,7 @@ from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
 from graphattn.models.estimators.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
 from graphattn.models.estimators.token_inputs import TokenInputs
-from graphattn.models.estimators.warm_start import copy_vectors, copy_weights
+from graphattn.models.estimators.warm_start import check_same_kind, copy_vectors, copy_weights
 from graphattn.models.heads import Head
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
@@ -48,7 +48,7 @@ from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.architecture import Architecture
-from graphattn.models.pretrained.options import EPOCHS, FINE_TUNING, PretrainedOptions, pretrained_options
+from graphattn.models.pretrained.options import DEFAULT_EPOCHS, FINE_TUNING, PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
@@ -172,6 +172,10 @@ class LabellingEstimator(Estimator):
     def vectors_per_input(self) -> int:
         return 1 if self.joins_pairs else self.texts_per_input
 
+    @property
+    def _can_truncate(self) -> bool:
+        return "max_tokens_per_text" not in self.unused_options
+
     # -- interface of a subclass --------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -258,13 +262,21 @@ class LabellingEstimator(Estimator):
     def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
         from graphattn.builders.readers import read_corpus
 
+        items = []
         try:
-            items = list(read_corpus(path, format=format, task=self.corpus_kind, **options))
+            with open_text(path) as lines:
+                for item in read_corpus(lines, format=format, task=self.corpus_kind, **options):
+                    _, line = getattr(item, "origin", None) or ("", lines.line)
+                    self._check_item(item, lines.path, line)
+                    items.append(item)
         except DataError as error:
             error.alternative = None  # it reads texts without labels
             raise
         self._check_read([getattr(item, self.label_field, None) for item in items], path)
         return items
+
+    def _check_item(self, item: Example | Sentence, path: str, line: int) -> None:
+        """Reject a label in a line of a file."""
 
     def _check_read(self, labels: Sequence[Any], path: Path) -> None:
         """Reject a corpus with unlabelled texts."""
@@ -322,7 +334,7 @@ class LabellingEstimator(Estimator):
 
     @override
     def _epochs_by_default(self) -> Mapping[str, int]:
-        return EPOCHS if self.pretrained_.pretrained else {}
+        return DEFAULT_EPOCHS if self.pretrained_.pretrained else {}
 
     @override
     def _fit_labels(self, examples: Examples) -> None:
@@ -340,12 +352,7 @@ class LabellingEstimator(Estimator):
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
         columns, options, previous = examples.columns, self.inputs_, self._previous
-        if previous is not None and bool(self.pretrained_.pretrained) != (previous.architecture_ is not None):
-            raise ConfigError(
-                "{warm_start} continues a pretrained model only as such, and no other model with one; "
-                "train from scratch, or change {pretrained}",
-                options=("warm_start", "pretrained"),
-            )
+        check_same_kind(self.pretrained_, previous)
         if self.pretrained_.pretrained:
             self._fit_pretrained_vocabulary(self.pretrained_.pretrained, columns)
             return
@@ -492,7 +499,7 @@ class LabellingEstimator(Estimator):
             predicates=self.tokens_.predicates,
             targets=targets,
         )
-        limit = None if "max_tokens_per_text" in self.unused_options else self.inputs_.max_tokens_per_text
+        limit = self.inputs_.max_tokens_per_text if self._can_truncate else None
         if limit is not None:
             corpus, cut = corpus.truncate(limit)
             if cut:
@@ -505,13 +512,14 @@ class LabellingEstimator(Estimator):
         lower = find_pretrained(self.model_.encoder)
         if lower is None:
             return
-        texts = len(corpus.layouts) if self.builder_.joins_pairs else 1
+        joins = self.builder_.joins_pairs
+        texts = len(corpus.layouts) if joins else 1
         special = self.builder_.count_special_tokens(texts)
-        limit = (lower.max_length - special) // texts
-        options = ("pretrained_length", "pretrained_heads", *{"max_tokens_per_text"} - self.unused_options)
-        truncation = f" with {{max_tokens_per_text={limit}}}" if len(options) == 3 else ""
-        apart = [layout.lengths + special for layout in corpus.layouts]
-        for lengths in [corpus.lengths] if self.builder_.joins_pairs else apart:
+        options, truncation = ["pretrained_length", "pretrained_heads"], ""
+        if self._can_truncate:
+            options.append("max_tokens_per_text")
+            truncation = f" with {{max_tokens_per_text={(lower.max_length - special) // texts}}}"
+        for lengths in [corpus.lengths] if joins else [layout.lengths + special for layout in corpus.layouts]:
             lower.check_lengths(lengths, numbers, where=where, options=options, truncation=truncation)
 
     @override
@@ -564,19 +572,19 @@ class LabellingEstimator(Estimator):
     # -- using ---------------------------------------------------------------------------------------------------------
 
     @override
-    def _decide(self, model: TextModel, corpus: Corpus) -> list[Any]:
+    def _predict_corpus(self, model: TextModel, corpus: Corpus) -> list[Any]:
         return predict_decisions(model, corpus)
 
     @override
     def _hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any]) -> Hint | None:
         from graphattn.models.training.hints import hint_at_single_class
 
-        gold, predicted = self._countable(labels), self._countable(self._readable_labels(decisions))
+        gold, predicted = self._hashable_labels(labels), self._hashable_labels(self._readable_labels(decisions))
         return hint_at_single_class(
             gold, predicted, has_vectors=self.architecture_ is not None or bool(self.inputs_.vectors)
         )
 
-    def _countable(self, labels: Iterable[Any]) -> list[Any]:
+    def _hashable_labels(self, labels: Iterable[Any]) -> list[Any]:
         """The class of each item, hashable."""
         return list(labels)
 
@@ -615,7 +623,7 @@ class LabellingEstimator(Estimator):
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         examples = self._evaluation_set(X, y, unknown)
-        decisions = self._decisions(examples.columns)
+        decisions = self._predict_columns(examples.columns)
         outcomes = self._outcomes(examples.labels, decisions)
         wrong = examples.select(outcomes.wrong_inputs)
         metrics = self._metrics(examples.labels, decisions)

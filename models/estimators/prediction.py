@@ -13,7 +13,7 @@ import torch
 from graphattn.builders import BudgetBatches
 from graphattn.models.corpus import Corpus
 from graphattn.models.heads import ClassificationHead, TaggingHead
-from graphattn.models.text_model import TextModel
+from graphattn.models.text_model import TextModel, in_evaluation
 from graphattn.precision import at_least_float32
 
 MAX_TOKENS = 8192
@@ -56,27 +56,20 @@ def predict_corpus(
     decisions: list[Any] = [None] * len(corpus)
     shares: list[Any] = [None] * len(corpus)
     logs: list[Any] = [None] * len(corpus)
-    was_training = model.training
-    if was_training:
-        model.eval()
-    try:
-        with torch.inference_mode():
-            for numbers in prediction_batches(corpus):
-                batch = corpus[numbers]
-                with model.autocast():
-                    scores = at_least_float32(model(batch))
-                items = model.head.items(batch.graph).tolist() if model.head.per_word else None
-                scatter_rows(decisions, numbers, model.head.decide(scores, batch.graph), items)
-                if probabilities:
-                    scatter_rows(shares, numbers, model.head.probabilities(scores, batch.graph), items)
-                if rate is not None:
-                    assert isinstance(model.head, TaggingHead)
-                    tags = np.concatenate([rate(decisions[number]) for number in numbers]).astype(np.int64)
-                    rated = model.head.log_probabilities(scores, torch.from_numpy(tags).to(scores.device), batch.graph)
-                    scatter_rows(logs, numbers, rated, items)
-    finally:
-        if was_training:
-            model.train()
+    with in_evaluation(model), torch.inference_mode():
+        for numbers in prediction_batches(corpus):
+            batch = corpus[numbers]
+            with model.autocast():
+                scores = at_least_float32(model(batch))
+            items = model.head.items(batch.graph).tolist() if model.head.per_word else None
+            scatter_rows(decisions, numbers, model.head.decide(scores, batch.graph), items)
+            if probabilities:
+                scatter_rows(shares, numbers, model.head.probabilities(scores, batch.graph), items)
+            if rate is not None:
+                assert isinstance(model.head, TaggingHead)
+                tags = np.concatenate([rate(decisions[number]) for number in numbers]).astype(np.int64)
+                rated = model.head.log_probabilities(scores, torch.from_numpy(tags).to(scores.device), batch.graph)
+                scatter_rows(logs, numbers, rated, items)
     return Predictions(decisions, shares if probabilities else None, None if rate is None else logs)
 
 
@@ -98,17 +91,12 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
     head = model.head
     assert isinstance(head, ClassificationHead)
     vectors: list[Any] = [None] * len(corpus)
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            for numbers in prediction_batches(corpus):
-                batch = corpus[numbers]
-                with model.autocast():
-                    rows = at_least_float32(head.sentences(model.encode(batch), batch.graph))
-                scatter_rows(vectors, numbers, rows.unflatten(0, (-1, len(numbers))).transpose(0, 1), None)
-    finally:
-        model.train(was_training)
+    with in_evaluation(model), torch.inference_mode():
+        for numbers in prediction_batches(corpus):
+            batch = corpus[numbers]
+            with model.autocast():
+                rows = at_least_float32(head.sentences(model.encode(batch), batch.graph))
+            scatter_rows(vectors, numbers, rows.unflatten(0, (-1, len(numbers))).transpose(0, 1), None)
     return np.concatenate(vectors) if vectors else np.empty((0, head.pooled), np.float32)
 
 

@@ -240,7 +240,7 @@ class SequenceTagger(LabellingEstimator):
             raise
 
     @override
-    def _countable(self, labels: Iterable[Any]) -> list[Any]:
+    def _hashable_labels(self, labels: Iterable[Any]) -> list[Any]:
         return list(chain.from_iterable(labels))
 
     @override

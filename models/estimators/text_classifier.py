@@ -257,7 +257,7 @@ class TextClassifier(LabellingEstimator):
         return classification_metrics(gold, [int(decided) for decided in decisions], weights)
 
     @override
-    def _countable(self, labels: Iterable[Any]) -> list[Any]:
+    def _hashable_labels(self, labels: Iterable[Any]) -> list[Any]:
         return [tuple(sorted(several, key=repr)) for several in labels] if self._is_multilabel else list(labels)
 
     @override

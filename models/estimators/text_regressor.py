@@ -15,8 +15,6 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders.files import open_text
-from graphattn.builders.readers import read_corpus
 from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.base import EncodedInputs, Examples
@@ -136,19 +134,9 @@ class TextRegressor(LabellingEstimator):
     # -- reading and writing -------------------------------------------------------------------------------------------
 
     @override
-    def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
-        items = []
-        try:
-            with open_text(path) as lines:
-                for item in read_corpus(lines, format=format, task=self.corpus_kind, **options):
-                    if item.label is not None:
-                        parse_number(item.label, path=lines.path, line=getattr(item, "origin", (0, lines.line))[1])
-                    items.append(item)
-        except DataError as error:
-            error.alternative = None  # it reads texts without labels
-            raise
-        self._check_read([item.label for item in items], path)
-        return items
+    def _check_item(self, item: Example | Sentence, path: str, line: int) -> None:
+        if item.label is not None:
+            parse_number(item.label, path=path, line=line)
 
     @override
     def _check_stored(self, store: Store, path: Path) -> None:
@@ -234,7 +222,7 @@ class TextRegressor(LabellingEstimator):
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         examples = self._evaluation_set(X, y, unknown)
-        decisions = self._decisions(examples.columns)
+        decisions = self._predict_columns(examples.columns)
         gold, predicted = np.array(examples.labels), self._decode_labels(decisions)
         return Report(
             self._metrics(examples.labels, decisions),

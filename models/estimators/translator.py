@@ -52,6 +52,7 @@ from graphattn.models.estimators.parsing import (
     warn_about_missing_parses,
 )
 from graphattn.models.estimators.prediction import prediction_batches
+from graphattn.models.estimators.warm_start import check_same_kind
 from graphattn.models.options import Options, option
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary
@@ -59,6 +60,7 @@ from graphattn.models.pretrained.options import PretrainedOptions, pretrained_op
 from graphattn.models.pretrained.stack import find_pretrained, learning_rates, make_pretrained, stack_encoders
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, number_epochs, register_task
+from graphattn.models.text_model import in_evaluation
 from graphattn.models.training.text_metrics import bleu_interval, compare_systems, signatures, text_metrics
 from graphattn.validation import require_multiple, require_range
 
@@ -198,7 +200,7 @@ class Translator(Estimator):
     @override
     def set_params(self, **params: Any) -> Self:
         """Change parameters; another preset also changes ``decoder`` and ``training`` if they have its defaults."""
-        if isinstance(params.get("pretrained"), str):
+        if "pretrained" in params:
             params["pretrained"] = pretrained_options(params["pretrained"])
         if "preset" in params:
             before, after = _find_preset(self.preset), _find_preset(params["preset"])
@@ -296,6 +298,7 @@ class Translator(Estimator):
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
         self._warned = False
+        check_same_kind(self.pretrained_, self._previous)
         if self._previous is not None:
             self.subwords_ = self._previous.subwords_
             self.architecture_ = self._previous.architecture_
@@ -419,7 +422,7 @@ class Translator(Estimator):
         return sentences
 
     @override
-    def _decide(self, model: TranslationModel, corpus: Corpus) -> list[str]:
+    def _predict_corpus(self, model: TranslationModel, corpus: Corpus) -> list[str]:
         """Greedy outputs for the dev set, which take a fraction of the time of a beam search."""
         assert isinstance(corpus, ParallelCorpus)
         greedy = replace(self.search, beam=1, sample=False)
@@ -427,7 +430,7 @@ class Translator(Estimator):
         return [self.subwords_.text(hypotheses[0].ids) for hypotheses in generated]
 
     @override
-    def _decisions(self, columns: Columns) -> list[str]:
+    def _predict_columns(self, columns: Columns) -> list[str]:
         return self.predict(columns[0])
 
     @override
@@ -486,18 +489,14 @@ class Translator(Estimator):
         self._check_fitted()
         X = as_list(X)
         model, corpus = self.model_, self._corpus(self._columns(X), self._labels(X, y))
-        total, count, was_training = 0.0, 0, model.training
-        model.eval()
-        try:
-            with torch.inference_mode():
-                for numbers in prediction_batches(corpus):
-                    batch = corpus[numbers]
-                    assert batch.targets is not None
-                    scores = model(batch)
-                    total += float(F.cross_entropy(scores, batch.targets.to(scores.device), reduction="sum"))
-                    count += len(batch.targets)
-        finally:
-            model.train(was_training)
+        total, count = 0.0, 0
+        with in_evaluation(model), torch.inference_mode():
+            for numbers in prediction_batches(corpus):
+                batch = corpus[numbers]
+                assert batch.targets is not None
+                scores = model(batch)
+                total += float(F.cross_entropy(scores, batch.targets.to(scores.device), reduction="sum"))
+                count += len(batch.targets)
         return math.exp(total / count)
 
     @override

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.exceptions import ConfigError
+from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.token_embedding import TokenEmbedding
 
 _CHANGEABLE = {
@@ -40,6 +41,16 @@ def check_same_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> Non
                 "train from scratch",
                 options=(option,),
             )
+
+
+def check_same_kind(pretrained: PretrainedOptions, previous: Any) -> None:
+    """Raise a ConfigError if only one of the next model and the previous one, if any, has a pretrained model."""
+    if previous is not None and bool(pretrained.pretrained) != (previous.architecture_ is not None):
+        raise ConfigError(
+            "{warm_start} continues a pretrained model only as such, and no other model with one; "
+            "train from scratch, or change {pretrained}",
+            options=("warm_start", "pretrained"),
+        )
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphattn.builders.batch import TextBatch
 from graphattn.builders.relations import Relation
@@ -18,7 +18,7 @@ from graphattn.models.corpus import Batch
 from graphattn.models.encoders.base import Encoder, LayerWeights
 from graphattn.models.inspection.attention_map import SOURCE, TARGET, AttentionMap, Ints
 from graphattn.models.inspection.limits import check_num_weights
-from graphattn.models.text_model import TextModel
+from graphattn.models.text_model import TextModel, in_evaluation
 from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:
@@ -98,17 +98,6 @@ def capture_decoding(model: TranslationModel, batch: Batch) -> ForwardCapture:
         inputs = shift_right(batch.targets.to(model.device), batch.target_counts.to(model.device))
         scores = model.advance(inputs, state, weights=cross)
     return ForwardCapture(scores[0], [*layers, *({CROSS: weights} for weights in cross)])
-
-
-@contextmanager
-def in_evaluation(model: nn.Module) -> Iterator[None]:
-    """Turn dropout off; the model's mode is restored afterwards."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
 
 
 @contextmanager

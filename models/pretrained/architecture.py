@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from graphattn.exceptions import ModelDirectoryError
@@ -18,6 +18,8 @@ ACTIVATIONS = {
     "swish": "silu",
 }
 """Hugging Face's name of an activation -> ours."""
+
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,9 @@ class Architecture:
     max_length : tokens of the longest text in pretraining
     types : number of segment vectors; 0 for none
     buckets : number of relative-position buckets (MPNet); 0 for none
-    dropout, attn_drop, attention_output_dropout, embedding_dropout : as in pretraining; the first is that of the
-        feed-forward layer, the second that of weights
+    dropout : of the feed-forward layer's output, in pretraining
+    attn_drop : of attention weights
+    attention_output_dropout, embedding_dropout : of these layers' outputs
     is_modern : pre-norm layers, gated feed-forward layers and rotary positions (ModernBERT)
     attention_bias, ffn_bias, norm_bias : whether these layers have biases
     relations : relation of the heads of each layer
@@ -97,10 +100,8 @@ class Architecture:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Architecture:
         """The architecture with these values."""
-        known = {item.name for item in fields(cls)}
-        values = {**dict.fromkeys(("attention_output_dropout", "embedding_dropout"), values["dropout"]), **values}
-        chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known}
-        return cls(**chosen)
+        arguments: Values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        return cls(**arguments)
 
     def checkpoint_names(self, name: str) -> tuple[str, ...]:
         """The tensors of a checkpoint that, concatenated, are a parameter of :class:`PretrainedEncoder`."""
@@ -112,7 +113,6 @@ class Architecture:
         return tuple(f"{module}.{kind}" for module in family.names[path])
 
 
-Values = dict[str, Any]
 _Names = Mapping[str, tuple[str, ...]]
 
 
@@ -124,16 +124,16 @@ class Family:
     ----------
     model : class in ``transformers``
     keys : our field -> key in ``config.json``
-    defaults : our field -> value without such a key
-    complete : from ``config.json`` and the fields so far to all fields
+    defaults : our field -> value if ``config.json`` lacks the key
+    derive : derives the remaining fields from ``config.json`` and those read so far
     layers : prefix of the layers' tensors
-    names : our module -> the modules of a checkpoint that, concatenated, are its parameters
+    names : our module -> its modules in a checkpoint, whose tensors are concatenated
     """
 
     model: str
     keys: Mapping[str, str]
     defaults: Mapping[str, Any]
-    complete: Callable[[Mapping[str, Any], Values], Values]
+    derive: Callable[[Mapping[str, Any], Values], Values]
     layers: str
     names: _Names
 
@@ -149,7 +149,7 @@ class Family:
                 f"its activation is {values['activation']!r}; GraphAttn has {', '.join(ACTIVATIONS)}"
             )
         values["activation"] = ACTIVATIONS[values["activation"]]
-        return self.complete(config, values)
+        return self.derive(config, values)
 
     def write(self, architecture: Architecture) -> Values:
         """The inverse of :meth:`read`."""
@@ -165,7 +165,7 @@ class Family:
         }
 
 
-def _complete_bert(config: Mapping[str, Any], values: Values) -> Values:
+def _derive_bert(config: Mapping[str, Any], values: Values) -> Values:
     kind = config.get("position_embedding_type") or "absolute"
     if kind != "absolute":
         raise ModelDirectoryError(f"its positions are {kind!r}; GraphAttn reads absolute ones")
@@ -178,12 +178,12 @@ def _complete_bert(config: Mapping[str, Any], values: Values) -> Values:
     return {**derived, **values}
 
 
-def _complete_roberta(config: Mapping[str, Any], values: Values) -> Values:
+def _derive_roberta(config: Mapping[str, Any], values: Values) -> Values:
     offset = config.get("pad_token_id", 1) + 1  # fairseq's positions begin after that of the padding
-    return _complete_bert(config, {**values, "position_offset": offset})
+    return _derive_bert(config, {**values, "position_offset": offset})
 
 
-def _complete_modernbert(config: Mapping[str, Any], values: Values) -> Values:
+def _derive_modernbert(config: Mapping[str, Any], values: Values) -> Values:
     layers, every = values["layers"], config.get("global_attn_every_n_layers", 3)
     kinds = config.get("layer_types") or [
         "sliding_attention" if number % every else "full_attention" for number in range(layers)
@@ -330,8 +330,8 @@ _MODERNBERT_NAMES: _Names = {
     "ffn.narrow": ("mlp.Wo",),
     "ffn_norm": ("mlp_norm",),
 }
-_BERT = Family("BertModel", _BERT_KEYS, _BERT_DEFAULTS, _complete_bert, "encoder.layer", _BERT_NAMES)
-_ROBERTA = replace(_BERT, model="RobertaModel", complete=_complete_roberta)
+_BERT = Family("BertModel", _BERT_KEYS, _BERT_DEFAULTS, _derive_bert, "encoder.layer", _BERT_NAMES)
+_ROBERTA = replace(_BERT, model="RobertaModel", derive=_derive_roberta)
 FAMILIES = {
     "bert": _BERT,
     "roberta": _ROBERTA,
@@ -341,7 +341,7 @@ FAMILIES = {
         "DistilBertModel",
         _DISTILBERT_KEYS,
         {**_BERT_DEFAULTS, "types": 0, "attention_output_dropout": 0.0},
-        _complete_bert,
+        _derive_bert,
         "transformer.layer",
         _DISTILBERT_NAMES,
     ),
@@ -350,12 +350,12 @@ FAMILIES = {
         "MPNetModel",
         _MPNET_KEYS,
         {**_BERT_DEFAULTS, "types": 0, "buckets": 32},
-        _complete_roberta,
+        _derive_roberta,
         "encoder.layer",
         _MPNET_NAMES,
     ),
     "modernbert": Family(
-        "ModernBertModel", _MODERNBERT_KEYS, _MODERNBERT_DEFAULTS, _complete_modernbert, "layers", _MODERNBERT_NAMES
+        "ModernBertModel", _MODERNBERT_KEYS, _MODERNBERT_DEFAULTS, _derive_modernbert, "layers", _MODERNBERT_NAMES
     ),
 }
 """Hugging Face's ``model_type`` -> how its models are described and stored."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,7 +19,6 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
-from graphattn.attention import attend_edges, attend_layer
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.relations import Relation, split_heads
@@ -37,6 +38,7 @@ from graphattn.models.pretrained.checkpoint import (
     read_weights,
     write_directory,
 )
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -119,56 +121,26 @@ class PretrainedAttention(MultiScaleAttention):
     ) -> Tensor:
         """(N, hidden) -> (N, hidden); ``biases`` are (E, heads) by relation and heads."""
         relations = edges_for_layer(edges, self.heads, inputs)
-        rows = (
-            self._project_needed(relations, inputs)
-            if rotation is None and biases is None
-            else self._rotate(inputs, rotation)
-        )
-        by_relation: Sequence[Tensor] | None
-        if biases is None:
-            attended, by_relation = attend_layer(
-                relations, list(self.heads.values()), rows, **self._options(), return_weights=weights is not None
-            )
-        else:
-            attended, by_relation = self._attend_with_biases(relations, rows, biases, weights is not None)
-        if weights is not None and by_relation is not None:
-            weights.update(zip(self.heads, by_relation, strict=True))
-        return self.output(attended.flatten(1).to(self.output.weight.dtype))
+        if rotation is None and biases is None:
+            return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
+        rows = at_least_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
+        if rotation is not None:
+            rows = self._rotate(rows, rotation)
+        ranges = head_ranges(self.heads)
+        return self.attend_rows(relations, rows, None if biases is None else [biases[key] for key in ranges], weights)
 
-    def _rotate(self, inputs: Tensor, rotation: Rotation | None) -> Tensor:
-        """(N, 3 H, D) queries, keys and values; queries and keys rotated by the positions."""
-        rows = self.project(inputs)
-        rows = rows.float() if rows.element_size() < 4 else rows
-        rows = rows.view(len(inputs), 3 * self.num_heads, self.head_feats)
-        if rotation is None:
-            return rows
+    def _rotate(self, rows: Tensor, rotation: Rotation) -> Tensor:
+        """(N, 3 H, D) -> the same, with queries and keys rotated by the positions."""
         cos, sin = rotation
         scored, values = rows.split([2 * self.num_heads, self.num_heads], dim=1)
         first, second = scored.chunk(2, dim=2)
         return torch.cat([torch.cat([first * cos - second * sin, second * cos + first * sin], dim=2), values], dim=1)
 
-    def _attend_with_biases(
-        self,
-        relations: Sequence[Edges],
-        rows: Tensor,
-        biases: Mapping[HeadRange, Tensor],
-        return_weights: bool,
-    ) -> tuple[Tensor, list[Tensor]]:
-        outputs, all_weights, first = [], [], 0
-        query, key, value = rows.view(len(rows), 3, self.num_heads, self.head_feats).unbind(1)
-        for (name, count), edges in zip(self.heads.items(), relations, strict=True):
-            heads = slice(first, first + count)
-            out, weights = attend_edges(
-                edges,
-                *(part[:, heads].contiguous() for part in (query, key, value)),
-                bias=biases[name, first, count],
-                **self._options(),
-                return_weights=return_weights,
-            )
-            outputs.append(out)
-            all_weights += [] if weights is None else [weights]
-            first += count
-        return torch.cat(outputs, dim=1), all_weights
+
+def head_ranges(heads: Mapping[str, int]) -> list[HeadRange]:
+    """Each relation of a layer with the number of its first head, and of its heads."""
+    ends = accumulate(heads.values())
+    return [(name, end - count, count) for (name, count), end in zip(heads.items(), ends, strict=True)]
 
 
 class FeedForward(nn.Module):
@@ -476,11 +448,7 @@ class PretrainedEncoder(Encoder):
 
     @override
     def heads_along(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for heads in self.layer_heads:
-            for name, count in heads.items():
-                counts[name] = counts.get(name, 0) + count
-        return counts
+        return dict(sum(map(Counter, self.layer_heads), Counter()))
 
     @override
     def forward(
@@ -545,18 +513,14 @@ class PretrainedEncoder(Encoder):
         """(E, heads) added to the scores of a relation's edges, by edge id, for the heads that some layer has."""
         if self.distance_bias is None:
             return None
-        biases: dict[HeadRange, Tensor] = {}
         buckets: dict[str, Tensor] = {}
-        for heads in self.layer_heads:
-            first = 0
-            for name, count in heads.items():
-                if name not in buckets:
-                    distances = edges[name].sources - edges[name].destinations
-                    buckets[name] = edges[name].by_id(distance_buckets(distances, self.architecture.buckets))
-                if (name, first, count) not in biases:
-                    biases[name, first, count] = self.distance_bias.weight[:, first : first + count][buckets[name]]
-                first += count
-        return biases
+        for name in self.heads_along():
+            distances = edges[name].sources - edges[name].destinations
+            buckets[name] = edges[name].by_id(distance_buckets(distances, self.architecture.buckets))
+        return {
+            (name, first, count): self.distance_bias.weight[:, first : first + count][buckets[name]]
+            for name, first, count in dict.fromkeys(chain.from_iterable(map(head_ranges, self.layer_heads)))
+        }
 
 
 def distance_buckets(distances: Tensor, count: int) -> Tensor:

@@ -24,8 +24,8 @@ FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Defaults that differ with a pretrained model: group of options -> values."""
-EPOCHS: Mapping[str, int] = {"passes": 30_000, "most": 10}
-"""Epochs by default, see :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""
+DEFAULT_EPOCHS: Mapping[str, int] = {"visits": 30_000, "maximum": 10}
+"""See :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""
 
 
 @dataclass

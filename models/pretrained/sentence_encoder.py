@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional as F
 
-from graphattn.builders import TextGraphBuilder
+from graphattn.builders import BudgetBatches, TextGraphBuilder
 from graphattn.builders.word_boundaries import Source
 from graphattn.edges import lengths_of
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
@@ -102,7 +102,7 @@ class SentenceEncoder(Parameters):
         use_bf16 = resolve_precision(self.precision) == "bf16"
         device = self.encoder_.norm.weight.device.type
         with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=use_bf16):
-            for rows in _iterate_batches(layout.lengths):
+            for rows in BudgetBatches(layout.lengths, max_tokens=_MAX_TOKENS, shuffle=False):
                 batch = self.builder_.text_batch(self.builder_.join([layout.take(rows)]))
                 pooled = pool(self.encoder_(batch).float(), lengths_of(batch, TOKEN), self.pooling_)
                 vectors[rows] = (F.normalize(pooled, dim=1) if self.normalize_ else pooled).cpu().numpy()
@@ -111,14 +111,6 @@ class SentenceEncoder(Parameters):
     def sentence_vectors(self, X: Sequence[Source]) -> npt.NDArray[np.float32]:
         """:meth:`transform`, under the name that classifiers have."""
         return self.transform(X)
-
-
-def _iterate_batches(lengths: npt.NDArray[np.integer]) -> Iterator[npt.NDArray[np.intp]]:
-    """Rows of texts with about :data:`_MAX_TOKENS` tokens together, in order; without padding, no sorting is needed."""
-    ends = np.cumsum(lengths)
-    groups = (ends - lengths) // _MAX_TOKENS
-    for group in np.unique(groups):
-        yield np.flatnonzero(groups == group)
 
 
 def read_pooling(folder: Path) -> tuple[str, bool, int | None]:

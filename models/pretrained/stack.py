@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StackedEncoder(Encoder):
-    """The states of a pretrained model, beside other features of the tokens, are the input of an encoder.
+    """A pretrained model whose states, joined with other token features, feed a second encoder.
 
     Parameters
     ----------
@@ -54,11 +55,7 @@ class StackedEncoder(Encoder):
 
     @override
     def heads_along(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for part in self._parts:
-            for name, count in part.heads_along().items():
-                counts[name] = counts.get(name, 0) + count
-        return counts
+        return dict(sum((Counter(part.heads_along()) for part in self._parts), Counter()))
 
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
@@ -90,7 +87,7 @@ def stack_encoders(
     ----------
     lower : the pretrained model
     upper : options of the encoder on top
-    widths : of the pretrained states, and of other features of the tokens
+    widths : widths of a token vector's parts: pretrained states, then other features
     dropout : on the input of the encoder on top
     """
     if upper.name != NoEncoderOptions.name:
@@ -136,7 +133,7 @@ def make_pretrained(options: PretrainedOptions, architecture: Architecture, fold
 
 
 def find_pretrained(encoder: nn.Module) -> PretrainedEncoder | None:
-    """The pretrained model that is an encoder, or below it; None without one."""
+    """The pretrained model inside an encoder; None if there is none."""
     lower = encoder.lower if isinstance(encoder, StackedEncoder) else encoder
     return lower if isinstance(lower, PretrainedEncoder) else None
 

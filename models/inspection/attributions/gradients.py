@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from graphattn.models.inspection.attention import attention_of
-from graphattn.models.inspection.capture import in_evaluation
+from graphattn.models.text_model import in_evaluation
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator

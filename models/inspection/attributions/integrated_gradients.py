@@ -13,8 +13,8 @@ from graphattn.edges import features_of
 from graphattn.models.corpus import Batch
 from graphattn.models.estimators.prediction import MAX_TOKENS
 from graphattn.models.inspection.attention import word_texts
-from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.inspection.edge_kinds import word_ids_of
+from graphattn.models.text_model import in_evaluation
 from graphattn.networkx_graphs import CLS
 from graphattn.optional_packages import import_optional
 from graphattn.schema import TOKEN

@@ -14,7 +14,7 @@ import torch
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.attention import word_nodes, word_texts
 from graphattn.models.inspection.attributions.gradients import gradient_times_weight
-from graphattn.models.inspection.capture import in_evaluation
+from graphattn.models.text_model import in_evaluation
 from graphattn.validation import require_choice, require_range
 
 if TYPE_CHECKING:

@@ -497,7 +497,7 @@ def test_nothing_is_held_out_if_one_text_would_remain(tiny):
 )
 def test_best_epoch_has_the_kept_weights(figures, expected):
     rows = [{"epoch": epoch, **({} if one is None else {"dev_accuracy": one})} for epoch, one in enumerate(figures)]
-    made = SimpleNamespace(history_=rows, training=SimpleNamespace(metric=None), main_metric="accuracy")
+    made = SimpleNamespace(history_=rows, training_=SimpleNamespace(metric=None), main_metric="accuracy")
     assert Estimator.best_epoch(made)["epoch"] == expected
 
 

@@ -11,10 +11,10 @@ from graphattn.exceptions import DataError
 from graphattn.models.estimators.inputs import (
     as_list,
     check_weights,
-    dev_parts,
     pair_columns,
     single_column,
     split_held_out,
+    unpack_dev_set,
 )
 
 
@@ -81,9 +81,9 @@ def test_a_dev_set_in_its_forms():
     texts, labels = ["a", "b"], ["x", "y"]
     one, other = Example("a", label="x"), Example("b", label="y")
     for dev in ((texts, labels), [texts, labels]):
-        assert dev_parts(dev) == (texts, labels)
+        assert unpack_dev_set(dev) == (texts, labels)
     for dev in ([one, other], (one, other), (one,), [one, other, one], [Sentence(["a"]), Sentence(["b"])]):
-        assert dev_parts(dev) == (dev, None)
+        assert unpack_dev_set(dev) == (dev, None)
 
 
 def test_another_seed_holds_out_other_examples():

@@ -130,3 +130,11 @@ def test_encoders_that_do_not_fit(folder):
         Translator("duo-transformer", pretrained=str(folder)).validate()
     with pytest.raises(ConfigError, match="encoder=pretrained needs pretrained"):
         Translator("pretrained").validate()
+
+
+def test_warm_start_with_a_pretrained_model_needs_one_with_it(folder):
+    plain = Translator(SMALL, inputs=SubwordOptions(vocabulary_size=40), decoder=DecoderOptions(1, 2, 16))
+    plain.set_params(training=TranslationTraining(**TRAINING), pretrained=None)
+    plain.fit(SOURCES, TARGETS).set_params(pretrained=str(folder), warm_start=True)
+    with pytest.raises(ConfigError, match="continues a pretrained model only as such"):
+        plain.fit(SOURCES, TARGETS)
