@@ -196,11 +196,13 @@ class TruncationWarning(GraphAttnWarning):
     ----------
     count : number of these texts
     limit : tokens that were kept of each
+    where : the user's data, such as ``"dev set"``
     """
 
-    def __init__(self, count: int, limit: int):
+    def __init__(self, count: int, limit: int, where: str = ""):
         self.count = count
-        super().__init__(f"{count:,} text{'s' * (count != 1)} truncated to the first {limit:,} tokens")
+        texts = f"text{'s' * (count != 1)}{f' of the {where}' if where else ''}"
+        super().__init__(f"{count:,} {texts} truncated to the first {limit:,} tokens")
 
 
 class Hint(GraphAttnWarning):

@@ -74,7 +74,8 @@ def fit_and_save(
         if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
             raise
         outcome = _save_best_model(estimator, plan, Path(run_dir, BEST_MODEL))
-        raise DivergenceError(f"{error}. The best epoch's model {outcome}") from error
+        message = f"{error.template}. The best epoch's model {outcome}"
+        raise DivergenceError(message, options=error.options) from error
     if not is_first_process():
         return {}
     if tests:
@@ -92,6 +93,7 @@ def fit_and_save(
     estimator.save(out, notes=notes)
     finish_run(run_dir, out)
     if unmeasured is not None:
+        print_run(figures, out)
         raise unmeasured
     return figures
 

@@ -313,7 +313,10 @@ class LabellingEstimator(Estimator):
     def _resolve_options(self) -> None:
         super()._resolve_options()
         if self.encoder_.name == "pretrained" and not self.pretrained_.pretrained:
-            raise ConfigError("{encoder=pretrained} needs {pretrained}", options=("encoder", "pretrained"))
+            raise ConfigError(
+                "{encoder=pretrained} needs {pretrained}: a Hugging Face directory, or OWNER/NAME on the hub",
+                options=("encoder", "pretrained"),
+            )
         joins = self.texts_per_input == 2 and self.pretrained_.join_pairs
         if self.pretrained_.pretrained and joins and self.head_.wide:
             raise ConfigError("{wide} needs {join_pairs=False}", options=("wide", "join_pairs"))
@@ -500,11 +503,12 @@ class LabellingEstimator(Estimator):
             targets=targets,
         )
         limit = self.inputs_.max_tokens_per_text if self._can_truncate else None
+        data = "" if where == "data" else where
         if limit is not None:
             corpus, cut = corpus.truncate(limit)
             if cut:
-                warnings.warn(TruncationWarning(cut, limit), stacklevel=2)
-        self._check_lengths(corpus, numbers, "" if where == "data" else where)
+                warnings.warn(TruncationWarning(cut, limit, data), stacklevel=2)
+        self._check_lengths(corpus, numbers, data)
         return corpus
 
     def _check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None, where: str) -> None:

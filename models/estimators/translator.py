@@ -225,7 +225,10 @@ class Translator(Estimator):
                 options=("encoder", "pretrained"),
             )
         if self.resolved_encoder().name == NoEncoderOptions.name and self.pretrained.pretrained is None:
-            raise ConfigError("{encoder=pretrained} needs {pretrained}", options=("encoder", "pretrained"))
+            raise ConfigError(
+                "{encoder=pretrained} needs {pretrained}: a Hugging Face directory, or OWNER/NAME on the hub",
+                options=("encoder", "pretrained"),
+            )
         require_multiple("hidden", self.resolved_encoder().hidden, self.decoder.decoder_heads, "decoder_heads")
 
     @override

@@ -164,7 +164,10 @@ class TrainingModule(pl.LightningModule):
 
     def _divergence_error(self, problem: str) -> DivergenceError:
         kept = "the weights of the best epoch so far are kept" if self.current_epoch else "no epoch has ended"
-        return DivergenceError(f"{problem}; {kept}. Lower the learning rate, clip gradients, or use precision 32")
+        return DivergenceError(
+            f"{problem}; {kept}. Lower {{learning_rate}} or {{clip}}, or set {{precision=32}}",
+            options=("learning_rate", "clip", "precision"),
+        )
 
     @override
     def configure_optimizers(self) -> Any:

@@ -216,4 +216,4 @@ def test_a_loss_that_is_no_number(train):
     content = "label\ttext\n" + "pos\ta good film\nneg\ta bad film\n" * 20
     error = train("classify", "a.tsv", content, "--learning-rate", "1e20")
     assert error.startswith("error: the loss is ")
-    assert "Lower the learning rate, clip gradients, or use precision 32" in error
+    assert "Lower --learning-rate or --clip, or set --precision 32" in error

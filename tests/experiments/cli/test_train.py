@@ -298,8 +298,10 @@ def test_invalid_flags_are_usage_errors(graphattn, tmp_path, flags, message):
 def test_an_invalid_test_set_keeps_the_model(graphattn, corpora_folder, tmp_path, tiny):
     strange, out = tmp_path / "strange.tsv", tmp_path / "model"
     strange.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
-    answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", "--test", strange, "--out", out, *tiny)
+    known = corpora_folder / "reviews.tsv"
+    answer = graphattn("train", "classify", known, "--test", known, "--test", strange, "--out", out, *tiny)
     assert answer.code == 1
+    assert "test accuracy: " in answer.out  # of the other test set
     assert answer.err.startswith(f"error: {strange}: the evaluation set has label 'odd', which the training set lacks")
     assert answer.err.endswith(f"The model is saved in {out}; measure it with graphattn evaluate.\n")
     assert "test" not in json.loads((out / "metrics.json").read_text())

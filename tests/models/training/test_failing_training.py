@@ -42,7 +42,7 @@ def test_nan_loss(corpus, tiny, broken_after, tmp_path, same_weights):
         estimator.fit(texts, labels)
     assert str(caught.value) == (
         "the loss is nan in epoch 3, batch 2; the weights of the best epoch so far are kept. "
-        "Lower the learning rate, clip gradients, or use precision 32"
+        "Lower learning_rate or clip, or set precision=32"
     )
     assert same_weights(estimator, good)
     assert not estimator.model_.training
@@ -57,7 +57,7 @@ def test_a_nan_loss_in_the_first_epoch_leaves_no_model(corpus, tiny):
         estimator.fit(*corpus("classifier", 24))
     assert str(caught.value).startswith("the loss is ")
     assert str(caught.value).endswith(
-        " in epoch 1, batch 2; no epoch has ended. Lower the learning rate, clip gradients, or use precision 32"
+        " in epoch 1, batch 2; no epoch has ended. Lower learning_rate or clip, or set precision=32"
     )
     with pytest.raises(NotFittedError):
         estimator.predict(["film"])
@@ -77,8 +77,7 @@ def test_nan_weights_after_the_last_step(corpus, tiny, monkeypatch):
     with pytest.raises(TrainingError) as caught:
         estimator.fit(texts, labels)
     assert str(caught.value) == (
-        "weights are not finite after epoch 1; no epoch has ended. "
-        "Lower the learning rate, clip gradients, or use precision 32"
+        "weights are not finite after epoch 1; no epoch has ended. Lower learning_rate or clip, or set precision=32"
     )
 
 

@@ -124,7 +124,7 @@ def test_errors_in_two_processes(corpus, tiny, run_in_fork):
             estimator.fit(words, tags)
         assert str(caught.value) == (
             "the loss is nan in epoch 3, batch 2; the weights of the best epoch so far are kept. "
-            "Lower the learning rate, clip gradients, or use precision 32"
+            "Lower learning_rate or clip, or set precision=32"
         )
         assert [row["epoch"] for row in estimator.history_] == [1, 2]
         assert [len(own) for own in estimator.predict(words)] == [len(own) for own in words]
