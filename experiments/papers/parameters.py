@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from graphattn.experiments.papers.catalogue import PAPERS
 from graphattn.models.decoders import make_decoder
 from graphattn.models.decoders.options import PRESETS, DecoderOptions
 from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
@@ -49,7 +50,7 @@ def count_translator(encoder: str, preset: str, changes: Mapping[str, Any] = {})
     return VOCABULARY * sum(streams) + _count(module, decoder, output)
 
 
-def count_sentence_encoder(encoder: str, changes: Mapping[str, Any], *, pooling: bool = True) -> int:
+def count_sentence_encoder(encoder: str, changes: Mapping[str, Any]) -> int:
     """Parameters of an encoder of 300-dimensional words with MTSA's pooling, and of its head for pairs."""
     options = replace(encoder_options(encoder), **changes)
     with torch.device("meta"):
@@ -64,70 +65,30 @@ def _count(*parts: nn.Module) -> int:
     return sum(weights.numel() for part in parts for weights in part.parameters())
 
 
-def _translators(paper: str, preset: str, rows: Collection[tuple[str, float, str, dict[str, Any]]]) -> list[Model]:
-    return [
-        Model(paper, label, figure, partial(count_translator, encoder, preset, changes))
-        for label, figure, encoder, changes in rows
-    ]
+def _collect_models(paper: str, preset: str) -> list[Model]:
+    """The rows of a paper that state a number of parameters; one for each encoder and its options."""
+    counts: dict[str, Callable[..., int]] = {
+        "parameters": partial(count_translator, preset=preset),
+        "parameters_besides_words": count_sentence_encoder,
+    }
+    models: dict[str, Model] = {}
+    for experiment in PAPERS[paper]:
+        for row in experiment.rows:
+            changes = row.changes.get("encoder", {})
+            for measure in counts.keys() & row.paper.keys():
+                count = partial(counts[measure], row.encoder, changes=changes)
+                model = Model(paper, f"{experiment.name}, {row.label}", row.paper[measure], count)
+                models.setdefault(f"{measure} {row.encoder} {changes}", model)
+    return list(models.values())
 
 
-def _sentence_encoders(rows: Collection[tuple[str, float, str, dict[str, Any]]]) -> list[Model]:
-    return [
-        Model("mtsa", label, figure, partial(count_sentence_encoder, encoder, changes))
-        for label, figure, encoder, changes in rows
-    ]
-
-
-_PLAIN = {"share_weights": False, "duo_norm": False, "fusion_layer": False}
-_UNMASKED = {"masks": ("all",)}
-_MODULES = ("token2token", "source2token", "gate")
-MODELS = [
-    *_sentence_encoders(
-        (
-            ("table 1, Bi-LSTM", 2.9, "bilstm", {"hidden": 600}),
-            ("table 1, Multi-head", 2.0, "transformer", {"hidden": 600, "heads": 8, "layers": 1}),
-            ("table 3, MTSA", 2.9, "mtsa", {}),
-            ("table 3, w/o fw&bw masks", 2.9, "mtsa", _UNMASKED),
-            ("table 3, w/o token2token", 2.5, "mtsa", {"token2token": False}),
-            ("table 3, w/o source2token", 2.5, "mtsa", {"source2token": False}),
-            ("table 3, w/o proposed modules", 1.8, "mtsa", _UNMASKED | dict.fromkeys(_MODULES, False)),
-        )
-    ),
-    *_translators(
-        "mtsa", "base", (("table 6, Transformer", 61.38, "transformer", {}), ("table 6, MTSA", 61.58, "mtsa", {}))
-    ),
-    *_translators(
-        "umst",
-        "base",
-        (
-            ("table 6, Transformer", 65, "transformer", {}),
-            ("table 2, MUSE", 68, "muse", {}),
-            ("table 2, MSMSA", 65, "ms-trans", {}),
-            ("table 2, UMST + RPR", 70, "umst", {"relative_positions": 8}),
-            ("table 6, UMST", 70, "umst", {}),
-            ("table 6, shared across blocks", 66, "umst", {"share_projections": "blocks"}),
-            ("table 6, shared within blocks", 69, "umst", {"share_projections": "block"}),
-            ("table 6, shared Q, K", 67, "umst", {"share_scores": True}),
-            ("table 9, TNT", 83, "tnt", {}),
-            ("table 9, TNT (shared)", 65, "tnt", {"share_blocks": True}),
-            ("table 9, Multi-stage", 65, "multi-stage", {}),
-        ),
-    ),
-    *_translators(
-        "umst", "big", (("table 2, Transformer", 216, "transformer", {}), ("table 2, UMST", 242, "umst", {}))
-    ),
-    *_translators(
-        "duo",
-        "big",
-        (
-            ("table 6, Transformer", 213, "transformer", {}),
-            ("table 6, + Meta Embeddings", 246, "duo-transformer", _PLAIN),
-            ("table 6, + Weight Sharing", 220, "duo-transformer", {"duo_norm": False, "fusion_layer": False}),
-            ("table 6, + Duo Normalization", 220, "duo-transformer", {"fusion_layer": False}),
-            ("table 6, + Fusion Layer", 220, "duo-transformer", {}),
-        ),
-    ),
-]
+MODELS = (
+    *_collect_models("mtsa", "base"),
+    *_collect_models("umst", "base"),
+    Model("umst", "table 2, Transformer, big", 216, partial(count_translator, "transformer", "big")),
+    Model("umst", "table 2, UMST, big", 242, partial(count_translator, "umst", "big")),
+    *_collect_models("duo", "big"),
+)
 """All models, by paper."""
 
 

@@ -172,5 +172,5 @@ def test_a_figure_is_drawn(graphattn, tmp_path):
 
 def test_parameters_are_printed(graphattn):
     answer = graphattn("reproduce", "umst", "--parameters")
-    assert "| umst | table 6, Transformer | 65 | 63.08 | 0.97 |" in answer.out
+    assert "| umst | table 2, Transformer | 65 | 63.08 | 0.97 |" in answer.out
     assert "| duo |" not in answer.out
