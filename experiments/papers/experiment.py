@@ -63,7 +63,7 @@ class Row:
     Parameters
     ----------
     label : as in the paper; parts such as row and column are separated by " / "
-    data_set, encoder : as for :func:`graphattn.experiments.papers.runs.run`
+    data_set, encoder : as for :class:`~graphattn.experiments.papers.runs.Run`
     changes : group of options -> changes to the settings of the data set and encoder
     paper : name of a measure -> the paper's number
     """

@@ -65,7 +65,12 @@ class Run:
 
     Parameters
     ----------
-    data_set, encoder, seed, changes, fold, on_test, observe : as for :func:`run`
+    data_set, encoder, seed : what to run; the encoder may be one of :data:`BASELINES`
+    changes : group of options -> changes to :func:`settings`
+    fold : hold out this fold (0 to 3) of the training set and evaluate ``held_out`` on it, not the test set; for
+        classification
+    on_test : also evaluate on the test set; not while choosing settings
+    observe : names of :data:`OBSERVATIONS` of the trained model to add
     name : in errors, and of the folder of its checkpoints
     timed : whether the run must have been alone on the machine
     """
@@ -110,44 +115,34 @@ def row_key(row: Mapping[str, Any]) -> str:
 
 
 def run(
-    data_set: str,
-    encoder: str,
-    seed: int,
-    *,
-    changes: Changes | None = None,
-    folder: Path | None = None,
-    on_test: bool = True,
-    fold: int | None = None,
-    observe: Sequence[str] = (),
-    run_dir: Path | None = None,
+    data_set: str, encoder: str, seed: int, *, folder: Path | None = None, run_dir: Path | None = None, **options: Any
 ) -> dict[str, Any]:
+    """Train and evaluate one model; ``options`` as for :class:`Run`, the rest as for :func:`execute_run`."""
+    return execute_run(Run(data_set, encoder, seed, **options), folder, run_dir)
+
+
+def execute_run(item: Run, folder: Path | None = None, run_dir: Path | None = None) -> dict[str, Any]:
     """Train and evaluate one model.
 
     Parameters
     ----------
-    data_set, encoder, seed : what to run; the encoder may be one of :data:`BASELINES`
-    changes : group of options -> changes to :func:`settings`
+    item : what to run
     folder : data folder; the one ``GRAPHATTN_DATA`` names when None
-    on_test : also evaluate on the test set; not while choosing settings
-    fold : hold out this fold (0 to 3) of the training set and evaluate ``held_out`` on it, not the test set; for
-        classification
-    observe : names of :data:`OBSERVATIONS` of the trained model to add
     run_dir : folder of checkpoints, from which a stopped run resumes
 
     Returns
     -------
     Scores in percent, numbers of parameters, seconds, versions; ``failed`` instead of scores if training diverges
     """
-    item = Run(data_set, encoder, seed, changes or {}, fold, on_test, tuple(observe))
-    check_changes(data_set, encoder, item.changes)
+    check_changes(item.data_set, item.encoder, item.changes)
     started = time.time()
-    if data_set in MEASUREMENTS:
-        figures = MEASUREMENTS[data_set][0](encoder, seed, item.changes)
+    if item.data_set in MEASUREMENTS:
+        figures = MEASUREMENTS[item.data_set][0](item.encoder, item.seed, item.changes)
     else:
         figures = _run_on_corpus(item, folder or data_folder(), run_dir)
-    facts: dict[str, Any] = {"data_set": data_set, "encoder": encoder, "seed": seed}
-    facts |= {"fold": fold} if fold is not None else {}
-    facts |= {"dev_only": True} if not on_test else {}
+    facts: dict[str, Any] = {"data_set": item.data_set, "encoder": item.encoder, "seed": item.seed}
+    facts |= {"fold": item.fold} if item.fold is not None else {}
+    facts |= {"dev_only": True} if not item.on_test else {}
     return {
         **facts,
         **figures,
@@ -315,17 +310,7 @@ def _make(item: Run, *, out: Path, folder: Path | None, jobs: int) -> dict[str, 
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process kills this one
     run_dir = None if item.encoder in BASELINES or not _needs_data(item) else item.folder(out)
     try:
-        row = run(
-            item.data_set,
-            item.encoder,
-            item.seed,
-            changes=item.changes,
-            folder=folder,
-            on_test=item.on_test,
-            fold=item.fold,
-            observe=item.observe,
-            run_dir=run_dir,
-        )
+        row = execute_run(item, folder, run_dir)
     except ConfigError as error:
         if "run_dir" not in error.options:
             raise

@@ -134,7 +134,7 @@ def test_a_run_that_diverges_is_a_row(folder, tmp_path):
     ],
 )
 def test_bad_requests_are_rejected_before_the_first_run(graphattn, tmp_path, monkeypatch, words, message):
-    monkeypatch.setattr(runs, "run", None)
+    monkeypatch.setattr(runs, "execute_run", None)
     with smoke_folder() as folder:
         answer = graphattn("reproduce", *words, "--data", folder, "--out", tmp_path / "r.jsonl")
     assert (answer.code, answer.out) == (1, "")
@@ -142,7 +142,7 @@ def test_bad_requests_are_rejected_before_the_first_run(graphattn, tmp_path, mon
 
 
 def test_a_data_folder_without_a_set(graphattn, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "run", None)
+    monkeypatch.setattr(runs, "execute_run", None)
     (tmp_path / "sst2").mkdir()
     words = ["reproduce", "ms-trans", "--table", 2, "--data", tmp_path, "--out", tmp_path / "r.jsonl"]
     answer = graphattn(*words)

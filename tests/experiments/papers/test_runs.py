@@ -147,7 +147,7 @@ def test_a_run_on_a_fold(tmp_path):
     ],
 )
 def test_impossible_runs_are_rejected_before_the_first_one(tmp_path, monkeypatch, arguments, message):
-    monkeypatch.setattr(results, "run", None)
+    monkeypatch.setattr(results, "execute_run", None)
     with pytest.raises(ConfigError, match=message):
         reproduce(*arguments, tmp_path / "r.jsonl")
     assert not (tmp_path / "r.jsonl").exists()
@@ -155,19 +155,25 @@ def test_impossible_runs_are_rejected_before_the_first_one(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("place", ["missing/r.jsonl", "."])
 def test_an_unwritable_file_is_rejected_before_the_first_run(tmp_path, monkeypatch, place):
-    monkeypatch.setattr(results, "run", None)
+    monkeypatch.setattr(results, "execute_run", None)
     with pytest.raises(DataError):
         reproduce(["r8"], ["tfidf"], [0], tmp_path / place)
 
 
-def test_repeated_runs_run_once(tmp_path, monkeypatch, no_files):
+@pytest.fixture
+def calls(monkeypatch):
+    """Data sets, encoders and seeds of the runs, which are not executed."""
     calls = []
 
-    def run(*key, **options):
-        calls.append(key)
-        return dict(zip(("data_set", "encoder", "seed"), key, strict=True))
+    def execute_run(item, folder, run_dir):
+        calls.append((item.data_set, item.encoder, item.seed))
+        return {"data_set": item.data_set, "encoder": item.encoder, "seed": item.seed, "test": 1.0}
 
-    monkeypatch.setattr(results, "run", run)
+    monkeypatch.setattr(results, "execute_run", execute_run)
+    return calls
+
+
+def test_repeated_runs_run_once(tmp_path, calls, no_files):
     reproduce(["r8", "r8"], ["tfidf", "tfidf"], [0, 0], tmp_path / "r.jsonl")
     assert calls == [("r8", "tfidf", 0)]
 
@@ -181,7 +187,7 @@ def test_changed_settings_have_a_separate_line(tmp_path, monkeypatch, no_files):
         "| r8 | transformer (ffn 8) | 1 | 90.0 | 50.0 |",
     ]
     (tmp_path / "r.jsonl").write_text(json.dumps(changed) + "\n")
-    monkeypatch.setattr(results, "run", lambda *key, **options: plain)
+    monkeypatch.setattr(results, "execute_run", lambda *arguments: plain)
     assert len(reproduce(["r8"], ["transformer"], [0], tmp_path / "r.jsonl")) == 2
 
 
@@ -291,15 +297,7 @@ def test_the_first_sentence_as_a_baseline(parallel_folder):
     assert str(caught.value) == "lead-1 is a baseline of summaries; this data set has none"
 
 
-def test_baselines_run_only_on_their_data_sets(parallel_folder, tmp_path, monkeypatch, no_files):
-    calls = []
-    monkeypatch.setattr(
-        results,
-        "run",
-        lambda *key, **options: (
-            calls.append(key) or {"data_set": key[0], "encoder": key[1], "seed": key[2], "test": 1.0}
-        ),
-    )
+def test_baselines_run_only_on_their_data_sets(parallel_folder, tmp_path, calls, no_files):
     sets, encoders = ["multi30k", "scitldr"], ["transformer", "tfidf", "lead-1"]
     reproduce(sets, encoders, [0], tmp_path / "out.jsonl", folder=parallel_folder)
     assert calls == [("multi30k", "transformer", 0), ("scitldr", "transformer", 0), ("scitldr", "lead-1", 0)]
