@@ -13,7 +13,7 @@ from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typing_extensions import override
 
 from graphattn import __version__
@@ -137,11 +137,11 @@ def options(
     import_modules([*modules_in_environment(), *(imported or [])])
 
 
-def _add_command(function: Callable[..., None], examples: str, kind: type[TyperCommand] = TyperCommand) -> None:
+def _add_command(function: Callable[..., None], examples: str) -> None:
     """Add a command; each paragraph of its docstring is one line, which the help wraps."""
     paragraphs = (getdoc(function) or "").split("\n\n")
     about = "\n\n".join(" ".join(text.split()) for text in paragraphs)
-    app.command(help=about, epilog=examples, cls=kind)(function)
+    app.command(help=about, epilog=examples)(function)
 
 
 _add_command(demo.demo, demo.EXAMPLES)
@@ -154,7 +154,7 @@ _add_command(predict.predict, predict.EXAMPLES)
 _add_command(inspect.inspect, inspect.EXAMPLES)
 _add_command(encode.encode, encode.EXAMPLES)
 _add_command(tune.tune, tune.EXAMPLES)
-_add_command(reproduce.reproduce, reproduce.EXAMPLES, reproduce.ReproduceCommand)
+_add_command(reproduce.reproduce, reproduce.EXAMPLES)
 app.add_typer(bench.app, name="bench")
 
 

@@ -12,8 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
-from typing_extensions import override
 
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.validation import require_choice
@@ -29,19 +27,6 @@ EXAMPLES = (
     "graphattn reproduce ms-trans --table 6 --row A --row F --data DATA\n\n"
     "graphattn reproduce ms-trans --figure 2 --show --picture mirrored.png"
 )
-
-
-class ReproduceCommand(TyperCommand):
-    """Reads ``--table`` without a number, the former name of ``--show``, as that."""
-
-    @override
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        following = [*args[1:], ""]
-        args = [
-            "--show" if word == "--table" and not after.isdecimal() else word
-            for word, after in zip(args, following, strict=True)
-        ]
-        return super().parse_args(ctx, args)
 
 
 @dataclass(frozen=True)

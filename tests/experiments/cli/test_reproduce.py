@@ -153,13 +153,6 @@ def test_a_data_folder_without_a_set(graphattn, folder, tmp_path, monkeypatch):
     )
 
 
-def test_the_option_table_without_a_number_shows_results(graphattn, tmp_path):
-    (tmp_path / "r.jsonl").write_text('{"data_set": "r8", "encoder": "tfidf", "seed": 0, "test": 90.0}\n')
-    old = graphattn("reproduce", "--table", "--out", tmp_path / "r.jsonl")
-    assert old.out == graphattn("reproduce", "--show", "--out", tmp_path / "r.jsonl").out
-    assert "| r8 | tfidf | 1 | - | 90.0 |" in old.out
-
-
 def test_a_figure_is_drawn(graphattn, tmp_path):
     row = {"data_set": "mirrored-summation", "encoder": "bilstm", "seed": 0, "mse": 0.25, "mse_of_mean": 0.5}
     lines = [json.dumps({**row, "changes": {"task": {"terms": terms}}}) for terms in (10, 30)]

@@ -196,10 +196,10 @@ def test_a_table_of_selected_runs(graphattn, tmp_path):
         {"data_set": name, "encoder": encoder, "seed": 0, "test": 90.0} for name in ("r8", "cr") for encoder in "ab"
     ]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    answer = graphattn("reproduce", "cr", "--encoder", "b", "--table", "--out", tmp_path / "r.jsonl")
+    answer = graphattn("reproduce", "cr", "--encoder", "b", "--show", "--out", tmp_path / "r.jsonl")
     assert answer.out.splitlines()[2:] == ["| cr | b | 1 | - | 90.0 |"]
-    assert len(graphattn("reproduce", "--table", "--out", tmp_path / "r.jsonl").out.splitlines()) == 6
-    answer = graphattn("reproduce", "--table", "--side-by-side", "--out", tmp_path / "r.jsonl")
+    assert len(graphattn("reproduce", "--show", "--out", tmp_path / "r.jsonl").out.splitlines()) == 6
+    answer = graphattn("reproduce", "--show", "--side-by-side", "--out", tmp_path / "r.jsonl")
     assert answer.out.splitlines()[2:] == ["| r8 | 90.0 | 90.0 |", "| cr | 90.0 | 90.0 |"]
 
 
@@ -207,7 +207,7 @@ def test_a_table_of_selected_runs(graphattn, tmp_path):
 def test_a_table_without_runs_is_an_error(graphattn, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "r.jsonl").write_text('{"data_set": "r8", "encoder": "tfidf", "seed": 0, "test": 90.0}\n')
-    answer = graphattn("reproduce", "--table", *arguments)
+    answer = graphattn("reproduce", "--show", *arguments)
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == (
         f"error: {arguments[-1]}: holds no such runs. "
