@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.papers.rows import format_mean, markdown_table
 from graphattn.experiments.papers.runs import Changes, Run, merge_changes, row_key
 from graphattn.validation import suggest
 
@@ -180,9 +181,8 @@ def show_experiment(
         lines.append([*cells, _format_runs(found[row.label], _DEV), str(len(found[row.label]))])
     for part, figure in experiment.averages.items():
         lines.append(_average(part, figure, rows, found, len(lines[0]), measures[0]))
-    head, *body = (f"| {' | '.join(line)} |" for line in lines)
-    table = "\n".join([head, "|---" * len(lines[0]) + "|", *body])
-    return "\n\n".join(filter(None, [f"{experiment.full_name}: {experiment.title}", experiment.note, table]))
+    title = f"{experiment.full_name}: {experiment.title}"
+    return "\n\n".join(filter(None, [title, experiment.note, markdown_table(lines)]))
 
 
 def _average(
@@ -194,13 +194,14 @@ def _average(
     measure: Measure,
 ) -> list[str]:
     """The line of an average, which is empty until each row has a result."""
-    means = [_values(found[row.label], measure) for row in rows if row.parts()[-1] == part]
+    means = [measure_runs(found[row.label], measure) for row in rows if row.parts()[-1] == part]
     ours = statistics.mean(map(statistics.mean, means)) if means and all(means) else None
     cells = [f"Average{SEPARATOR}{part}", _format(figure, measure.form), _format(ours, measure.form)]
     return cells + [""] * (width - len(cells))
 
 
-def _values(runs: Sequence[Mapping[str, Any]], measure: Measure) -> list[float]:
+def measure_runs(runs: Sequence[Mapping[str, Any]], measure: Measure) -> list[float]:
+    """The numbers of the runs that have one."""
     values = []
     for run in runs:
         try:
@@ -211,11 +212,8 @@ def _values(runs: Sequence[Mapping[str, Any]], measure: Measure) -> list[float]:
 
 
 def _format_runs(runs: Sequence[Mapping[str, Any]], measure: Measure) -> str:
-    values = _values(runs, measure)
-    if not values:
-        return "failed" if any("failed" in run for run in runs) else ""
-    mean = format(statistics.mean(values), measure.form)
-    return f"{mean} ± {format(statistics.stdev(values), measure.form)}" if len(values) > 1 else mean
+    mean = format_mean(measure_runs(runs, measure), measure.form)
+    return mean or ("failed" if any("failed" in run for run in runs) else "")
 
 
 def _format(value: float | None, form: str) -> str:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, PALETTE, new_picture
-from graphattn.experiments.papers.experiment import MEASURES, SEPARATOR, Experiment
+from graphattn.experiments.papers.experiment import MEASURES, SEPARATOR, Experiment, measure_runs
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]
 """Label of a row -> rows of results, one for each seed."""
@@ -87,13 +87,7 @@ def _collect_points(name: str, results: Results) -> Curves:
     curves: Curves = {}
     for label, runs in results.items():
         curve, _, across = label.rpartition(SEPARATOR)
-        values = []
-        for run in runs:
-            try:
-                values.append(MEASURES[name].value(run))
-            except KeyError:
-                continue
-        if values:
+        if values := measure_runs(runs, MEASURES[name]):
             curves.setdefault(curve, []).append((float(across), statistics.mean(values)))
     return curves
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from graphattn.experiments.papers.catalogue import PAPERS
+from graphattn.experiments.papers.rows import markdown_table
 from graphattn.models.decoders import make_decoder
 from graphattn.models.decoders.options import PRESETS, DecoderOptions
 from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
@@ -99,14 +100,14 @@ def parameters_table(papers: Collection[str]) -> str:
     ----------
     papers : names of papers
     """
-    lines = ["| paper | model | paper, M | ours, M | ours / paper |", "|---|---|---|---|---|"]
+    lines = [["paper", "model", "paper, M", "ours, M", "ours / paper"]]
     for model in MODELS:
         if model.paper in papers:
             ours = model.count() / 1e6
-            cells = (model.paper, model.label, f"{model.figure:g}", f"{ours:.2f}", f"{ours / model.figure:.2f}")
-            lines.append(f"| {' | '.join(cells)} |")
+            numbers = (f"{model.figure:g}", f"{ours:.2f}", f"{ours / model.figure:.2f}")
+            lines.append([model.paper, model.label, *numbers])
     note = (
         f"Translators have a vocabulary of {VOCABULARY:,} subwords. MTSA's models are without word vectors; their head "
         "for pairs has no highway layer (0.18 M). MSMSA has no feed-forward layers."
     )
-    return "\n".join([*lines, "", note])
+    return f"{markdown_table(lines)}\n\n{note}"

@@ -62,12 +62,10 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     |---|---|---|---|---|
     | sst2 | ms-trans | 2 | 81.0 ± 1.4 | 82.0 ± 1.4 |
     """
-    lines = ["| data set | encoder | seeds | dev | test |", "|---|---|---|---|---|"]
+    lines = [["data set", "encoder", "seeds", "dev", "test"]]
     for (data_set, encoder), runs in _group_runs(rows).items():
-        lines.append(
-            f"| {data_set} | {encoder} | {len(runs)} | {_format_scores(runs, 'dev')} | {_format_scores(runs, 'test')} |"
-        )
-    return "\n".join(lines)
+        lines.append([data_set, encoder, str(len(runs)), _format_scores(runs, "dev"), _format_scores(runs, "test")])
+    return markdown_table(lines)
 
 
 def comparison_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -86,7 +84,12 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> str:
     encoders.sort(key=lambda encoder: _rank(encoder, _ENCODERS))
     lines = [["data set", *encoders]]
     lines += [[data_set, *(cells.get((data_set, encoder), "") for encoder in encoders)] for data_set in data_sets]
-    head, *body = (f"| {' | '.join(line)} |" for line in lines)
+    return markdown_table(lines)
+
+
+def markdown_table(lines: Sequence[Sequence[str]]) -> str:
+    """Cells as a Markdown table, whose head is the first line."""
+    head, *body = (f"| {' | '.join(cells)} |" for cells in lines)
     return "\n".join([head, "|---" * len(lines[0]) + "|", *body])
 
 
@@ -111,11 +114,15 @@ def _format_changes(row: Mapping[str, Any]) -> str:
 
 
 def _format_scores(runs: Sequence[Mapping[str, Any]], part: str) -> str:
-    values = [run[part] for run in runs if part in run]
+    return format_mean([run[part] for run in runs if part in run], ".1f") or "-"
+
+
+def format_mean(values: Sequence[float], form: str) -> str:
+    """Mean, and standard deviation of several values; empty without values."""
     if not values:
-        return "-"
-    mean = f"{statistics.mean(values):.1f}"
-    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
+        return ""
+    mean = format(statistics.mean(values), form)
+    return f"{mean} ± {format(statistics.stdev(values), form)}" if len(values) > 1 else mean
 
 
 def describe_run(row: Mapping[str, Any]) -> str:
