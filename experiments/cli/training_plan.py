@@ -132,7 +132,7 @@ def resolve_options(task: type[Estimator], given: Values, config: Path | None = 
     encoder = given.get("encoder", encoder_of_file)
     _check_encoder(encoder, given, of_encoders, "--")
     of_any, of_encoder = {name for flags in of_encoders.values() for name in flags}, of_encoders[encoder]
-    both |= {name: of_encoder[name].parse(value) for name, value in both.items() if name in of_encoder}
+    start |= {name: of_encoder[name].parse(start[name]) for name in both if name in of_encoder}
     relevant = [of_encoder.get(flag.name, flag) for flag in flags if flag.name in of_encoder or flag.name not in of_any]
     return {flag.name: start.get(flag.name, flag.default) for flag in relevant}
 
