@@ -69,8 +69,6 @@ SPACE = {
     "tuning_rate": Range(2e-5, 3e-4),
 }
 """Option -> values to try, for each task and encoder that has the option."""
-WITHOUT_EFFECT = {False: ("tuning_rate",), True: ("embedding_dropout", "word_dropout")}
-"""Options that are not searched, without and with a pretrained model."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,10 @@ class Search:
         pretrained = any(getattr(part, "pretrained", None) for part in parts)
         groups = [*parts, *([] if encoder == NoEncoderOptions.name else [estimator.resolved_encoder()])]
         options = {item.name: item.metadata for group in groups for item in fields(group)}
-        known = options.keys() - WITHOUT_EFFECT[pretrained]
+        unused = set() if pretrained else {"tuning_rate"}
+        if pretrained and "word_dropout" in options:  # else of a translator, whose targets have their own embedding
+            unused = {"embedding_dropout", "word_dropout"}
+        known = options.keys() - unused
         return {name: values.within(options[name]) for name, values in SPACE.items() if name in known}
 
     def measure(self, encoder: str, values: Values) -> float:
@@ -126,7 +127,7 @@ class Search:
 
 
 def tune(
-    task: Annotated[str, typer.Argument(help="Task: classify, pair, tag or translate.")],
+    task: Annotated[str, typer.Argument(help="Task, as of graphattn train.")],
     train: Annotated[list[Path], typer.Argument(help="Corpora to train on; for translate SOURCE TARGET.")],
     *,
     out: Annotated[Path, typer.Option(help="File of trials; repeat the command to resume.")],

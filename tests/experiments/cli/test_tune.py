@@ -6,7 +6,7 @@ import pytest
 
 from graphattn.experiments.cli import tune
 from graphattn.experiments.cli.tune import SPACE, Range, Search
-from graphattn.models import TextClassifier
+from graphattn.models import TextClassifier, Translator
 
 CONFIG = "hidden: 12\nheads: 2\nembedding: 8\nepochs: 1\nprecision: '32'\nwide: false\n"
 
@@ -121,3 +121,5 @@ def test_a_pretrained_model_is_searched_for_its_own_rate(optuna, call, tmp_path)
         line.partition(":")[0] for line in answer.out.splitlines()[1:]
     } & SPACE.keys()
     assert f"pretrained: {folder}" in answer.out
+    space = Search(Translator, tmp_path / "minilm.yaml", ([], []), None).space("pretrained")
+    assert {"embedding_dropout", "tuning_rate"} <= space.keys()  # of the targets' embedding
