@@ -117,7 +117,7 @@ class Store(Sequence[Sentence], LazyCorpus):
         return f"Store({str(self.folder)!r}: {len(self):,} sentences)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _open_store, (self.folder, self._cached_chunks)
+        return _reopen, (self.folder, self._cached_chunks)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -237,8 +237,16 @@ class Store(Sequence[Sentence], LazyCorpus):
         return self._chunks[number]
 
 
-def _open_store(folder: Path, cached_chunks: int) -> Store:
+def _reopen(folder: Path, cached_chunks: int) -> Store:
     return Store(folder, cached_chunks=cached_chunks)
+
+
+def open_store(path: Path) -> Store:
+    """Open a store that is not empty."""
+    store = Store(path)
+    if not len(store):
+        raise DataError("has no sentence", path=path, hint="Build it from a corpus with at least one.")
+    return store
 
 
 class StoredTexts(LazyTexts):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.chunks import Address, EngineName, Jobs, make_engine
 from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, ParserOptions
-from graphattn.experiments.cli.flags import Values, flags_of, with_flags
+from graphattn.experiments.cli.flags import Values, flags_of, option_group, with_flags
 from graphattn.experiments.cli.output import show_progress
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ EXAMPLES = (
 _LEARN = {"level": "word", "split": None, "lowercase": True, "min_count": 1, "size": None}
 """Default options of the vocabulary."""
 _SKIP = "Or skip and list such lines with --skip-bad."
-_Options = TypeVar("_Options", CorpusOptions, ParserOptions)
 
 
 @with_flags([*flags_of(ParserOptions(), "Parser"), *flags_of(CorpusOptions(), "Corpus", without={"predicate_column"})])
@@ -89,7 +87,7 @@ def build(
         from graphattn.dgl_graphs import import_dgl
 
         import_dgl()  # reports a missing package before the store is built
-    parser_options, corpus_options = _select(given, ParserOptions), _select(given, CorpusOptions)
+    parser_options, corpus_options = option_group(given, ParserOptions), option_group(given, CorpusOptions)
     learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
     vocabulary = None if tokenizer is None else _load_vocabulary(tokenizer, learn)
     if split is None:
@@ -162,11 +160,6 @@ def _load_vocabulary(tokenizer: Path, learn: dict[str, Any]) -> Vocabulary:
             "--vocabulary-size"
         )
     return Vocabulary.load(tokenizer)
-
-
-def _select(given: Values, options: type[_Options]) -> _Options:
-    """The options of a dataclass among the given flags."""
-    return options(**{item.name: given[item.name] for item in fields(options) if item.name in given})
 
 
 def _parse_relations(names: str) -> list[Relation]:

@@ -36,6 +36,10 @@ Address = Annotated[str | None, typer.Option(help="Ray cluster to use (default: 
 MaxTokens = Annotated[
     int | None, typer.Option(min=1, help="Truncate longer texts (classifiers; default: as in training).")
 ]
+Search = Annotated[str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")]
+Longest = Annotated[
+    int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
+]
 Precision = Annotated[
     Literal["32", "bf16", "auto"],
     typer.Option(help="Number format of matrix products; auto is bf16 where the hardware supports it, else 32."),

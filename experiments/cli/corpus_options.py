@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.flags import Flag, Values, flags_of
 
 if TYPE_CHECKING:
@@ -163,6 +163,8 @@ def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sente
     from graphattn.builders.readers import read_corpus
 
     if is_store(path):
+        from graphattn.builders.store.store import open_store
+
         return iter(open_store(path))
     return read_corpus(path, format=options.format, **options.reader_options())
 
@@ -176,13 +178,3 @@ def reject_for_store(options: Iterable[str], path: Path) -> None:
     """Reject options of readers, since a store needs none."""
     for name in options:
         raise ConfigError(f"{path} is a store, whose texts are read already; leave {{{name}}} out", options=(name,))
-
-
-def open_store(path: Path) -> Store:
-    """Open a store that is not empty."""
-    from graphattn.builders.store import Store
-
-    store = Store(path)
-    if not len(store):
-        raise DataError("has no sentence", path=path, hint="Build it from a corpus with at least one.")
-    return store

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError
-from graphattn.experiments.cli.chunks import MaxTokens, Precision
+from graphattn.experiments.cli.chunks import Longest, MaxTokens, Precision, Search
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output, unpack_single
@@ -48,12 +48,8 @@ def evaluate(
     compare: Annotated[
         Path | None, typer.Option(help="Another translator, or a file of its outputs: is the difference chance?")
     ] = None,
-    search: Annotated[
-        str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")
-    ] = "",
-    longest: Annotated[
-        int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
-    ] = None,
+    search: Search = "",
+    longest: Longest = None,
     max_tokens_per_text: MaxTokens = None,
     precision: Precision = "32",
     out: Annotated[

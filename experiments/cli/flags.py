@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 from rich.markup import escape
@@ -17,6 +17,7 @@ from graphattn.experiments.cli.user_modules import import_option
 from graphattn.validation import require_choice
 
 Values = dict[str, Any]
+OptionsT = TypeVar("OptionsT")
 _METAVARS: dict[type, str | None] = {
     bool: None,
     int: "INTEGER",
@@ -155,6 +156,12 @@ def flags_of(options: Any, panel: str | None = None, *, without: Collection[str]
         for item in fields(options)
         if item.name not in without
     ]
+
+
+def option_group(values: Values, kind: type[OptionsT], **changes: Any) -> OptionsT:
+    """The options of one dataclass among these values."""
+    names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{**{name: values[name] for name in names if name in values}, **changes})
 
 
 def merge_flags(alternatives: Mapping[str, Sequence[Flag]], panel: str) -> list[Flag]:

@@ -17,11 +17,13 @@ from graphattn.experiments.cli.chunks import (
     Chunk,
     EngineName,
     Jobs,
+    Longest,
     MaxTokens,
     ModelJob,
     ModelSettings,
     Part,
     Precision,
+    Search,
     Tally,
     TextError,
     apply_to_texts,
@@ -57,12 +59,8 @@ def predict(
     n_best: Annotated[
         int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")
     ] = 1,
-    search: Annotated[
-        str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")
-    ] = "",
-    longest: Annotated[
-        int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
-    ] = None,
+    search: Search = "",
+    longest: Longest = None,
     output: Annotated[
         Literal["json", "spans", "conll", "html"],
         typer.Option(help="Taggers: tags as JSON or CoNLL; or entities with offsets as JSON, or in colours as HTML."),

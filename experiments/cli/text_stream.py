@@ -15,7 +15,7 @@ from graphattn.builders.readers.formats import PLAIN
 from graphattn.builders.readers.rows import iterate_with_errors
 from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import CorpusOptions, open_store, reject_for_store
+from graphattn.experiments.cli.corpus_options import CorpusOptions, reject_for_store
 
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     **{table: {"label": None} for table in ("csv", "tsv", "jsonl")},
@@ -99,6 +99,7 @@ def read_numbered_texts(
 
 
 def _read_store(path: Path, split: str | None, *, pairs: bool) -> Iterator[Any]:
+    from graphattn.builders.store.store import open_store
     from graphattn.models.estimators.inputs import check_same_tokenization
 
     store = open_store(path)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from graphattn.builders.readers import corpus_kind
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.config import read_config
 from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_options
-from graphattn.experiments.cli.flags import Flag, Values, flags_of, merge_flags
+from graphattn.experiments.cli.flags import Flag, Values, flags_of, merge_flags, option_group
 from graphattn.models import Estimator, InputOptions, ParsingOptions, SubwordOptions
 from graphattn.models.encoders import ENCODERS, NoEncoderOptions, options_class
 from graphattn.models.estimators.warm_start import check_same_options
@@ -23,7 +23,6 @@ RUN_DIR = "OUT.run"
 """The default folder of a run, next to the model directory."""
 PANELS: dict[type, str] = {InputOptions: "Words", SubwordOptions: "Sub-words", ParsingOptions: "Parser"}
 """Heading of a group in ``--help`` where it is not the group's name."""
-OptionsT = TypeVar("OptionsT")
 
 
 def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
@@ -164,12 +163,6 @@ def read_options(task: type[Estimator], model: Path, given: Values) -> Values:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     check_same_options(values, given)
     return {**late, **values}
-
-
-def option_group(values: Values, kind: type[OptionsT], **changes: Any) -> OptionsT:
-    """The options of one group."""
-    names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
-    return kind(**{**{name: values[name] for name in names if name in values}, **changes})
 
 
 @dataclass(frozen=True)
