@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from graphattn.experiments.papers.data_sets import DataSet, ParallelSet
 from graphattn.models import TASKS, PairClassifier, SequenceTagger, TextClassifier
 from graphattn.models.estimators.inputs import split_held_out
 from graphattn.models.training.metrics import tagging_metrics
+from graphattn.models.training.wide import train_crfsuite
 
 TFIDF, CRF, LEAD = "tfidf", "crf", "lead-1"
 """TF-IDF with logistic regression; a CRF on words, affixes and shapes; for summaries, the first sentence."""
@@ -88,22 +87,13 @@ def _measure_accuracy(model: Any, examples: Any) -> float:
 
 def _run_crf(corpus: DataSet, parts: Mapping[str, Any]) -> dict[str, Any]:
     """CRFsuite with fixed regularisation."""
-    import pycrfsuite
-
     tags = [list(sentence.tags) for sentence in parts["train"]]
     scheme = "none" if corpus.metric == "accuracy" else detect_scheme(tags)
     to_iob2: Callable[[Sequence[str]], list[str]] = (
         list if scheme == "none" else lambda names: convert(names, scheme, "IOB2", repair=True)
     )
-    trainer = pycrfsuite.Trainer(verbose=False)
-    trainer.set_params({"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_transitions": True})
-    for sentence in parts["train"]:
-        trainer.append(word_features(sentence.words), to_iob2(sentence.tags))
-    with TemporaryDirectory() as folder:
-        trainer.train(str(Path(folder, "crf")))
-        tagger = pycrfsuite.Tagger()
-        tagger.open(str(Path(folder, "crf")))
-        figures = {}
+    figures = {}
+    with train_crfsuite((word_features(x.words), to_iob2(x.tags)) for x in parts["train"]) as tagger:
         for part in set(parts) - {"train"}:
             gold = [to_iob2(sentence.tags) for sentence in parts[part]]
             predicted = [tagger.tag(word_features(sentence.words)) for sentence in parts[part]]
@@ -111,7 +101,6 @@ def _run_crf(corpus: DataSet, parts: Mapping[str, Any]) -> dict[str, Any]:
                 predicted = [convert(names, "IOB2", "IOB2", repair=True) for names in predicted]
             metrics = tagging_metrics(gold, predicted, "none" if scheme == "none" else "IOB2")
             figures[part] = round(metrics[corpus.metric], 2)
-        tagger.close()
     return figures
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -281,22 +282,29 @@ def _ridge_regression(
 # -- features of words -------------------------------------------------------------------------------------------------
 
 
-def _fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBranch, Head]:
-    """A linear-chain CRF on features of words, fitted by CRFsuite (L-BFGS, L1 and L2), which ignores weights."""
+@contextmanager
+def train_crfsuite(sentences: Iterable[tuple[Sequence[Any], Sequence[str]]]) -> Iterator[Any]:
+    """Train a CRF with L-BFGS, L1 and L2 on features and tags of sentences; yields the ``pycrfsuite.Tagger``."""
     import pycrfsuite
 
-    assert isinstance(corpus.targets, tuple) and head.crf is not None
     trainer = pycrfsuite.Trainer(verbose=False)
     trainer.set_params({"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_transitions": True})
-    tags = np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1])
-    for words, sentence_tags in zip(list_word_keys(corpus), tags, strict=True):
-        trainer.append(words, sentence_tags.tolist())
+    for features, tags in sentences:
+        trainer.append(features, tags)
     with TemporaryDirectory() as folder:
-        trainer.train(str(Path(folder, "crf")))
+        path = str(Path(folder, "crf"))
+        trainer.train(path)
         tagger = pycrfsuite.Tagger()
-        tagger.open(str(Path(folder, "crf")))
+        with tagger.open(path):
+            yield tagger
+
+
+def _fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBranch, Head]:
+    """A linear-chain CRF on features of words, fitted by CRFsuite, which ignores weights."""
+    assert isinstance(corpus.targets, tuple) and head.crf is not None
+    tags = np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1])
+    with train_crfsuite(zip(list_word_keys(corpus), map(np.ndarray.tolist, tags), strict=True)) as tagger:
         fitted = tagger.info()
-        tagger.close()
     fitted_keys = np.array([int(key) for key, _ in fitted.state_features], np.int64)
     keys = np.unique(fitted_keys) if len(fitted_keys) else np.zeros(1, np.int64)  # no feature tells tags apart
     branch = WordFeatureBranch(torch.from_numpy(keys), head.output.out_features)
