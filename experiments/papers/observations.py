@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from statistics import median
 from typing import Any
 
@@ -45,11 +46,8 @@ class EpochFigures(Callback):
         self.seconds.append(self.end - self.start)
         if self.dev is not None and isinstance(self.estimator, Translator):
             average = next((part for part in trainer.callbacks if isinstance(part, Average)), None)
-            if average is None:
+            with nullcontext() if average is None else average.swapped_in(pl_module.model):
                 self.perplexities.append(self.estimator.perplexity(*self.dev))
-            else:
-                with average.swapped_in(pl_module.model):
-                    self.perplexities.append(self.estimator.perplexity(*self.dev))
 
     @override
     def state_dict(self) -> dict[str, Any]:
