@@ -423,4 +423,3 @@ DATA_SETS: dict[str, DataSet] = {
     ),
 }
 """Name -> corpus."""
-PARALLEL_SETS = {name: corpus for name, corpus in DATA_SETS.items() if isinstance(corpus, ParallelSet)}
