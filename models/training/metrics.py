@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -150,16 +150,22 @@ def _weighted_entity_metrics(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str, weights: Weights
 ) -> dict[str, float]:
     """Precision, recall and F1 of seqeval's entities, which count with the weight of their sentence."""
-    ours, theirs = (
+
+    def count(sets: Iterable[set[Any]]) -> Any:
+        return sum(weight * len(entities) for weight, entities in zip(weights, sets, strict=True))
+
+    gold_sets, predicted_sets = (
         [
             {entity.to_tuple() for entity in entities}
             for entities in Entities(list(map(list, tags)), SCHEMES[scheme]).entities
         ]
         for tags in (gold, predicted)
     )
-    right = sum(weight * len(one & other) for weight, one, other in zip(weights, ours, theirs, strict=True))
-    there, found = (
-        sum(weight * len(own) for weight, own in zip(weights, sets, strict=True)) for sets in (ours, theirs)
-    )
-    ratios = {"precision": (right, found), "recall": (right, there), "f1": (2 * right, there + found)}
+    correct = count(map(set.intersection, gold_sets, predicted_sets))
+    num_gold, num_predicted = count(gold_sets), count(predicted_sets)
+    ratios = {
+        "precision": (correct, num_predicted),
+        "recall": (correct, num_gold),
+        "f1": (2 * correct, num_gold + num_predicted),
+    }
     return {name: 100 * float(part / whole) if whole else 0.0 for name, (part, whole) in ratios.items()}
