@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
-from graphattn.validation import require_choice
+from graphattn.validation import suggest
 
 if TYPE_CHECKING:
     from graphattn.experiments.papers.experiment import Experiment
@@ -130,9 +130,9 @@ def reproduce(
     if parameters:
         _print_parameters(names)
     elif smoke:
-        _smoke(_find_experiments(names, table, figure), request)
+        _smoke(_find_experiments(names, table, figure, request.labels), request)
     elif _names_paper(names) or any(option is not None for option in (table, figure, row, picture)):
-        _reproduce_papers(_find_experiments(names or [], table, figure), request)
+        _reproduce_papers(_find_experiments(names, table, figure, request.labels), request)
     else:
         _reproduce_data_sets(names, encoder, request, side_by_side=side_by_side)
 
@@ -145,12 +145,9 @@ def _set_threads(threads: int | None) -> None:
 
 
 def _print_parameters(names: Sequence[str] | None) -> None:
-    from graphattn.experiments.papers.catalogue import PAPERS
     from graphattn.experiments.papers.parameters import parameters_table
 
-    for name in names or ():
-        require_choice("paper", name, PAPERS)
-    print(parameters_table(names or list(PAPERS)))
+    print(parameters_table(_require_papers(names)))
 
 
 def _names_paper(names: Sequence[str] | None) -> bool:
@@ -159,17 +156,34 @@ def _names_paper(names: Sequence[str] | None) -> bool:
     return any(name in PAPERS for name in names or ())
 
 
-def _find_experiments(names: Sequence[str] | None, table: str | None, figure: str | None) -> list[Experiment]:
-    """Tables and figures of some papers, or of all without names."""
+def _require_papers(names: Sequence[str] | None) -> Sequence[str]:
+    """The names of papers; all of them without names."""
+    from graphattn.experiments.papers.catalogue import PAPERS
+    from graphattn.experiments.papers.data_sets import DATA_SETS
+
+    for name in names or ():
+        if name not in PAPERS:
+            what = "is a data set, and these options are for papers" if name in DATA_SETS else "is not a paper"
+            raise ConfigError(f"{name!r} {what}; {suggest(name, PAPERS)}choose among: {', '.join(PAPERS)}")
+    return names or list(PAPERS)
+
+
+def _find_experiments(
+    names: Sequence[str] | None, table: str | None, figure: str | None, labels: Sequence[str]
+) -> list[Experiment]:
+    """Tables and figures of some papers; without a number, those that have the rows."""
     from graphattn.experiments.papers.catalogue import PAPERS, find_experiments
 
-    names = list(PAPERS) if names is None else names
-    for name in names:
-        if name not in PAPERS:
-            raise ConfigError(f"{name!r} is not a paper; choose among: {', '.join(PAPERS)}")
-    if not names:
+    if (table or figure) and not names:
         raise ConfigError(f"name the paper of the table or figure: {', '.join(PAPERS)}")
-    return [experiment for name in names for experiment in find_experiments(name, table=table, figure=figure)]
+    found = [
+        experiment
+        for name in _require_papers(names)
+        for experiment in find_experiments(name, table=table, figure=figure)
+    ]
+    if table or figure:
+        return found
+    return [experiment for experiment in found if set(labels) <= experiment.labels()] or found
 
 
 def _reproduce_data_sets(
@@ -215,6 +229,8 @@ def _reproduce_papers(experiments: Sequence[Experiment], request: Request) -> No
     if request.picture is not None and len(experiments) > 1:
         options = ("picture", "figure", "table")
         raise ConfigError("{picture} is of one figure; name it with {figure} or {table}", options=options)
+    if request.only_show and not request.out.exists():
+        raise DataError("does not exist", path=request.out, hint="Name the file that runs were written to.")
     plans = [_plan(experiment, request) for experiment in experiments]
     for experiment, plan in zip(experiments, plans, strict=True):
         if not request.only_show:

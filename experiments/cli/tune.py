@@ -16,7 +16,7 @@ import typer
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnWarning
 from graphattn.experiments.cli.flags import Values, as_flag
 from graphattn.optional_packages import import_optional
-from graphattn.validation import require_choice
+from graphattn.validation import require_choice, suggest
 
 if TYPE_CHECKING:
     from graphattn.experiments.cli.training_plan import TrainingPlan
@@ -111,12 +111,12 @@ class Search:
         return {name: values.within(options[name]) for name, values in SPACE.items() if name in known}
 
     def measure(self, encoder: str, values: Values) -> float:
-        """Train once and return the best epoch's dev metric."""
+        """Train once and return the model's dev metric."""
         estimator = self.plan(encoder, values).estimator(progress=False, run_dir=None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphAttnWarning)
             estimator.fit(*self.training, dev=self.dev)
-        return estimator.best_epoch()[f"dev_{estimator.training.metric or estimator.main_metric}"]
+        return estimator.dev_metrics()[estimator.training.metric or estimator.main_metric]
 
     def fixed_options(self, encoder: str) -> dict[str, Any]:
         """Everything that trials in one file must share."""
@@ -147,7 +147,8 @@ def tune(
     from graphattn.experiments.cli.training_plan import list_encoders, training_flags
     from graphattn.models import TASKS
 
-    require_choice("task", task, TASKS)
+    if task not in TASKS:
+        raise ConfigError(f"{task!r} is not a task; {suggest(task, TASKS)}choose one of: {', '.join(TASKS)}")
     kind = TASKS[task]
     for name in encoder or ():
         require_choice("encoder", name, list_encoders(kind))

@@ -22,6 +22,7 @@ from graphattn.builders.readers import read_conll, read_conllu, read_labelled_li
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import Estimator
 from graphattn.models.training.text_metrics import text_metrics
+from graphattn.validation import suggest
 
 DATA_VARIABLE = "GRAPHATTN_DATA"
 FOLDS = 10
@@ -241,7 +242,9 @@ def find_data_set(name: str) -> DataSet:
     """
     known, _, size = name.partition(":")
     if known not in DATA_SETS:
-        raise ConfigError(f"data set {known!r} does not exist; choose among: {', '.join(DATA_SETS)}")
+        raise ConfigError(
+            f"data set {known!r} does not exist; {suggest(known, DATA_SETS)}choose among: {', '.join(DATA_SETS)}"
+        )
     if size and not (size.isdecimal() and int(size) > 1):
         raise ConfigError(f"data set {name!r}: write a number of training examples after the colon")
     return replace(DATA_SETS[known], size=int(size)) if size else DATA_SETS[known]
@@ -264,7 +267,8 @@ def data_folder() -> Path:
     """The folder that the environment variable ``GRAPHATTN_DATA`` names."""
     value = os.environ.get(DATA_VARIABLE)
     if not value or not Path(value).is_dir():
-        raise ConfigError(f"{DATA_VARIABLE} is {value!r}; set it to the folder that holds the corpora, or give --data")
+        state = f"is {value!r}, which is no folder" if value else "is not set"
+        raise ConfigError(f"{DATA_VARIABLE} {state}; set it to the folder that holds the corpora, or give --data")
     return Path(value)
 
 

@@ -47,7 +47,7 @@ MEASURES = {
     "ms_per_128_texts": Measure("ms per 128 texts", _per_128_texts),
     "texts_per_second": Measure("texts per second", lambda row: 128_000 / _per_128_texts(row)),
     "mse": Measure("test MSE", lambda row: row["mse"], ".4f"),
-    "mse_of_mean": Measure("MSE of the mean", lambda row: row["mse_of_mean"], ".4f"),
+    "unexplained": Measure("unexplained variance, %", lambda row: 100 * row["mse"] / row["mse_of_mean"]),
     "milliseconds": Measure("milliseconds", lambda row: row["milliseconds"]),
     "mebibytes": Measure("MiB", lambda row: row["mebibytes"], ",.0f"),
     "last_bleu": Measure("dev BLEU, last epoch", lambda row: row["by_epoch"][-1]["dev_bleu"]),
@@ -114,6 +114,10 @@ class Experiment:
         """Paper and name."""
         return f"{self.paper} {self.name}"
 
+    def labels(self) -> set[str]:
+        """The labels of the rows, and their parts."""
+        return {label for row in self.rows for label in (*row.parts(), row.label)}
+
     def select(self, labels: Sequence[str]) -> list[Row]:
         """The rows with these labels, or with these parts of a label; all rows without labels.
 
@@ -122,11 +126,10 @@ class Experiment:
         ConfigError
             when no row has a label
         """
-        known = dict.fromkeys(name for row in self.rows for name in (*row.parts(), row.label))
         for label in labels:
-            if label not in known:
+            if label not in self.labels():
                 raise ConfigError(
-                    f"{self.full_name} has no row {label!r}; {suggest(label, known)}choose among: "
+                    f"{self.full_name} has no row {label!r}; {suggest(label, self.labels())}choose among: "
                     f"{', '.join(dict.fromkeys(part for row in self.rows for part in row.parts()))}"
                 )
         return [row for row in self.rows if not labels or {row.label, *row.parts()} & set(labels)]
@@ -165,6 +168,8 @@ def show_experiment(
 ) -> str:
     """Our numbers next to the paper's, as Markdown: mean and standard deviation over the seeds that have run.
 
+    Columns of the paper and the dev set are left out if they are empty.
+
     Parameters
     ----------
     experiment : the table or figure
@@ -181,6 +186,12 @@ def show_experiment(
         lines.append([*cells, _format_runs(found[row.label], _DEV), str(len(found[row.label]))])
     for part, figure in experiment.averages.items():
         lines.append(_average(part, figure, rows, found, len(lines[0]), measures[0]))
+    filled = [
+        number
+        for number, head in enumerate(lines[0])
+        if any(line[number] for line in lines[1:]) or not (head == "dev" or head.endswith(", paper"))
+    ]
+    lines = [[line[number] for number in filled] for line in lines]
     title = f"{experiment.full_name}: {experiment.title}"
     return "\n\n".join(filter(None, [title, experiment.note, markdown_table(lines)]))
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.papers.baselines import BASELINES
 from graphattn.experiments.papers.data_sets import MTL_DOMAINS, find_data_set
 from graphattn.models import TASKS, Estimator
-from graphattn.models.encoders import encoder_options
+from graphattn.models.encoders import ENCODERS, encoder_options
 from graphattn.models.options import Options
 from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.validation import suggest
 
 Groups = dict[str, dict[str, Any]]
 """Group of options of an estimator -> those that differ from the defaults."""
@@ -83,7 +85,10 @@ def settings(data_set: str, encoder: str) -> Groups:
         return _choose_defaults(*encoder.split("=", 1))
     if encoder.partition("=")[0] in PRETRAINED_RUNS:
         return _choose_pretrained(data_set, *encoder.split("=", 1))
-    encoder_options(encoder.partition("=")[0])  # an error for an unknown name
+    name = encoder.partition("=")[0]
+    if name not in ENCODERS:
+        known = (*ENCODERS, *BASELINES, *DEFAULT_RUNS, *PRETRAINED_RUNS)
+        raise ConfigError(f"--encoder {name!r} does not exist; {suggest(name, known)}choose one of: {', '.join(known)}")
     return _CHOICES[find_data_set(data_set).task](data_set, *encoder.split("=", 1))
 
 

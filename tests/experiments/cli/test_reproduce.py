@@ -123,7 +123,10 @@ def test_a_run_that_diverges_is_a_row(folder, tmp_path):
         (["ms-trans", "--table", "9"], "ms-trans has no table 9; choose among: figure 2, figure 3"),
         (["umst", "--table", "6", "--row", "7"], "umst table 6 has no row '7'; choose among: 0 Transformer"),
         (["--table", "6"], "name the paper of the table or figure: ms-trans, mtsa, umst, duo"),
-        (["sst2", "--figure", "6"], "'sst2' is not a paper; choose among: ms-trans, mtsa, umst, duo"),
+        (["sst2", "--figure", "6"], "'sst2' is a data set, and these options are for papers; choose among: ms-trans"),
+        (["sst2", "--encoder", "tfid"], "--encoder 'tfid' does not exist; did you mean 'tfidf'?"),
+        (["ms-trans", "--row", "Z"], "ms-trans figure 2 has no row 'Z'"),
+        (["ms-trans", "--show"], "r.jsonl: does not exist"),
         (["sst2", "--set", "encoder.alfa=1", "--encoder", "ms-trans"], "has no option 'alfa'; did you mean 'alpha'?"),
         (["sst2", "--set", "encode.alpha=1", "--encoder", "ms-trans"], "no options 'encode'; did you mean 'encoder'?"),
         (["sst2", "--set", "alpha=1", "--encoder", "ms-trans"], "--set alpha=1: write GROUP.OPTION=VALUE"),
@@ -159,7 +162,7 @@ def test_a_figure_is_drawn(graphattn, tmp_path):
     (tmp_path / "r.jsonl").write_text("\n".join(lines) + "\n")
     words = ["reproduce", "ms-trans", "--figure", 2, "--show", "--out", tmp_path / "r.jsonl"]
     answer = graphattn(*words, "--picture", tmp_path / "figure.png")
-    assert "| BiLSTM / 10 |  | 0.2500 |  | 0.5000 |  | 1 |" in answer.out
+    assert "| BiLSTM / 10 | 0.2500 | 50.0 | 1 |" in answer.out
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -167,3 +170,11 @@ def test_parameters_are_printed(graphattn):
     answer = graphattn("reproduce", "umst", "--parameters")
     assert "| umst | table 2, Transformer | 65 | 63.08 | 0.97 |" in answer.out
     assert "| duo |" not in answer.out
+
+
+def test_a_row_is_found_in_any_table(graphattn, tmp_path):
+    (tmp_path / "r.jsonl").write_text("")
+    answer = graphattn("reproduce", "ms-trans", "--row", "B", "--show", "--out", tmp_path / "r.jsonl")
+    assert [line.partition(":")[0] for line in answer.out.splitlines() if line.startswith("ms-trans")] == [
+        "ms-trans table 6"
+    ]

@@ -89,7 +89,7 @@ def test_all_trials_diverge(optuna, call, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["clasify"], "task is 'clasify'; did you mean 'classify'?"),
+        (["clasify"], "'clasify' is not a task; did you mean 'classify'?"),
         (["classify", "--encoder", "lstm"], "--encoder is 'lstm'"),
     ],
 )

@@ -26,7 +26,7 @@ def test_no_data_folder(monkeypatch):
     monkeypatch.delenv("GRAPHATTN_DATA", raising=False)
     with pytest.raises(ConfigError) as caught:
         data_folder()
-    assert str(caught.value) == "GRAPHATTN_DATA is None; set it to the folder that holds the corpora, or give --data"
+    assert str(caught.value) == "GRAPHATTN_DATA is not set; set it to the folder that holds the corpora, or give --data"
 
 
 @pytest.mark.parametrize("name", DATA_SETS)

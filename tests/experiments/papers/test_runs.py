@@ -128,7 +128,7 @@ def test_the_baseline_of_pairs(tmp_path):
 def test_an_unknown_data_set(tmp_path):
     with pytest.raises(ConfigError) as caught:
         reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
-    assert str(caught.value).startswith("data set 'sst3' does not exist; choose among: sst2, sst5, sst2-phrases,")
+    assert str(caught.value).startswith("data set 'sst3' does not exist; did you mean 'sst5' or 'sst2'? choose among")
 
 
 def test_a_run_on_a_fold(tmp_path):
