@@ -205,11 +205,14 @@ def _read_config(path: Path) -> dict[str, Any]:
                 f"{path} is no model directory: another program wrote its {CONFIG}. "
                 f"Give one that `save` or `train` wrote{known}"
             )
+        if not isinstance(config, dict):
+            raise ValueError("it is not an object")
         version, sums = config["format"], config["sha256"]
         if not isinstance(sums, dict) or not {WEIGHTS, TOKENIZER, LABELS} <= sums.keys():
             raise ValueError("its checksums are missing")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelDirectoryError(f"{path / CONFIG} is damaged ({error}). Save the model again") from None
+        problem = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise ModelDirectoryError(f"{path / CONFIG} is damaged ({problem}). Save the model again") from None
     if version != FORMAT:
         raise ModelDirectoryError(
             f"{path} has format {version}, this GraphAttn reads format {FORMAT}. "

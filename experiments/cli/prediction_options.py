@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from graphattn.builders.files import numbered_lines
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.flags import Values, as_flag, flags_of
+from graphattn.validation import suggest
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator, SearchOptions
@@ -113,7 +114,8 @@ def apply_search_changes(search: SearchOptions, changes: str) -> SearchOptions:
         name, sign, value = part.partition("=")
         name = name.strip().replace("-", "_")
         if not sign or name not in flags:
-            raise ConfigError(f"--search: {part!r} is not valid; write OPTION=VALUE with one of: {', '.join(flags)}")
+            problem = f"there is no option {name!r}; {suggest(name, flags)}" if sign else f"{part!r} is not valid; "
+            raise ConfigError(f"--search: {problem}write OPTION=VALUE with one of: {', '.join(flags)}")
         values[name] = value.strip()
     try:
         changed = replace(search, **{name: flags[name].parse(value) for name, value in values.items()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -204,6 +205,14 @@ class TextClassifier(LabellingEstimator):
     def _resolve_options(self) -> None:
         super()._resolve_options()
         self.multilabel_ = self.multilabel
+
+    @override
+    def _fit_labels(self, examples: Examples) -> None:
+        from graphattn.models.training.hints import hint_at_quantities
+
+        super()._fit_labels(examples)
+        if hint := hint_at_quantities(self.labels_.classes):
+            warnings.warn(hint, stacklevel=4)
 
     @override
     def _label_set(self, labels: Sequence[Any]) -> LabelSet:

@@ -8,6 +8,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from graphattn.exceptions import Hint
 from graphattn.models.estimators.labels import plain_label
 
+MANY_NUMBERS = 20
+"""From so many classes, numbers with fractions are probably quantities."""
 FEW_EXAMPLES = 10_000
 """From fewer examples, word vectors are learnt badly."""
 MIN_DEV = 20
@@ -22,6 +24,20 @@ def hint_at_vectors(examples: int) -> Hint | None:
         f"{examples:,} examples are few to learn word vectors from; pretrained ones usually help: {{vectors}} FILE, "
         "from GloVe (English, https://nlp.stanford.edu/projects/glove) or fastText (157 languages, https://fasttext.cc)",
         options=("vectors",),
+    )
+
+
+def hint_at_quantities(classes: Sequence[Hashable]) -> Hint | None:
+    """A hint for classes that are probably quantities."""
+    try:
+        numbers = [float(str(name)) for name in classes]
+    except ValueError:
+        return None
+    if len(numbers) < MANY_NUMBERS or all(number.is_integer() for number in numbers):
+        return None
+    return Hint(
+        f"the labels are {len(numbers):,} different numbers, each a class of its own; graphattn train regress (in "
+        "Python TextRegressor) predicts numbers"
     )
 
 

@@ -23,7 +23,7 @@ def test_changes_of_a_search():
     ("text", "message"),
     [
         ("beam", "--search: 'beam' is not valid; write OPTION=VALUE with one of: beam, length_penalty, "),
-        ("width=3", "--search: 'width=3' is not valid; write OPTION=VALUE with one of: beam, length_penalty, "),
+        ("width=3", "--search: there is no option 'width'; write OPTION=VALUE with one of: beam, length_penalty, "),
         ("beam=many", "--search: beam is 'many'; it must be a whole number"),
         ("beam=0", "--search: beam is 0; it must be at least 1"),
     ],

@@ -5,9 +5,16 @@ import warnings
 import numpy as np
 import pytest
 
+from graphattn import TextClassifier
 from graphattn.exceptions import Hint
-from graphattn.models import SearchOptions
-from graphattn.models.training.hints import hint_at_empty_texts, hint_at_loss, hint_at_single_class, hint_at_vectors
+from graphattn.models import SearchOptions, TrainingOptions
+from graphattn.models.training.hints import (
+    hint_at_empty_texts,
+    hint_at_loss,
+    hint_at_quantities,
+    hint_at_single_class,
+    hint_at_vectors,
+)
 
 
 @pytest.mark.parametrize(("examples", "given"), [(500, True), (9_999, True), (10_000, False)])
@@ -36,6 +43,26 @@ def test_a_single_class(gold, predicted, given):
     assert (hint_at_single_class(gold, predicted) is not None) is given
     with_vectors = hint_at_single_class(gold, predicted, has_vectors=True)
     assert with_vectors is None or "add word vectors" not in str(with_vectors)
+
+
+@pytest.mark.parametrize(
+    ("classes", "given"),
+    [
+        ([str(number / 4) for number in range(30)], True),
+        ([str(number) for number in range(30)], False),
+        (["0.5", "1", "1.5"], False),
+        ([*(str(number / 4) for number in range(30)), "none"], False),
+    ],
+)
+def test_classes_that_are_quantities(classes, given):
+    assert (hint_at_quantities(classes) is not None) is given
+
+
+def test_a_classifier_hints_at_regression():
+    texts = [f"word{number}" for number in range(30)]
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
+    with pytest.warns(Hint, match="the labels are 30 different numbers"):
+        TextClassifier("bilstm", training=training).fit(texts, [f"{number}.5" for number in range(30)])
 
 
 @pytest.mark.parametrize(("empty", "count", "given"), [(3, 30, False), (4, 30, True), (30, 30, True), (5, 10, False)])
