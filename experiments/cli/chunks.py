@@ -116,17 +116,19 @@ class ModelSettings:
 
 @lru_cache(maxsize=1)
 def load_once(settings: ModelSettings) -> Estimator:
-    """Load a model, once in each process."""
+    """Load a model, or the sentence encoder of a Hugging Face directory, once in each process."""
     import torch
 
-    from graphattn.experiments.cli.prediction_options import change_search, load_model
+    from graphattn.experiments.cli.prediction_options import change_search, load_model, load_sentence_encoder
     from graphattn.experiments.cli.user_modules import import_modules
+    from graphattn.models.pretrained.checkpoint import is_hugging_face_directory
 
     if settings.threads is not None and settings.threads != torch.get_num_threads():
         torch.set_num_threads(settings.threads)
         os.environ["RAYON_NUM_THREADS"] = str(settings.threads)  # of the tokenizers
     import_modules(settings.modules)
-    estimator = load_model(
+    read: Any = load_sentence_encoder if is_hugging_face_directory(settings.path) else load_model
+    estimator: Estimator = read(
         settings.path,
         dict(settings.parser),
         precision=settings.precision,

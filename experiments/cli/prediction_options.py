@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from graphattn.builders.files import numbered_lines
 from graphattn.exceptions import ConfigError, DataError
@@ -27,7 +27,7 @@ def reject_unused(model: Path, estimator: Estimator | type[Estimator], **options
 def load_model(
     model: Path, parser: Values, *, precision: str = "32", max_tokens_per_text: int | None = None
 ) -> Estimator:
-    """Load a model, or the sentence encoder of a Hugging Face directory, and change its parser and its limit of tokens.
+    """Load a model, and change its parser and its limit of tokens.
 
     Parameters
     ----------
@@ -43,11 +43,7 @@ def load_model(
         when a task of your own has no parser
     """
     from graphattn.models import load
-    from graphattn.models.pretrained.checkpoint import is_hugging_face_directory
 
-    if is_hugging_face_directory(model):
-        encoder = _load_sentence_encoder(model, parser, precision, max_tokens_per_text)
-        return cast("Estimator", encoder)  # it has what `encode` calls
     estimator = load(model, precision=precision)
     for name in parser:
         if "parsing" not in estimator.option_groups:
@@ -59,9 +55,10 @@ def load_model(
     return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
 
 
-def _load_sentence_encoder(
-    model: Path, parser: Values, precision: str, max_tokens_per_text: int | None
+def load_sentence_encoder(
+    model: Path, parser: Values, *, precision: str, max_tokens_per_text: int | None
 ) -> SentenceEncoder:
+    """The sentence encoder of a Hugging Face directory; arguments as for :func:`load_model`."""
     from graphattn.models.pretrained import SentenceEncoder
 
     for name in parser:

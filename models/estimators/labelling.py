@@ -246,13 +246,11 @@ class LabellingEstimator(Estimator):
         return list(chain.from_iterable(corpora)), None
 
     def _read_store(self, path: Path) -> Store | None:
-        from graphattn.builders.store import Store
+        from graphattn.builders.store.store import open_store
 
         if not is_store(path):
             return None
-        store = Store(path)
-        if not len(store):
-            raise DataError("has no sentence", path=path, hint="Build it from a corpus with at least one.")
+        store = open_store(path)
         self._check_stored(store, path)
         return store
 

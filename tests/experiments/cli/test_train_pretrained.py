@@ -76,7 +76,8 @@ def test_encoder_pretrained_needs_a_model(graphattn, file, tmp_path):
     assert "--encoder pretrained needs --pretrained" in " ".join(result.err.split())
 
 
-def test_a_hugging_face_model_predicts_nothing(graphattn, minilm, file):
-    result = graphattn("predict", minilm, file)
+@pytest.mark.parametrize("command", ["predict", "evaluate", "inspect"])
+def test_a_hugging_face_model_predicts_nothing(graphattn, minilm, file, command):
+    result = graphattn(command, minilm, file)
     assert result.code == 1
     assert "a Hugging Face model is for `train --pretrained` and `graphattn encode`" in " ".join(result.err.split())
