@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnWarning
-from graphattn.experiments.cli.flags import Values, as_flag
+from graphattn.experiments.cli.corpus_options import CorpusOptions
+from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
 from graphattn.optional_packages import import_optional
 from graphattn.validation import require_choice, suggest
 
@@ -78,11 +79,13 @@ class Search:
     Parameters
     ----------
     task : the estimator
+    given : flags for reading corpora
     config : YAML file of options that are not searched
     training, dev : inputs and labels; without a dev set a part of the training set is held out
     """
 
     task: type[Estimator]
+    given: Values
     config: Path | None
     training: tuple[Any, Any]
     dev: tuple[Any, Any] | None
@@ -91,7 +94,7 @@ class Search:
         """The options of a trial."""
         from graphattn.experiments.cli.training_plan import TrainingPlan
 
-        return TrainingPlan.of(self.task, {**values, "encoder": encoder}, self.config)
+        return TrainingPlan.of(self.task, {**self.given, **values, "encoder": encoder}, self.config)
 
     def space(self, encoder: str) -> dict[str, Range]:
         """The options of an encoder that are searched."""
@@ -126,9 +129,11 @@ class Search:
         return dict(json.loads(json.dumps({**values, **sizes}, default=str)))
 
 
+@with_flags(flags_of(CorpusOptions(), "Corpus"))
 def tune(
     task: Annotated[str, typer.Argument(help="Task, as of graphattn train.")],
     train: Annotated[list[Path], typer.Argument(help="Corpora to train on; for translate SOURCE TARGET.")],
+    given: Values,
     *,
     out: Annotated[Path, typer.Option(help="File of trials; repeat the command to resume.")],
     dev: Annotated[
@@ -152,34 +157,37 @@ def tune(
     kind = TASKS[task]
     for name in encoder or ():
         require_choice("encoder", name, list_encoders(kind))
-    given = {} if config is None else read_config(config, training_flags(kind))
-    encoders = encoder or [given.get("encoder", kind().resolved_encoder().name)]
-    search = _read_corpora(kind, train, dev, config)
+    from_file = {} if config is None else read_config(config, training_flags(kind))
+    encoders = encoder or [from_file.get("encoder", kind().resolved_encoder().name)]
+    search = _read_corpora(kind, train, dev, given, config)
     best = {name: run_trials(search, name, trials, out, seed) for name in dict.fromkeys(encoders)}
     for name, (score, values) in best.items():
         flags = " ".join(f"{as_flag(option)} {value}" for option, value in values.items())
         print(f"# dev {score:.2f}: --encoder {name} {flags}")
     winner = max(best, key=lambda name: best[name][0])
     known = search.plan(winner, {}).values  # the file may have options of another encoder
-    kept = {name: value for name, value in given.items() if name in known}
+    kept = {name: value for name, value in {**from_file, **given}.items() if name in known}
     print(config_text({**kept, **best[winner][1], "encoder": winner}, "the best of these"), end="")
 
 
-def _read_corpora(task: type[Estimator], train: Sequence[Path], dev: str | None, config: Path | None) -> Search:
+def _read_corpora(
+    task: type[Estimator], train: Sequence[Path], dev: str | None, given: Values, config: Path | None
+) -> Search:
     from graphattn.experiments.cli.training_plan import TrainingPlan
 
-    plan = TrainingPlan.of(task, {}, config)
+    plan = TrainingPlan.of(task, given, config)
     estimator, options = plan.estimator(), {"format": plan.corpus.format, **plan.corpus.reader_options()}
     training = estimator.read(train, **options)
     dev = dev or plan.values.get("dev")
     if dev:
         names = dev.split(",") if isinstance(dev, str) and task.source_and_target_files else dev
-        return Search(task, config, training, estimator.read([names] if isinstance(names, str) else names, **options))
+        dev_set = estimator.read([names] if isinstance(names, str) else names, **options)
+        return Search(task, given, config, training, dev_set)
     if not estimator.training.dev_fraction:
         raise ConfigError(
             "a search needs a dev set; give {dev}, or a {dev_fraction} above 0", options=("dev", "dev_fraction")
         )
-    return Search(task, config, training, None)
+    return Search(task, given, config, training, None)
 
 
 def run_trials(search: Search, encoder: str, trials: int, out: Path, seed: int) -> tuple[float, Values]:

@@ -106,7 +106,7 @@ def test_a_search_needs_a_dev_set(call, tmp_path):
 
 
 def test_the_space_is_within_the_bounds_of_an_encoder():
-    search = Search(TextClassifier, None, ([], []), None)
+    search = Search(TextClassifier, {}, None, ([], []), None)
     assert search.space("duo")["layers"] == Range(1, 1, 1)
     assert search.space("ms-trans").keys() == SPACE.keys() - {"tuning_rate"}
 
@@ -121,5 +121,24 @@ def test_a_pretrained_model_is_searched_for_its_own_rate(optuna, call, tmp_path)
         line.partition(":")[0] for line in answer.out.splitlines()[1:]
     } & SPACE.keys()
     assert f"pretrained: {folder}" in answer.out
-    space = Search(Translator, tmp_path / "minilm.yaml", ([], []), None).space("pretrained")
+    space = Search(Translator, {}, tmp_path / "minilm.yaml", ([], []), None).space("pretrained")
     assert {"embedding_dropout", "tuning_rate"} <= space.keys()  # of the targets' embedding
+
+
+def test_columns_of_a_corpus(optuna, call, graphattn, tmp_path):
+    (tmp_path / "scores.csv").write_text("review,score\n" + "".join(f"word{n},{n}.5\n" for n in range(12)))
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    columns = ["--text-column", "review", "--label-column", "score"]
+    words = [
+        "--trials",
+        1,
+        "--encoder",
+        "bilstm",
+        "--config",
+        tmp_path / "config.yaml",
+        "--out",
+        tmp_path / "trials.log",
+    ]
+    answer = graphattn("tune", "regress", tmp_path / "scores.csv", *columns, *words)
+    assert answer.code == 0, answer.err
+    assert "label_column: score\n" in answer.out.replace("'", "")
