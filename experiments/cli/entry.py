@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
+from contextlib import suppress
+
+_KEPT = 2**30
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of glibc's ``mallopt``."""
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep up to a gibibyte of freed memory, also in child processes.
+
+    By default it returns the memory of large tensors to the system at once, and the next tensor faults it in again
+    page by page, which takes a fifth of the time of ``predict``.
+    """
+    variables = {"MALLOC_TRIM_THRESHOLD_": _TRIM_THRESHOLD, "MALLOC_MMAP_THRESHOLD_": _MMAP_THRESHOLD}
+    if sys.platform != "linux" or os.environ.keys() & variables.keys():
+        return
+    with suppress(AttributeError, OSError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        for name, parameter in variables.items():
+            os.environ[name] = str(_KEPT)
+            mallopt(parameter, _KEPT)
 
 
 def main() -> None:
     """Run the command line; Ctrl-C during its import exits without a traceback."""
     # PyTorch's matrix products keep a compiled kernel for each shape, and batches have many
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    keep_freed_memory()
     try:
         from graphattn.experiments.cli.main import main as run
     except KeyboardInterrupt:
