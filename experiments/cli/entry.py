@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 _KEPT = 2**30
+"""Bytes."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's ``mallopt``."""
 
@@ -15,8 +16,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 def keep_freed_memory() -> None:
     """Let glibc keep up to a gibibyte of freed memory, also in child processes.
 
-    By default it returns the memory of large tensors to the system at once, and the next tensor faults it in again
-    page by page, which takes a fifth of the time of ``predict``.
+    By default it returns the memory of large tensors to the system at once, and the next tensor faults it in again,
+    page by page.
     """
     variables = {"MALLOC_TRIM_THRESHOLD_": _TRIM_THRESHOLD, "MALLOC_MMAP_THRESHOLD_": _MMAP_THRESHOLD}
     if sys.platform != "linux" or os.environ.keys() & variables.keys():

@@ -183,7 +183,7 @@ def _find_experiments(
     ]
     if table or figure:
         return found
-    return [experiment for experiment in found if set(labels) <= experiment.labels()] or found
+    return [experiment for experiment in found if set(labels) <= experiment.labels] or found
 
 
 def _reproduce_data_sets(

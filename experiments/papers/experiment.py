@@ -114,6 +114,7 @@ class Experiment:
         """Paper and name."""
         return f"{self.paper} {self.name}"
 
+    @property
     def labels(self) -> set[str]:
         """The labels of the rows, and their parts."""
         return {label for row in self.rows for label in (*row.parts(), row.label)}
@@ -127,9 +128,9 @@ class Experiment:
             when no row has a label
         """
         for label in labels:
-            if label not in self.labels():
+            if label not in self.labels:
                 raise ConfigError(
-                    f"{self.full_name} has no row {label!r}; {suggest(label, self.labels())}choose among: "
+                    f"{self.full_name} has no row {label!r}; {suggest(label, self.labels)}choose among: "
                     f"{', '.join(dict.fromkeys(part for row in self.rows for part in row.parts()))}"
                 )
         return [row for row in self.rows if not labels or {row.label, *row.parts()} & set(labels)]
@@ -212,7 +213,7 @@ def _average(
 
 
 def measure_runs(runs: Sequence[Mapping[str, Any]], measure: Measure) -> list[float]:
-    """The numbers of the runs that have one."""
+    """The measure of each run that has it."""
     values = []
     for run in runs:
         try:

@@ -76,7 +76,7 @@ def _collect_models(paper: str, preset: str) -> list[Model]:
     for experiment in PAPERS[paper]:
         for row in experiment.rows:
             changes = row.changes.get("encoder", {})
-            for measure in counts.keys() & row.paper.keys():
+            for measure in filter(row.paper.__contains__, counts):
                 count = partial(counts[measure], row.encoder, changes=changes)
                 model = Model(paper, f"{experiment.name}, {row.label}", row.paper[measure], count)
                 models.setdefault(f"{measure} {row.encoder} {changes}", model)

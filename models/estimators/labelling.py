@@ -396,7 +396,7 @@ class LabellingEstimator(Estimator):
         copy_weights(previous.model_, self.model_, classes, without=copied)
         self.builder_ = self._make_builder(self.model_.encoder, embedding)
 
-    def _known_classes(self) -> list[Any]:
+    def _list_known_classes(self) -> list[Any]:
         """The classes of the model to continue from, if any."""
         return [] if self._previous is None else self._previous.labels_.classes
 
@@ -501,12 +501,12 @@ class LabellingEstimator(Estimator):
             targets=targets,
         )
         limit = self.inputs_.max_tokens_per_text if self._can_truncate else None
-        data = "" if where == "data" else where
+        data_set = "" if where == "data" else where
         if limit is not None:
             corpus, cut = corpus.truncate(limit)
             if cut:
-                warnings.warn(TruncationWarning(cut, limit, data), stacklevel=2)
-        self._check_lengths(corpus, numbers, data)
+                warnings.warn(TruncationWarning(cut, limit, data_set), stacklevel=2)
+        self._check_lengths(corpus, numbers, data_set)
         return corpus
 
     def _check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None, where: str) -> None:

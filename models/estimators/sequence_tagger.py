@@ -233,7 +233,7 @@ class SequenceTagger(LabellingEstimator):
         if self._previous is None:  # otherwise the labels were converted to its scheme
             self.scheme_ = self._detect_scheme(labels, "IOB2") if self.scheme == "auto" else self.scheme
         try:
-            tags = Counter(chain(self._flat_labels(labels), self._known_classes()))
+            tags = Counter(chain(self._flat_labels(labels), self._list_known_classes()))
             return LabelSet.of(_complete_entity_tags(tags, self.scheme_), what="tag")
         except DataError:
             self._reject_invalid_tags(labels, "training set")

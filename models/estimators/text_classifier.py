@@ -218,8 +218,8 @@ class TextClassifier(LabellingEstimator):
     def _label_set(self, labels: Sequence[Any]) -> LabelSet:
         self.indicators_ = isinstance(labels, _IndicatorRows)
         if isinstance(labels, _IndicatorRows):
-            return LabelSet.of([*range(labels.columns), *self._known_classes()], least=0)
-        every = chain(self._flat_labels(labels), self._known_classes())
+            return LabelSet.of([*range(labels.columns), *self._list_known_classes()], least=0)
+        every = chain(self._flat_labels(labels), self._list_known_classes())
         return LabelSet.of(every, least=1 if self._is_multilabel else 2)
 
     @override

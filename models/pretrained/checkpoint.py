@@ -237,7 +237,9 @@ def write_directory(
         for source, part in zip(sources, weight.detach().cpu().chunk(len(sources)), strict=True):
             tensors[source] = part.clone()
     with atomic_folder(folder) as temporary:
-        (temporary / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))  # save_file hides it from others
+        (temporary / WEIGHTS).write_bytes(
+            save(tensors, metadata={"format": "pt"})
+        )  # save_file lets only the owner read it
         (temporary / CONFIG).write_text(json.dumps(architecture.to_config(), indent=1), encoding="utf-8")
         (temporary / TOKENIZER_CONFIG).write_text(json.dumps({"model_max_length": architecture.max_length}))
         (temporary / TOKENIZER).write_text(tokenizer, encoding="utf-8")

@@ -395,9 +395,8 @@ class PretrainedEncoder(Encoder):
         length, heads, *_ = options
         for row in np.flatnonzero(lengths > self.max_length).tolist():
             number = row if numbers is None else numbers[row]
-            text = (
-                f"text {number + 1}{f' of the {where}' if where else ''}" if where or len(lengths) > 1 else "the text"
-            )
+            text = f"text {number + 1}" if where or len(lengths) > 1 else "the text"
+            text += f" of the {where}" if where else ""
             raise DataError(
                 f"{text} has {lengths[row]:,} tokens; the model reads {self.max_length:,}",
                 hint=f"Truncate texts{truncation}, or let the model read longer ones with {{{length}}} and windows, "

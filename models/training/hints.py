@@ -36,8 +36,8 @@ def hint_at_quantities(classes: Sequence[Hashable]) -> Hint | None:
     if len(numbers) < MANY_NUMBERS or all(number.is_integer() for number in numbers):
         return None
     return Hint(
-        f"the labels are {len(numbers):,} different numbers, each a class of its own; graphattn train regress (in "
-        "Python TextRegressor) predicts numbers"
+        f"the labels are {len(numbers):,} different numbers, each a class of its own; to predict numbers, use "
+        "graphattn train regress (TextRegressor in Python)"
     )
 
 

@@ -57,7 +57,7 @@ def gradient_times_weight(
         when a translator's source has no words
     """
     inputs, model = estimator.encode_input(x, target=target), estimator.model_
-    with torch.inference_mode(False), torch.enable_grad(), in_evaluation(model), _unfrozen(model):
+    with torch.inference_mode(False), torch.enable_grad(), in_evaluation(model), _unfreeze(model):
         capture = estimator.capture(inputs.batch)
         attention = attention_of(estimator, inputs, capture)
         explained = estimator.target(inputs, capture.scores.detach(), label=label, word=word)
@@ -70,7 +70,7 @@ def gradient_times_weight(
 
 
 @contextmanager
-def _unfrozen(model: nn.Module) -> Iterator[None]:
+def _unfreeze(model: nn.Module) -> Iterator[None]:
     """Inside the block, frozen layers also compute gradients."""
     frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
     for parameter in frozen:
