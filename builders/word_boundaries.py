@@ -50,12 +50,14 @@ WORD_PATTERN = "|".join(
 _URL_CHARACTER = rf"(?:{_CHARACTER}|[-_.~:/?\#\[\]@!$&'()*+,;=%])"
 _ADDRESS_PART = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?"
 _AFTER_WORD, _BEFORE_WORD = rf"(?<!{_CHARACTER})", rf"(?!{_CHARACTER})"
+_TAG, _FORMER_TAG = (rf"[\#@](?=[\p{{N}}_]{{0,63}}{letter})" for letter in (rf"(?=\p{{L}}){_CHARACTER}", r"\p{L}"))
+"""The sign of a #tag or @name, before a letter that belongs to it; formerly before any letter, as in ``#3漢``."""
 # Bounds such as {0,63} keep the search linear in the length of a text.
 WEB_PATTERN = "|".join(
     (
         rf"(?i:https?://|www\.){_URL_CHARACTER}*(?:{_CHARACTER}|[-_~/\#&=%+])",  # no punctuation at the end
         rf"[A-Za-z0-9](?:[A-Za-z0-9_.+-]{{0,62}}[A-Za-z0-9_])?@{_ADDRESS_PART}(?:\.{_ADDRESS_PART}){{1,9}}",  # e-mail
-        rf"(?<![\p{{L}}\p{{N}}_])[\#@](?=[\p{{N}}_]{{0,63}}\p{{L}})(?:(?!{_NOT})(?:{_INNER}|_))+",  # #tag, @name
+        rf"(?<![\p{{L}}\p{{N}}_]){_TAG}(?:(?!{_NOT})(?:{_INNER}|_))+",
         rf"[:;][-^o']?(?:\)+|\(+|\]+|\[+|[|*/\\](?![/\\])){_BEFORE_WORD}",  # :-)
         rf"{_AFTER_WORD}(?:=[-^']?[()\]\[]|[:;=xX][-^]?[dDpPoO]|</?3|\^_+\^|-_+-){_BEFORE_WORD}",  # =) :D <3 ^_^
         WORD_PATTERN,
@@ -147,7 +149,7 @@ class WordSplitter:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        config = json.loads(tokenizer.to_str())
+        config = json.loads(tokenizer.to_str().replace(json.dumps(_FORMER_TAG)[1:-1], json.dumps(_TAG)[1:-1]))
         if config["pre_tokenizer"] is None:
             config["pre_tokenizer"] = _as_json(make_pre_tokenizer("words"))
         rules = (split for split in SPLITS if _as_json(make_pre_tokenizer(split)) == config["pre_tokenizer"])

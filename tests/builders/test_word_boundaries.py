@@ -1,10 +1,15 @@
 """Splitting raw text into words."""
 
+import json
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
+from graphattn.builders import word_boundaries
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import SPLITS, WordSplitter, make_pre_tokenizer, replace_surrogates
 from graphattn.exceptions import ConfigError, DataError
@@ -66,6 +71,7 @@ def test_offsets_are_positions_in_the_text():
     assert [text[begin : begin + len(word)] for word, begin in words] == [word for word, _ in words]
 
 
+@example("#3漢", WEB)
 @given(st.text("aDx3:;)(-=<#@_./ht\u00e9漢' "), st.sampled_from([WORDS, WEB]))
 def test_splitting_twice_is_splitting_once(text, splitter):
     text = text.replace("t", "http://").replace("h", "www.")
@@ -170,3 +176,12 @@ def test_invalid_sources(sources, message):
     with pytest.raises(DataError) as caught:
         WORDS.split_sources(sources)
     assert caught.value.message == message
+
+
+def test_a_tokenizer_with_the_former_rule_of_tags_gets_the_present_one():
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = make_pre_tokenizer("web")
+    present, former = (json.dumps(pattern)[1:-1] for pattern in (word_boundaries._TAG, word_boundaries._FORMER_TAG))
+    assert present in tokenizer.to_str()
+    splitter = WordSplitter(Tokenizer.from_str(tokenizer.to_str().replace(present, former)))
+    assert (splitter.rule, splitter.split("#3漢 #fun")) == ("web", ["#", "3", "漢", "#fun"])
