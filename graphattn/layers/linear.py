@@ -1,7 +1,8 @@
 """Linear layers and embeddings that are faster on a CPU than PyTorch's; results are equal up to rounding.
 
 PyTorch's float32 linear layers pass all rows to one BLAS call, which is slow for thousands of rows, and on AMD's
-processors for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on blocks of rows.
+processors for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on blocks of rows. For bfloat16 see
+:mod:`graphattn.layers.bfloat16`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing_extensions import override
 
 from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
 from graphattn.gradients import apply
+from graphattn.layers.bfloat16 import HAS_ONEDNN, linear_bfloat16, multiplies_in_bfloat16, onednn
 
 MIN_ROWS, MIN_PRODUCTS = 1024, 1 << 25
 """With fewer rows and fewer multiplications, oneDNN's set-up for each new number of rows costs more than it saves."""
@@ -63,6 +65,9 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     -------
     (..., O)
     """
+    if weight.dtype == torch.float32 and multiplies_in_bfloat16(inputs):
+        rows = linear_bfloat16(inputs.reshape(-1, inputs.shape[-1]), weight, bias)
+        return rows.view(*inputs.shape[:-1], weight.shape[0])
     if not _is_onednn_faster(inputs, weight):
         return F.linear(inputs, weight, bias)
     # reshape outside: autograd forbids in-place changes of views made inside a function
@@ -90,14 +95,14 @@ def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
 
 def rows_times(rows: Tensor, weight: Tensor) -> Tensor:
     """(N, I), (I, O) -> (N, O), the gradient of a linear layer's input; not differentiable."""
-    return _onednn(rows, weight.t(), None) if _is_onednn_faster(rows, weight) else rows @ weight
+    return onednn(rows, weight.t(), None) if _is_onednn_faster(rows, weight) else rows @ weight
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(rows, weight)
-        return _onednn(rows, weight, bias)
+        return onednn(rows, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -115,7 +120,7 @@ class _Linear(torch.autograd.Function):
 
 def _weight_gradient(gradient: Tensor, rows: Tensor, differentiable: bool) -> Tensor:
     """(N, O), (N, I) -> (O, I)."""
-    return gradient.t() @ rows if differentiable else _onednn(gradient.t(), rows.t(), None)
+    return gradient.t() @ rows if differentiable else onednn(gradient.t(), rows.t(), None)
 
 
 class _ByHead(torch.autograd.Function):
@@ -160,7 +165,7 @@ def _is_onednn_faster(inputs: Tensor, weight: Tensor) -> bool:
     """Whether oneDNN supports these rows and is faster."""
     rows = inputs.numel() // max(1, inputs.shape[-1])
     is_large = rows >= MIN_ROWS or rows * weight.numel() >= MIN_PRODUCTS
-    return is_large and weight.numel() > 0 and _HAS_ONEDNN and _is_float32_on_cpu(inputs, weight)
+    return is_large and weight.numel() > 0 and HAS_ONEDNN and _is_float32_on_cpu(inputs, weight)
 
 
 def _is_float32_on_cpu(inputs: Tensor, weight: Tensor) -> bool:
@@ -170,16 +175,6 @@ def _is_float32_on_cpu(inputs: Tensor, weight: Tensor) -> bool:
         and inputs.device.type == weight.device.type == "cpu"
         and not torch.is_autocast_enabled("cpu")
     )
-
-
-def _onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    bias = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
-    return out
-
-
-_HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-"""Whether this build of PyTorch has oneDNN's linear operator, which ``torch.compile`` uses."""
 
 
 MAX_UNUSED_GRADIENT_BYTES = 1 << 30

@@ -23,8 +23,9 @@ from graphattn.builders import TextGraphBuilder
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.relations import Relation, split_heads
 from graphattn.builders.word_boundaries import Source
-from graphattn.edges import Edges, edges_for_layer, edges_of, features_of
+from graphattn.edges import Edges, edges_of, features_of
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.layers.bfloat16 import multiplies_in_bfloat16, pad_rows
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, embedding
 from graphattn.layers.multi_scale import MultiScaleAttention
@@ -120,7 +121,7 @@ class PretrainedAttention(MultiScaleAttention):
         weights: LayerWeights | None,
     ) -> Tensor:
         """(N, hidden) -> (N, hidden); ``biases`` are (E, heads) by relation and heads."""
-        relations = edges_for_layer(edges, self.heads, inputs)
+        relations = [edges[name] for name in self.heads]
         if rotation is None and biases is None:
             return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
         rows = at_least_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
@@ -472,6 +473,9 @@ class PretrainedEncoder(Encoder):
             tokens = self.embedding(features["id"].to(device))
         positions = features["position"].to(device)
         states = self._embed(tokens, positions, features.get("segment"))
+        count = len(states)
+        if not (self.architecture.is_modern or torch.is_grad_enabled()) and multiplies_in_bfloat16(states):
+            states = pad_rows(states)  # layers do not change the number of rows: attention leaves those without a token
         edges = edges_of(graph, self.heads_along(), device)
         rotations = self._rotations(positions, states.dtype)
         biases = self._biases(edges)
@@ -485,7 +489,7 @@ class PretrainedEncoder(Encoder):
                 states = layer(*arguments)
             if weights is not None and layer_weights is not None:
                 weights.append(layer_weights)
-        return states if self.last_norm is None else self.last_norm(states)
+        return states[:count] if self.last_norm is None else self.last_norm(states)
 
     def _embed(self, tokens: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
         """(N, embedding width) word vectors -> (N, hidden) input of the first layer."""

@@ -7,8 +7,19 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
+from graphattn.layers import bfloat16
 from graphattn.layers import linear as products
-from graphattn.layers.linear import BLOCK, MIN_PRODUCTS, MIN_ROWS, Linear, by_head, embedding, forget_gradients, linear
+from graphattn.layers.bfloat16 import pad_rows
+from graphattn.layers.linear import (
+    BLOCK,
+    MIN_PRODUCTS,
+    MIN_ROWS,
+    Linear,
+    by_head,
+    embedding,
+    forget_gradients,
+    linear,
+)
 
 ROWS = [0, 1, MIN_ROWS - 1, MIN_ROWS, 5 * BLOCK + 1, 6 * BLOCK]
 
@@ -122,8 +133,53 @@ def test_autocast():
         assert by_head(inputs[None], weight.t()[None]).dtype == torch.bfloat16
 
 
+def in_bfloat16(inputs, weight, bias=None):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return linear(inputs, weight, bias)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 16, 401, MIN_ROWS])
+@pytest.mark.parametrize("bias", [True, False])
+def test_gradients_in_bfloat16(rows, bias):
+    given = [draw(rows, 30), draw(20, 30), draw(20)][: 3 if bias else 2]
+    ours, reference = gradients(in_bfloat16, *given), gradients(F.linear, *(tensor.double() for tensor in given))
+    assert [tensor.dtype for tensor in ours] == [torch.bfloat16] + [torch.float32] * len(given)
+    for own, exact in zip(ours, reference, strict=True):
+        torch.testing.assert_close(own.double(), exact, rtol=0.02, atol=0.02 * max(rows, 30) ** 0.5)
+
+
+@pytest.mark.parametrize("shape", [(7, 30), (2, 9, 30), (30,)])
+def test_predictions_in_bfloat16_follow_the_weight(shape):
+    layer, inputs = Linear(30, 20), draw(*shape)
+    for _ in range(2):
+        with torch.inference_mode():
+            out = in_bfloat16(inputs, layer.weight, layer.bias)
+        exact = F.linear(inputs.double(), layer.weight.detach().double(), layer.bias.detach().double())
+        torch.testing.assert_close(out.double(), exact, rtol=0.02, atol=0.02)
+        layer(inputs).sum().backward()
+        torch.optim.AdamW(layer.parameters(), lr=0.5, fused=True).step()
+
+
+def test_second_derivatives_in_bfloat16_are_an_error():
+    inputs, weight = draw(5, 6).requires_grad_(), draw(4, 6)
+    (slope,) = torch.autograd.grad(in_bfloat16(inputs, weight).float().pow(2).sum(), inputs, create_graph=True)
+    if bfloat16.HAS_ONEDNN and bfloat16._has_bfloat16():
+        with pytest.raises(RuntimeError, match="once_differentiable"):
+            slope.sum().backward()
+
+
+def test_padded_rows():
+    sizes = [len(pad_rows(torch.ones(count, 2))) for count in range(2049)]
+    assert all(count <= size < max(count + 16, 17 * count / 16) for count, size in enumerate(sizes))
+    assert len({size for size in sizes if 1024 < size <= 2048}) == 16
+    padded = pad_rows(torch.full((40, 3), 1.25))
+    assert padded.dtype == torch.bfloat16
+    assert torch.equal(padded[:40], torch.full((40, 3), 1.25, dtype=torch.bfloat16))
+    assert torch.equal(padded[40:], torch.zeros(8, 3, dtype=torch.bfloat16))
+
+
 def test_pytorch_without_onednn(monkeypatch):
-    monkeypatch.setattr(products, "_HAS_ONEDNN", False)
+    monkeypatch.setattr(products, "HAS_ONEDNN", False)
     inputs, weight = draw(MIN_ROWS, 30), draw(20, 30)
     assert torch.equal(linear(inputs, weight), F.linear(inputs, weight))
 
@@ -143,12 +199,13 @@ def test_state_dict_of_pytorch_loads():
     assert repr(own) == repr(theirs)
 
 
-def test_in_place_change_of_results():
+@pytest.mark.parametrize(("product", "tolerance"), [(linear, 1e-4), (in_bfloat16, 0.1)])
+def test_in_place_change_of_results(product, tolerance):
     inputs, weight = draw(4, MIN_ROWS // 4, 30).requires_grad_(), draw(20, 30)
-    linear(inputs, weight).relu_().sum().backward()
+    product(inputs, weight).relu_().sum().backward()
     reference = inputs.detach().double().requires_grad_()
     F.linear(reference, weight.double()).relu().sum().backward()
-    torch.testing.assert_close(inputs.grad.double(), reference.grad, rtol=1e-4, atol=1e-4)
+    assert (inputs.grad.double() - reference.grad).abs().mean() < tolerance
 
 
 WIDTH = 40

@@ -169,6 +169,21 @@ def test_a_batch_equals_its_texts_alone(save_model, family, ids):
     torch.testing.assert_close(together, alone, atol=1e-10, rtol=1e-10)
 
 
+@pytest.mark.parametrize("heads", ["", "window:5|global=4; 1:all=1,window:3=3"])
+@pytest.mark.parametrize("family", ["bert", "electra", "mpnet", "modernbert"])
+def test_predictions_in_bfloat16_are_close(save_model, family, heads, ids):
+    encoder = PretrainedEncoder.from_directory(save_model(family), heads=heads)
+    graph = graph_of(encoder, ids)
+    with torch.inference_mode():
+        exact = encoder(graph)
+        with torch.autocast("cpu", torch.bfloat16):
+            rounded, weights = encoder(graph), []
+            torch.testing.assert_close(encoder(graph, weights=weights), rounded)
+    assert len(rounded) == sum(LENGTHS)
+    assert (rounded - exact).norm() < 0.02 * exact.norm()
+    assert all(torch.isfinite(part).all() for layer in weights for part in layer.values())
+
+
 @pytest.mark.parametrize("family", ["bert", "mpnet", "modernbert"])
 def test_gradients_in_float64(save_model, family):
     encoder = PretrainedEncoder.from_directory(save_model(family)).double()

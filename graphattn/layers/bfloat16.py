@@ -1,0 +1,126 @@
+"""Linear layers in bfloat16 on a CPU.
+
+For each new number of rows, oneDNN compiles a kernel in about 5 ms, and batches of texts have many numbers of rows. So
+rows are padded to one of 16 numbers between two powers of two. Predictions also keep each weight in oneDNN's order.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.weak import WeakIdKeyDictionary
+
+from graphattn.gradients import apply
+
+HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+"""Whether this build of PyTorch has oneDNN's linear operator, which ``torch.compile`` uses."""
+
+
+def multiplies_in_bfloat16(inputs: Tensor) -> bool:
+    """Whether autocast makes products with the inputs bfloat16, and the processor's oneDNN has them."""
+    return (
+        inputs.device.type == "cpu"
+        and inputs.dtype in (torch.float32, torch.bfloat16)
+        and torch.is_autocast_enabled("cpu")
+        and torch.get_autocast_dtype("cpu") == torch.bfloat16
+        and HAS_ONEDNN
+        and _has_bfloat16()
+    )
+
+
+def linear_bfloat16(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """:func:`torch.nn.functional.linear` under autocast: (N, I) -> (N, O) in bfloat16, differentiable once.
+
+    Parameters
+    ----------
+    rows : (N, I)
+    weight : (O, I) in float32
+    bias : (O,) in float32
+    """
+    return apply(_BFloat16Linear, rows, weight, bias) if torch.is_grad_enabled() else _predict(rows, weight, bias)
+
+
+def pad_rows(rows: Tensor) -> Tensor:
+    """(N, I) in bfloat16, and rows of zeros after them, less than a sixteenth of N for large N."""
+    count = len(rows)
+    step = 1 << max(4, count.bit_length() - 5)
+    size = -(-count // step) * step
+    if size == count:
+        return rows.bfloat16()
+    padded = rows.new_empty(size, rows.shape[1], dtype=torch.bfloat16)
+    padded[:count] = rows
+    padded[count:] = 0
+    return padded
+
+
+class _BFloat16Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        padded, factor = pad_rows(rows), weight.bfloat16()
+        ctx.save_for_backward(padded, factor)
+        ctx.count, ctx.dtype = len(rows), rows.dtype
+        out = F.linear(padded, factor, None if bias is None else bias.bfloat16())
+        return out.resize_(len(rows), out.shape[1])  # not a slice: autograd forbids in-place changes of its views
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        gradient = pad_rows(gradients[0])
+        padded, factor = ctx.saved_tensors
+        for_rows, for_weight, for_bias = ctx.needs_input_grad
+        return (
+            (gradient @ factor)[: ctx.count].to(ctx.dtype) if for_rows else None,
+            (gradient.t() @ padded).float() if for_weight else None,
+            gradient.sum(0, dtype=torch.float32) if for_bias else None,
+        )
+
+
+def _predict(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The product in bfloat16, without gradients."""
+    padded = pad_rows(rows)
+    if _can_reorder(weight):
+        out = onednn(padded, _reordered(weight), bias)
+    else:
+        out = F.linear(padded, weight.bfloat16(), None if bias is None else bias.bfloat16())
+    return out[: len(rows)]
+
+
+def _can_reorder(weight: Tensor) -> bool:
+    """Whether it is a parameter, whose changes are counted."""
+    return isinstance(weight, nn.Parameter) and not weight.is_inference()
+
+
+def _reordered(weight: Tensor) -> Tensor:
+    """A parameter in bfloat16, in the order that oneDNN reads; kept until the parameter changes."""
+    state = (weight._version, weight.data_ptr())
+    kept = _reordered_weights.get(weight)
+    if kept is None or kept[0] != state:
+        kept = _reordered_weights[weight] = state, torch.ops.mkldnn._reorder_linear_weight(weight.detach().bfloat16())
+    reordered: Tensor = kept[1]
+    return reordered
+
+
+_reordered_weights = WeakIdKeyDictionary()
+"""Parameter -> its version and address, and its reordered copy."""
+# fused optimizers do not count their changes as versions
+register_optimizer_step_post_hook(lambda *_: _reordered_weights.clear())
+
+
+@cache
+def _has_bfloat16() -> bool:
+    """Whether oneDNN has products in bfloat16 on this processor."""
+    supported: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return supported
+
+
+def onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """:func:`torch.nn.functional.linear` by PyTorch's oneDNN operator, without gradients."""
+    bias = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
+    return out
