@@ -1,49 +1,34 @@
-"""Linear layers in bfloat16 on a CPU.
+"""Predictions of linear layers in bfloat16 on a CPU.
 
 For each new number of rows, oneDNN compiles a kernel in about 5 ms, and batches of texts have many numbers of rows. So
-rows are padded to one of 16 numbers between two powers of two. Predictions also keep each weight in oneDNN's order.
+rows are padded to one of 16 numbers between two powers of two. Weights are kept in bfloat16 and in oneDNN's order.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.weak import WeakIdKeyDictionary
-
-from graphattn.gradients import apply
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 """Whether this build of PyTorch has oneDNN's linear operator, which ``torch.compile`` uses."""
 
 
-def multiplies_in_bfloat16(inputs: Tensor) -> bool:
-    """Whether autocast makes products with the inputs bfloat16, and the processor's oneDNN has them."""
+def predicts_in_bfloat16(inputs: Tensor) -> bool:
+    """Whether autocast makes products with the inputs bfloat16, without gradients, and the processor has them."""
     return (
-        inputs.device.type == "cpu"
+        not torch.is_grad_enabled()
+        and inputs.device.type == "cpu"
         and inputs.dtype in (torch.float32, torch.bfloat16)
         and torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") == torch.bfloat16
         and HAS_ONEDNN
         and _has_bfloat16()
     )
-
-
-def linear_bfloat16(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """:func:`torch.nn.functional.linear` under autocast: (N, I) -> (N, O) in bfloat16, differentiable once.
-
-    Parameters
-    ----------
-    rows : (N, I)
-    weight : (O, I) in float32
-    bias : (O,) in float32
-    """
-    return apply(_BFloat16Linear, rows, weight, bias) if torch.is_grad_enabled() else _predict(rows, weight, bias)
 
 
 def pad_rows(rows: Tensor) -> Tensor:
@@ -59,30 +44,18 @@ def pad_rows(rows: Tensor) -> Tensor:
     return padded
 
 
-class _BFloat16Linear(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        padded, factor = pad_rows(rows), weight.bfloat16()
-        ctx.save_for_backward(padded, factor)
-        ctx.count, ctx.dtype = len(rows), rows.dtype
-        out = F.linear(padded, factor, None if bias is None else bias.bfloat16())
-        return out.resize_(len(rows), out.shape[1])  # not a slice: autograd forbids in-place changes of its views
+def predict_bfloat16(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """:func:`torch.nn.functional.linear` under autocast, without gradients.
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        gradient = pad_rows(gradients[0])
-        padded, factor = ctx.saved_tensors
-        for_rows, for_weight, for_bias = ctx.needs_input_grad
-        return (
-            (gradient @ factor)[: ctx.count].to(ctx.dtype) if for_rows else None,
-            (gradient.t() @ padded).float() if for_weight else None,
-            gradient.sum(0, dtype=torch.float32) if for_bias else None,
-        )
+    Parameters
+    ----------
+    rows : (N, I) in float32 or bfloat16
+    weight, bias : (O, I) and (O,) in float32
 
-
-def _predict(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The product in bfloat16, without gradients."""
+    Returns
+    -------
+    (N, O) in bfloat16
+    """
     padded = pad_rows(rows)
     if _can_reorder(weight):
         out = onednn(padded, _reordered(weight), bias)

@@ -25,7 +25,7 @@ from graphattn.builders.relations import Relation, split_heads
 from graphattn.builders.word_boundaries import Source
 from graphattn.edges import Edges, edges_of, features_of
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.layers.bfloat16 import multiplies_in_bfloat16, pad_rows
+from graphattn.layers.bfloat16 import pad_rows, predicts_in_bfloat16
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, embedding
 from graphattn.layers.multi_scale import MultiScaleAttention
@@ -474,7 +474,7 @@ class PretrainedEncoder(Encoder):
         positions = features["position"].to(device)
         states = self._embed(tokens, positions, features.get("segment"))
         count = len(states)
-        if not (self.architecture.is_modern or torch.is_grad_enabled()) and multiplies_in_bfloat16(states):
+        if not self.architecture.is_modern and predicts_in_bfloat16(states):
             states = pad_rows(states)  # layers do not change the number of rows: attention leaves those without a token
         edges = edges_of(graph, self.heads_along(), device)
         rotations = self._rotations(positions, states.dtype)
