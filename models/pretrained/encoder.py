@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -21,16 +20,15 @@ from typing_extensions import override
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
-from graphattn.builders.relations import Relation, split_heads
+from graphattn.builders.relations import Relation
 from graphattn.builders.word_boundaries import Source
 from graphattn.edges import Edges, edges_of, features_of
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.layers.bfloat16 import pad_rows, predicts_in_bfloat16
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, embedding
-from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.models.encoders.base import Encoder, LayerWeights
-from graphattn.models.encoders.relation_heads import head_relation, parse_heads
+from graphattn.models.encoders.relation_heads import head_relation
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import (
     find_directory,
@@ -39,178 +37,15 @@ from graphattn.models.pretrained.checkpoint import (
     read_weights,
     write_directory,
 )
-from graphattn.precision import at_least_float32
+from graphattn.models.pretrained.heads import HeadRange, head_ranges, parse_layer_heads
+from graphattn.models.pretrained.layers import PretrainedLayer, Rotation, make_norm
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
 
-Rotation = tuple[Tensor, Tensor]
-"""(N, 1, D / 2) cosines and sines of the tokens' positions."""
-HeadRange = tuple[str, int, int]
-"""Relation, number of its first head in a layer, and number of heads."""
 MAX_DISTANCE = 128
 """Longer distances share MPNet's last bucket."""
-_LAYERS = re.compile(r"(\d+)(?:-(\d+))?:(?=\D)")
-
-
-def parse_layer_heads(heads: str | Mapping[str, int], architecture: Architecture) -> list[dict[str, int]]:
-    """Read the edges of each layer's heads.
-
-    Parameters
-    ----------
-    heads : ``"window:257|global=12"`` for all layers; or ``"4-5:all=10,dependency=2; 0:window:3"``, where other layers
-        keep their edges. A relation without a number has all heads. The first heads of a layer get the first relation
-    architecture : number of layers and heads, and the edges of pretraining
-
-    Returns
-    -------
-    Relation -> number of heads, for each layer
-
-    Raises
-    ------
-    ConfigError
-        for an unknown relation, another number of heads, or a layer that does not exist
-    """
-    layers = [{relation: architecture.heads} for relation in architecture.relations]
-    if isinstance(heads, Mapping):
-        return [_parse_heads_of_layer(heads, architecture.heads) for _ in layers]
-    for part in filter(None, map(str.strip, heads.split(";"))):
-        match = _LAYERS.match(part)
-        first, last = (0, len(layers) - 1) if match is None else (int(match[1]), int(match[2] or match[1]))
-        if not first <= last < len(layers):
-            raise ConfigError(
-                f"{{heads}}: {part!r} names layers {first} to {last}; the model has 0 to {len(layers) - 1}",
-                options=("heads",),
-            )
-        counts = _parse_heads_of_layer(part if match is None else part[match.end() :], architecture.heads)
-        layers[first : last + 1] = [counts] * (last + 1 - first)
-    return layers
-
-
-def _parse_heads_of_layer(heads: str | Mapping[str, int], count: int) -> dict[str, int]:
-    pairs = split_heads(heads)
-    if len(pairs) == 1 and pairs[0][1] is None:
-        heads = {pairs[0][0]: count}
-    counts = parse_heads(heads)
-    for name in counts:
-        nodes = {node for part in head_relation(name).parts() for node in (part.source, part.target)} - {TOKEN}
-        if nodes:
-            raise ConfigError(
-                f"{{heads}}: {name} has edges to {' and '.join(sorted(nodes))} nodes, and a pretrained model has "
-                "tokens only; give it to an encoder on top",
-                options=("heads",),
-            )
-    if sum(counts.values()) != count:
-        raise ConfigError(
-            f"{{heads}} {heads!r} has {sum(counts.values())} heads; each layer of the model has {count}",
-            options=("heads",),
-        )
-    return counts
-
-
-class PretrainedAttention(MultiScaleAttention):
-    """Attention with the model's rotary positions (Su et al. 2021) or bias by distance (Raffel et al. 2020), if any."""
-
-    def attend(
-        self,
-        edges: Mapping[str, Edges],
-        inputs: Tensor,
-        rotation: Rotation | None,
-        biases: Mapping[HeadRange, Tensor] | None,
-        weights: LayerWeights | None,
-    ) -> Tensor:
-        """(N, hidden) -> (N, hidden); ``biases`` are (E, heads) by relation and heads."""
-        relations = [edges[name] for name in self.heads]
-        if rotation is None and biases is None:
-            return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
-        rows = at_least_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
-        if rotation is not None:
-            rows = self._rotate(rows, rotation)
-        ranges = head_ranges(self.heads)
-        return self.attend_rows(relations, rows, None if biases is None else [biases[key] for key in ranges], weights)
-
-    def _rotate(self, rows: Tensor, rotation: Rotation) -> Tensor:
-        """(N, 3 H, D) -> the same, with queries and keys rotated by the positions."""
-        cos, sin = rotation
-        scored, values = rows.split([2 * self.num_heads, self.num_heads], dim=1)
-        first, second = scored.chunk(2, dim=2)
-        return torch.cat([torch.cat([first * cos - second * sin, second * cos + first * sin], dim=2), values], dim=1)
-
-
-def head_ranges(heads: Mapping[str, int]) -> list[HeadRange]:
-    """Each relation of a layer with the number of its first head, and of its heads."""
-    ends = accumulate(heads.values())
-    return [(name, end - count, count) for (name, count), end in zip(heads.items(), ends, strict=True)]
-
-
-class FeedForward(nn.Module):
-    """Two linear layers with an activation; in ModernBERT, half of the first one's output gates the other half."""
-
-    def __init__(self, architecture: Architecture):
-        super().__init__()
-        width, bias = architecture.ffn, architecture.ffn_bias
-        self.gated, self.activation = architecture.is_modern, architecture.activation
-        self.widen = Linear(architecture.hidden, 2 * width if self.gated else width, bias=bias)
-        self.narrow = Linear(width, architecture.hidden, bias=bias)
-        self.dropout = Dropout(architecture.dropout if self.gated else 0.0)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """(N, hidden) -> (N, hidden)."""
-        wide = self.widen(tokens)
-        if self.gated:
-            wide, gate = wide.chunk(2, dim=1)
-            return self.narrow(self.dropout(self._activate(wide) * gate))
-        return self.narrow(self._activate(wide))
-
-    def _activate(self, wide: Tensor) -> Tensor:
-        if self.activation == "relu":
-            return F.relu(wide)
-        if self.activation == "silu":
-            return F.silu(wide)
-        return F.gelu(wide, approximate="tanh" if self.activation == "gelu_tanh" else "none")
-
-
-class PretrainedLayer(nn.Module):
-    """Attention and a feed-forward layer: post-norm as in BERT, or pre-norm as in ModernBERT."""
-
-    def __init__(self, architecture: Architecture, heads: Mapping[str, int], number: int):
-        super().__init__()
-        hidden, modern = architecture.hidden, architecture.is_modern
-        head_feats = hidden // architecture.heads
-        self.attention = PretrainedAttention(
-            hidden, head_feats, heads, attn_drop=architecture.attn_drop, bias=architecture.attention_bias
-        )
-        self.ffn = FeedForward(architecture)
-        has_norm = not modern or number > 0  # ModernBERT's embeddings are normalized already
-        self.attention_norm = _make_norm(architecture, hidden) if has_norm else nn.Identity()
-        self.ffn_norm = _make_norm(architecture, hidden)
-        self.norm_first = modern
-        self.dropout = Dropout(architecture.dropout)
-        self.attention_dropout = Dropout(architecture.attention_output_dropout)
-
-    def forward(
-        self,
-        edges: Mapping[str, Edges],
-        tokens: Tensor,
-        rotation: Rotation | None,
-        biases: Mapping[HeadRange, Tensor] | None,
-        weights: LayerWeights | None,
-    ) -> Tensor:
-        """(N, hidden) -> (N, hidden)."""
-        if self.norm_first:
-            attended = self.attention.attend(edges, self.attention_norm(tokens), rotation, biases, weights)
-            tokens = tokens + self.attention_dropout(attended)
-            widened: Tensor = tokens + self.ffn(self.ffn_norm(tokens))
-            return widened
-        attended = self.attention.attend(edges, tokens, rotation, biases, weights)
-        tokens = self.attention_norm(tokens + self.attention_dropout(attended))
-        normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
-        return normed
-
-
-def _make_norm(architecture: Architecture, width: int) -> nn.LayerNorm:
-    return nn.LayerNorm(width, architecture.norm_eps, bias=architecture.norm_bias)
 
 
 class PretrainedEmbedding(nn.Module):
@@ -239,7 +74,8 @@ class PretrainedEncoder(Encoder):
     Parameters
     ----------
     architecture : shapes and switches
-    heads : edges of the heads, see :func:`parse_layer_heads`; those of pretraining when None
+    heads : edges of the heads, see :func:`~graphattn.models.pretrained.heads.parse_layer_heads`; those of pretraining when
+        None
     max_length : tokens of the longest text; that of pretraining when None
 
     Attributes
@@ -270,14 +106,14 @@ class PretrainedEncoder(Encoder):
         rows = architecture.position_offset + self.max_length if architecture.positions else 0
         self.position_vectors = nn.Embedding(rows, width) if rows else None
         self.type_vectors = nn.Embedding(architecture.types, width) if architecture.types else None
-        self.norm = _make_norm(architecture, width)
+        self.norm = make_norm(architecture, width)
         self.dropout = Dropout(architecture.embedding_dropout)
         self.widen = Linear(width, architecture.hidden) if width != architecture.hidden else None
         self.layers = nn.ModuleList(
             PretrainedLayer(architecture, counts, number) for number, counts in enumerate(self.layer_heads)
         )
         self.distance_bias = nn.Embedding(architecture.buckets, architecture.heads) if architecture.buckets else None
-        self.last_norm = _make_norm(architecture, architecture.hidden) if architecture.is_modern else None
+        self.last_norm = make_norm(architecture, architecture.hidden) if architecture.is_modern else None
 
     @classmethod
     def from_directory(

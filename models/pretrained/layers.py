@@ -1,0 +1,120 @@
+"""The layers of a pretrained model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphattn.edges import Edges
+from graphattn.layers.dropout import Dropout
+from graphattn.layers.linear import Linear
+from graphattn.layers.multi_scale import MultiScaleAttention
+from graphattn.models.encoders.base import LayerWeights
+from graphattn.models.pretrained.architecture import Architecture
+from graphattn.models.pretrained.heads import HeadRange, head_ranges
+from graphattn.precision import at_least_float32
+
+Rotation = tuple[Tensor, Tensor]
+"""(N, 1, D / 2) cosines and sines of the tokens' positions."""
+
+
+class PretrainedAttention(MultiScaleAttention):
+    """Attention with the model's rotary positions (Su et al. 2021) or bias by distance (Raffel et al. 2020), if any."""
+
+    def attend(
+        self,
+        edges: Mapping[str, Edges],
+        inputs: Tensor,
+        rotation: Rotation | None,
+        biases: Mapping[HeadRange, Tensor] | None,
+        weights: LayerWeights | None,
+    ) -> Tensor:
+        """(N, hidden) -> (N, hidden); ``biases`` are (E, heads) by relation and heads."""
+        relations = [edges[name] for name in self.heads]
+        if rotation is None and biases is None:
+            return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
+        rows = at_least_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
+        if rotation is not None:
+            rows = self._rotate(rows, rotation)
+        ranges = head_ranges(self.heads)
+        return self.attend_rows(relations, rows, None if biases is None else [biases[key] for key in ranges], weights)
+
+    def _rotate(self, rows: Tensor, rotation: Rotation) -> Tensor:
+        """(N, 3 H, D) -> the same, with queries and keys rotated by the positions."""
+        cos, sin = rotation
+        scored, values = rows.split([2 * self.num_heads, self.num_heads], dim=1)
+        first, second = scored.chunk(2, dim=2)
+        return torch.cat([torch.cat([first * cos - second * sin, second * cos + first * sin], dim=2), values], dim=1)
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with an activation; in ModernBERT, half of the first one's output gates the other half."""
+
+    def __init__(self, architecture: Architecture):
+        super().__init__()
+        width, bias = architecture.ffn, architecture.ffn_bias
+        self.gated, self.activation = architecture.is_modern, architecture.activation
+        self.widen = Linear(architecture.hidden, 2 * width if self.gated else width, bias=bias)
+        self.narrow = Linear(width, architecture.hidden, bias=bias)
+        self.dropout = Dropout(architecture.dropout if self.gated else 0.0)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        wide = self.widen(tokens)
+        if self.gated:
+            wide, gate = wide.chunk(2, dim=1)
+            return self.narrow(self.dropout(self._activate(wide) * gate))
+        return self.narrow(self._activate(wide))
+
+    def _activate(self, wide: Tensor) -> Tensor:
+        if self.activation == "relu":
+            return F.relu(wide)
+        if self.activation == "silu":
+            return F.silu(wide)
+        return F.gelu(wide, approximate="tanh" if self.activation == "gelu_tanh" else "none")
+
+
+class PretrainedLayer(nn.Module):
+    """Attention and a feed-forward layer: post-norm as in BERT, or pre-norm as in ModernBERT."""
+
+    def __init__(self, architecture: Architecture, heads: Mapping[str, int], number: int):
+        super().__init__()
+        hidden, modern = architecture.hidden, architecture.is_modern
+        head_feats = hidden // architecture.heads
+        self.attention = PretrainedAttention(
+            hidden, head_feats, heads, attn_drop=architecture.attn_drop, bias=architecture.attention_bias
+        )
+        self.ffn = FeedForward(architecture)
+        has_norm = not modern or number > 0  # ModernBERT's embeddings are normalized already
+        self.attention_norm = make_norm(architecture, hidden) if has_norm else nn.Identity()
+        self.ffn_norm = make_norm(architecture, hidden)
+        self.norm_first = modern
+        self.dropout = Dropout(architecture.dropout)
+        self.attention_dropout = Dropout(architecture.attention_output_dropout)
+
+    def forward(
+        self,
+        edges: Mapping[str, Edges],
+        tokens: Tensor,
+        rotation: Rotation | None,
+        biases: Mapping[HeadRange, Tensor] | None,
+        weights: LayerWeights | None,
+    ) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        if self.norm_first:
+            attended = self.attention.attend(edges, self.attention_norm(tokens), rotation, biases, weights)
+            tokens = tokens + self.attention_dropout(attended)
+            widened: Tensor = tokens + self.ffn(self.ffn_norm(tokens))
+            return widened
+        attended = self.attention.attend(edges, tokens, rotation, biases, weights)
+        tokens = self.attention_norm(tokens + self.attention_dropout(attended))
+        normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
+        return normed
+
+
+def make_norm(architecture: Architecture, width: int) -> nn.LayerNorm:
+    """The model's layer norm."""
+    return nn.LayerNorm(width, architecture.norm_eps, bias=architecture.norm_bias)
