@@ -27,7 +27,7 @@ from graphattn.builders.word_boundaries import strip_html
 from graphattn.exceptions import ConfigError, DataError, Hint, TruncationWarning
 from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
-from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples, Predicted
+from graphattn.models.estimators.base import Estimator, Predicted
 from graphattn.models.estimators.class_weights import class_weights, deserialize_class_weight, serialize_class_weight
 from graphattn.models.estimators.inputs import (
     Columns,
@@ -39,6 +39,7 @@ from graphattn.models.estimators.inputs import (
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
 from graphattn.models.estimators.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
+from graphattn.models.estimators.task import EncodedInputs, Examples
 from graphattn.models.estimators.token_inputs import TokenInputs
 from graphattn.models.estimators.warm_start import check_same_kind, copy_vectors, copy_weights
 from graphattn.models.heads import Head

@@ -23,13 +23,13 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Corpus
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.entities import EntitySpan, TaggedText, format_conll, locate_words, merge_ranges
-from graphattn.models.estimators.base import Examples
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import predict_corpus, segment_probability
+from graphattn.models.estimators.task import Examples
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option

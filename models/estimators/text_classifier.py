@@ -19,13 +19,13 @@ from typing_extensions import override
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
-from graphattn.models.estimators.base import Examples
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import predict_corpus
+from graphattn.models.estimators.task import Examples
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.options import PretrainedOptions

@@ -17,7 +17,6 @@ from typing_extensions import override
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.models.encoders import EncoderOptions
-from graphattn.models.estimators.base import EncodedInputs, Examples
 from graphattn.models.estimators.inputs import (
     as_text,
     input_fields,
@@ -26,6 +25,7 @@ from graphattn.models.estimators.inputs import (
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
+from graphattn.models.estimators.task import EncodedInputs, Examples
 from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.options import PretrainedOptions

@@ -42,7 +42,7 @@ from graphattn.models.encoders import (
     make_encoder,
     options_class,
 )
-from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
+from graphattn.models.estimators.base import Estimator
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
 from graphattn.models.estimators.parsing import (
     ParsingOptions,
@@ -52,6 +52,7 @@ from graphattn.models.estimators.parsing import (
     warn_about_missing_parses,
 )
 from graphattn.models.estimators.prediction import prediction_batches
+from graphattn.models.estimators.task import EncodedInputs, Examples
 from graphattn.models.estimators.warm_start import check_same_kind
 from graphattn.models.options import Options, option
 from graphattn.models.pretrained.architecture import Architecture

@@ -29,7 +29,8 @@ from graphattn.validation import require_range, suggest
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from graphattn.models.estimators.base import EncodedInputs, Estimator
+    from graphattn.models.estimators.base import Estimator
+    from graphattn.models.estimators.task import EncodedInputs
 
 GROUPS = ("layer", "head", "relation", "source_part", "target_part")
 

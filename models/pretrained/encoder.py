@@ -74,8 +74,8 @@ class PretrainedEncoder(Encoder):
     Parameters
     ----------
     architecture : shapes and switches
-    heads : edges of the heads, see :func:`~graphattn.models.pretrained.heads.parse_layer_heads`; those of pretraining when
-        None
+    heads : edges of the heads, see :func:`~graphattn.models.pretrained.heads.parse_layer_heads`; None for those of
+        pretraining
     max_length : tokens of the longest text; that of pretraining when None
 
     Attributes

@@ -22,7 +22,7 @@ from graphattn.validation import require_range
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
-    from graphattn.models.estimators.base import EncodedInputs
+    from graphattn.models.estimators.task import EncodedInputs
 
 
 def integrated_gradients(
