@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.experiments.papers.baselines import BASELINES
-from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet
+from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet, find_data_set
 from graphattn.experiments.papers.layer_costs import LAYER_COSTS
 from graphattn.experiments.papers.mirrored import MIRRORED
 from graphattn.experiments.papers.runs import Run, with_changes
@@ -99,7 +99,7 @@ def shrink(run: Run) -> Run:
         return with_changes(run, {"task": {"sentences": 2, "length": length, "repeats": 1, "memory": False}})
     if run.encoder in BASELINES:
         return run
-    return with_changes(run, _SHRINK[DATA_SETS[run.data_set].task](run))
+    return with_changes(run, _SHRINK[find_data_set(run.data_set).task](run))
 
 
 def _shrink_encoder(run: Run) -> dict[str, object]:
