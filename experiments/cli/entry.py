@@ -32,7 +32,7 @@ def keep_freed_memory() -> None:
 def main() -> None:
     """Run the command line; Ctrl-C during its import exits without a traceback."""
     # PyTorch's matrix products keep a compiled kernel for each shape, and batches have many
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
     keep_freed_memory()
     try:
         from graphattn.experiments.cli.main import main as run

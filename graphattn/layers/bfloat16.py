@@ -1,7 +1,7 @@
-"""Predictions of linear layers in bfloat16 on a CPU.
+"""Linear layers in bfloat16 on a CPU.
 
 For each new number of rows, oneDNN compiles a kernel in about 5 ms, and batches of texts have many numbers of rows. So
-rows are padded to one of 16 numbers between two powers of two. Weights are kept in bfloat16 and in oneDNN's order.
+rows are padded to one of 16 numbers between two powers of two. Predictions keep weights in oneDNN's order.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, 
 """Whether this build of PyTorch has oneDNN's linear operator, which ``torch.compile`` uses."""
 
 
-def predicts_in_bfloat16(inputs: Tensor) -> bool:
-    """Whether autocast makes products with the inputs bfloat16, without gradients, and the processor has them."""
+def multiplies_in_bfloat16(inputs: Tensor) -> bool:
+    """Whether autocast makes products with the inputs bfloat16, and the processor has such products."""
     return (
-        not torch.is_grad_enabled()
-        and inputs.device.type == "cpu"
+        inputs.device.type == "cpu"
         and inputs.dtype in (torch.float32, torch.bfloat16)
         and torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") == torch.bfloat16
@@ -32,16 +31,10 @@ def predicts_in_bfloat16(inputs: Tensor) -> bool:
 
 
 def pad_rows(rows: Tensor) -> Tensor:
-    """(N, I) in bfloat16, and rows of zeros after them, less than a sixteenth of N for large N."""
+    """(N, I) or (N,), followed by zeros: less than N / 16 rows of them for large N."""
     count = len(rows)
     step = 1 << max(4, count.bit_length() - 5)
-    size = -(-count // step) * step
-    if size == count:
-        return rows.bfloat16()
-    padded = rows.new_empty(size, rows.shape[1], dtype=torch.bfloat16)
-    padded[:count] = rows
-    padded[count:] = 0
-    return padded
+    return F.pad(rows, (0, 0) * (rows.dim() - 1) + (0, -count % step))
 
 
 def predict_bfloat16(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -56,7 +49,7 @@ def predict_bfloat16(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tenso
     -------
     (N, O) in bfloat16
     """
-    padded = pad_rows(rows)
+    padded = pad_rows(rows.bfloat16())
     if _can_reorder(weight):
         out = onednn(padded, _reordered(weight), bias)
     else:

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
 from graphattn.gradients import apply
-from graphattn.layers.bfloat16 import HAS_ONEDNN, onednn, predict_bfloat16, predicts_in_bfloat16
+from graphattn.layers.bfloat16 import HAS_ONEDNN, multiplies_in_bfloat16, onednn, predict_bfloat16
 
 MIN_ROWS, MIN_PRODUCTS = 1024, 1 << 25
 """With fewer rows and fewer multiplications, oneDNN's set-up for each new number of rows costs more than it saves."""
@@ -65,7 +65,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     -------
     (..., O)
     """
-    if weight.dtype == torch.float32 and predicts_in_bfloat16(inputs):
+    if not torch.is_grad_enabled() and weight.dtype == torch.float32 and multiplies_in_bfloat16(inputs):
         rows = predict_bfloat16(inputs.reshape(-1, inputs.shape[-1]), weight, bias)
         return rows.view(*inputs.shape[:-1], weight.shape[0])
     if not _is_onednn_faster(inputs, weight):

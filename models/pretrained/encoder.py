@@ -24,7 +24,7 @@ from graphattn.builders.relations import Relation
 from graphattn.builders.word_boundaries import Source
 from graphattn.edges import Edges, edges_of, features_of
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.layers.bfloat16 import pad_rows, predicts_in_bfloat16
+from graphattn.layers.bfloat16 import multiplies_in_bfloat16, pad_rows
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, embedding
 from graphattn.models.encoders.base import Encoder, LayerWeights
@@ -310,8 +310,11 @@ class PretrainedEncoder(Encoder):
         positions = features["position"].to(device)
         states = self._embed(tokens, positions, features.get("segment"))
         count = len(states)
-        if not self.architecture.is_modern and predicts_in_bfloat16(states):
-            states = pad_rows(states)  # layers do not change the number of rows: attention leaves those without a token
+        if multiplies_in_bfloat16(states):
+            if not (self.architecture.is_modern or torch.is_grad_enabled()):
+                states = states.bfloat16()
+            if weights is None:  # their gradients need backends that know only the rows of tokens
+                states, positions = pad_rows(states), pad_rows(positions)
         edges = edges_of(graph, self.heads_along(), device)
         rotations = self._rotations(positions, states.dtype)
         biases = self._biases(edges)
@@ -325,7 +328,7 @@ class PretrainedEncoder(Encoder):
                 states = layer(*arguments)
             if weights is not None and layer_weights is not None:
                 weights.append(layer_weights)
-        return states[:count] if self.last_norm is None else self.last_norm(states)
+        return states[:count] if self.last_norm is None else self.last_norm(states[:count])
 
     def _embed(self, tokens: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
         """(N, embedding width) word vectors -> (N, hidden) input of the first layer."""

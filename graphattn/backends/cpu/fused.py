@@ -98,6 +98,7 @@ class _Attention(torch.autograd.Function):
         size = heads * call.edges[0].num_edges if return_weights else 0
         weights = query.new_zeros(size)  # kernels skip weights of rows whose scores are all -inf
         row_max, inverse_sum = tasks.forward(call, query, key, value, by_head, out, weights)
+        out[call.edges[0].num_destinations :] = 0
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
         ctx.save_for_backward(query, key, value, by_head, out, row_max, inverse_sum)
         return out, weights.view(heads, -1).t()
@@ -132,6 +133,7 @@ class _ProjectedAttention(torch.autograd.Function):
         saved = Saved(query, key, value, no_bias, out, row_max, inverse_sum)
         for other in call.others:
             _merge_other_edges(other, saved.of_heads(other))
+        out[call.edges[0].num_destinations :] = 0
         ctx.call = call
         ctx.save_for_backward(projected, no_bias, out, row_max, inverse_sum)
         return out
@@ -184,7 +186,10 @@ def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
 def _empty_gradient(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Memory for gradients, zeroed unless the kernels write all of it."""
     memory = empty(shape, dtype)
-    return memory if call.covers_everything else memory.zero_()
+    if not call.covers_everything:
+        return memory.zero_()
+    memory[call.edges[0].num_destinations :] = 0
+    return memory
 
 
 def _with_contiguous_features(tensor: Tensor) -> Tensor:

@@ -184,6 +184,25 @@ def test_predictions_in_bfloat16_are_close(save_model, family, heads, ids):
     assert all(torch.isfinite(part).all() for layer in weights for part in layer.values())
 
 
+@pytest.mark.parametrize("heads", ["", "window:5|global=4; 1:all=1,window:3=3"])
+@pytest.mark.parametrize("family", ["bert", "electra", "mpnet", "modernbert"])
+def test_gradients_in_bfloat16_are_close(save_model, family, heads, ids):
+    encoder = PretrainedEncoder.from_directory(save_model(family), heads=heads)
+    graph = graph_of(encoder, ids)
+    weights = torch.randn(sum(LENGTHS), encoder.width)
+
+    def gradients(enabled):
+        encoder.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            states = encoder(graph)
+        (states.float() * weights).sum().backward()
+        return {name: parameter.grad for name, parameter in encoder.named_parameters()}
+
+    rounded = gradients(True)
+    for name, exact in gradients(False).items():
+        assert (rounded[name] - exact).norm() < 0.05 * exact.norm(), name
+
+
 @pytest.mark.parametrize("family", ["bert", "mpnet", "modernbert"])
 def test_gradients_in_float64(save_model, family):
     encoder = PretrainedEncoder.from_directory(save_model(family)).double()
