@@ -1,7 +1,7 @@
 """Linear layers in bfloat16 on a CPU.
 
-For each new number of rows, oneDNN compiles a kernel in about 5 ms, and batches of texts have many numbers of rows. So
-rows are padded to one of 16 numbers between two powers of two. Predictions keep weights in oneDNN's order.
+For each new number of rows, oneDNN compiles a kernel in about 5 ms, and batches of texts have many. So the number of
+rows is rounded up to one of 16 values for each power of two. Predictions keep weights in oneDNN's order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
@@ -19,7 +18,7 @@ HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, 
 
 
 def multiplies_in_bfloat16(inputs: Tensor) -> bool:
-    """Whether autocast makes products with the inputs bfloat16, and the processor has such products."""
+    """Whether autocast computes products with these inputs in bfloat16, and the processor supports it."""
     return (
         inputs.device.type == "cpu"
         and inputs.dtype in (torch.float32, torch.bfloat16)
@@ -34,7 +33,8 @@ def pad_rows(rows: Tensor) -> Tensor:
     """(N, I) or (N,), followed by zeros: less than N / 16 rows of them for large N."""
     count = len(rows)
     step = 1 << max(4, count.bit_length() - 5)
-    return F.pad(rows, (0, 0) * (rows.dim() - 1) + (0, -count % step))
+    missing = -count % step
+    return F.pad(rows, (0, 0) * (rows.dim() - 1) + (0, missing)) if missing else rows  # padding always copies
 
 
 def predict_bfloat16(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -58,24 +58,26 @@ def predict_bfloat16(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tenso
 
 
 def _can_reorder(weight: Tensor) -> bool:
-    """Whether it is a parameter, whose changes are counted."""
+    """Whether it is a parameter with a version, which tensors of the inference mode lack."""
     return isinstance(weight, nn.Parameter) and not weight.is_inference()
 
 
 def _reordered(weight: Tensor) -> Tensor:
     """A parameter in bfloat16, in the order that oneDNN reads; kept until the parameter changes."""
-    state = (weight._version, weight.data_ptr())
+    version, numbers = weight._version, weight.detach().flatten()
+    sample = numbers[:: 1 + len(numbers) // _SAMPLE]  # fused optimizers and ``.data`` change no version
     kept = _reordered_weights.get(weight)
-    if kept is None or kept[0] != state:
-        kept = _reordered_weights[weight] = state, torch.ops.mkldnn._reorder_linear_weight(weight.detach().bfloat16())
-    reordered: Tensor = kept[1]
-    return reordered
+    if kept is None or kept[0] != version or not torch.equal(kept[1], sample):
+        reordered = torch.ops.mkldnn._reorder_linear_weight(weight.detach().bfloat16())
+        kept = _reordered_weights[weight] = version, sample.clone(), reordered
+    result: Tensor = kept[2]
+    return result
 
 
+_SAMPLE = 64
+"""About how many numbers of a weight are compared."""
 _reordered_weights = WeakIdKeyDictionary()
-"""Parameter -> its version and address, and its reordered copy."""
-# fused optimizers do not count their changes as versions
-register_optimizer_step_post_hook(lambda *_: _reordered_weights.clear())
+"""Parameter -> its version, a sample of its numbers, and its reordered copy."""
 
 
 @cache

@@ -39,6 +39,7 @@ from graphattn.models.pretrained.checkpoint import (
 )
 from graphattn.models.pretrained.heads import HeadRange, head_ranges, parse_layer_heads
 from graphattn.models.pretrained.layers import PretrainedLayer, Rotation, make_norm
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -313,10 +314,10 @@ class PretrainedEncoder(Encoder):
         if multiplies_in_bfloat16(states):
             if not (self.architecture.is_modern or torch.is_grad_enabled()):
                 states = states.bfloat16()
-            if weights is None:  # their gradients need backends that know only the rows of tokens
+            if weights is None:  # weights with gradients come from operations without padded rows
                 states, positions = pad_rows(states), pad_rows(positions)
         edges = edges_of(graph, self.heads_along(), device)
-        rotations = self._rotations(positions, states.dtype)
+        rotations = self._rotations(positions, at_least_float32(states).dtype)
         biases = self._biases(edges)
         for number, layer in enumerate(self.layers):
             layer_weights: LayerWeights | None = None if weights is None else {}

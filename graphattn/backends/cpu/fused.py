@@ -73,7 +73,8 @@ def attend_heads(
     """Attention of all heads of a layer, each along its relation, in one call; and (E, heads) weights of each relation.
 
     ``projected`` (N, P, D) has queries, keys and values of all heads, or queries and keys only of heads whose relation
-    is not the identity. Weights have no gradients and are not available under dropout.
+    is not the identity. It may have more rows than there are nodes; the result has zeros there. Weights have no
+    gradients and are not available under dropout.
     """
     compact = projected.shape[1] != 3 * sum(heads)
     call = Call(edges, heads, scale, dropout, plain=True, compact=compact, splits=not return_weights)
@@ -98,7 +99,7 @@ class _Attention(torch.autograd.Function):
         size = heads * call.edges[0].num_edges if return_weights else 0
         weights = query.new_zeros(size)  # kernels skip weights of rows whose scores are all -inf
         row_max, inverse_sum = tasks.forward(call, query, key, value, by_head, out, weights)
-        out[call.edges[0].num_destinations :] = 0
+        out[call.edges[0].num_destinations :] = 0  # padded rows
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
         ctx.save_for_backward(query, key, value, by_head, out, row_max, inverse_sum)
         return out, weights.view(heads, -1).t()
@@ -133,7 +134,7 @@ class _ProjectedAttention(torch.autograd.Function):
         saved = Saved(query, key, value, no_bias, out, row_max, inverse_sum)
         for other in call.others:
             _merge_other_edges(other, saved.of_heads(other))
-        out[call.edges[0].num_destinations :] = 0
+        out[call.edges[0].num_destinations :] = 0  # padded rows
         ctx.call = call
         ctx.save_for_backward(projected, no_bias, out, row_max, inverse_sum)
         return out
@@ -184,7 +185,7 @@ def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _empty_gradient(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Memory for gradients, zeroed unless the kernels write all of it."""
+    """Memory for gradients: zeros where the kernels do not write, such as in padded rows."""
     memory = empty(shape, dtype)
     if not call.covers_everything:
         return memory.zero_()

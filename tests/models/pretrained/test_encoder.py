@@ -169,38 +169,61 @@ def test_a_batch_equals_its_texts_alone(save_model, family, ids):
     torch.testing.assert_close(together, alone, atol=1e-10, rtol=1e-10)
 
 
-@pytest.mark.parametrize("heads", ["", "window:5|global=4; 1:all=1,window:3=3"])
-@pytest.mark.parametrize("family", ["bert", "electra", "mpnet", "modernbert"])
-def test_predictions_in_bfloat16_are_close(save_model, family, heads, ids):
+IN_BFLOAT16 = pytest.mark.parametrize(
+    ("family", "heads"),
+    [
+        *((family, "") for family in ("bert", "electra", "mpnet", "modernbert")),
+        *(
+            (family, "window:5|global=4; 1:all=1,window:3=3; 2:window:1=4")
+            for family in ("bert", "mpnet", "modernbert")
+        ),
+    ],
+)
+
+
+@pytest.fixture
+def ids_of_long_texts(ids):
+    return [*ids, *(torch.randint(3, 60, (length,)) for length in (40,) * 15)]
+
+
+@IN_BFLOAT16
+def test_predictions_in_bfloat16_are_close(save_model, family, heads, ids_of_long_texts):
     encoder = PretrainedEncoder.from_directory(save_model(family), heads=heads)
-    graph = graph_of(encoder, ids)
+    graph = graph_of(encoder, ids_of_long_texts)
     with torch.inference_mode():
         exact = encoder(graph)
         with torch.autocast("cpu", torch.bfloat16):
             rounded, weights = encoder(graph), []
             torch.testing.assert_close(encoder(graph, weights=weights), rounded)
-    assert len(rounded) == sum(LENGTHS)
     assert (rounded - exact).norm() < 0.02 * exact.norm()
     assert all(torch.isfinite(part).all() for layer in weights for part in layer.values())
 
 
-@pytest.mark.parametrize("heads", ["", "window:5|global=4; 1:all=1,window:3=3"])
-@pytest.mark.parametrize("family", ["bert", "electra", "mpnet", "modernbert"])
-def test_gradients_in_bfloat16_are_close(save_model, family, heads, ids):
+@IN_BFLOAT16
+def test_gradients_in_bfloat16_are_close(save_model, family, heads, ids_of_long_texts):
     encoder = PretrainedEncoder.from_directory(save_model(family), heads=heads)
-    graph = graph_of(encoder, ids)
-    weights = torch.randn(sum(LENGTHS), encoder.width)
+    graph = graph_of(encoder, ids_of_long_texts)
+    factors = torch.randn(sum(map(len, ids_of_long_texts)), encoder.width)
 
-    def gradients(enabled):
+    def gradients(enabled, weights=None):
         encoder.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            states = encoder(graph)
-        (states.float() * weights).sum().backward()
+            states = encoder(graph, weights=weights)
+        (states.float() * factors).sum().backward()
         return {name: parameter.grad for name, parameter in encoder.named_parameters()}
 
-    rounded = gradients(True)
+    rounded, with_weights = gradients(True), gradients(True, [])
     for name, exact in gradients(False).items():
-        assert (rounded[name] - exact).norm() < 0.05 * exact.norm(), name
+        for part in (rounded, with_weights):
+            assert (part[name] - exact).norm() < 0.05 * exact.norm(), name
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+def test_weights_in_bfloat16(save_model, family, ids):
+    encoder = PretrainedEncoder.from_directory(save_model(family))
+    exact = encoder(graph_of(encoder, ids))
+    rounded = encoder.bfloat16()(graph_of(encoder, ids))
+    assert (rounded - exact).norm() < 0.03 * exact.norm()
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet", "modernbert"])
