@@ -7,14 +7,14 @@ from typing import Any
 from graphattn.experiments.papers.data_sets import MTL_DOMAINS
 from graphattn.experiments.papers.experiment import Experiment, Row
 
-_WHOLE: dict[str, Any] = {
+_WHOLE_REVIEWS: dict[str, Any] = {
     "inputs": {"max_tokens_per_text": None},
     "pretrained": {"pretrained_length": 4096, "pretrained_heads": "window:257|global"},
 }
 """Whole reviews along windows and ``[CLS]``."""
-_PLAIN: dict[str, Any] = {"inputs": {"characters": False}, "head": {"crf": False}}
+_LINEAR_TAGGER: dict[str, Any] = {"inputs": {"characters": False}, "head": {"crf": False}}
 """A tagger with a linear layer alone."""
-_FROZEN = ("sst2", "apparel", "books", "dvd", "kitchen", "conll2003")
+_FROZEN_DATA_SETS = ("sst2", "apparel", "books", "dvd", "kitchen", "conll2003")
 _HEADS = {
     "all": "",
     "arcs in the last layer": "5:dependency",
@@ -41,7 +41,7 @@ EXPERIMENTS = (
             *(Row(f"{domain} / MTL-16", domain, "pretrained") for domain in MTL_DOMAINS),
             *(Row(name, name, "pretrained") for name in ("sick", "ewt", "conll2003")),
             Row("imdb:5000 / first 256 tokens", "imdb:5000", "pretrained"),
-            Row("imdb:5000 / whole reviews", "imdb:5000", "pretrained", _WHOLE),
+            Row("imdb:5000 / whole reviews", "imdb:5000", "pretrained", _WHOLE_REVIEWS),
         ),
         ("test", "seconds_per_epoch"),
         note="The defaults of `--pretrained`, with the dev file; texts of at most 256 tokens. Named entities also have "
@@ -55,7 +55,7 @@ EXPERIMENTS = (
         (
             Row("SST-2 / GraphAttn", "sst2", "pretrained"),
             Row("SST-2 / transformers", "sst2", "transformers"),
-            Row("CoNLL-2003 / GraphAttn", "conll2003", "pretrained", _PLAIN),
+            Row("CoNLL-2003 / GraphAttn", "conll2003", "pretrained", _LINEAR_TAGGER),
             Row("CoNLL-2003 / transformers", "conll2003", "transformers"),
         ),
         ("test", "seconds_per_epoch"),
@@ -67,7 +67,7 @@ EXPERIMENTS = (
         "layers on top of the frozen model",
         tuple(
             Row(f"{name} / {label}", name, encoder)
-            for name in _FROZEN
+            for name in _FROZEN_DATA_SETS
             for label, encoder in (("linear", "frozen"), ("MS-Trans", "frozen-ms-trans"))
         ),
         ("test", "seconds_per_epoch"),

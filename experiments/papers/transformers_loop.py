@@ -56,7 +56,7 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
 """Options that the loop has, and two that a tagger does not have here."""
 _IGNORED = -100
 """Label that the loss leaves out."""
-_PREDICTED = 64
+_PREDICTION_BATCH = 64
 """Texts of a batch of predictions."""
 
 
@@ -82,10 +82,10 @@ def import_transformers() -> Any:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Ids of the tokens; labels of the text, or of the words whose first tokens are at ``words``."""
+    """Ids of the tokens; labels of the text, or of the words whose first tokens are at ``word_positions``."""
 
     ids: list[int]
-    words: list[int]
+    word_positions: list[int]
     labels: list[int]
 
 
@@ -109,8 +109,8 @@ class FineTunedModel(nn.Module):
             mask[row, : len(text.ids)] = 1
         states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         if self.per_word:
-            rows = torch.arange(size).repeat_interleave(torch.tensor([len(text.words) for text in texts]))
-            vectors = states[rows, torch.tensor([word for text in texts for word in text.words])]
+            rows = torch.arange(size).repeat_interleave(torch.tensor([len(text.word_positions) for text in texts]))
+            vectors = states[rows, torch.tensor([word for text in texts for word in text.word_positions])]
         else:
             kept = mask.unsqueeze(2)
             vectors = (states.float() * kept).sum(1) / kept.sum(1)
@@ -270,15 +270,15 @@ def _encode(
     rows = []
     for row, names in enumerate(labels):
         words: list[int] = []
-        known = [numbers.get(name, 0) for name in names]
+        label_ids = [numbers.get(name, 0) for name in names]
         if is_tagger:
             first: dict[int, int] = {}
             for position, word in enumerate(batch.word_ids(row)):
                 if word is not None:
                     first.setdefault(word, position)
             words = [first.get(number, 0) for number in range(len(names))]
-            known = [label if word else _IGNORED for label, word in zip(known, words, strict=True)]
-        rows.append(Encoded(batch["input_ids"][row], words, known))
+            label_ids = [label if word else _IGNORED for label, word in zip(label_ids, words, strict=True)]
+        rows.append(Encoded(batch["input_ids"][row], words, label_ids))
     return rows
 
 
@@ -288,8 +288,8 @@ def _predict(model: FineTunedModel, texts: Sequence[Encoded]) -> list[list[int]]
     order = sorted(range(len(texts)), key=lambda number: len(texts[number].ids))
     rows: list[list[int]] = [[] for _ in texts]
     with torch.inference_mode():
-        for start in range(0, len(order), _PREDICTED):
-            numbers = order[start : start + _PREDICTED]
+        for start in range(0, len(order), _PREDICTION_BATCH):
+            numbers = order[start : start + _PREDICTION_BATCH]
             decisions = iter(model([texts[number] for number in numbers]).argmax(1).tolist())
             for number in numbers:
                 rows[number] = [next(decisions) for _ in texts[number].labels]

@@ -126,7 +126,7 @@ class MultiScaleAttention(nn.Module):
         edges = edges_for_layer(graph, self.heads, inputs)
         if not self.distances:
             return self.attend_rows(edges, self._project_needed(edges, inputs), None, weights)
-        rows = at_least_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
+        rows = self._by_head(self.project(inputs))
         queries = rows[:, : self.num_heads].split(list(self.heads.values()), dim=1)
         biases = [self._distance_scores(*part) for part in zip(self.heads, edges, queries, strict=True)]
         return self.attend_rows(edges, rows, biases, weights)
@@ -174,7 +174,7 @@ class MultiScaleAttention(nn.Module):
         """(N, P, D) for :func:`~graphattn.attend_heads`, without queries and keys of heads on an identity."""
         scored = [not relation.is_identity for relation in edges]
         if len(inputs) < MIN_NODES or all(scored) or not is_plain(self.project):
-            return at_least_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
+            return self._by_head(self.project(inputs))
         width, start, rows = self.num_heads * self.head_feats, 0, []
         for count, needed in zip(self.heads.values(), scored, strict=True):
             if needed:
@@ -186,7 +186,12 @@ class MultiScaleAttention(nn.Module):
             for parameter in (self.project.weight, self.project.bias)
         )
         assert weight is not None
-        return at_least_float32(linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
+        return self._by_head(linear(inputs, weight, bias))
+
+    def _by_head(self, projected: Tensor) -> Tensor:
+        """(N, P D) -> (N, P, D), at least float32."""
+        rows: Tensor = at_least_float32(projected).unflatten(1, (-1, self.head_feats))
+        return rows
 
     def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:
         """(E, heads of the relation) added to the scores, in edge-id order."""

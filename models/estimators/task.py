@@ -1,4 +1,4 @@
-"""What a task defines: its inputs, labels, model, metrics and files. :class:`Estimator` in ``base`` does the rest."""
+"""What a task defines: its inputs, labels, model, metrics and files."""
 
 from __future__ import annotations
 
@@ -96,15 +96,15 @@ class Task(Parameters):
     description : a predicate for ``graphattn info``, such as "classifies texts"
     corpus_kind : kind of corpus for the readers: ``classify`` (texts with labels), ``pair``, ``tag`` or ``translate``
     texts_per_input : 2 for pairs
-    option_groups : name -> class of options, in the order of the flags. Each is an argument of the constructor, except
-        that of ``task`` each field is an argument, and that ``files`` are the dev and test sets
+    option_groups : name -> class of options, in the order of the flags. Each group is one argument of the constructor,
+        with two exceptions: each field of ``task`` is an argument, and ``files`` (dev and test sets) is none
     unused_options : options of the groups that have no effect on this task
     late_options : groups that may still change after training
     prediction_options : flags of ``graphattn predict`` and ``evaluate`` that only some tasks have
     output_formats : of ``graphattn predict --output``; :meth:`format_predictions` writes those besides ``json``
     source_and_target_files : whether a corpus is a file of sources and a file of targets
     weighted_metrics : whether examples can have weights in metrics
-    dev_search : how outputs for dev metrics are generated during training, if other than in :meth:`predict`
+    dev_search : the search that generates outputs for dev metrics, if :meth:`predict` uses another
     """
 
     task: ClassVar[str]

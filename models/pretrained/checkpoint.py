@@ -22,10 +22,10 @@ from graphattn.models.pretrained.architecture import Architecture
 CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 JsonT = TypeVar("JsonT", dict[str, Any], list[Any])
-_PICKLE = "pytorch_model.bin"
+_PICKLES = "pytorch_model*.bin"
 _PREFIXES = ("bert.", "roberta.", "distilbert.", "electra.", "mpnet.", "model.", "0.auto_model.")
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
-_HUB_FILES = ["*.json", "*.txt", "*.safetensors", "1_Pooling/*"]
+_HUB_FILES, _OTHER_FORMATS = ["*.json", "*.safetensors"], ["onnx/*", "openvino/*"]
 
 
 def find_directory(name: str | Path) -> Path:
@@ -57,7 +57,7 @@ def find_directory(name: str | Path) -> Path:
             f"{problem}, and downloads need huggingface_hub: pip install graphattn[hub]"
         ) from None
     try:
-        return Path(snapshot_download(str(name), allow_patterns=_HUB_FILES))
+        return Path(snapshot_download(str(name), allow_patterns=_HUB_FILES, ignore_patterns=_OTHER_FORMATS))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelDirectoryError(
@@ -195,13 +195,11 @@ def _find_weight_files(folder: Path) -> list[Path]:
         if missing is not None:
             raise ModelDirectoryError(f"{folder} has no {missing}, which {INDEX} names. Download the whole directory")
         return [folder / file for file in files]
-    if (folder / _PICKLE).is_file():
-        raise ModelDirectoryError(
-            f"{folder / _PICKLE} is a pickle, which can run any code when it is read. Convert it to {WEIGHTS} "
-            "where you trust it: python -c \"from transformers import AutoModel; AutoModel.from_pretrained('DIR')"
-            ".save_pretrained('DIR')\""
-        )
-    raise ModelDirectoryError(f"{folder} has no {WEIGHTS}. Download the whole model directory")
+    raise ModelDirectoryError(
+        f"{folder} has no {WEIGHTS}. If the model has only pickles ({_PICKLES}), which can run any code when they are "
+        'read, convert them where you trust them: python -c "from transformers import AutoModel; '
+        "AutoModel.from_pretrained('DIR').save_pretrained('DIR')\""
+    )
 
 
 def _normalize_name(name: str) -> str:

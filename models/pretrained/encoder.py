@@ -41,6 +41,7 @@ from graphattn.models.pretrained.heads import HeadRange, head_ranges, parse_laye
 from graphattn.models.pretrained.layers import PretrainedLayer, Rotation, make_norm
 from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
+from graphattn.validation import require_choice, require_range
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
@@ -99,7 +100,8 @@ class PretrainedEncoder(Encoder):
     ):
         super().__init__()
         self.architecture, self.width = architecture, architecture.hidden
-        self.max_length = max_length or architecture.max_length
+        self.max_length = architecture.max_length if max_length is None else max_length
+        require_range("max_length", self.max_length, min=1)
         self.layer_heads = parse_layer_heads(heads or "", architecture)
         self.gradient_checkpointing, self.frozen_layers, self.frozen_embedding = False, 0, False
         width = architecture.embedding
@@ -139,8 +141,9 @@ class PretrainedEncoder(Encoder):
         ModelDirectoryError
             when the directory is incomplete, damaged, or of an unknown family
         ConfigError
-            for heads that do not fit the model
+            for heads that do not fit the model, or an unknown ``extend_positions``
         """
+        require_choice("extend_positions", extend_positions, ("copy", "interpolate"))
         folder = find_directory(directory)
         architecture = read_architecture(folder)
         with torch.device("meta"):
@@ -204,8 +207,11 @@ class PretrainedEncoder(Encoder):
         ------
         DataError
             when a text is longer than ``max_length``
+        ConfigError
+            when the encoder was not read from a directory
         """
-        assert self.vocabulary is not None
+        if self.vocabulary is None:
+            raise ConfigError("the encoder has no tokenizer; read it with from_directory")
         builder = TextGraphBuilder(self.relations(), vocabulary=self.vocabulary)
         layout = builder.join([builder.layout(texts)])
         self.check_lengths(layout.lengths)
@@ -254,6 +260,7 @@ class PretrainedEncoder(Encoder):
         self.frozen_layers, self.frozen_embedding = max(len(self.layers) - tuned_layers, 0), True
         for layer in [*self.layers[self.frozen_layers :], *([] if self.last_norm is None else [self.last_norm])]:
             layer.requires_grad_(tuned_layers > 0)
+        self.train(self.training)
 
     def learning_rates(self, maximum: float, decay: float) -> dict[str, float]:
         """Parameter -> its learning rate: ``maximum`` in the last layer, times ``decay`` in each one below.
@@ -301,7 +308,7 @@ class PretrainedEncoder(Encoder):
 
         Returns
         -------
-        (N, width)
+        (N, width); of all families but ModernBERT in bfloat16 under autocast to it, on a CPU and without gradients
         """
         features = features_of(graph, TOKEN)
         device = self.norm.weight.device

@@ -15,7 +15,6 @@ from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.heads import HeadRange, head_ranges
-from graphattn.precision import at_least_float32
 
 Rotation = tuple[Tensor, Tensor]
 """(N, 1, D / 2) cosines and sines of the tokens' positions."""
@@ -36,7 +35,7 @@ class PretrainedAttention(MultiScaleAttention):
         relations = [edges[name] for name in self.heads]
         if rotation is None and biases is None:
             return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
-        rows = at_least_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
+        rows = self._by_head(self.project(inputs))
         if rotation is not None:
             rows = self._rotate(rows, rotation)
         ranges = head_ranges(self.heads)

@@ -123,7 +123,7 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
     Raises
     ------
     ModelDirectoryError
-        when the pooling or another module is not supported
+        when the pooling, another module or a change of the texts is not supported
     """
     if not (folder / "modules.json").exists():
         return "mean", False, None
@@ -138,8 +138,14 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
     pooling = "mean"
     if "Pooling" in kinds:
         pooling = _read_mode(folder / modules[kinds.index("Pooling")].get("path", "1_Pooling") / "config.json")
-    limits = folder / "sentence_bert_config.json"
-    return pooling, "Normalize" in kinds, read_json(limits).get("max_seq_length") if limits.exists() else None
+    files = (folder / "sentence_bert_config.json", folder / "config_sentence_transformers.json")
+    options, changes = (read_json(path) if path.exists() else {} for path in files)
+    if options.get("do_lower_case") or changes.get("default_prompt_name"):
+        raise ModelDirectoryError(
+            f"{folder} changes texts before it reads them (do_lower_case or default_prompt_name). "
+            "Use sentence-transformers for this model"
+        )
+    return pooling, "Normalize" in kinds, options.get("max_seq_length")
 
 
 def _read_mode(path: Path) -> str:

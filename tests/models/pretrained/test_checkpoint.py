@@ -110,7 +110,7 @@ def test_a_damaged_file(folder, file):
 
 def test_a_pickle_is_not_read(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(ModelDirectoryError, match=r"is a pickle, which can run any code .* Convert it"):
+    with pytest.raises(ModelDirectoryError, match=r"only pickles .*, which can run any code .* convert them"):
         states_of(folder)
 
 

@@ -134,9 +134,11 @@ def test_dropout_is_where_the_reference_has_it():
 )
 def test_frozen_parts_have_no_dropout(save_model, tuned, trained):
     encoder = PretrainedEncoder.from_directory(save_model("bert"))
-    encoder.freeze(tuned)
     encoder.train()
-    assert [encoder.dropout.training, *(layer.dropout.training for layer in encoder.layers)] == trained
+    encoder.freeze(tuned)
+    for _ in range(2):
+        assert [encoder.dropout.training, *(layer.dropout.training for layer in encoder.layers)] == trained
+        encoder.train()
 
 
 def test_layers_keep_their_edges_unless_named(save_model):
@@ -244,6 +246,18 @@ def test_gradient_checkpointing_changes_nothing(save_model, ids):
         encoder(graph).square().sum().backward()
         gradients.append([parameter.grad.clone() for parameter in encoder.parameters()])
     torch.testing.assert_close(*gradients)
+
+
+def test_what_an_encoder_needs(save_model):
+    with pytest.raises(ConfigError, match="no tokenizer"):
+        PretrainedEncoder(PretrainedEncoder.from_directory(save_model("bert")).architecture).batch(["a"])
+    with pytest.raises(ConfigError, match="extend_positions"):
+        PretrainedEncoder.from_directory(save_model("bert"), extend_positions="interpolation")
+
+
+def test_an_empty_batch(save_model):
+    encoder = PretrainedEncoder.from_directory(save_model("bert"))
+    assert encoder(encoder.batch([])).shape == (0, encoder.width)
 
 
 @pytest.mark.parametrize("how", ["copy", "interpolate"])

@@ -84,6 +84,21 @@ def test_what_is_not_supported(save_model, modules, pooling, message):
         SentenceEncoder(folder).fit()
 
 
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [
+        ("sentence_bert_config.json", {"do_lower_case": True}),
+        ("config_sentence_transformers.json", {"default_prompt_name": "query"}),
+    ],
+)
+def test_changes_of_the_texts_are_not_supported(save_model, file, options):
+    folder = save_model("bert")
+    (folder / "modules.json").write_text("[]")
+    (folder / file).write_text(json.dumps(options))
+    with pytest.raises(ModelDirectoryError, match="changes texts"):
+        SentenceEncoder(folder).fit()
+
+
 def test_bfloat16_is_close(minilm):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
