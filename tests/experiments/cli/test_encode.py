@@ -191,4 +191,4 @@ def test_an_incomplete_hugging_face_directory(graphattn, file, tmp_path):
     (tmp_path / "model" / "config.json").write_text('{"model_type": "t5"}')
     result = graphattn("encode", tmp_path / "model", file)
     assert result.code == 1
-    assert "has no model.safetensors. Download the whole model directory" in result.err
+    assert "has no model.safetensors. If the model has only pickles" in result.err
