@@ -217,7 +217,7 @@ class Edges:
     @cached_property
     @torch.inference_mode(False)
     def blocks(self) -> Tensor | None:
-        """(B,) sizes when the nodes form consecutive complete graphs (whole sentences); None otherwise.
+        """(B,) sizes when the nodes form consecutive complete graphs (whole sentences), on the CPU; None otherwise.
 
         Also None when edge ids do not follow CSC order or sources do not ascend within a destination.
         """
@@ -238,7 +238,7 @@ class Edges:
             return None
         if self.ranges is None and not torch.equal(self.indices, _range_sources(first, self.indptr, self.num_edges)):
             return None
-        return sizes
+        return sizes.cpu()
 
     @cached_property
     @torch.inference_mode(False)
@@ -272,6 +272,12 @@ class Edges:
         return cast(Edges, self.plans[device])
 
     def _copy_to(self, device: torch.device) -> Edges:
+        copy = self._copy_arrays_to(device)
+        # a GPU would wait for each answer
+        copy.is_identity, copy.blocks = self.is_identity, self.blocks
+        return copy
+
+    def _copy_arrays_to(self, device: torch.device) -> Edges:
         indptr = self.indptr.to(device)
         if self.ranges is not None:
             low, high = self.ranges

@@ -1,6 +1,7 @@
 """Backend ``torch``: PyTorch operations only, on any device, in bounded memory.
 
-Complete graphs use PyTorch's dense attention; all other relations use gathers and segment sums.
+Complete graphs, and on a GPU nearly all edges, use PyTorch's dense attention on tiles; other edges, and those with
+a bias or whose weights are returned, use gathers and segment sums.
 
 Letters: E edges of a chunk, H heads, D features of a head.
 """
@@ -8,17 +9,19 @@ Letters: E edges of a chunk, H heads, D features of a head.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from graphattn.backends import tiles
 from graphattn.edges import Edges
 from graphattn.gradients import apply, apply_pair, raise_on_double_backward
 
 CHUNK = 1 << 21
-"""Upper bound for the numbers in one gathered (E, H, D) array."""
+"""Upper bound for the numbers in one gathered (E, H, D) array; a GPU, where each chunk costs a wait, takes more."""
+GPU_CHUNK = 1 << 25
 
 
 def attend(
@@ -32,10 +35,10 @@ def attend(
     dropout: float,
     return_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention by gathers and segment sums, a bounded number of edges at a time; dense for complete graphs."""
-    sizes = None if return_weights or bias is not None else edges.blocks
-    if sizes is not None and sizes.numel():
-        return _attend_in_blocks(sizes, query, key, value, scale, dropout), None
+    """Attention on dense tiles, or by gathers and segment sums, a bounded number of edges at a time."""
+    plan = None if return_weights or bias is not None else _plan_of(edges)
+    if plan is not None:
+        return tiles.attend(plan, query, key, value, scale, dropout), None
     keep = None
     if dropout:
         keep = F.dropout(query.new_ones(edges.num_edges, query.shape[1]), dropout)
@@ -43,37 +46,16 @@ def attend(
     return out, weights if return_weights else None
 
 
-def _attend_in_blocks(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float) -> Tensor:
-    """Dense attention within each block; blocks of similar size are batched if padding would double the memory."""
-    if len(sizes) * int(sizes.max()) <= 2 * len(query):
-        return _attend_padded(sizes, query, key, value, scale, dropout)
-    kinds = torch.log2(sizes.double()).floor()  # sizes of a kind differ by less than a factor of two
-    kind_of_node = torch.repeat_interleave(kinds, sizes, output_size=len(query))
-    out = torch.zeros_like(value)
-    for kind in kinds.unique():
-        nodes = (kind_of_node == kind).nonzero().squeeze(1)
-        part = _attend_padded(sizes[kinds == kind], query[nodes], key[nodes], value[nodes], scale, dropout)
-        out = out.index_copy(0, nodes, part)
-    return out
-
-
-def _attend_padded(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float) -> Tensor:
-    """Dense attention within each block; blocks are padded to the longest one, and padding is masked."""
-    longest = int(sizes.max())
-    mask = torch.arange(longest, device=query.device) < sizes.unsqueeze(1)  # (B, T)
-    positions = mask.flatten().nonzero().squeeze(1)
-
-    def pad(rows: Tensor) -> Tensor:
-        padded = rows.new_zeros(mask.numel(), *rows.shape[1:]).index_copy(0, positions, rows)
-        return padded.view(*mask.shape, *rows.shape[1:]).transpose(1, 2)  # (B, H, T, D)
-
-    visible = None if bool((sizes == longest).all()) else mask[:, None, None, :]
-    # autocast would make this bfloat16, which takes a CPU four times as long as float32
-    with torch.autocast("cpu", enabled=False):
-        out = F.scaled_dot_product_attention(
-            pad(query), pad(key), pad(value), attn_mask=visible, dropout_p=dropout, scale=scale
-        )
-    return out.transpose(1, 2).flatten(0, 1).index_select(0, positions)
+@torch.inference_mode(False)
+def _plan_of(edges: Edges) -> tiles.TilePlan | None:
+    """The tiles of complete graphs, and on a GPU those of other edges; None if there are none. Layers share them."""
+    if "tiles" not in edges.plans:
+        sizes, device = edges.blocks, edges.indptr.device
+        if sizes is not None and sizes.numel():
+            edges.plans["tiles"] = tiles.plan_blocks(sizes, device)
+        else:
+            edges.plans["tiles"] = None if device.type == "cpu" else tiles.plan_tiles(edges)
+    return cast("tiles.TilePlan | None", edges.plans["tiles"])
 
 
 class Run(NamedTuple):
@@ -87,7 +69,7 @@ class Run(NamedTuple):
 
 def iterate_runs(edges: Edges, width: int) -> Iterator[Run]:
     """Runs of destinations with a bounded number of edges, or of one destination; an edge has ``width`` numbers."""
-    limit = max(1, CHUNK // max(1, width))
+    limit = max(1, (CHUNK if edges.indptr.device.type == "cpu" else GPU_CHUNK) // max(1, width))
     start, count = 0, edges.num_destinations
     while start < count:
         first = int(edges.indptr[start])

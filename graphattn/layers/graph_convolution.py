@@ -125,6 +125,6 @@ def block_members(edges: Edges) -> Edges | None:
         members = None
         if sizes is not None:
             ends = sizes.cumsum(0)
-            members = Edges.of_ranges(ends - sizes, ends, edges.num_sources)
+            members = Edges.of_ranges(ends - sizes, ends, edges.num_sources).to(edges.indptr.device)
         edges.plans["members"] = members
     return cast("Edges | None", edges.plans["members"])

@@ -189,8 +189,9 @@ class MultiScaleAttention(nn.Module):
         return self._by_head(linear(inputs, weight, bias))
 
     def _by_head(self, projected: Tensor) -> Tensor:
-        """(N, P D) -> (N, P, D), at least float32."""
-        rows: Tensor = at_least_float32(projected).unflatten(1, (-1, self.head_feats))
+        """(N, P D) -> (N, P, D), on a CPU at least float32: a GPU's attention sums bfloat16 in float32 itself."""
+        wide = projected if projected.is_cuda else at_least_float32(projected)
+        rows: Tensor = wide.unflatten(1, (-1, self.head_feats))
         return rows
 
     def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:

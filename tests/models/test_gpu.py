@@ -1,0 +1,32 @@
+"""Models on a GPU equal those on a CPU."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+
+from graphattn.models.encoders import ENCODERS
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def assert_same_losses(model, batch):
+    results = []
+    for device in ("cpu", "cuda"):
+        copy = deepcopy(model).double().eval().to(device)
+        with torch.backends.cudnn.flags(enabled=False):  # its LSTM has no gradients without dropout's training mode
+            loss, scores = copy.loss(batch)
+            loss.backward()
+        gradients = {name: p.grad.cpu() for name, p in copy.named_parameters() if p.grad is not None}
+        results.append((loss.detach().cpu(), scores.detach().cpu(), gradients))
+    torch.testing.assert_close(results[1], results[0], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(
+    "kind", ["classifier", "multilabel", "pair", "regressor", "pair regressor", "tagger", "crf", "translator"]
+)
+def test_losses_and_gradients(kind, encoder, corpus, fitted):
+    inputs, labels = corpus(kind, 16)
+    estimator = fitted(kind, encoder)
+    assert_same_losses(estimator.model_, estimator._corpus(estimator._columns(inputs), labels)[list(range(16))])
