@@ -122,42 +122,50 @@ def plan_tiles(edges: Edges) -> TilePlan | None:
     """
     if not edges.num_edges:
         return None
-    count, device = edges.num_destinations, edges.indptr.device
+    num_nodes, num_sources, device = edges.num_destinations, edges.num_sources, edges.indptr.device
+    num_tiles = -(-num_nodes // ROWS)
     tile = edges.destinations // ROWS  # (E,)
-    pairs, column = torch.unique(tile * edges.num_sources + edges.sources, return_inverse=True)
-    widths = torch.bincount(pairs // edges.num_sources, minlength=-(-count // ROWS))
-    if len(pairs) > 2 * edges.num_sources + edges.num_edges // 4:  # so many copies of keys and values
+    keys, pair = torch.unique(tile * num_sources + edges.sources, return_inverse=True)
+    tile_of_pair = keys // num_sources  # a pair is a tile and one of its sources
+    if len(keys) > 2 * num_sources + edges.num_edges // 4:  # so many copies of keys and values
         return None
-    begins, kinds = widths.cumsum(0) - widths, torch.log2(widths.clamp(min=1).double()).ceil()
-    column -= begins[tile]
-    groups, destinations, sources, seen, start = [], [], [], 0, 0
-    places = torch.empty(count, dtype=torch.int64, device=device)
-    for kind in kinds.unique():
-        own = (kinds == kind).nonzero()  # (T, 1) tiles
-        columns = max(16, -(-int(widths[own].max()) // 16) * 16)  # kernels copy masks of other widths
-        offsets = torch.arange(columns, device=device)
-        used = offsets < widths[own]  # (T, columns)
-        # spread what fills the tiles: many gradients of one node, even zeros, would wait for each other
-        filled = torch.arange(used.numel(), device=device).remainder(edges.num_sources).view(used.shape)
-        filled[used] = pairs[(begins[own] + offsets)[used]] % edges.num_sources
-        number = torch.full_like(widths, -1).index_copy(0, own.squeeze(1), torch.arange(len(own), device=device))
-        chosen = (number[tile] >= 0).nonzero().squeeze(1)
-        mask = torch.zeros(len(own), ROWS, columns, dtype=torch.bool, device=device)
-        mask[number[tile[chosen]], edges.destinations[chosen] % ROWS, column[chosen]] = True
-        seen += int(mask.sum())
-        mask[:, :, 0] |= ~mask.any(2)  # a softmax over nothing would be NaN
-        nodes = (own * ROWS + torch.arange(ROWS, device=device)).flatten()
-        real = nodes < count
-        places[nodes[real]] = start + real.nonzero().squeeze(1)
-        groups.append(_make_tiles(mask.unsqueeze(1), ROWS, device))
-        destinations.append(nodes.clamp(max=count - 1))
-        sources.append(filled.flatten())
-        start += len(nodes)
-    if seen < edges.num_edges:  # repeated edges
+    widths = torch.bincount(tile_of_pair, minlength=num_tiles)
+    columns = _round_widths(widths)
+    order = columns.argsort(stable=True)  # tiles of one shape follow each other
+    first_column, first_row = torch.empty_like(columns), torch.empty_like(columns)
+    first_column[order] = columns[order].cumsum(0) - columns[order]
+    first_row[order] = torch.arange(num_tiles, device=device) * ROWS
+
+    # what fills the tiles is spread over all sources: many gradients of one, even zeros, would wait for each other
+    sources = torch.arange(int(columns.sum()), device=device) % num_sources
+    rank = torch.arange(len(keys), device=device) - (widths.cumsum(0) - widths)[tile_of_pair]
+    sources[first_column[tile_of_pair] + rank] = keys % num_sources
+    mask = torch.zeros(ROWS * len(sources), dtype=torch.bool, device=device)
+    mask[ROWS * first_column[tile] + edges.destinations % ROWS * columns[tile] + rank[pair]] = True
+    if int(mask.sum()) < edges.num_edges:  # repeated edges
         return None
+    groups = []
+    shapes, counts = (numbers.tolist() for numbers in columns[order].unique_consecutive(return_counts=True))
+    sizes = [ROWS * width * count for width, count in zip(shapes, counts, strict=True)]
+    for part, width in zip(mask.split(sizes), shapes, strict=True):
+        seen = part.view(-1, 1, ROWS, width)
+        seen[..., 0] |= ~seen.any(3)  # a softmax over nothing would be NaN
+        groups.append(_make_tiles(seen, ROWS, device))
+    nodes, offsets = torch.arange(num_nodes, device=device), torch.arange(ROWS, device=device)
+    destinations = (order.unsqueeze(1) * ROWS + offsets).clamp(max=num_nodes - 1).flatten()
     degrees = edges.indptr[1:] - edges.indptr[:-1]
     lonely = degrees == 0 if bool((degrees == 0).any()) else None
-    return TilePlan(groups, torch.cat(destinations), torch.cat(sources), places, lonely, are_sources_shared=True)
+    places = first_row[nodes // ROWS] + nodes % ROWS
+    return TilePlan(groups, destinations, sources, places, lonely, are_sources_shared=True)
+
+
+def _round_widths(widths: Tensor) -> Tensor:
+    """Numbers of columns: those of the widest tile among tiles that differ by less than a factor of two."""
+    kinds, columns = torch.log2(widths.clamp(min=1).double()).ceil(), torch.empty_like(widths)
+    for kind in kinds.unique():
+        widest = int(widths[kinds == kind].max())
+        columns[kinds == kind] = max(16, -(-widest // 16) * 16)  # kernels copy masks of other widths
+    return columns
 
 
 def _make_tiles(mask: Tensor, rows: int, device: torch.device) -> Tiles:
