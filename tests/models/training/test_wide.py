@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from torch.nn import functional as F
 
@@ -184,14 +185,9 @@ def test_characters_share_weights_between_similar_words():
     assert _character_ngrams(["a"]) is None
 
 
-def test_coefficients_are_scikit_learns(corpus):
-    from scipy.sparse import csr_matrix
-
+def fit_regression(design, targets, classes):
     from graphattn.models.corpus import Corpus
     from graphattn.models.training.wide import _logistic_regression
-
-    rng = np.random.default_rng(0)
-    design, targets = csr_matrix(rng.standard_normal((90, 5))), rng.integers(0, 3, 90)
 
     class Labelled(Corpus):
         def __init__(self):
@@ -200,9 +196,27 @@ def test_coefficients_are_scikit_learns(corpus):
         def __len__(self):
             return len(targets)
 
-    coefficients, bias = _logistic_regression(design, Labelled(), 4, 3.0, None)
+    return _logistic_regression(csr_matrix(design), Labelled(), classes, 3.0, None)
+
+
+def test_coefficients_are_scikit_learns():
+    rng = np.random.default_rng(0)
+    design, targets = rng.standard_normal((90, 5)), rng.integers(0, 3, 90)
+    coefficients, bias = fit_regression(design, targets, 4)
     reference = LogisticRegression(C=3.0, max_iter=1000).fit(design, targets)
     np.testing.assert_allclose(coefficients[:3], reference.coef_, atol=1e-5)
     np.testing.assert_allclose(bias[:3], reference.intercept_, atol=1e-5)
     assert not coefficients[3].any()
     assert bias[3] < -4
+
+
+def test_many_classes_are_fitted_one_by_one():
+    rng = np.random.default_rng(0)
+    design, targets = rng.standard_normal((200, 5)), rng.integers(0, 12, 200)
+    coefficients, bias = fit_regression(design, targets, 13)
+    with_ones = np.hstack([design, np.ones((200, 1))])  # the bias is regularised, too
+    for number in range(12):
+        reference = LogisticRegression(C=3.0, fit_intercept=False).fit(with_ones, targets == number)
+        np.testing.assert_allclose([*coefficients[number], bias[number]], reference.coef_[0], atol=0.01)
+    assert not coefficients[12].any()
+    assert bias[12] < -4
