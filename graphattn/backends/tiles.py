@@ -40,7 +40,7 @@ class TilePlan(NamedTuple):
     """Source in each column, group by group; None when the columns are all nodes in order."""
     places: Tensor | None
     """(N,) row of each destination; None as for ``destinations``."""
-    lonely: Tensor | None = None
+    isolated: Tensor | None = None
     """(N,) whether a destination has no sources; None when all have some."""
     are_sources_shared: bool = False
     """Whether several tiles may have the same source."""
@@ -62,8 +62,10 @@ def attend(plan: TilePlan, query: Tensor, key: Tensor, value: Tensor, scale: flo
     """
     rows = [tiles.num_tiles * tiles.rows for tiles in plan.groups]
     columns = [tiles.num_tiles * tiles.columns for tiles in plan.groups]
-    queries = _gather(query, plan.destinations, False).split(rows)
-    keys, values = (_gather(part, plan.sources, plan.are_sources_shared).split(columns) for part in (key, value))
+    queries = _gather(query, plan.destinations, is_shared=False).split(rows)
+    keys, values = (
+        _gather(part, plan.sources, is_shared=plan.are_sources_shared).split(columns) for part in (key, value)
+    )
     results = []
     for tiles, *parts in zip(plan.groups, queries, keys, values, strict=True):
         q, k, v = (part.unflatten(0, (tiles.num_tiles, -1)).transpose(1, 2) for part in parts)  # (tiles, H, rows, D)
@@ -74,10 +76,10 @@ def attend(plan: TilePlan, query: Tensor, key: Tensor, value: Tensor, scale: flo
     together = torch.cat(results) if len(results) > 1 else results[0]
     if plan.places is not None:
         together = together.index_select(0, plan.places)
-    return together if plan.lonely is None else together.masked_fill(plan.lonely[:, None, None], 0.0)
+    return together if plan.isolated is None else together.masked_fill(plan.isolated[:, None, None], 0.0)
 
 
-def _gather(rows: Tensor, index: Tensor | None, is_shared: bool) -> Tensor:
+def _gather(rows: Tensor, index: Tensor | None, *, is_shared: bool) -> Tensor:
     """The rows of an index; gradients of rows that occur several times are summed in float32."""
     if index is None:
         return rows
@@ -127,7 +129,7 @@ def plan_tiles(edges: Edges) -> TilePlan | None:
     tile = edges.destinations // ROWS  # (E,)
     keys, pair = torch.unique(tile * num_sources + edges.sources, return_inverse=True)
     tile_of_pair = keys // num_sources  # a pair is a tile and one of its sources
-    if len(keys) > 2 * num_sources + edges.num_edges // 4:  # so many copies of keys and values
+    if len(keys) > 2 * num_sources + edges.num_edges // 4:  # too scattered: each pair copies a key and a value
         return None
     widths = torch.bincount(tile_of_pair, minlength=num_tiles)
     columns = _round_widths(widths)
@@ -154,9 +156,9 @@ def plan_tiles(edges: Edges) -> TilePlan | None:
     nodes, offsets = torch.arange(num_nodes, device=device), torch.arange(ROWS, device=device)
     destinations = (order.unsqueeze(1) * ROWS + offsets).clamp(max=num_nodes - 1).flatten()
     degrees = edges.indptr[1:] - edges.indptr[:-1]
-    lonely = degrees == 0 if bool((degrees == 0).any()) else None
+    isolated = degrees == 0 if bool((degrees == 0).any()) else None
     places = first_row[nodes // ROWS] + nodes % ROWS
-    return TilePlan(groups, destinations, sources, places, lonely, are_sources_shared=True)
+    return TilePlan(groups, destinations, sources, places, isolated, are_sources_shared=True)
 
 
 def _round_widths(widths: Tensor) -> Tensor:

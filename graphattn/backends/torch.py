@@ -20,8 +20,9 @@ from graphattn.edges import Edges
 from graphattn.gradients import apply, apply_pair, raise_on_double_backward
 
 CHUNK = 1 << 21
-"""Upper bound for the numbers in one gathered (E, H, D) array; a GPU, where each chunk costs a wait, takes more."""
+"""Upper bound for the numbers in one gathered (E, H, D) array on a CPU."""
 GPU_CHUNK = 1 << 25
+"""The same on a GPU, which waits for the CPU at each chunk."""
 
 
 def attend(

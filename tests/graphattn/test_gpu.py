@@ -1,11 +1,14 @@
 """Attention on a GPU equals attention on a CPU, gradients included."""
 
+from random import Random
+
 import pytest
 import torch
 
 from graphattn import Edges, attend, tensorized_attend
 from graphattn.attention import attend_heads
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
+from graphattn.exceptions import BackendError, GraphError
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -17,13 +20,11 @@ TOLERANCES = {torch.float64: 1e-10, torch.float32: 2e-5}
 @pytest.fixture(scope="module")
 def graph(random_sentence):
     """Sentences of 0 to 300 words, so that complete graphs are padded in several groups."""
-    from random import Random
-
     return TextGraphBuilder(RELATIONS).text_batch([random_sentence(Random(1), size) for size in (3, 0, 300, 40, 1, 9)])
 
 
 def assert_same_on_gpu(function, edges, inputs):
-    """``function(edges, *inputs)`` and its gradients; integers and their order are the edges' own."""
+    """Compare ``function(edges, *inputs)`` and its gradients."""
     results = []
     for device in ("cpu", "cuda"):
         copies = [tensor.detach().to(device).requires_grad_() for tensor in inputs]
@@ -65,8 +66,6 @@ def test_tensorized_attend(graph, random_tensors, relation):
 
 
 def test_errors_name_the_devices(graph, random_tensors):
-    from graphattn.exceptions import BackendError, GraphError
-
     edges = Edges.of(graph, "all")
     tensors = [tensor.cuda() for tensor in random_tensors(edges.num_destinations, edges.num_sources)]
     with pytest.raises(GraphError, match="on cuda:0 and the edges on cpu"):

@@ -14,7 +14,7 @@ def assert_same_losses(model, batch):
     results = []
     for device in ("cpu", "cuda"):
         copy = deepcopy(model).double().eval().to(device)
-        with torch.backends.cudnn.flags(enabled=False):  # its LSTM has no gradients without dropout's training mode
+        with torch.backends.cudnn.flags(enabled=False):  # its LSTM has no gradients in evaluation
             loss, scores = copy.loss(batch)
             loss.backward()
         gradients = {name: p.grad.cpu() for name, p in copy.named_parameters() if p.grad is not None}

@@ -1,5 +1,7 @@
 """Attention on tiles, which GPUs use, equals dense attention; here on a CPU."""
 
+from random import Random
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -14,8 +16,6 @@ RELATIONS = [Window(1), Window(7), Window("N/4"), Global(), Order("forward"), Wo
 
 
 def graph_edges(relation, random_sentence):
-    from random import Random
-
     sentences = [random_sentence(Random(2), length) for length in LENGTHS]
     return Edges.of(TextGraphBuilder([relation]).text_batch(sentences), relation.name)
 
