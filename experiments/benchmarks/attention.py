@@ -11,11 +11,12 @@ import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from typing_extensions import override
 
 from graphattn import attend
@@ -268,10 +269,32 @@ class DenseAttention(AttentionContender):
         return [F.scaled_dot_product_attention(q, k, v, attn_mask=context) for q, k, v in layers]
 
 
+class DenseMath(DenseAttention):
+    """The same by matrix products and a softmax, which store all scores."""
+
+    name, title, is_trial = "dense-math", "dense SDPA, backend math", True
+
+    @override
+    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+        with sdpa_kernel(SDPBackend.MATH):
+            return super().attend(problem, context, layers)
+
+
+class DenseByToken(DenseAttention):
+    """The same on tensors that lie in memory as (B, T, H, D)."""
+
+    name, title, is_trial = "dense-by-token", "dense SDPA, (B, T, H, D)", True
+
+    @override
+    def to_layout(self, flat: Tensor, lengths: Lengths) -> Tensor:
+        return pad(flat, torch.tensor(lengths)).transpose(1, 2)
+
+
 class Flex(DenseAttention):
     """PyTorch's FlexAttention, compiled for each shape, with a block mask of every head's window."""
 
     name, title, has_backward = "flex", "FlexAttention (compiled)", False
+    block_size: ClassVar[int] = 128
 
     def __init__(self, *, compiled: bool = True):
         self.compiled = compiled
@@ -308,7 +331,10 @@ class Flex(DenseAttention):
         torch.compiler.reset()  # else compilations of earlier shapes count towards PyTorch's limit
         function = torch.compile(flex_attention, dynamic=False, fullgraph=True) if self.compiled else flex_attention
         contexts: list[list[Callable[..., Tensor]]] = [
-            [partial(function, block_mask=mask) for mask in _make_block_masks(batch, problem.heads.reaches(batch))]
+            [
+                partial(function, block_mask=mask)
+                for mask in _make_block_masks(batch, problem.heads.reaches(batch), self.block_size)
+            ]
             for batch in problem.workload.batches
         ]
         return lambda: contexts
@@ -318,7 +344,13 @@ class Flex(DenseAttention):
         return [function(*triple) for function, triple in zip(context, layers, strict=True)]
 
 
-def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor]) -> list[Any]:
+class FlexSmallBlocks(Flex):
+    """The same with blocks of 64 tokens, which skip more of a window's neighbourhood."""
+
+    name, title, is_trial, block_size = "flex-64", "FlexAttention, blocks of 64", True, 64
+
+
+def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor], block_size: int) -> list[Any]:
     """A block mask of each layer; one for all sentences if they have one length."""
     from torch.nn.attention.flex_attention import create_block_mask
 
@@ -333,7 +365,8 @@ def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor]) -> list[Any]:
             return (query - key).abs() <= reach[0, head]
 
         mask, sentences = (is_inside_any, None) if uniform else (is_inside, len(lengths))
-        return create_block_mask(mask, sentences, reach.shape[1], longest, longest, device="cpu")
+        heads = reach.shape[1]
+        return create_block_mask(mask, sentences, heads, longest, longest, device="cpu", BLOCK_SIZE=block_size)
 
     return [make_mask(reach) for reach in reaches]
 
@@ -360,12 +393,18 @@ class PyGTransformerConv(AttendByRelation):
             indices = {name: torch.stack([relation.sources, relation.destinations]) for name, relation in edges.items()}
             contexts.append(
                 {
-                    (number, name): partial(TransformerConv(feats, feats, heads=count).propagate, indices[name])
+                    (number, name): partial(
+                        TransformerConv(feats, feats, heads=count).propagate, self.make_index(indices[name])
+                    )
                     for number, heads in enumerate(problem.heads.layers)
                     for name, count in heads.items()
                 }
             )
         return lambda: contexts
+
+    def make_index(self, edge_index: Tensor) -> Tensor:
+        """The edges as ``propagate`` gets them."""
+        return edge_index
 
     @override
     def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
@@ -375,9 +414,37 @@ class PyGTransformerConv(AttendByRelation):
         ]
 
 
+class PyGSorted(PyGTransformerConv):
+    """The same on an ``EdgeIndex`` that is known to be sorted by destination."""
+
+    name, title, is_trial = "pyg-sorted", "PyG TransformerConv, sorted EdgeIndex", True
+
+    @override
+    def make_index(self, edge_index: Tensor) -> Tensor:
+        from torch_geometric import EdgeIndex
+
+        index: Tensor = EdgeIndex(edge_index, sort_order="col")
+        return index
+
+    @override
+    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+        with torch.inference_mode(False):  # which an EdgeIndex does not support
+            return super().attend(problem, context, layers)
+
+
 def _mask_padding(lengths: Lengths) -> Tensor | None:
     """(B, 1, 1, T) True at tokens; None if there is no padding."""
     return None if is_uniform(lengths) else prefix_mask(torch.tensor(lengths))[:, None, None, :]
 
 
-CONTENDERS = (Ours, DenseAttention, DGLOperators, Flex, PyGTransformerConv)
+CONTENDERS = (
+    Ours,
+    DenseAttention,
+    DenseMath,
+    DenseByToken,
+    DGLOperators,
+    Flex,
+    FlexSmallBlocks,
+    PyGTransformerConv,
+    PyGSorted,
+)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -43,15 +43,16 @@ QUICK = ("22", "109", "4x512")
 FFN = 1200
 DESCRIPTION = """\
 Whole encoders in inference mode, float32: three layers, 300 wide, ten heads, from token vectors to token vectors.
-nn.TransformerEncoder has a feed-forward layer of 1200 and runs on its fast path; MS-Trans has none, as in its paper.
+nn.TransformerEncoder has a feed-forward layer of 1200; MS-Trans has none, as in its paper. Its fast path stores all
+scores of attention and skips padding; its ordinary path does neither (`torch.backends.mha.set_fastpath_enabled`).
 "MS-Trans (dense with masks)" computes the same numbers as GraphAttn by dense attention with masks. Not timed: graph
 construction (see `bench build`), padding and masks. Each run of GraphAttn gets new graphs. `limit` is the ratio of
 floating-point operations without padding: the speed-up at equal efficiency."""
 TRAINING_DESCRIPTION = """\
 One training step of whole encoders for each batch, float32: forward, backward down to the token vectors, and Adam.
 Sizes as in `bench encoder`; dropout is 0 for all, since dropout on attention weights would send nn.TransformerEncoder
-down a slow path. Not timed: graph construction (each run of GraphAttn gets new graphs), padding and masks. `limit` is
-the ratio of floating-point operations, the same for training as for inference."""
+down a slow path. Its fast path has no gradients. Not timed: graph construction (each run of GraphAttn gets new graphs),
+padding and masks. `limit` is the ratio of floating-point operations, the same for training as for inference."""
 
 
 def measure(settings: Settings) -> Report:
@@ -131,9 +132,10 @@ class DGLEncoder(OursEncoder):
 
 
 class DenseTransformer(ModuleContender):
-    """PyTorch's ``nn.TransformerEncoder``, as wide and deep as ours, post-norm; in inference on its fast path."""
+    """PyTorch's ``nn.TransformerEncoder``, as wide and deep as ours, post-norm, on its ordinary path."""
 
     name, title, problem = "transformer", "nn.TransformerEncoder", EncoderProblem
+    has_fast_path: ClassVar[bool] = False
 
     @override
     def make_module(self, problem: EncoderProblem) -> nn.Module:
@@ -150,7 +152,27 @@ class DenseTransformer(ModuleContender):
 
     @override
     def apply(self, module: Callable[..., Tensor], tokens: Tensor, context: Tensor | None) -> Tensor:
+        torch.backends.mha.set_fastpath_enabled(self.has_fast_path)
         return module(tokens, src_key_padding_mask=context)
+
+
+class FastPathTransformer(DenseTransformer):
+    """The same module on its fast path."""
+
+    name, title, has_fast_path = "transformer-fast-path", "nn.TransformerEncoder, fast path", True
+    has_backward = False
+
+
+class CompiledTransformer(DenseTransformer):
+    """The same module, compiled for each shape."""
+
+    name, title, is_trial = "transformer-compiled", "nn.TransformerEncoder, compiled", True
+
+    @override
+    def make_module(self, problem: EncoderProblem) -> nn.Module:
+        module = super().make_module(problem)
+        module.compile(dynamic=False)
+        return module
 
 
 class MaskedDense(ModuleContender):
@@ -183,6 +205,20 @@ class MaskedDense(ModuleContender):
         return tokens
 
 
+class AdditiveMaskedDense(MaskedDense):
+    """The same with masks of zeros and minus infinity."""
+
+    name, title, is_trial = "masked-additive", "MS-Trans (dense with additive masks)", True
+
+    @override
+    def prepare(self, problem: EncoderProblem, module: nn.Module) -> Callable[[], list[list[Tensor]]]:
+        masks = [
+            [torch.zeros(mask.shape).masked_fill_(~mask, -torch.inf) for mask in layers]
+            for layers in super().prepare(problem, module)()
+        ]
+        return lambda: masks
+
+
 def _mask_windows(lengths: Lengths, reach: Tensor) -> Tensor:
     """(B or 1, H, T, T) True where a head attends; padding attends to itself."""
     positions = torch.arange(max(lengths))
@@ -205,4 +241,12 @@ def _apply_masked_layer(layer: Any, tokens: Tensor, mask: Tensor) -> Tensor:
     return output
 
 
-CONTENDERS = (OursEncoder, DenseTransformer, MaskedDense, DGLEncoder)
+CONTENDERS = (
+    OursEncoder,
+    DenseTransformer,
+    FastPathTransformer,
+    CompiledTransformer,
+    MaskedDense,
+    AdditiveMaskedDense,
+    DGLEncoder,
+)

@@ -137,6 +137,7 @@ class Contender(ABC):
     problem : makes the inputs of all contenders from a workload
     packages : the packages it needs besides our dependencies
     has_backward : whether it has gradients on a CPU
+    is_trial : another public setting of a peer, which runs only when ``--peers`` names it
     """
 
     name: ClassVar[str]
@@ -144,6 +145,7 @@ class Contender(ABC):
     problem: ClassVar[type[Any]]
     packages: ClassVar[Sequence[str]] = ()
     has_backward: ClassVar[bool] = True
+    is_trial: ClassVar[bool] = False
 
     def check_requirements(self) -> Contender:
         """Raise an UnableError if it cannot run on this machine; return itself."""
@@ -215,12 +217,12 @@ def try_each(
 def select(
     contenders: Iterable[type[Contender]], names: Sequence[str] | None, options: Mapping[str, Any] | None = None
 ) -> list[Contender]:
-    """Our contender and the peers with these names, or all peers.
+    """Our contender and the peers with these names.
 
     Parameters
     ----------
     contenders : ours and all peers
-    names : of peers; None for all
+    names : of peers; None for all that are no trial
     options : arguments of each contender
 
     Raises
@@ -233,7 +235,8 @@ def select(
     for name in names or ():
         if name not in peers:
             raise ConfigError(f"--peers has {name!r}; choose from: {', '.join(peers)}; or none")
-    selected = [OURS, *(name for name in peers if names is None or name in names)]
+    usual = [name for name in peers if not known[name].is_trial]
+    selected = [OURS, *(name for name in peers if name in (usual if names is None else names))]
     return [known[name](**(options or {})) for name in selected]
 
 

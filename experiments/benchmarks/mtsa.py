@@ -112,7 +112,7 @@ class TensorizedPaper(Tensorized):
 
 
 class MultiHead(LayerContender):
-    """PyTorch's multi-head attention, 8 heads of 75 as in section 4, without weights on its fast path."""
+    """PyTorch's multi-head attention, 8 heads of 75 as in section 4, without weights."""
 
     name, title = "multihead", "nn.MultiheadAttention, 8 heads"
 
@@ -123,6 +123,18 @@ class MultiHead(LayerContender):
     @override
     def apply(self, module: Callable[..., tuple[Tensor, None]], tokens: Tensor, context: None) -> Tensor:
         return module(tokens, tokens, tokens, need_weights=False)[0]
+
+
+class CompiledMultiHead(MultiHead):
+    """The same layer, compiled for each shape."""
+
+    name, title, is_trial = "multihead-compiled", "nn.MultiheadAttention, compiled", True
+
+    @override
+    def make_module(self, problem: ContextProblem) -> nn.Module:
+        module = super().make_module(problem)
+        module.compile(dynamic=False)
+        return module
 
 
 class DenseMultiDim(LayerContender):
@@ -193,4 +205,4 @@ class _DirectionalAttention(nn.Module):
         return torch.cat(outputs, -1)
 
 
-CONTENDERS = (Tensorized, TensorizedPaper, MultiHead, DenseMultiDim, BiLSTM, MultiCNN)
+CONTENDERS = (Tensorized, TensorizedPaper, MultiHead, CompiledMultiHead, DenseMultiDim, BiLSTM, MultiCNN)

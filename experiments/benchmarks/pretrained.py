@@ -343,6 +343,31 @@ class SortedTransformers(Transformers):
     name, title, sorts = "transformers-sorted", "transformers, sorted", True
 
 
+class EagerTransformers(Transformers):
+    """``transformers`` with matrix products and a softmax instead of PyTorch's fused attention."""
+
+    name, title, is_trial = "transformers-eager", "transformers, eager attention", True
+
+    @override
+    def load(self, longest: int) -> nn.Module:
+        model: Any = super().load(longest)
+        model.set_attn_implementation("eager")
+        module: nn.Module = model
+        return module
+
+
+class CompiledTransformers(SortedTransformers):
+    """``transformers``, compiled, on batches of texts of similar lengths."""
+
+    name, title, is_trial = "transformers-compiled", "transformers, compiled, sorted", True
+
+    @override
+    def load(self, longest: int) -> nn.Module:
+        module = super().load(longest)
+        module.compile(dynamic=True)
+        return module
+
+
 class ONNXRuntime(Transformers):
     """PyTorch's export of the model of ``transformers``."""
 
@@ -453,7 +478,15 @@ class SentenceTransformers(OursEncoding):
         return Job(partial(model.encode, batch_size=size, show_progress_bar=False), problem.texts)
 
 
-INFERRING = (Ours, Transformers, SortedTransformers, ONNXRuntime, SortedONNXRuntime)
+INFERRING = (
+    Ours,
+    Transformers,
+    SortedTransformers,
+    EagerTransformers,
+    CompiledTransformers,
+    ONNXRuntime,
+    SortedONNXRuntime,
+)
 INFERRING_BFLOAT16 = (OursBFloat16, TransformersBFloat16, OursFloat32)
 ENCODING = (OursEncoding, SentenceTransformers)
 

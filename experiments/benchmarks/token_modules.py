@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,8 +42,6 @@ class ModuleContender(Contender):
 
     A training step is forward, backward down to the token vectors, and a step of the optimizer for each batch.
     """
-
-    fused_adam: ClassVar[bool] = False
 
     @override
     def make_job(self, problem: TokenProblem, *, backward: bool) -> Job:
@@ -97,7 +95,7 @@ class ModuleContender(Contender):
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer | None:
         """The optimizer of a training step; None for gradients only."""
-        return torch.optim.Adam(module.parameters(), lr=LEARNING_RATE, fused=self.fused_adam)
+        return torch.optim.Adam(module.parameters(), lr=LEARNING_RATE, fused=True)
 
 
 class GraphContender(ModuleContender):

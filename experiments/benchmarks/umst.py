@@ -111,7 +111,6 @@ class OursUMST(GraphContender):
 
     name, title, problem = OURS, "UMST", SplitProblem
     options: EncoderOptions = OPTIONS
-    fused_adam = True
 
     @override
     def make_module(self, problem: SplitProblem) -> Encoder:

@@ -71,7 +71,9 @@ BENCHMARKS = {
         _COMPARED,
     ),
     "encoder": Benchmark(
-        "Whole encoders, inference. Peers: transformer, masked, dgl.", "--lengths 22,109,201", _COMPARED
+        "Whole encoders, inference. Peers: transformer, transformer-fast-path, masked, dgl.",
+        "--lengths 22,109,201",
+        _COMPARED,
     ),
     "train-step": Benchmark(
         "Forward, backward and Adam, whole encoders. Peers: transformer, masked, dgl.",

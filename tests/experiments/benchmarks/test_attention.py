@@ -8,9 +8,13 @@ from graphattn.experiments.benchmarks import attention
 from graphattn.experiments.benchmarks.attention import (
     AttentionProblem,
     DenseAttention,
+    DenseByToken,
+    DenseMath,
     DGLOperators,
     Flex,
+    FlexSmallBlocks,
     Ours,
+    PyGSorted,
     PyGTransformerConv,
     TorchSegments,
 )
@@ -19,7 +23,7 @@ from graphattn.experiments.benchmarks.processes import UnableError
 from graphattn.experiments.benchmarks.workloads import uniform
 from graphattn.models.padding import unpad
 
-FLAT = [Ours, DGLOperators, TorchSegments, PyGTransformerConv]
+FLAT = [Ours, DGLOperators, TorchSegments, PyGTransformerConv, PyGSorted]
 
 needs_current_flex = pytest.mark.skipif(
     Version(torch.__version__) < Version("2.13"), reason="FlexAttention before PyTorch 2.13 does not take our masks"
@@ -121,8 +125,9 @@ def join_scoring_heads(problem, gradients):
     return joined
 
 
-def test_dense_attention_attends_to_everything(problem, reference_attention):
-    outputs = unpad_outputs(problem, run(DenseAttention().make_job(problem, backward=False)))
+@pytest.mark.parametrize("dense", [DenseAttention, DenseMath, DenseByToken])
+def test_dense_attention_attends_to_everything(problem, reference_attention, dense):
+    outputs = unpad_outputs(problem, run(dense().make_job(problem, backward=False)))
     for output, expected in zip(outputs, compute_reference(problem, reference_attention, reaches=1000), strict=True):
         torch.testing.assert_close(output.double(), expected, rtol=1e-5, atol=1e-5)
 
@@ -135,9 +140,10 @@ def test_dense_attention_has_gradients_of_all_inputs(problem):
 
 @needs_current_flex
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_flex_attention_masks_the_same_windows(problem, reference_attention):
+@pytest.mark.parametrize("flex", [Flex, FlexSmallBlocks])
+def test_flex_attention_masks_the_same_windows(problem, reference_attention, flex):
     """Not compiled here: its result is the same, and compiling takes half a minute."""
-    outputs = unpad_outputs(problem, run(Flex(compiled=False).make_job(problem, backward=False)))
+    outputs = unpad_outputs(problem, run(flex(compiled=False).make_job(problem, backward=False)))
     for output, expected in zip(outputs, compute_reference(problem, reference_attention), strict=True):
         torch.testing.assert_close(output.double(), expected, rtol=1e-5, atol=1e-5)
 

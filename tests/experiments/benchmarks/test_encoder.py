@@ -4,19 +4,25 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphattn.experiments.benchmarks import encoder
 from graphattn.experiments.benchmarks.encoder import (
     CONTENDERS,
+    AdditiveMaskedDense,
+    CompiledTransformer,
     DenseTransformer,
     DGLEncoder,
     EncoderProblem,
+    FastPathTransformer,
     MaskedDense,
     OursEncoder,
 )
 from graphattn.experiments.benchmarks.harness import Settings
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 from graphattn.models.padding import unpad
+
+KINDS = [pytest.param(kind, marks=pytest.mark.slow if kind is CompiledTransformer else ()) for kind in CONTENDERS]
 
 
 @pytest.fixture
@@ -30,8 +36,9 @@ def encode(kind, problem):
     return job.run(job.prepare())
 
 
-def test_masks_equal_the_graph(problem):
-    outputs = (encode(kind, problem) for kind in (OursEncoder, MaskedDense))
+@pytest.mark.parametrize("kind", [MaskedDense, AdditiveMaskedDense])
+def test_masks_equal_the_graph(problem, kind):
+    outputs = (encode(kind, problem) for kind in (OursEncoder, kind))
     for ours, masked, batch in zip(*outputs, problem.workload.batches, strict=True):
         torch.testing.assert_close(ours, unpad(masked, torch.tensor(batch)), rtol=1e-5, atol=1e-5)
 
@@ -40,6 +47,38 @@ def test_dgl_equals_the_graph(dgl, problem):
     outputs = (encode(kind, problem) for kind in (OursEncoder, DGLEncoder))
     for ours, theirs in zip(*outputs, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+class Calls(TorchDispatchMode):
+    """Records the names of PyTorch's operators."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_fast"),
+    [(FastPathTransformer, True), (DenseTransformer, False)],
+)
+def test_each_transformer_runs_on_its_path(kind, is_fast):
+    problem = EncoderProblem(uniform(2, 5))
+    with Calls() as calls:
+        encode(kind, problem)
+    assert ("_transformer_encoder_layer_fwd" in calls.names) == is_fast
+
+
+@pytest.mark.parametrize("kind", [FastPathTransformer, pytest.param(CompiledTransformer, marks=pytest.mark.slow)])
+def test_all_paths_of_the_transformer_compute_the_same(problem, kind):
+    for expected, output, batch in zip(
+        encode(DenseTransformer, problem), encode(kind, problem), problem.workload.batches, strict=True
+    ):
+        lengths = torch.tensor(batch)
+        torch.testing.assert_close(unpad(output, lengths), unpad(expected, lengths), rtol=1e-4, atol=1e-5)
 
 
 def test_the_transformer_is_pytorchs_and_padding_changes_nothing(problem):
@@ -56,12 +95,12 @@ def test_the_transformer_is_pytorchs_and_padding_changes_nothing(problem):
             torch.testing.assert_close(output, transformer(sentence.unsqueeze(0)).squeeze(0), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", CONTENDERS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_inference_saves_no_tensors_for_gradients(problem, kind):
     assert all(output.is_inference() for output in encode(kind, problem))
 
 
-@pytest.mark.parametrize("kind", CONTENDERS)
+@pytest.mark.parametrize("kind", [kind for kind in CONTENDERS if kind.has_backward and kind is not CompiledTransformer])
 def test_a_training_step_changes_the_weights_and_is_in_training_mode(problem, kind, monkeypatch):
     contender = kind()
     module = contender.make_module(problem).eval()
@@ -88,16 +127,20 @@ def test_masks_of_long_texts_need_memory():
 
 
 @pytest.mark.parametrize(
-    ("measure", "name", "task"),
-    [(encoder.measure, "encoder", "inference"), (encoder.measure_training, "train-step", "training step")],
+    ("measure", "name", "task", "transformers"),
+    [
+        (encoder.measure, "encoder", "inference", ["transformer", "transformer-fast-path"]),
+        (encoder.measure_training, "train-step", "training step", ["transformer"]),
+    ],
 )
-def test_rows_of_all_encoders(measure, name, task):
+def test_rows_of_all_encoders(measure, name, task, transformers):
     report = measure(Settings(("2x6",), repeats=1))
     assert report.name == name
-    names = ["ours", "transformer", "masked", *(["dgl"] if find_spec("dgl") else [])]
+    names = ["ours", *transformers, "masked", *(["dgl"] if find_spec("dgl") else [])]
     assert [(row["contender"], row["task"]) for row in report.rows] == [(who, task) for who in names]
     limits = [report.columns["limit"](row) for row in report.rows]
-    assert limits == ["", f"{encoder.arithmetic_limit(uniform(2, 6)):.2f}", *[""] * (len(names) - 2)]
+    limit = f"{encoder.arithmetic_limit(uniform(2, 6)):.2f}"
+    assert limits == [limit if who in transformers else "" for who in names]
 
 
 def test_the_limit_grows_with_length():

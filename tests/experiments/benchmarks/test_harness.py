@@ -62,7 +62,11 @@ class Failing(Ours):
         raise UnableError("does not compile here (no room)")
 
 
-KINDS = (Ours, Large, Absent, ForwardOnly)
+class Trial(Ours):
+    name, title, is_trial = "large-tuned", "Large peer, another setting", True
+
+
+KINDS = (Ours, Large, Trial, Absent, ForwardOnly)
 CASE = Case(uniform(1, 3), "forward", False)
 
 
@@ -128,6 +132,7 @@ def test_ratios_are_of_medians_and_within_rounds():
     [
         (None, ["ours", "large", "pyg", "flex"]),
         (["flex", "large"], ["ours", "large", "flex"]),
+        (["large-tuned"], ["ours", "large-tuned"]),
         ([], ["ours"]),
     ],
 )
@@ -139,7 +144,7 @@ def test_selected_peers(names, expected):
 def test_unknown_peers_are_errors(name):
     with pytest.raises(ConfigError) as error:
         select(KINDS, ["large", name])
-    assert str(error.value) == f"--peers has {name!r}; choose from: large, pyg, flex; or none"
+    assert str(error.value) == f"--peers has {name!r}; choose from: large, large-tuned, pyg, flex; or none"
 
 
 def test_missing_packages_are_reported():

@@ -24,7 +24,9 @@ def test_rows_with_time_and_memory(monkeypatch):
     assert cells == ["", "1.50", "1.50"] * 2
 
 
-@pytest.mark.parametrize("contender", CONTENDERS)
+@pytest.mark.parametrize(
+    "contender", [pytest.param(kind, marks=pytest.mark.slow if kind.is_trial else ()) for kind in CONTENDERS]
+)
 def test_every_layer_runs_forward_and_backward(contender):
     problem = ContextProblem(uniform(2, 5))
     for backward in (False, True):

@@ -8,6 +8,7 @@ from graphattn.experiments.benchmarks import harness, pretrained
 from graphattn.experiments.benchmarks.harness import Settings
 from graphattn.experiments.benchmarks.pretrained import (
     WORDS,
+    EagerTransformers,
     LongTransformers,
     ONNXRuntime,
     Ours,
@@ -70,7 +71,7 @@ def states_of_texts(contender, problem):
     return states
 
 
-@pytest.mark.parametrize("kind", [Transformers, SortedTransformers, ONNXRuntime, LongTransformers])
+@pytest.mark.parametrize("kind", [Transformers, SortedTransformers, EagerTransformers, ONNXRuntime, LongTransformers])
 @pytest.mark.parametrize("workload", [RAGGED, Workload("long", ((60, 7),))])
 def test_contenders_compute_the_same_states(directory, kind, workload):
     contender, problem = kind(directory), TextProblem(workload)
@@ -151,7 +152,7 @@ def test_every_task_has_rows(directory, monkeypatch):
 
 
 def test_unknown_peers_and_a_missing_model_are_errors(directory, monkeypatch):
-    with pytest.raises(ConfigError, match="--peers has 'dgl'; choose from: transformers, transformers-sorted, onnx,"):
+    with pytest.raises(ConfigError, match="--peers has 'dgl'; choose from: transformers, transformers-sorted, "):
         pretrained.measure(Settings(("2x6",), peers=("dgl",)), directory=directory)
     monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
     with pytest.raises(ConfigError) as caught:
