@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise, product
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -255,8 +255,8 @@ class Vocabulary:
         words = self._splitter.split_sources(sources)
         if self._has_whole_words:
             return [with_tokens(source, tokens, None) for source, tokens in zip(sources, words, strict=True)]
-        self._cache_pieces(words)
-        return [self._split_into_pieces(*pair) for pair in zip(sources, words, strict=True)]
+        pieces = self._split_words(words)
+        return [self._split_into_pieces(*pair, pieces) for pair in zip(sources, words, strict=True)]
 
     def ids(self, tokens: Sequence[str]) -> Ids:
         """The id of each token of a :meth:`sentence`; 1 if unknown. ``[CLS]`` is not added."""
@@ -286,8 +286,8 @@ class Vocabulary:
         """The number of tokens of each word, and the concatenated ids of all these tokens."""
         if self._has_whole_words:
             return np.ones(len(words), np.int32), self.ids(words)
-        self._cache_pieces([words])
-        pieces = [self._pieces[word] for word in words]
+        pieces_of = self._split_words([words])
+        pieces = [pieces_of[word] for word in words]
         counts = np.fromiter(map(len, pieces), np.int32, len(pieces))
         return counts, self.ids(list(chain.from_iterable(pieces)))
 
@@ -310,17 +310,20 @@ class Vocabulary:
             self._cached_ids[word] = index
         return index
 
-    def _cache_pieces(self, sentences: Sequence[Sequence[str]]) -> None:
+    def _split_words(self, sentences: Sequence[Sequence[str]]) -> dict[str, tuple[str, ...]]:
+        """Word -> its pieces, for at least the words of these sentences."""
         if len(self._pieces) >= _CACHE_SIZE:
             self._clear_caches()
-        new = [word for word in dict.fromkeys(chain.from_iterable(sentences)) if word not in self._pieces]
-        self._pieces.update((word, (word,)) for word in new if len(word) > LONGEST_WORD)
-        new = [word for word in new if word not in self._pieces]
+        cache = self._pieces  # another thread may clear the caches
+        new = [word for word in dict.fromkeys(chain.from_iterable(sentences)) if word not in cache]
+        cache.update((word, (word,)) for word in new if len(word) > LONGEST_WORD)
+        new = [word for word in new if word not in cache]
         encodings = self._tokenizer.encode_batch(
             [[word] for word in new], is_pretokenized=True, add_special_tokens=False
         )
         for word, encoding in zip(new, encodings, strict=True):
-            self._pieces[word] = self._name_pieces(word, encoding)
+            cache[word] = self._name_pieces(word, encoding)
+        return cache
 
     def _name_pieces(self, word: str, encoding: Encoding) -> tuple[str, ...]:
         """The pieces of a word; an unknown piece becomes the part of the word it covers, if pieces are such parts."""
@@ -333,7 +336,9 @@ class Vocabulary:
             parts = _fill_unknown(encoding.tokens, self.spelling(word)) or parts
         return parts or (word or UNKNOWN,)
 
-    def _split_into_pieces(self, source: Source, words: Sequence[str]) -> Sentence:
+    def _split_into_pieces(
+        self, source: Source, words: Sequence[str], pieces_of: Mapping[str, tuple[str, ...]]
+    ) -> Sentence:
         if (
             not (self._has_plain_pieces and self._splitter.rule)  # else pieces spell the words, which are split again
             and isinstance(source, Sentence)
@@ -341,7 +346,7 @@ class Vocabulary:
             and all(map(self._ids.__contains__, source.tokens))
         ):
             return source  # tokenized by this vocabulary
-        pieces = [self._pieces[word] for word in words]
+        pieces = [pieces_of[word] for word in words]
         word_ids = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces]).tolist()
         return with_tokens(source, tuple(chain.from_iterable(pieces)), word_ids)
 

@@ -183,16 +183,19 @@ class WordSplitter:
             is_plain = [self.rule is not None and _is_plain(text) for text in chunk]
             others = self.split_with_offsets([text for text, plain in zip(chunk, is_plain, strict=True) if not plain])
             runs = [text.split(" ") if plain else [] for text, plain in zip(chunk, is_plain, strict=True)]
-            self._cache_runs(set(chain.from_iterable(runs)))
+            split = self._split_runs(set(chain.from_iterable(runs)))
             for parts, plain in zip(runs, is_plain, strict=True):
-                yield [word for part in parts for word in self._runs[part]] if plain else [w for w, _ in next(others)]
+                yield [word for part in parts for word in split[part]] if plain else [w for w, _ in next(others)]
 
-    def _cache_runs(self, runs: set[str]) -> None:
+    def _split_runs(self, runs: set[str]) -> dict[str, list[str]]:
+        """Run -> its words, for at least these runs."""
         if len(self._runs) > _CACHED_RUNS:
-            self._runs.clear()
-        new = [run for run in runs if run not in self._runs]
+            self._runs = {}  # another thread or iterator may still read the full one
+        cache = self._runs
+        new = [run for run in runs if run not in cache]
         for run, words in zip(new, self.split_with_offsets(new), strict=True):
-            self._runs[run] = [word for word, _ in words]
+            cache[run] = [word for word, _ in words]
+        return cache
 
     def split_with_offsets(self, texts: Sequence[str]) -> Iterator[list[tuple[str, int]]]:
         """The words of each text, each with the offset of its first character."""

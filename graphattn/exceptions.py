@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection
+from typing import Any
 
 from typing_extensions import override
 
@@ -45,6 +46,11 @@ class _OptionMessage(Exception):
     @override
     def __str__(self) -> str:
         return self.render()
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the attributes: subclasses make ``args``, the message, from other arguments."""
+        return type(self).__new__, (type(self), *self.args), vars(self)
 
     def render(self, spell: Callable[[str], str] = str) -> str:
         """The message, with options as ``spell`` writes them."""
@@ -148,7 +154,7 @@ class UnregisteredError(ConfigError):
     name : the unknown name
     """
 
-    def __init__(self, message: str, name: str = ""):  # the default serves unpickling
+    def __init__(self, message: str, name: str):
         self.name = name
         super().__init__(message)
 

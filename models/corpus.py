@@ -300,13 +300,14 @@ def _label_targets(labels: Sequence[Any], index: Mapping[str, int]) -> npt.NDArr
 
 
 def digest_of(*parts: npt.NDArray[Any] | str | None) -> str:
-    """A digest of arrays and texts."""
+    """A digest of arrays and texts; parts that differ in length, shape or type differ."""
     digest = hashlib.sha256()
     for part in parts:
-        if part is None:
-            digest.update(b"-")
+        if isinstance(part, np.ndarray):
+            digest.update(f"{part.dtype}{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part).data)
         else:
-            digest.update(part.encode("utf-8") if isinstance(part, str) else np.ascontiguousarray(part).data)
+            digest.update(repr(part).encode("utf-8", "backslashreplace"))
     return digest.hexdigest()[:16]
 
 

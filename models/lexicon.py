@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from graphattn.builders.files import FilePath, open_text
+from graphattn.builders.files import FilePath, numbered_lines
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
@@ -63,8 +63,8 @@ class Gazetteer:
             for a type without an entry, or a file without entries
         """
         rows: list[tuple[str, str]] = []
-        for number, line in enumerate(open_text(path), 1):
-            entry, _, kind = line.strip("\r\n").partition("\t")
+        for number, line in numbered_lines(path):
+            entry, _, kind = line.partition("\t")
             if not entry.strip() and kind.strip():
                 raise DataError("there is a type but no entry", path=path, line=number, hint="Write ENTRY<TAB>TYPE.")
             if entry.strip():

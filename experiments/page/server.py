@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -117,10 +117,12 @@ def _open_listener(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host or "::", port, type=socket.SOCK_STREAM)[0]
         if ip_address(str(address[0]).partition("%")[0]).is_unspecified:
             raise ConfigError(f"host {host!r} is every address of this machine; name the one to listen on")
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen()
+        with ExitStack() as on_error:
+            listener = on_error.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen()
+            on_error.pop_all()
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError(

@@ -692,9 +692,9 @@ def _read_table(path: Path, text: str, second: str) -> tuple[list[Any], list[str
 def _read_rows(path: Path, text: str, second: str) -> list[Example]:
     from graphattn.builders.readers import read_labelled_lines, read_table
 
-    lines = open_text(path)
-    if split_suffix(path)[0] == ".tsv" and (text, second) == ("text", "second"):  # other names require a header
-        header = {name.strip() for line in lines.sample(1) for name in line.split("\t")}
-        if not {text, second} <= header:
-            return list(read_labelled_lines(lines, columns=("text", "second")))
-    return list(read_table(lines, text=text, second=second, label=None))
+    with open_text(path) as lines:
+        if split_suffix(path)[0] == ".tsv" and (text, second) == ("text", "second"):  # other names require a header
+            header = {name.strip() for line in lines.sample(1) for name in line.split("\t")}
+            if not {text, second} <= header:
+                return list(read_labelled_lines(lines, columns=("text", "second")))
+        return list(read_table(lines, text=text, second=second, label=None))

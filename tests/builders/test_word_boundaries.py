@@ -185,3 +185,13 @@ def test_a_tokenizer_with_the_former_rule_of_tags_gets_the_present_one():
     assert present in tokenizer.to_str()
     splitter = WordSplitter(Tokenizer.from_str(tokenizer.to_str().replace(present, former)))
     assert (splitter.rule, splitter.split("#3漢 #fun")) == ("web", ["#", "3", "漢", "#fun"])
+
+
+def test_two_iterators_split_more_runs_than_are_cached():
+    splitter = WordSplitter.by_rule("web")
+    first = splitter.split_batch(["one common text", "another common text"])
+    assert next(first) == ["one", "common", "text"]
+    many = [f"w{number}" for number in range(150_000)]
+    assert splitter.split(" ".join(many)) == many
+    assert splitter.split("a new one") == ["a", "new", "one"]
+    assert next(first) == ["another", "common", "text"]

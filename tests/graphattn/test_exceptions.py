@@ -1,10 +1,10 @@
 """Errors can be pickled, as worker processes require."""
 
-import copy
+import pickle
 
 import pytest
 
-from graphattn.exceptions import ConfigError, DataError, UnregisteredError
+from graphattn.exceptions import ConfigError, DataError, TruncationWarning, UnregisteredError
 
 
 @pytest.mark.parametrize(
@@ -13,8 +13,10 @@ from graphattn.exceptions import ConfigError, DataError, UnregisteredError
         ConfigError("{hidden} is odd", options=("hidden",)),
         DataError("no tag", path="train.conll", line=7, hint="Set {tag_column}.", options=("tag_column",)),
         UnregisteredError("there is no relation 'near'", "near"),
+        TruncationWarning(3, 512, "dev set"),
     ],
 )
-def test_errors_can_be_copied(error):
-    again = copy.copy(error)  # with the pickle protocol
+def test_errors_and_warnings_can_be_pickled(error):
+    error.add_note("found by a worker")
+    again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

@@ -218,6 +218,14 @@ def test_digest_depends_on_the_position_of_none():
     assert len({digest_of(column, None), digest_of(None, column), digest_of(column)}) == 3
 
 
+def test_digest_depends_on_where_a_part_ends_and_on_its_type():
+    parts = [("ab", "c"), ("a", "bc"), ("abc",), ("-",), (None,)]
+    column = np.arange(4)
+    arrays = [(column,), (column[:2], column[2:]), (column.reshape(2, 2),), (column.view(np.float64),), (column + 1,)]
+    assert len({digest_of(*each) for each in (*parts, *arrays)}) == len(parts) + len(arrays)
+    assert digest_of("ab", column[::2]) == digest_of("ab", np.array([0, 2]))
+
+
 def test_normalizer_of_a_shard_with_one_target(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
     assert corpus[BatchShard([2], [2], 2)].loss_normalizer == 0.5  # averaged over two processes, it counts 1

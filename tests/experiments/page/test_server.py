@@ -6,7 +6,7 @@ import logging
 import socket
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -28,10 +28,10 @@ def port(make_result, serve_models):
 
 
 def request(port, method, path, body=None, **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-    response = connection.getresponse()
-    return response, response.read().decode()
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        response = connection.getresponse()
+        return response, response.read().decode()
 
 
 def post(port, data, **headers):
