@@ -11,10 +11,12 @@ from torch.nn import functional as F
 
 from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
-from graphattn.gradients import apply
+from graphattn.gradients import Function, apply
 from graphattn.precision import at_least_float32
+from graphattn.transforms import operator
 
 
+@operator
 def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) -> Tensor:
     r"""Sum the values of each destination's sources.
 
@@ -89,7 +91,7 @@ def _sum_sources(edges: Edges, values: Tensor, coefficients: Tensor | None) -> T
     )
 
 
-class _Aggregate(torch.autograd.Function):
+class _Aggregate(Function):
     """The gradient of a sum along edges is a sum along the reversed edges."""
 
     @staticmethod

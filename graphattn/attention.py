@@ -16,6 +16,7 @@ from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
 from graphattn.gradients import forbid_double_backward, with_zero_gradients
 from graphattn.schema import CanonicalRelation
+from graphattn.transforms import opaque, operator
 from graphattn.validation import require_range
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def attend(
 ) -> tuple[Tensor, Tensor]: ...
 
 
+@opaque
 def attend(
     graph: Graph | Edges,
     query: Tensor,
@@ -153,6 +155,7 @@ def attend_heads(
 ) -> tuple[Tensor, list[Tensor]]: ...
 
 
+@opaque
 def attend_heads(
     edges: Sequence[Edges],
     heads: Sequence[int],
@@ -193,6 +196,7 @@ def attend_heads(
     return out if weights is None else (out, weights)
 
 
+@operator
 def attend_edges(
     edges: Edges,
     query: Tensor,
@@ -222,6 +226,7 @@ def attend_edges(
     return sum_by_weights(edges, edges.by_slot(F.dropout(weights, dropout)), value), weights
 
 
+@operator
 def attend_layer(
     edges: Sequence[Edges],
     heads: Sequence[int],

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from graphattn.exceptions import GraphError
 from graphattn.schema import CanonicalRelation, find_relation
+from graphattn.transforms import opaque
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -174,6 +175,7 @@ class Edges:
         return self._indices
 
     @classmethod
+    @opaque
     def of(cls, graph: Graph, etype: str | CanonicalRelation | None = None) -> Edges:
         """The edges of one relation of a graph.
 
@@ -361,6 +363,7 @@ def _check_bounds(indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: T
         raise GraphError(f"edge_ids must be a permutation of the numbers from 0 to {count - 1}")
 
 
+@opaque
 def edges_of(graph: Graph, relations: Iterable[str], device: torch.device | str = "cpu") -> dict[str, Edges]:
     """The edges of each relation, for all layers of an encoder.
 
@@ -401,11 +404,13 @@ def edges_for_layer(graph: Graph | Mapping[str, Edges], relations: Iterable[str]
     return [edges[name] for name in names]
 
 
+@opaque
 def features_of(graph: Graph, node_type: str) -> Mapping[str, Tensor]:
     """Features of the nodes of a type, name -> (N, ...)."""
     return as_batch(graph).node_features[node_type]
 
 
+@opaque
 def lengths_of(graph: Graph, node_type: str) -> Tensor:
     """(B,) number of nodes of a type in each text, int64."""
     return as_batch(graph).batch_num_nodes(node_type).long()

@@ -9,16 +9,24 @@ import torch
 from torch import Tensor
 
 from graphattn.exceptions import DoubleBackwardError
+from graphattn.transforms import opaque
 
 
-def apply(function: type[torch.autograd.Function], *inputs: Any) -> Tensor:
+class Function(torch.autograd.Function):
+    """Base of our functions: ``torch.compile`` does not look into their ``backward`` either."""
+
+    def __init_subclass__(cls) -> None:
+        cls.backward = staticmethod(opaque(cls.backward))  # type: ignore[method-assign]
+
+
+def apply(function: type[Function], *inputs: Any) -> Tensor:
     """``function.apply``, which PyTorch leaves untyped, for functions with one output."""
     call: Any = function.apply
     out: Tensor = call(*inputs)
     return out
 
 
-def apply_pair(function: type[torch.autograd.Function], *inputs: Any) -> tuple[Tensor, Tensor]:
+def apply_pair(function: type[Function], *inputs: Any) -> tuple[Tensor, Tensor]:
     """:func:`apply` for functions with two outputs."""
     call: Any = function.apply
     outputs: tuple[Tensor, Tensor] = call(*inputs)
@@ -33,7 +41,7 @@ def forbid_double_backward(tensor: Tensor) -> Tensor:
     return apply(_FirstOrder, tensor) if tensor.requires_grad and torch.is_grad_enabled() else tensor
 
 
-class _FirstOrder(torch.autograd.Function):
+class _FirstOrder(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Tensor) -> Tensor:
         ctx.save_for_backward(tensor)
@@ -55,7 +63,7 @@ def raise_on_double_backward(gradient: Tensor, *inputs: Tensor) -> Tensor:
     return apply(_RaiseOnBackward, gradient, *inputs) if torch.is_grad_enabled() else gradient
 
 
-class _RaiseOnBackward(torch.autograd.Function):
+class _RaiseOnBackward(Function):
     @staticmethod
     def forward(ctx: Any, gradient: Tensor, *inputs: Tensor) -> Tensor:
         return gradient.view_as(gradient)
@@ -70,7 +78,7 @@ def with_zero_gradients(out: Tensor, unused: Sequence[Tensor]) -> Tensor:
     return apply(_ZeroGradients, out, *unused)
 
 
-class _ZeroGradients(torch.autograd.Function):
+class _ZeroGradients(Function):
     @staticmethod
     def forward(ctx: Any, out: Tensor, *unused: Tensor) -> Tensor:
         ctx.shapes = [(tensor.shape, tensor.dtype, tensor.device) for tensor in unused]

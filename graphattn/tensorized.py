@@ -24,6 +24,7 @@ from graphattn.exceptions import BackendError, GraphError
 from graphattn.gradients import forbid_double_backward
 from graphattn.precision import at_least_float32
 from graphattn.schema import CanonicalRelation
+from graphattn.transforms import opaque, operator
 from graphattn.validation import require_choice, require_range
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def tensorized_attend(
 ) -> tuple[Tensor, Tensor]: ...
 
 
+@opaque
 def tensorized_attend(
     graph: Graph | Edges,
     query: Tensor,
@@ -161,6 +163,7 @@ def tensorized_attend(
     return out if weights is None else (out, weights)
 
 
+@operator
 def attend_tensorized(
     edges: Edges,
     query: Tensor,

@@ -20,9 +20,10 @@ from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.token_embedding import TokenEmbedding
 from graphattn.schema import TOKEN
+from graphattn.transforms import OpaqueModule
 
 
-class Trainable(nn.Module):
+class Trainable(OpaqueModule):
     """Base of models that are trained.
 
     Attributes

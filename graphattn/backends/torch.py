@@ -17,7 +17,8 @@ from torch.nn import functional as F
 
 from graphattn.backends import tiles
 from graphattn.edges import Edges
-from graphattn.gradients import apply, apply_pair, raise_on_double_backward
+from graphattn.gradients import Function, apply, apply_pair, raise_on_double_backward
+from graphattn.transforms import operator
 
 CHUNK = 1 << 21
 """Upper bound for the numbers in one gathered (E, H, D) array on a CPU."""
@@ -94,7 +95,7 @@ def _softmax(scores: Tensor, local: Tensor, count: int) -> Tensor:
     return exps / torch.where(total == 0, torch.ones_like(total), total)[local]
 
 
-class _SegmentAttention(torch.autograd.Function):
+class _SegmentAttention(Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -159,6 +160,7 @@ class _SegmentAttention(torch.autograd.Function):
         return (*narrow, None, None, None, None)
 
 
+@operator
 def sum_by_weights(edges: Edges, weights: Tensor, value: Tensor) -> Tensor:
     """Sum the weighted values of each destination's sources; differentiable by the weights.
 
@@ -181,7 +183,7 @@ def sum_by_weights(edges: Edges, weights: Tensor, value: Tensor) -> Tensor:
     return apply(_SumByWeights, weights, value, edges)
 
 
-class _SumByWeights(torch.autograd.Function):
+class _SumByWeights(Function):
     @staticmethod
     def forward(ctx: Any, weights: Tensor, value: Tensor, edges: Edges) -> Tensor:
         ctx.edges = edges

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from graphattn.gradients import apply
+from graphattn.gradients import Function, apply
 from graphattn.layers.linear import is_plain, linear, rows_times
+from graphattn.transforms import is_transformed
 
 Compute = Callable[..., Tensor]
 
@@ -71,7 +72,8 @@ class Derived:
         -------
         (N, D_out)
         """
-        if not torch.is_grad_enabled() or torch.is_autocast_enabled(weight.device.type):
+        is_simple = not torch.is_grad_enabled() or torch.is_autocast_enabled(weight.device.type) or is_transformed()
+        if is_simple:
             return linear(self.value(), weight, bias)
         return apply(_Linear, self._compute, self._compute_detached(), weight, bias, *self._inputs)
 
@@ -91,7 +93,7 @@ class Derived:
         return self._detached_value
 
 
-class _Linear(torch.autograd.Function):
+class _Linear(Function):
     @staticmethod
     def forward(
         ctx: Any, compute: Compute, value: Tensor, weight: Tensor, bias: Tensor | None, *inputs: Tensor

@@ -9,11 +9,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from graphattn.gradients import apply
+from graphattn.gradients import Function, apply
 from graphattn.precision import at_least_float32
+from graphattn.transforms import operator
 from graphattn.validation import require_range
 
 
+@operator
 def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     """Zero a share of the numbers and scale the others up.
 
@@ -46,7 +48,7 @@ def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     return out.to(inputs.dtype)
 
 
-class _Dropout(torch.autograd.Function):
+class _Dropout(Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, probability: float, seed: int) -> Tensor:
         from graphattn.backends.cpu.dropout_kernel import apply_dropout  # imports Numba: only when needed

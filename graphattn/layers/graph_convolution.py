@@ -14,10 +14,11 @@ from graphattn.edges import Edges
 from graphattn.layers.checkpointing import Derived
 from graphattn.layers.linear import Linear
 from graphattn.precision import at_least_float32
+from graphattn.transforms import OpaqueModule
 from graphattn.validation import require_multiple, require_range
 
 
-class GraphConvolution(nn.Module):
+class GraphConvolution(OpaqueModule):
     r"""The graph convolution of UMST (Li et al. 2022, Eq. 2 and 3, section 3.2).
 
     .. math:: S \, ReLU(S x W), \quad S = D^{-1/2} A D^{-1/2}
@@ -62,7 +63,7 @@ class GraphConvolution(nn.Module):
         return aggregate(edges, mixed, coefficients)
 
 
-class GraphAttention(nn.Module):
+class GraphAttention(OpaqueModule):
     r"""Graph attention (Velickovic et al. 2018, Eq. 1-5); the heads are concatenated.
 
     .. math:: ELU\Big(\sum_j softmax_j(LeakyReLU(a^T [W x_i; W x_j])) \, W x_j\Big)
@@ -109,7 +110,7 @@ class GraphAttention(nn.Module):
         return F.elu(mixed).flatten(1)
 
 
-class NeighbourMean(nn.Module):
+class NeighbourMean(OpaqueModule):
     """The mean over a node's neighbours, without parameters."""
 
     def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:

@@ -15,8 +15,9 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
-from graphattn.gradients import apply
+from graphattn.gradients import Function, apply
 from graphattn.layers.bfloat16 import HAS_ONEDNN, multiplies_in_bfloat16, onednn, predict_bfloat16
+from graphattn.transforms import is_transformed
 
 MIN_ROWS, MIN_PRODUCTS = 1024, 1 << 25
 """With fewer rows and fewer multiplications, oneDNN's set-up for each new number of rows costs more than it saves."""
@@ -65,6 +66,8 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     -------
     (..., O)
     """
+    if is_transformed():
+        return F.linear(inputs, weight, bias)
     if not torch.is_grad_enabled() and weight.dtype == torch.float32 and multiplies_in_bfloat16(inputs):
         rows = predict_bfloat16(inputs.reshape(-1, inputs.shape[-1]), weight, bias)
         return rows.view(*inputs.shape[:-1], weight.shape[0])
@@ -88,7 +91,7 @@ def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     -------
     (H, N, O)
     """
-    if inputs.shape[1] < MIN_ROWS or not _is_float32_on_cpu(inputs, weight):
+    if is_transformed() or inputs.shape[1] < MIN_ROWS or not _is_float32_on_cpu(inputs, weight):
         return torch.bmm(inputs, weight) if bias is None else torch.baddbmm(bias, inputs, weight)
     return apply(_ByHead, inputs, weight, bias)
 
@@ -98,7 +101,7 @@ def rows_times(rows: Tensor, weight: Tensor) -> Tensor:
     return onednn(rows, weight.t(), None) if _is_onednn_faster(rows, weight) else rows @ weight
 
 
-class _Linear(torch.autograd.Function):
+class _Linear(Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(rows, weight)
@@ -123,7 +126,7 @@ def _weight_gradient(gradient: Tensor, rows: Tensor, differentiable: bool) -> Te
     return gradient.t() @ rows if differentiable else onednn(gradient.t(), rows.t(), None)
 
 
-class _ByHead(torch.autograd.Function):
+class _ByHead(Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(inputs, weight)
@@ -198,7 +201,7 @@ def embedding(table: Tensor, ids: Tensor) -> Tensor:
     -------
     (..., D)
     """
-    supported = table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
+    supported = not is_transformed() and table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
     if not (supported and table.requires_grad and table.numel() * table.element_size() >= MIN_BYTES):
         return F.embedding(ids, table)
     return apply(_Embedding, table, ids)
@@ -209,7 +212,7 @@ def forget_gradients() -> None:
     _gradients.clear()
 
 
-class _Embedding(torch.autograd.Function):
+class _Embedding(Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, ids: Tensor) -> Tensor:
         ctx.save_for_backward(ids)

@@ -15,6 +15,7 @@ from graphattn.edges import Edges, edges_for_layer
 from graphattn.exceptions import GraphError
 from graphattn.layers.linear import Linear, is_plain, linear
 from graphattn.precision import at_least_float32
+from graphattn.transforms import OpaqueModule
 from graphattn.validation import require_heads, require_range
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ MIN_NODES = 256
 """With fewer nodes, skipping unneeded projections takes longer than it saves."""
 
 
-class MultiScaleAttention(nn.Module):
+class MultiScaleAttention(OpaqueModule):
     r"""Multi-head self-attention in which each head sees one relation (MS-Trans, Eq. 9).
 
     .. math:: [head_1; \ldots; head_{N'}] W_O, \quad head_i = attend(relation_i, H W_Q, H W_K, H W_V)

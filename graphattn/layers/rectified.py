@@ -14,13 +14,14 @@ from graphattn.layers.linear import Linear, is_plain
 from graphattn.layers.multi_scale import distance_scores
 from graphattn.layers.upsampling import Upsampling
 from graphattn.precision import at_least_float32
+from graphattn.transforms import OpaqueModule
 from graphattn.validation import require_choice, require_multiple, require_range
 
 FUSIONS = ("mean", "sum", "gate")
 """How the maps of tokens and words are fused."""
 
 
-class RectifiedAttention(nn.Module):
+class RectifiedAttention(OpaqueModule):
     r"""Multi-head attention whose map is fused with that of the words (UMST, section 3.4, Eq. 4).
 
     .. math:: (\tfrac12 A_1 + \tfrac12 G A_2 G^T) V W_O

@@ -16,6 +16,7 @@ from graphattn.edges import Edges, edges_for_layer
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, by_head, linear
 from graphattn.tensorized import attend_tensorized
+from graphattn.transforms import OpaqueModule
 from graphattn.validation import require_choice, require_heads, require_range
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class HeadLinear(nn.Module):
         return by_head(inputs, self.weight, self.bias)
 
 
-class TensorizedAttention(nn.Module):
+class TensorizedAttention(OpaqueModule):
     r"""Multi-mask tensorised self-attention (MTSA): each head sees one relation, each feature has its own weights.
 
     ``paper`` is exactly Eq. 5-13 and Algorithm 1:

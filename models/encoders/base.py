@@ -17,6 +17,7 @@ from graphattn.edges import Edges, features_of, lengths_of
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import Options, option
 from graphattn.schema import TOKEN
+from graphattn.transforms import OpaqueModule
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
@@ -104,7 +105,7 @@ class NoEncoderOptions(EncoderOptions):
     takes_parts = True
 
 
-class Encoder(nn.Module):
+class Encoder(OpaqueModule):
     """Base of all encoders. ``width`` is the number of features each token gets."""
 
     width: int

@@ -24,6 +24,7 @@ from graphattn.models.heads.pooling import pool
 from graphattn.models.options import option
 from graphattn.models.padding import pad, unpad
 from graphattn.schema import TOKEN
+from graphattn.transforms import opaque
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
@@ -165,6 +166,7 @@ class DuoEncoder(Encoder):
         return fused if self._fuses_linearly else ACTIVATIONS[self.options.fusion_activation](fused)
 
     @override
+    @opaque
     def means(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         if not self._fuses_linearly:
             return super().means(graph, tokens, weights=weights)

@@ -15,6 +15,7 @@ from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.heads import HeadRange, head_ranges
+from graphattn.transforms import opaque
 
 Rotation = tuple[Tensor, Tensor]
 """(N, 1, D / 2) cosines and sines of the tokens' positions."""
@@ -23,6 +24,7 @@ Rotation = tuple[Tensor, Tensor]
 class PretrainedAttention(MultiScaleAttention):
     """Attention with the model's rotary positions (Su et al. 2021) or bias by distance (Raffel et al. 2020), if any."""
 
+    @opaque
     def attend(
         self,
         edges: Mapping[str, Edges],

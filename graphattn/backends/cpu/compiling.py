@@ -81,7 +81,17 @@ def _lock_cache_file(file: Any) -> None:
     the other.
     """
     lock = os.path.join(file._cache_path, "graphattn.lock")
-    file.load, file.save = (partial(_with_file_lock, lock, function) for function in (file.load, file.save))
+    load = partial(_load_or_reset, file.load, file.flush)
+    file.load, file.save = (partial(_with_file_lock, lock, function) for function in (load, file.save))
+
+
+def _load_or_reset(load: Callable[[Any], Any], flush: Callable[[], None], key: Any) -> Any:
+    """The compiled kernel of a key; None, so that Numba compiles it again, when the file or its index is damaged."""
+    try:
+        return load(key)
+    except Exception:  # unpickling damaged files, such as those that a full disk cut short, raises all kinds
+        flush()
+        return None
 
 
 def _with_file_lock(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -26,7 +26,7 @@ from graphattn.backends.cpu.call import Call, OtherEdges
 from graphattn.backends.cpu.tasks import Saved
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
-from graphattn.gradients import apply, apply_pair
+from graphattn.gradients import Function, apply, apply_pair
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -87,7 +87,7 @@ def attend_heads(
     return out, [part.view(shape).t() for part, shape in zip(parts, shapes, strict=True)]
 
 
-class _Attention(torch.autograd.Function):
+class _Attention(Function):
     @staticmethod
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, call: Call, return_weights: bool
@@ -123,7 +123,7 @@ class _Attention(torch.autograd.Function):
         return (*input_gradients, grad_bias.t() if ctx.has_bias else None, None, None)
 
 
-class _ProjectedAttention(torch.autograd.Function):
+class _ProjectedAttention(Function):
     @staticmethod
     def forward(ctx: Any, projected: Tensor, call: Call, weights: Tensor) -> Tensor:
         projected = projected.detach().contiguous()

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphattn.backends.cpu.tensorized.plan import Chunk, Plan, Strip
 from graphattn.backends.cpu.tensorized.scores import ScoreRule, exp_scores, multiply_slope
-from graphattn.gradients import apply_pair
+from graphattn.gradients import Function, apply_pair
 
 if TYPE_CHECKING:
     from graphattn.backends.cpu.tensorized.means import MeanWeights
@@ -41,7 +41,7 @@ def attend_in_blocks(
     return apply_pair(_Blocks, query, key, value, scores, plan, rule, means)
 
 
-class _Blocks(torch.autograd.Function):
+class _Blocks(Function):
     @staticmethod
     def forward(
         ctx: Any,

@@ -18,7 +18,7 @@ from graphattn.backends.cpu.tensorized.scores import ScoreRule, apply_scale_func
 from graphattn.backends.registry import Attend
 from graphattn.backends.torch import Run, iterate_runs
 from graphattn.edges import Edges
-from graphattn.gradients import apply, raise_on_double_backward
+from graphattn.gradients import Function, apply, raise_on_double_backward
 
 
 def _softmax(run: Run, inputs: Sequence[Tensor], bias: Tensor | None, rule: ScoreRule) -> tuple[Tensor, Tensor]:
@@ -145,7 +145,7 @@ def attach_mean_weights(
     return apply(_AttachMeanWeights, out, means, inputs, None if bias is None else bias.detach(), edges, rule)
 
 
-class _AttachMeanWeights(torch.autograd.Function):
+class _AttachMeanWeights(Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -174,7 +174,7 @@ class _AttachMeanWeights(torch.autograd.Function):
         return gradients[0], raise_on_double_backward(grad_means, out, means, gradients[0]), None, None, None, None
 
 
-class _ByEdges(torch.autograd.Function):
+class _ByEdges(Function):
     @staticmethod
     def forward(
         ctx: Any,

@@ -23,7 +23,7 @@ from graphattn.backends.cpu.tensorized.plan import sentence_starts
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
 from graphattn.backends.cpu.threads import run_in_threads
 from graphattn.edges import Edges
-from graphattn.gradients import apply_pair
+from graphattn.gradients import Function, apply_pair
 
 CHUNK = 1 << 14
 """Edges of one task: small, so that no thread waits long for another."""
@@ -43,7 +43,7 @@ def attend_fused(
     return apply_pair(_Fused, query, key, value, scores, bias, edges, rule)
 
 
-class _Fused(torch.autograd.Function):
+class _Fused(Function):
     @staticmethod
     def forward(
         ctx: Any,
