@@ -13,10 +13,10 @@ from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
 from graphattn.gradients import Function, apply
 from graphattn.precision import at_least_float32
-from graphattn.transforms import operator
+from graphattn.transforms import opaque, operator
 
 
-@operator
+@opaque
 def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) -> Tensor:
     r"""Sum the values of each destination's sources.
 
@@ -49,8 +49,15 @@ def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) 
         raise GraphError(f"values have shape {tuple(values.shape)}; expected ({edges.num_sources}, features)")
     if coefficients is not None and coefficients.shape != (edges.num_edges,):
         raise GraphError(f"coefficients have shape {tuple(coefficients.shape)}; expected ({edges.num_edges},)")
+    if coefficients is not None and coefficients.requires_grad:
+        raise GraphError("coefficients are constants and would get no gradient; use attend with a bias on the edges")
     wide = at_least_float32(values)
-    return apply(_Aggregate, wide, edges, None if coefficients is None else coefficients.to(wide.dtype))
+    return _aggregate(wide, edges, None if coefficients is None else coefficients.to(wide.dtype))
+
+
+@operator
+def _aggregate(values: Tensor, edges: Edges, coefficients: Tensor | None) -> Tensor:
+    return apply(_Aggregate, values, edges, coefficients)
 
 
 def mean_coefficients(edges: Edges) -> Tensor:

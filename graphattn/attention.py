@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ def attend(
     value: Tensor,
     *,
     etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
+    scale: float | Tensor | None = ...,
     bias: Tensor | None = ...,
     dropout: float = ...,
     backend: str = ...,
@@ -47,7 +47,7 @@ def attend(
     value: Tensor,
     *,
     etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
+    scale: float | Tensor | None = ...,
     bias: Tensor | None = ...,
     dropout: float = ...,
     backend: str = ...,
@@ -63,7 +63,7 @@ def attend(
     value: Tensor,
     *,
     etype: str | CanonicalRelation | None = None,
-    scale: float | None = None,
+    scale: float | Tensor | None = None,
     bias: Tensor | None = None,
     dropout: float = 0.0,
     backend: str = "auto",
@@ -81,7 +81,7 @@ def attend(
     key : (N_src, H, D), one row for each source node
     value : (N_src, H, D_v)
     etype : the relation, by name or as a canonical triple; optional when the graph has only one
-    scale : factor on the dot products, 1/sqrt(D) when None
+    scale : factor on the dot products, 1/sqrt(D) when None; a tensor of one number can be learned
     bias : (E, H), added to the scores, in edge-id order; -inf masks an edge
     dropout : probability with which a weight is dropped; callers pass 0 outside training
     backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"`` (:func:`graphattn.backends.registry.choose_backend`)
@@ -135,7 +135,7 @@ def attend_heads(
     heads: Sequence[int],
     projected: Tensor,
     *,
-    scale: float | None = ...,
+    scale: float | Tensor | None = ...,
     dropout: float = ...,
     backend: str = ...,
     return_weights: Literal[False] = ...,
@@ -148,7 +148,7 @@ def attend_heads(
     heads: Sequence[int],
     projected: Tensor,
     *,
-    scale: float | None = ...,
+    scale: float | Tensor | None = ...,
     dropout: float = ...,
     backend: str = ...,
     return_weights: Literal[True],
@@ -161,7 +161,7 @@ def attend_heads(
     heads: Sequence[int],
     projected: Tensor,
     *,
-    scale: float | None = None,
+    scale: float | Tensor | None = None,
     dropout: float = 0.0,
     backend: str = "auto",
     return_weights: bool = False,
@@ -203,14 +203,14 @@ def attend_edges(
     key: Tensor,
     value: Tensor,
     *,
-    scale: float | None = None,
+    scale: float | Tensor | None = None,
     bias: Tensor | None = None,
     dropout: float = 0.0,
     backend: str = "auto",
     return_weights: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """:func:`attend` without validation, for layers; the weights are None unless requested."""
-    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    query, scale = scale_queries(query, scale)
     query, key, value = (forbid_double_backward(tensor) for tensor in (query, key, value))
     bias = None if bias is None else forbid_double_backward(bias)
     if not (return_weights and _is_recorded(query, key, value, bias)):
@@ -232,12 +232,16 @@ def attend_layer(
     heads: Sequence[int],
     rows: Tensor,
     *,
-    scale: float | None = None,
+    scale: float | Tensor | None = None,
     dropout: float = 0.0,
     backend: str = "auto",
     return_weights: bool = False,
 ) -> tuple[Tensor, list[Tensor] | None]:
     """:func:`attend_heads` without validation, for layers; ``rows`` is (N, P, D), the weights None unless requested."""
+    if isinstance(scale, Tensor):
+        scored = (rows.shape[1] - sum(heads)) // 2
+        queries, scale = scale_queries(rows[:, :scored], scale)
+        rows = torch.cat([queries, rows[:, scored:]], dim=1)
     name = choose_backend(rows) if backend == "auto" else backend
     # weights with gradients or under dropout are computed before the result, which one call cannot do
     weights_first = return_weights and (dropout > 0 or _is_recorded(rows))
@@ -264,12 +268,20 @@ def _attend_by_relation(
     return_weights: bool,
 ) -> tuple[Tensor, list[Tensor] | None]:
     """:func:`attend_layer` by one call for each relation."""
+    options: dict[str, Any] = {"scale": scale, "dropout": dropout, "backend": backend, "return_weights": return_weights}
     results = [
-        attend_edges(relation, *part, scale=scale, dropout=dropout, backend=backend, return_weights=return_weights)
-        for relation, part in zip(edges, _split_by_relation(edges, heads, rows), strict=True)
+        attend_edges(relation, *part, **options) if count else (part[2], rows.new_zeros(relation.num_edges, 0))
+        for relation, count, part in zip(edges, heads, _split_by_relation(edges, heads, rows), strict=True)
     ]
     out = torch.cat([result for result, _ in results], dim=1)
     return out, [weights for _, weights in results if weights is not None] if return_weights else None
+
+
+def scale_queries(query: Tensor, scale: float | Tensor | None) -> tuple[Tensor, float]:
+    """Queries, and the factor on their products with keys; a tensor is multiplied here, so that it gets a gradient."""
+    if isinstance(scale, Tensor):
+        return query * scale.to(query.dtype), 1.0
+    return query, 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
 
 
 def _is_recorded(*inputs: Tensor | None) -> bool:

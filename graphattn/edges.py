@@ -267,7 +267,9 @@ class Edges:
     def to(self, device: torch.device | str) -> Edges:
         """The same edges on another device; a second call returns the same copy."""
         device = torch.device(device)
-        if self.indptr.device == device:
+        if device != self.indptr.device:
+            device = torch.empty(0, device=device).device  # "cuda" is the current GPU, which may change
+        if device == self.indptr.device:
             return self
         if device not in self.plans:
             self.plans[device] = self._copy_to(device)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 import torch
 from torch import Tensor
 
+from graphattn.attention import scale_queries
 from graphattn.backends.cpu.tensorized.blocks import attend_in_blocks
 from graphattn.backends.cpu.tensorized.edges import (
     attach_mean_weights,
@@ -43,7 +43,7 @@ def tensorized_attend(
     source_scores: Tensor,
     *,
     etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
+    scale: float | Tensor | None = ...,
     scale_function: str = ...,
     bound: float = ...,
     bias: Tensor | None = ...,
@@ -61,7 +61,7 @@ def tensorized_attend(
     source_scores: Tensor,
     *,
     etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
+    scale: float | Tensor | None = ...,
     scale_function: str = ...,
     bound: float = ...,
     bias: Tensor | None = ...,
@@ -79,7 +79,7 @@ def tensorized_attend(
     source_scores: Tensor,
     *,
     etype: str | CanonicalRelation | None = None,
-    scale: float | None = None,
+    scale: float | Tensor | None = None,
     scale_function: str = "identity",
     bound: float = 5.0,
     bias: Tensor | None = None,
@@ -104,7 +104,7 @@ def tensorized_attend(
     value : (N_src, H, F)
     source_scores : (N_src, H, F), the scores S of source2token attention, already scaled (sigma_s)
     etype : the relation, by name or as a canonical triple; optional when the graph has only one
-    scale : factor on the dot products, 1/sqrt(D) when None
+    scale : factor on the dot products, 1/sqrt(D) when None; a tensor of one number can be learned
     scale_function : sigma_t: ``"identity"``, ``"sigmoid"``, ``"log-sigmoid"`` or ``"tanh"``, c tanh(x / c)
     bound : c of ``"tanh"``
     bias : (E, H), added to R, in edge-id order; -inf masks an edge
@@ -148,7 +148,7 @@ def tensorized_attend(
         )
     require_choice("scale_function", scale_function, SCALE_FUNCTIONS)
     require_range("bound", bound, above=0)
-    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    query, scale = scale_queries(query, scale)
     out, weights = attend_tensorized(
         edges,
         query,

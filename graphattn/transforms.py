@@ -159,6 +159,10 @@ class _Operator(torch.autograd.Function):
         return None, *apply(ctx.tape, len(gradients), *gradients, *ctx.saved_tensors)
 
     @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> None:
+        raise BackendError("attention has no forward-mode derivatives; use torch.func.grad, vjp or jacrev")
+
+    @staticmethod
     def vmap(info: Any, in_dims: Any, tape: _Tape, *inputs: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         apply: Any = _Operator.apply
         slices = zip(tape.split(info.batch_size), _unbind(inputs, in_dims[1:], info.batch_size), strict=True)

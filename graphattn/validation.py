@@ -55,7 +55,7 @@ def require_range(
     above: float = -math.inf,
     below: float = math.inf,
 ) -> None:
-    """Raise unless the number is finite and within its bounds.
+    """Raise unless the number is finite and within its bounds, and not to be learned.
 
     Parameters
     ----------
@@ -70,6 +70,8 @@ def require_range(
     Traceback (most recent call last):
     graphattn.exceptions.ConfigError: dropout is 1.0; it must be at least 0 and below 1
     """
+    if getattr(value, "requires_grad", False):
+        raise ConfigError(f"{{{name}}} is a tensor that would get no gradient; give a number", options=(name,))
     if math.isfinite(value) and min <= value <= max and above < value < below:
         return
     bounds = (("at least", min), ("above", above), ("at most", max), ("below", below))

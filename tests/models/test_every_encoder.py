@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from torch import _dynamo, func
 
 import graphattn
 from graphattn.builders import TextGraphBuilder
@@ -115,3 +117,44 @@ def test_the_docs_mention_it(encoder, request):
     if not page.exists():
         pytest.skip("the pages are not part of an installed package")
     assert f"`{encoder}`" in page.read_text(encoding="utf-8")
+
+
+@every_encoder
+def test_compiled_equals_eager(encoder, corpus, fitted):
+    """The encoder inside a function of one's own, and the whole model."""
+    texts, labels = corpus("classifier", 16)
+    estimator = fitted("classifier", encoder)
+    model, data = deepcopy(estimator.model_), estimator._corpus(estimator._columns(texts), labels)
+    _dynamo.reset()
+
+    def states(batch, vectors):
+        return torch.tanh(model.encoder(batch.graph, vectors)) + 1
+
+    def run(function, *inputs):
+        model.zero_grad()
+        torch.manual_seed(0)
+        out = function(*inputs)
+        if torch.is_grad_enabled():
+            out.square().sum().backward()
+        return out, [parameter.grad for parameter in model.parameters()]
+
+    compiled_states, compiled_model = (torch.compile(function, backend="aot_eager") for function in (states, model))
+    for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        model.train(mode is torch.enable_grad)
+        for count in (2, 5, 9, 12):
+            batch = data[list(range(count))]
+            with mode(), _dynamo.config.patch(error_on_recompile=count > 5):
+                vectors = model.embed_tokens(batch.graph.node_features["token"]["id"], batch).detach()
+                torch.testing.assert_close(run(compiled_states, batch, vectors), run(states, batch, vectors))
+                torch.testing.assert_close(run(compiled_model, batch), run(model, batch))
+
+
+@every_encoder
+def test_func_grad_of_the_parameters(encoder, corpus, fitted):
+    texts, labels = corpus("classifier", 16)
+    estimator = fitted("classifier", encoder)
+    model, batch = estimator.model_, estimator._corpus(estimator._columns(texts), labels)[list(range(16))]
+    parameters = dict(model.named_parameters())
+    found = func.grad(lambda values: func.functional_call(model, values, batch).square().sum())(parameters)
+    expected = torch.autograd.grad(model(batch).square().sum(), list(parameters.values()), materialize_grads=True)
+    torch.testing.assert_close(found, dict(zip(parameters, expected, strict=True)), rtol=1e-4, atol=1e-4)
