@@ -131,7 +131,7 @@ class TextBatch:
         return make_graph(self.edges, self.node_counts, batch_num_edges, self.node_features, self.edge_features)
 
     def to_pyg(self) -> HeteroData:
-        """The ``HeteroData`` of PyTorch Geometric with the same nodes, edges and features.
+        """The ``Batch`` of PyTorch Geometric with a ``HeteroData`` of the nodes, edges and features of each text.
 
         Raises
         ------
@@ -140,7 +140,8 @@ class TextBatch:
         """
         from graphattn.pyg_graphs import make_pyg
 
-        return make_pyg(self)
+        batch_num_edges = {relation: self.batch_num_edges(relation) for relation in self.edges}
+        return make_pyg(self.edges, self.node_counts, batch_num_edges, self.node_features, self.edge_features)
 
 
 def check_edge_count(name: str, count: int) -> None:

@@ -17,9 +17,9 @@ from graphattn.transforms import opaque
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
-    from torch_geometric.data import HeteroData
+    from torch_geometric.data import Data, HeteroData
 
-    Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData"
+    Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData | Data"
     """What ``attend``, layers and encoders read edges from."""
 
 
@@ -117,11 +117,11 @@ class Edges:
         ([0, 1, 3], [0, 2, 1], [1, 0, 2])
         """
         _check_types("sources", sources, "destinations", destinations)
+        if len(destinations) and not 0 <= int(destinations.min()) <= int(destinations.max()) < num_destinations:
+            raise GraphError(f"destinations must be from 0 to {num_destinations - 1}")
         order = torch.argsort(destinations, stable=True)
         indptr = sources.new_zeros(num_destinations + 1)
-        degrees = torch.bincount(destinations.clamp(min=0), minlength=num_destinations)
-        if len(degrees) > num_destinations or bool((destinations < 0).any()):
-            raise GraphError(f"destinations must be from 0 to {num_destinations - 1}")
+        degrees = torch.bincount(destinations, minlength=num_destinations)
         torch.cumsum(degrees, 0, dtype=indptr.dtype, out=indptr[1:])
         return cls(indptr, sources[order], num_sources, None if is_arange(order) else order)
 
@@ -445,7 +445,7 @@ class RelationEdges(Mapping[CanonicalRelation, Edges]):
 
 _ADAPTERS = (
     ("canonical_etypes", "graphattn.dgl_graphs", "DGLBatch"),
-    ("edge_types", "graphattn.pyg_graphs", "PyGBatch"),
+    ("edge_stores", "graphattn.pyg_graphs", "PyGBatch"),
 )
 """An attribute of another library's graphs, and the class that reads them: its module is imported when needed."""
 
@@ -464,5 +464,5 @@ def as_batch(graph: Graph) -> GraphBatch:
         if hasattr(graph, attribute):
             return cast(GraphBatch, getattr(import_module(module), name)(graph))
     raise GraphError(
-        f"graph is a {type(graph).__name__}; give a TextBatch, a DGL graph, a HeteroData of PyTorch Geometric, or Edges"
+        f"graph is a {type(graph).__name__}; give a TextBatch, a graph of DGL or PyTorch Geometric, or Edges"
     )

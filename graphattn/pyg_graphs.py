@@ -1,55 +1,89 @@
-"""Conversion from and to ``HeteroData``, the graphs of PyTorch Geometric (PyG)."""
+"""Conversion from and to the graphs of PyTorch Geometric (PyG): ``HeteroData`` and ``Data``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from graphattn.edges import Edges, GraphBatch, RelationEdges
+from graphattn.edges import Edges, RelationEdges
 from graphattn.exceptions import GraphError
 from graphattn.optional_packages import import_optional
 from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:
-    from torch_geometric.data import HeteroData
+    from torch_geometric.data import Data, HeteroData
 
 
 @torch.inference_mode(False)
-def make_pyg(batch: GraphBatch) -> HeteroData:
-    """The ``HeteroData`` with the same nodes, edges and features, as PyG's ``Batch`` would collate single graphs.
+def make_pyg(
+    edges: Mapping[CanonicalRelation, Edges],
+    batch_num_nodes: Mapping[str, Tensor],
+    batch_num_edges: Mapping[CanonicalRelation, Tensor],
+    node_features: Mapping[str, Mapping[str, Tensor]],
+    edge_features: Mapping[CanonicalRelation, Mapping[str, Tensor]],
+) -> HeteroData:
+    """The ``Batch`` that PyG's ``Batch.from_data_list`` would make of the ``HeteroData`` of each text.
 
     Each node type has ``num_nodes``, ``batch`` (N,), ``ptr`` (B + 1,) and its features; each edge type has
     ``edge_index`` (2, E) and its features, by edge id.
+
+    Parameters
+    ----------
+    edges : canonical edge type -> its edges
+    batch_num_nodes : node type -> (B,) counts
+    batch_num_edges : canonical edge type -> (B,) counts
+    node_features : node type -> feature name -> (N, ...)
+    edge_features : canonical edge type -> feature name -> (E, ...), by edge id
 
     Raises
     ------
     MissingPackageError
         when PyTorch Geometric is not installed
     """
-    graph = import_optional("torch_geometric.data", "to_pyg() needs", "pyg").HeteroData()
-    for kind, features in batch.node_features.items():
-        counts = batch.batch_num_nodes(kind)
-        store = graph[kind]
-        store.num_nodes = batch.num_nodes(kind)
-        store.batch = torch.repeat_interleave(counts)
-        store.ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+    pyg = import_optional("torch_geometric", "to_pyg() needs", "pyg")
+    graph = pyg.data.Batch(_base_cls=pyg.data.HeteroData)
+    # what Batch.get_example reads: where each text begins in each tensor, and by how much its node ids were increased
+    slices: dict[Any, dict[str, Tensor]] = {}
+    increments: dict[Any, dict[str, Tensor | None]] = {}
+    for kind, counts in batch_num_nodes.items():
+        graph._num_graphs = len(counts)
+        store, features = graph[kind], node_features.get(kind, {})
+        store.num_nodes, store._num_nodes = int(counts.sum()), counts.tolist()
+        store.batch, store.ptr = torch.repeat_interleave(counts), _cumulate(counts)
+        if not counts[-1:].all():  # Batch.from_data_list counts texts by the last node, or by the size of an Index
+            store.batch = pyg.Index(store.batch, dim_size=len(counts))
         store.update(features)
-    for relation, edges in batch.edges.items():
-        edge_index = torch.stack(edges.ends_by_id())
-        graph[relation].edge_index = edge_index
-        _CACHE[edge_index] = _cache_key(edge_index, edges.num_sources, edges.num_destinations), edges
-        graph[relation].update(batch.edge_features.get(relation, {}))
+        slices[kind], increments[kind] = dict.fromkeys(features, store.ptr), dict.fromkeys(features)
+    for relation, relation_edges in edges.items():
+        edge_index = torch.stack(relation_edges.ends_by_id())
+        _cache_edges(edge_index, relation_edges)
+        attributes = {"edge_index": edge_index, **edge_features.get(relation, {})}
+        graph[relation].update(attributes)
+        slices[relation] = dict.fromkeys(attributes, _cumulate(batch_num_edges[relation]))
+        first_ids = torch.stack([graph[kind].ptr[:-1] for kind in (relation[0], relation[2])], 1)
+        increments[relation] = {**dict.fromkeys(attributes), "edge_index": first_ids.unsqueeze(-1)}
+    graph._slice_dict, graph._inc_dict = slices, increments
     return graph
 
 
-class PyGBatch:
-    """Reads a ``HeteroData`` as a :class:`~graphattn.edges.GraphBatch`."""
+def _cumulate(counts: Tensor) -> Tensor:
+    """(B + 1,) sums of the counts before each text, and of all."""
+    return pad(counts.cumsum(0), (1, 0))
 
-    def __init__(self, graph: HeteroData):
-        self.graph = graph
+
+class PyGBatch:
+    """Reads a ``HeteroData`` as a :class:`~graphattn.edges.GraphBatch`.
+
+    A ``Data`` has nodes of the type "token" and the relation "to", PyG's default name.
+    """
+
+    def __init__(self, graph: Data | HeteroData):
+        self.graph: HeteroData = graph if hasattr(graph, "edge_types") else _name_types(graph)
 
     @property
     def edges(self) -> RelationEdges:
@@ -68,33 +102,74 @@ class PyGBatch:
 
     def num_nodes(self, node_type: str = TOKEN) -> int:
         """Nodes of a type."""
-        return int(self.graph[node_type].num_nodes)
+        count: int | None = self.graph[node_type].num_nodes if node_type in self.graph.node_types else None
+        if count is None:
+            raise GraphError(f"the number of nodes of type {node_type!r} is unknown; set their num_nodes")
+        return count
 
     def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
-        """(B,) nodes of a type in each graph of the batch; a graph without ``ptr`` is a single one."""
-        store = self.graph[node_type]
-        return torch.diff(store.ptr) if "ptr" in store else torch.tensor([self.num_nodes(node_type)])
+        """(B,) nodes of a type in each graph of the batch; a graph without ``batch`` and ``ptr`` is a single one."""
+        count, store = self.num_nodes(node_type), self.graph[node_type]
+        if "batch" in store:  # ptr may be missing, or be that of the graph from which subgraph() made this one
+            counts = torch.bincount(store.batch, minlength=max(map(_count_texts, self.graph.node_stores)))
+            in_order = bool((store.batch[1:] >= store.batch[:-1]).all())
+        else:
+            counts = torch.diff(store.ptr) if "ptr" in store else torch.tensor([count])
+            in_order = True
+        if not in_order or int(counts.sum()) != count:
+            raise GraphError(
+                f"batch or ptr does not count the {count} nodes of type {node_type!r} text after text; sort the nodes "
+                "by batch, or correct it"
+            )
+        return counts
 
     def _read_edges(self, relation: CanonicalRelation) -> Edges:
         edge_index: Tensor | None = self.graph[relation].get("edge_index")
         if edge_index is None:
             raise GraphError(f"the edges of relation {relation[1]!r} have no edge_index")
+        shape = tuple(edge_index.shape)
+        if len(shape) != 2 or shape[0] != 2 or edge_index.dtype not in (torch.int32, torch.int64):
+            raise GraphError(
+                f"edge_index of relation {relation[1]!r} is {edge_index.dtype} of shape {shape}; expected int64 of "
+                "shape (2, edges), a row of sources and a row of destinations"
+            )
         num_nodes = self.num_nodes(relation[0]), self.num_nodes(relation[2])
-        key = _cache_key(edge_index, *num_nodes)
-        cached: tuple[Any, Edges] | None = _CACHE.get(edge_index)
-        if cached is None or cached[0] != key:
-            sources, destinations = edge_index.int()
-            _CACHE[edge_index] = cached = key, Edges.of_pairs(sources, destinations, *num_nodes)
-        return cached[1]
+        edges: Edges | None
+        edges, copy = _CACHE.get(edge_index, (None, None))
+        if edges is None or (edges.num_sources, edges.num_destinations) != num_nodes or not edge_index.equal(copy):
+            # numbers beyond int32 stay out of range
+            sources, destinations = (ids.clamp(-1, _MOST).int() for ids in edge_index)
+            edges = Edges.of_pairs(sources, destinations, *num_nodes)
+            _cache_edges(edge_index, edges)
+        return edges
 
 
-def _cache_key(edge_index: Tensor, num_sources: int, num_destinations: int) -> tuple[int, int, int]:
-    """A tensor made in inference mode has no version."""
-    return 0 if edge_index.is_inference() else edge_index._version, num_sources, num_destinations
+def _name_types(graph: Data) -> HeteroData:
+    """A graph without types as one with types, with the same tensors."""
+    from torch_geometric.data import HeteroData
+
+    typed = HeteroData()
+    node_attributes = {*graph.node_attrs(), *({"batch", "ptr"} & set(graph.keys()))}
+    typed[TOKEN].update({name: graph[name] for name in node_attributes})
+    typed[TOKEN].num_nodes = graph.num_nodes
+    typed[TOKEN, "to", TOKEN].update({name: graph[name] for name in graph.edge_attrs()})
+    return typed
 
 
+def _count_texts(store: Any) -> int:
+    """The number of texts that ``batch`` and ``ptr`` of a node type speak of."""
+    batch = store.get("batch", torch.empty(0))
+    last = int(batch.max()) if len(batch) else -1
+    return max(last + 1, len(store.get("ptr", [0])) - 1, getattr(batch, "dim_size", None) or 0)
+
+
+_MOST = torch.iinfo(torch.int32).max
 _CACHE: Any = WeakTensorKeyDictionary()
-"""``edge_index`` -> the edges read from it, with its version, which every in-place change increases."""
+"""``edge_index`` -> the edges read from it, and a copy: no version counts changes by NumPy or in inference mode."""
+
+
+def _cache_edges(edge_index: Tensor, edges: Edges) -> None:
+    _CACHE[edge_index] = edges, edge_index.clone()
 
 
 def _features(store: Any) -> dict[str, Tensor]:

@@ -97,7 +97,7 @@ def tensorized_attend(
 
     Parameters
     ----------
-    graph : a :class:`~graphattn.builders.batch.TextBatch`, a DGL graph, a ``HeteroData`` of PyTorch Geometric, or
+    graph : a :class:`~graphattn.builders.batch.TextBatch`, a graph of DGL or PyTorch Geometric, or
         :class:`~graphattn.edges.Edges`
     query : (N_dst, H, D), one row for each destination node
     key : (N_src, H, D), one row for each source node
