@@ -1,18 +1,24 @@
-"""Text graphs as networkx graphs and back, for networkx' algorithms and for GraphML.
+"""Text graphs as networkx graphs and back, for networkx' algorithms and for the formats that it writes.
 
-Nodes are ``("token", 3)`` with the attributes ``type``, ``index`` (the node id), ``sentence`` (its number in the
-batch), ``text`` when texts are given, and all node features. Edges have ``relation``, ``index`` (the edge id), all
-edge features and, when weights are given, ``weight``, or ``weight_0``, ``weight_1`` ... for several heads, which
-networkx' algorithms accept by name. Values are plain numbers and strings; rows of a feature with several dimensions are
-JSON strings. Types without nodes, dtypes and the like are JSON in one graph attribute.
+Nodes are named ``token_3``, with leading zeros, so that sorted names are in the order of the text. Their attributes are
+``type``, ``index`` (the node id), ``sentence`` (its number in the batch), ``label`` for viewers, ``text`` when texts
+are given, and all node features. Edges are numbered; these keys are also their ids in GraphML. They have ``relation``,
+``edge_id`` (the edge's id in its relation), all edge features and, when weights are given, ``weight``, or ``weight_0``,
+``weight_1`` ... for several heads, which networkx' algorithms accept by name. A feature with a name that we or a file
+format use is renamed: ``id`` becomes ``feature_id``.
+
+Values are plain numbers and strings; rows of a feature with several dimensions are JSON strings. All nodes have the
+same attributes, and all edges, too: -1, 0.0, False or "" where a type or relation has none. Types without nodes, dtypes
+and the like are JSON in one graph attribute.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import networkx as nx
@@ -32,12 +38,79 @@ if TYPE_CHECKING:
 Texts = Sequence[str] | Sequence[Sequence[str]]
 Attributes = dict[str, Any]
 Columns = dict[str, list[Any]]
-RowTypes = Mapping[str, tuple[str, Sequence[int]]]
-"""Feature -> its dtype and the shape of one row."""
+RowTypes = Mapping[str, tuple[str, str, Sequence[int]]]
+"""Feature -> its attribute, its dtype and the shape of one row."""
 
 CLS = "[CLS]"
 SCHEMA = "graphattn"
 """Graph attribute with the :class:`_Schema` as JSON."""
+_RESERVED = frozenset("id index key label source target type value start end pid parents spells viz".split())
+"""Attributes with a meaning in GEXF, GML, JSON or PyTorch Geometric."""
+_MISSING: Mapping[type, Any] = {bool: False, int: -1, float: 0.0, str: ""}
+
+
+class EdgeRows(NamedTuple):
+    """Edges between two node types, with their attributes as columns."""
+
+    source_type: str
+    target_type: str
+    sources: Sequence[int]
+    targets: Sequence[int]
+    columns: Columns
+
+
+def make_networkx(nodes: Mapping[str, Columns], edges: Sequence[EdgeRows]) -> nx.MultiDiGraph:
+    """Build a graph that all of networkx' formats can hold: names are strings, keys are numbers.
+
+    Parameters
+    ----------
+    nodes : node type -> attributes of its nodes: ``index``, which counts from 0, and optionally others
+    edges : their ends are indices
+    """
+    names = _name_nodes({kind: len(columns["index"]) for kind, columns in nodes.items()})
+    labelled: list[Columns] = []
+    for kind, columns in nodes.items():
+        texts = columns.get("text", [""] * len(names[kind]))
+        labelled.append({**columns, "label": [text or f"{kind} {index}" for index, text in enumerate(texts)]})
+    graph = nx.MultiDiGraph()
+    for kind, rows in zip(nodes, _complete_rows(labelled), strict=True):
+        graph.add_nodes_from(zip(names[kind], rows, strict=True))
+    keys = count()
+    for group, rows in zip(edges, _complete_rows([group.columns for group in edges]), strict=True):
+        sources = (names[group.source_type][index] for index in group.sources)
+        targets = (names[group.target_type][index] for index in group.targets)
+        graph.add_edges_from((*ends, next(keys), row) for *ends, row in zip(sources, targets, rows, strict=True))
+    return graph
+
+
+def _name_nodes(counts: Mapping[str, int]) -> dict[str, list[str]]:
+    """The names of each type's nodes, NMTOKENs as XML requires: ``text_relay_0`` of a type ``text relay``."""
+    names: dict[str, list[str]] = {}
+    prefixes: set[str] = set()
+    for kind, number in counts.items():
+        prefix = re.sub(r"[^A-Za-z0-9_.-]", "_", kind)
+        while prefix in prefixes:
+            prefix += "_"
+        prefixes.add(prefix)
+        width = len(str(number - 1))
+        names[kind] = [f"{prefix}_{index:0{width}}" for index in range(number)]
+    return names
+
+
+def _complete_rows(tables: Sequence[Columns]) -> list[list[Attributes]]:
+    """The rows of tables; columns that a table lacks are filled."""
+    fills = {
+        name: next(fill for kind, fill in _MISSING.items() if isinstance(values[0], kind))
+        for table in tables
+        for name, values in table.items()
+        if values
+    }
+    rows = []
+    for table in tables:
+        size = len(next(iter(table.values())))
+        columns = [table.get(name) or [fill] * size for name, fill in fills.items()]
+        rows.append([dict(zip(fills, row, strict=True)) for row in zip(*columns, strict=True)])
+    return rows
 
 
 class _Schema(NamedTuple):
@@ -47,14 +120,6 @@ class _Schema(NamedTuple):
     sentences: int
     nodes: Mapping[str, RowTypes]
     edges: Mapping[CanonicalRelation, RowTypes]
-
-    @classmethod
-    def of_graph(cls, graph: GraphBatch, relations: Iterable[CanonicalRelation]) -> _Schema:
-        nodes = {kind: _row_types(features) for kind, features in graph.node_features.items()}
-        edges = {relation: _row_types(graph.edge_features.get(relation, {})) for relation in relations}
-        idtype = next((_dtype_name(part.indptr.dtype) for part in graph.edges.values()), "int32")
-        size = max(len(graph.batch_num_nodes(kind)) for kind in nodes)
-        return cls(idtype, size, nodes, edges)
 
     def to_json(self) -> str:
         return json.dumps({**self._asdict(), "edges": [(*relation, types) for relation, types in self.edges.items()]})
@@ -69,10 +134,6 @@ class _Schema(NamedTuple):
             raise GraphError(
                 f"the networkx graph has no valid attribute {SCHEMA!r}; use a graph from to_networkx"
             ) from None
-
-
-def _row_types(features: Mapping[str, Tensor]) -> RowTypes:
-    return {name: (_dtype_name(values.dtype), list(values.shape[1:])) for name, values in features.items()}
 
 
 def _dtype_name(dtype: torch.dtype) -> str:
@@ -100,22 +161,22 @@ def to_networkx(
 
     Returns
     -------
-    Nodes by type and id, edges by relation and id; the key of an edge is (relation, edge id).
+    Nodes by type and id, edges by relation and id; the module's docstring describes names and attributes.
 
     Raises
     ------
     GraphError
-        when texts or weights do not fit the graph, a relation is missing, or a feature has the name of an attribute
+        when texts or weights do not fit the graph, or a relation is missing
 
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder, Window
     >>> graph = TextGraphBuilder([Window(3)]).text_batch([["time", "flies"]])
     >>> exported = to_networkx(graph, tokens=["time", "flies"], weights={"window:3": torch.arange(7.0)})
-    >>> exported.nodes["token", 1]
-    {'type': 'token', 'index': 1, 'sentence': 0, 'text': 'time', 'position': 1, 'word': 1}
-    >>> exported.edges[("token", 0), ("token", 1), ("window:3", 2)]
-    {'relation': 'window:3', 'index': 2, 'weight': 2.0}
+    >>> exported.nodes["token_1"]
+    {'type': 'token', 'index': 1, 'sentence': 0, 'text': 'time', 'position': 1, 'word': 1, 'label': 'time'}
+    >>> exported.edges["token_0", "token_1", 2]
+    {'relation': 'window:3', 'edge_id': 2, 'weight': 2.0}
     """
     graph = as_batch(graph)
     present = list(graph.edges)
@@ -124,16 +185,22 @@ def to_networkx(
     texts = {kind: texts for kind, texts in ((TOKEN, tokens), (WORD, words)) if texts is not None}
     if missing := texts.keys() - set(graph.node_features):
         raise GraphError(f"{min(missing)}s are given, but the graph has no nodes of type {min(missing)!r}")
-    exported = nx.MultiDiGraph(**{SCHEMA: _Schema.of_graph(graph, selected).to_json()})
-    for kind in graph.node_features:
-        exported.add_nodes_from(((kind, row["index"]), row) for row in _node_rows(graph, kind, texts.get(kind)))
-    for relation in selected:
-        exported.add_edges_from(_edge_rows(graph, relation, weights_by_relation.get(relation)))
+    nodes = {kind: _node_columns(graph, kind, texts.get(kind)) for kind in graph.node_features}
+    edges = [_edge_rows(graph, relation, weights_by_relation.get(relation)) for relation in selected]
+    node_types = {kind: _add_features(columns, graph.node_features[kind]) for kind, columns in nodes.items()}
+    edge_types = {
+        relation: _add_features(rows.columns, graph.edge_features.get(relation, {}))
+        for relation, rows in zip(selected, edges, strict=True)
+    }
+    idtype = next((_dtype_name(part.indptr.dtype) for part in graph.edges.values()), "int32")
+    sentences = max(len(graph.batch_num_nodes(kind)) for kind in nodes)
+    exported = make_networkx(nodes, edges)
+    exported.graph[SCHEMA] = _Schema(idtype, sentences, node_types, edge_types).to_json()
     return exported
 
 
-def _node_rows(graph: GraphBatch, kind: str, texts: Texts | None) -> Iterator[Attributes]:
-    """The attributes of each node of a type."""
+def _node_columns(graph: GraphBatch, kind: str, texts: Texts | None) -> Columns:
+    """The attributes of a type's nodes, without features."""
     counts = graph.batch_num_nodes(kind).long()
     columns: Columns = {
         "type": [kind] * graph.num_nodes(kind),
@@ -141,40 +208,41 @@ def _node_rows(graph: GraphBatch, kind: str, texts: Texts | None) -> Iterator[At
         "sentence": torch.repeat_interleave(counts).tolist(),
     }
     if texts is not None:
-        columns["text"] = _align_texts(texts, counts.tolist(), kind)
-    return _iterate_rows(columns, graph.node_features[kind], kind)
+        columns["text"] = [str(text) for text in _align_texts(texts, counts.tolist(), kind)]  # not np.str_
+    return columns
 
 
-def _edge_rows(graph: GraphBatch, relation: CanonicalRelation, weights: Any) -> Iterator[tuple[Any, ...]]:
-    """Source, destination, key and attributes of each edge of a relation."""
+def _edge_rows(graph: GraphBatch, relation: CanonicalRelation, weights: Any) -> EdgeRows:
+    """The edges of a relation with their attributes, without features."""
     source, name, target = relation
     edges = graph.edges[relation]
-    count = edges.num_edges
-    columns: Columns = {"relation": [name] * count, "index": list(range(count))}
+    num_edges = edges.num_edges
+    columns: Columns = {"relation": [name] * num_edges, "edge_id": list(range(num_edges))}
     if weights is not None:
-        values = torch.as_tensor(weights)
-        if values.dim() not in (1, 2) or values.shape[0] != count:
+        values = torch.as_tensor(weights).double()
+        if values.dim() not in (1, 2) or values.shape[0] != num_edges:
             raise GraphError(
-                f"weights of {name!r} have shape {tuple(values.shape)}; expected ({count},) or ({count}, heads)"
+                f"weights of {name!r} have shape {tuple(values.shape)}; expected ({num_edges},) or ({num_edges}, heads)"
             )
         if values.dim() == 1:
             columns["weight"] = values.tolist()
         else:
             columns.update((f"weight_{head}", column.tolist()) for head, column in enumerate(values.unbind(1)))
     sources, targets = (ids.tolist() for ids in edges.ends_by_id())
-    rows = _iterate_rows(columns, graph.edge_features.get(relation, {}), name)
-    for source_id, target_id, row in zip(sources, targets, rows, strict=True):
-        yield (source, source_id), (target, target_id), (name, row["index"]), row
+    return EdgeRows(source, target, sources, targets, columns)
 
 
-def _iterate_rows(columns: Columns, features: Mapping[str, Tensor], owner: str) -> Iterator[Attributes]:
-    """The rows of some columns and of the features."""
+def _add_features(columns: Columns, features: Mapping[str, Tensor]) -> RowTypes:
+    """Add a column for each feature; return what is needed to restore the features."""
+    types = {}
     for name, values in features.items():
-        if name in columns:
-            raise GraphError(f"feature {name!r} of {owner!r} has the name of an attribute; rename the feature")
+        attribute = name
+        while attribute in columns or attribute in _RESERVED:
+            attribute = f"feature_{attribute}"
         rows = values.tolist()
-        columns[name] = rows if values.dim() == 1 else [json.dumps(row) for row in rows]
-    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        columns[attribute] = rows if values.dim() == 1 else [json.dumps(row) for row in rows]
+        types[name] = attribute, _dtype_name(values.dtype), list(values.shape[1:])
+    return types
 
 
 def _align_texts(texts: Texts, counts: Sequence[int], kind: str) -> list[str]:
@@ -220,8 +288,9 @@ class _Element:
 def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     """Convert a graph from :func:`to_networkx` back to DGL, without texts and weights.
 
-    You may remove and add nodes and edges: they are ordered by ``sentence`` and ``index`` and renumbered. Node and edge
-    keys are ignored, so graphs from ``nx.read_graphml(path, force_multigraph=True)`` work too.
+    You may remove and add nodes and edges: they are ordered by ``sentence`` and ``index`` or ``edge_id``, and
+    renumbered. Names and keys are ignored, and whole numbers may be floats, so graphs from ``nx.read_graphml(path)``
+    work too, also of a file that igraph wrote.
 
     Parameters
     ----------
@@ -234,7 +303,8 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     Raises
     ------
     GraphError
-        when attributes are missing, or a node or edge has a type that the original graph lacked
+        when attributes are missing, a node or edge has a type that the original graph lacked, or two nodes have the
+        same place, as after ``nx.disjoint_union`` of two graphs whose sentences both count from 0
     MissingPackageError
         when DGL is not installed
     """
@@ -258,8 +328,10 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     for relation, group in edges.items():
         graph.edges[relation].data.update(_stack_features(group, schema.edges[relation]))
     size = max([schema.sentences, *(node.sentence + 1 for node in nodes.values())])
-    graph.set_batch_num_nodes({kind: _count(group, size, graph.idtype) for kind, group in elements.items()})
-    graph.set_batch_num_edges({relation: _count(group, size, graph.idtype) for relation, group in edges.items()})
+    graph.set_batch_num_nodes({kind: _count_by_sentence(group, size, graph.idtype) for kind, group in elements.items()})
+    graph.set_batch_num_edges(
+        {relation: _count_by_sentence(group, size, graph.idtype) for relation, group in edges.items()}
+    )
     return graph
 
 
@@ -277,7 +349,15 @@ def _group_nodes(nx_graph: nx.DiGraph, schema: _Schema) -> dict[str, list[_Eleme
             raise GraphError(f"{node!r} has the type {kind!r}; the graph has: {', '.join(groups)}")
         sentence, index = (_read_index(attributes, name, node) for name in ("sentence", "index"))
         groups[kind].append(_Element(sentence, index, node, attributes))
-    return {kind: sorted(group, key=_sort_key) for kind, group in groups.items()}
+    groups = {kind: sorted(group, key=_sort_key) for kind, group in groups.items()}
+    for kind, group in groups.items():
+        for first, second in pairwise(group):
+            if _sort_key(first) == _sort_key(second):
+                raise GraphError(
+                    f"nodes {first.key!r} and {second.key!r} are both {kind} {first.index} of sentence "
+                    f"{first.sentence}; number the sentences of one graph after those of the other"
+                )
+    return groups
 
 
 def _group_edges(
@@ -289,7 +369,7 @@ def _group_edges(
         key = (source, target)
         name = _read_attribute(attributes, "relation", key)
         relation = find_relation(list(groups), (nodes[source].kind, name, nodes[target].kind))
-        index = _read_index(attributes, "index", key)
+        index = _read_index(attributes, "edge_id", key)
         groups[relation].append(_Element(nodes[target].sentence, index, key, attributes))
     return {relation: sorted(group, key=_sort_key) for relation, group in groups.items()}
 
@@ -306,25 +386,32 @@ def _read_attribute(attributes: Mapping[str, Any], name: str, key: Any) -> Any:
 
 def _read_index(attributes: Mapping[str, Any], name: str, key: Any) -> int:
     value = _read_attribute(attributes, name, key)
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, int | float) or value < 0 or value % 1 != 0:
         raise GraphError(f"{key!r} has {name} {value!r}; it must be an integer of at least 0")
-    return value
+    return int(value)
 
 
 def _stack_features(elements: Sequence[_Element], types: RowTypes) -> dict[str, Tensor]:
     """The feature tensors of one node type or relation."""
     tensors = {}
-    for name, (dtype, shape) in types.items():
-        rows = [_read_attribute(element.attributes, name, element.key) for element in elements]
+    for name, (attribute, dtype, shape) in types.items():
+        rows = [_read_attribute(element.attributes, attribute, element.key) for element in elements]
         try:
-            values = torch.tensor([json.loads(row) for row in rows] if shape else rows, dtype=getattr(torch, dtype))
+            values = _parse_rows([json.loads(row) for row in rows] if shape else rows, getattr(torch, dtype))
             tensors[name] = values.reshape(len(elements), *shape)
         except (TypeError, ValueError, RuntimeError):
-            raise GraphError(f"values of attribute {name!r} are not {dtype} of shape {tuple(shape)}") from None
+            raise GraphError(f"values of attribute {attribute!r} are not {dtype} of shape {tuple(shape)}") from None
     return tensors
 
 
-def _count(elements: Sequence[_Element], size: int, dtype: torch.dtype) -> Tensor:
+def _parse_rows(rows: list[Any], dtype: torch.dtype) -> Tensor:
+    values = torch.tensor(rows, dtype=dtype)
+    if not dtype.is_floating_point and not torch.equal(values.double(), torch.tensor(rows, dtype=torch.float64)):
+        raise ValueError("not whole numbers")  # PyTorch truncates them
+    return values
+
+
+def _count_by_sentence(elements: Sequence[_Element], size: int, dtype: torch.dtype) -> Tensor:
     """(size,) number of elements of each sentence."""
     sentences = torch.tensor([element.sentence for element in elements], dtype=torch.long)
     return torch.bincount(sentences, minlength=size).to(dtype)

@@ -71,7 +71,9 @@ def inspect(
     relation: Annotated[str | None, typer.Option(help="Only heads on this relation, such as window:3.")] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of strongest edges to print.")] = 10,
     by: Annotated[str | None, typer.Option(help="Print that many per layer, head, relation; comma-separated.")] = None,
-    out: Annotated[Path | None, typer.Option(help="File for all weights: .parquet, .csv, .json or .graphml.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for all weights: .parquet, .csv, .graphml, .gexf, .gml or .json.")
+    ] = None,
     picture: Annotated[Path | None, typer.Option(help="Picture to draw: .png, .svg or .pdf.")] = None,
     kind: Annotated[str, typer.Option(help="Kind of picture: arcs or matrices.")] = "arcs",
     summary: Annotated[bool, typer.Option("--summary", help="Statistics over all texts.")] = False,
@@ -245,10 +247,13 @@ def _check_files(outputs: Outputs, model: Path, text: str, *, summary: bool) -> 
 
 def _at_most_one(texts: Iterable[Any], outputs: Outputs) -> Iterable[Any]:
     """The texts; raise if there are several but an output holds only one."""
+    from graphattn.models.inspection.files import GRAPH_WRITERS
+
+    suffix = "" if outputs.out is None else outputs.out.suffix.lower()
     if outputs.picture is not None:
         message = "a {picture} shows one text, but there are more; give one, or {summary=True}"
-    elif outputs.out is not None and outputs.out.suffix.lower() == ".graphml":
-        message = "a .graphml file holds one text, but there are more; give one, or save to .parquet, .csv or .json"
+    elif suffix in GRAPH_WRITERS:
+        message = f"a {suffix} file holds one text, but there are more; give one, or save to .parquet or .csv"
     else:
         return texts
     first_two = list(islice(texts, 2))

@@ -154,23 +154,22 @@ def to_dot(exported: nx.MultiDiGraph) -> str:
     >>> print(to_dot(to_networkx(graph, tokens=["so"])), end="")
     digraph text {
       node [shape=plaintext];
-      "token 0" [label="so"];
-      { rank=same; "token 0"; }
-      "token 0" -> "token 0" [color="#0072B2", tooltip="window:1"];
+      "token_0" [label="so"];
+      { rank=same; "token_0"; }
+      "token_0" -> "token_0" [color="#0072B2", tooltip="window:1"];
     }
     """
-    names = {node: f"{data['type']} {data['index']}" for node, data in exported.nodes(data=True)}
-    tokens = [names[node] for node, data in exported.nodes(data=True) if data["type"] == TOKEN]
+    tokens = [node for node, data in exported.nodes(data=True) if data["type"] == TOKEN]
     colours = assign_colours(sorted({data["relation"] for _, _, data in exported.edges(data=True)}))
     lines = ["digraph text {", "  node [shape=plaintext];"]
     for node, data in exported.nodes(data=True):
-        lines.append(f"  {_quote(names[node])} [label={_quote(data.get('text', names[node]))}];")
+        lines.append(f"  {_quote(node)} [label={_quote(data['label'])}];")
     lines.append(f"  {{ rank=same; {' '.join(f'{_quote(name)};' for name in tokens)} }}")
     for first, second in pairwise(tokens):
         lines.append(f"  {_quote(first)} -> {_quote(second)} [style=invis, weight=100];")
     for source, target, data in exported.edges(data=True):
         look = f'color="{colours[data["relation"]]}", tooltip={_quote(data["relation"])}'
-        lines.append(f"  {_quote(names[source])} -> {_quote(names[target])} [{look}];")
+        lines.append(f"  {_quote(source)} -> {_quote(target)} [{look}];")
     return "\n".join([*lines, "}", ""])
 
 

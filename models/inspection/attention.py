@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 
@@ -22,11 +21,12 @@ from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
 from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts, part_name
 from graphattn.models.inspection.edge_kinds import word_ids_of
-from graphattn.networkx_graphs import CLS
+from graphattn.networkx_graphs import CLS, Columns, EdgeRows, make_networkx
 from graphattn.schema import TOKEN, WORD
 from graphattn.validation import require_range, suggest
 
 if TYPE_CHECKING:
+    import networkx as nx
     from scipy.sparse import csr_array
 
     from graphattn.models.estimators.base import Estimator
@@ -146,8 +146,9 @@ class Attention:
     def graph(self, layer: int | None = None, head: int | None = None) -> nx.MultiDiGraph:
         """The edges of one head, or of all heads, as a networkx graph.
 
-        Nodes are (part, position) with the attributes ``part``, ``index``, ``text`` and ``word``. Edges lead to the
-        target that attends, with the attributes ``layer``, ``head``, ``relation`` (together their key) and ``weight``.
+        Nodes are named ``text_3``, by part and position, with leading zeros, and have the attributes ``part``,
+        ``index``, ``text``, ``word`` and ``label``. Edges lead to the target that attends, with the attributes
+        ``layer``, ``head``, ``relation`` and ``weight``; they are numbered over all heads, by layer and head.
 
         Raises
         ------
@@ -157,21 +158,27 @@ class Attention:
         """
         selected = self.only(layer=layer, head=head)
         limits.check_size("networkx graph", selected.num_weights, limits.MOST_LINKS)
-        graph = nx.MultiDiGraph()
-        for part, texts in self.tokens.items():
-            graph.add_nodes_from(
-                ((part, index), {"part": part, "index": index, "text": text, "word": word})
-                for index, (text, word) in enumerate(zip(texts, self.words[part], strict=True))
-            )
+        nodes: dict[str, Columns] = {
+            part: {
+                "part": [part] * len(texts),
+                "index": list(range(len(texts))),
+                "text": list(map(str, texts)),
+                "word": list(map(str, self.words[part])),
+            }
+            for part, texts in self.tokens.items()
+        }
+        edges = []
         for single in selected._by_head():
-            key = {"layer": single.layer, "head": single.first_head, "relation": single.relation}
-            columns = (single.sources.tolist(), single.targets.tolist(), single.weights[:, 0].tolist())
-            ends = single.source_part, single.target_part
-            graph.add_edges_from(
-                ((ends[0], source), (ends[1], target), tuple(key.values()), {**key, "weight": weight})
-                for source, target, weight in zip(*columns, strict=True)
-            )
-        return graph
+            size = len(single.sources)
+            columns: Columns = {
+                "layer": [single.layer] * size,
+                "head": [single.first_head] * size,
+                "relation": [single.relation] * size,
+                "weight": single.weights[:, 0].tolist(),
+            }
+            ends = single.sources.tolist(), single.targets.tolist()
+            edges.append(EdgeRows(single.source_part, single.target_part, *ends, columns))
+        return make_networkx(nodes, edges)
 
     def matrix(self, layer: int, head: int) -> csr_array:
         """The weights of one head as a sparse matrix: rows are targets, columns sources.
@@ -244,7 +251,8 @@ class Attention:
 
         Parameters
         ----------
-        path : ``.parquet`` or ``.csv`` for :meth:`table`, ``.graphml`` for :meth:`graph`, ``.json`` for :meth:`to_page`
+        path : ``.parquet`` or ``.csv`` for :meth:`table`; ``.graphml``, ``.gexf``, ``.gml`` or ``.json`` (node-link)
+            for :meth:`graph`
 
         Raises
         ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,29 +18,37 @@ if TYPE_CHECKING:
     from graphattn.models.inspection.attention import Attention
 
 
-SUFFIXES = (".parquet", ".csv", ".json", ".graphml")
+def _write_node_link(graph: nx.MultiDiGraph, path: Path) -> None:
+    path.write_text(json.dumps(nx.node_link_data(graph, edges="edges")) + "\n", encoding="utf-8")
+
+
+GRAPH_WRITERS: dict[str, Callable[[nx.MultiDiGraph, Path], object]] = {
+    ".graphml": partial(nx.write_graphml, named_key_ids=True),
+    ".gexf": nx.write_gexf,
+    ".gml": nx.write_gml,
+    ".json": _write_node_link,
+}
+SUFFIXES = (".parquet", ".csv", *GRAPH_WRITERS)
 """Suffixes of files with the weights of one prediction."""
 
 
 def save_attention(attention: Attention, path: Path) -> Path:
     """Write weights in the format of the suffix; see ``Attention.save``."""
-    writers: dict[str, Callable[[Path], object]] = {
-        ".parquet": lambda temporary: attention.table().to_parquet(temporary, index=False),
-        ".csv": lambda temporary: attention.table().to_csv(temporary, index=False),
-        ".json": lambda temporary: temporary.write_text(json.dumps(attention.to_page()) + "\n", encoding="utf-8"),
-        ".graphml": lambda temporary: nx.write_graphml(
-            _escape_for_xml(attention.graph()), temporary, named_key_ids=True
-        ),
-    }
-    return write_by_suffix(path, writers)
+    check_suffix(path, SUFFIXES)
+    suffix = path.suffix.lower()
+    if suffix not in GRAPH_WRITERS:
+        return save_table(attention.table(), path)
+    graph = attention.graph()
+    if suffix != ".json":  # which escapes such characters itself
+        _escape_for_xml(graph)
+    return write_by_suffix(path, {suffix: partial(GRAPH_WRITERS[suffix], graph)})
 
 
 def save_table(table: pd.DataFrame, path: Path) -> Path:
-    """Write a table as ``.parquet``, ``.csv`` or ``.json`` (a list of rows)."""
+    """Write a table as ``.parquet`` or ``.csv``."""
     writers: dict[str, Callable[[Path], object]] = {
         ".parquet": lambda temporary: table.to_parquet(temporary, index=False),
         ".csv": lambda temporary: table.to_csv(temporary, index=False),
-        ".json": lambda temporary: table.to_json(temporary, orient="records", indent=1),
     }
     return write_by_suffix(path, writers)
 
@@ -71,13 +80,11 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
         raise ConfigError(f"cannot save to {path.name!r}; the name must end in {endings}")
 
 
-def _escape_for_xml(graph: nx.MultiDiGraph) -> nx.MultiDiGraph:
-    """The same graph without characters that XML cannot contain."""
-    plain = nx.relabel_nodes(graph, {node: f"{node[0]} {node[1]}" for node in graph})
-    for _, attributes in plain.nodes(data=True):
-        for name in ("text", "word"):
+def _escape_for_xml(graph: nx.MultiDiGraph) -> None:
+    """Escape characters that XML cannot contain."""
+    for _, attributes in graph.nodes(data=True):
+        for name in ("text", "word", "label"):
             attributes[name] = "".join(map(_escape_unprintable, attributes[name]))
-    return plain
 
 
 def _escape_unprintable(character: str) -> str:

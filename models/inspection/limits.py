@@ -15,7 +15,7 @@ each head has its own edges: 1.6 to 8 GB."""
 MOST_ROWS = 20_000_000
 """Rows of a table; building it takes 170 bytes per row: 3.4 GB."""
 MOST_LINKS = 1_000_000
-"""Edges of a networkx graph; saving it as GraphML takes 1,300 bytes per edge: 1.3 GB."""
+"""Edges of a networkx graph; saving it takes up to 3,300 bytes per edge, for GEXF: 3.3 GB."""
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""Conversion to networkx and back: round trips, attributes, texts, weights, GraphML, errors."""
+"""Conversion to networkx and back: round trips, attributes, texts, weights, formats, other programs, errors."""
+
+import json
 
 import networkx as nx
 import pytest
@@ -61,8 +63,7 @@ def assert_same_graph(one, other):
 
 
 def via_graphml(exported):
-    # without force_multigraph networkx overwrites an edge feature "id"
-    return nx.parse_graphml("\n".join(nx.generate_graphml(exported)), force_multigraph=True)
+    return nx.parse_graphml("\n".join(nx.generate_graphml(exported)))
 
 
 @st.composite
@@ -165,39 +166,62 @@ def test_every_attribute_of_a_parsed_sentence():
         [Sentence(["a", "x"], heads=[2, 0], deprels=["nsubj", "root"])]
     )
     exported = to_networkx(graph, tokens=["a", "x"], words=["a", "x"], weights={"dependency": [1.0, 0.25, 0.75, 1.0]})
+    rows = zip("ttww", (0, 1, 0, 1), "axax", (0, 1, 0, 1), (0, 1, -1, -1), (3, 1, -1, -1), strict=True)
     assert dict(exported.nodes(data=True)) == {
-        ("token", 0): {"type": "token", "index": 0, "sentence": 0, "text": "a", "position": 0, "word": 0, "id": 3},
-        ("token", 1): {"type": "token", "index": 1, "sentence": 0, "text": "x", "position": 1, "word": 1, "id": 1},
-        ("word", 0): {"type": "word", "index": 0, "sentence": 0, "text": "a", "position": 0},
-        ("word", 1): {"type": "word", "index": 1, "sentence": 0, "text": "x", "position": 1},
+        f"{kind}_{index}": {
+            "type": kind,
+            "index": index,
+            "sentence": 0,
+            "label": text,
+            "text": text,
+            "position": position,
+            "word": word,
+            "feature_id": number,
+        }
+        for letter, index, text, position, word, number in rows
+        for kind in [{"t": "token", "w": "word"}[letter]]
     }
     nsubj = Dependency().deprel_id("nsubj")
 
-    def arc(index, label, direction, weight):
-        return {"relation": "dependency", "index": index, "weight": weight, "label": label, "direction": direction}
+    def edge(relation, edge_id, label=-1, direction=-1, weight=0.0):
+        return {
+            "relation": relation,
+            "edge_id": edge_id,
+            "weight": weight,
+            "feature_label": label,
+            "direction": direction,
+        }
 
-    assert {(*edge[:3],): edge[3] for edge in exported.edges(keys=True, data=True)} == {
-        (("word", 0), ("word", 0), ("dependency", 0)): arc(0, 0, 0, 1.0),
-        (("word", 1), ("word", 0), ("dependency", 1)): arc(1, nsubj, 1, 0.25),
-        (("word", 0), ("word", 1), ("dependency", 2)): arc(2, nsubj, 2, 0.75),
-        (("word", 1), ("word", 1), ("dependency", 3)): arc(3, 0, 0, 1.0),
-        (("token", 0), ("word", 0), ("in", 0)): {"relation": "in", "index": 0},
-        (("token", 1), ("word", 1), ("in", 1)): {"relation": "in", "index": 1},
+    assert {edge[:3]: edge[3] for edge in exported.edges(keys=True, data=True)} == {
+        ("word_0", "word_0", 0): edge("dependency", 0, 0, 0, 1.0),
+        ("word_1", "word_0", 1): edge("dependency", 1, nsubj, 1, 0.25),
+        ("word_0", "word_1", 2): edge("dependency", 2, nsubj, 2, 0.75),
+        ("word_1", "word_1", 3): edge("dependency", 3, 0, 0, 1.0),
+        ("token_0", "word_0", 4): edge("in", 0),
+        ("token_1", "word_1", 5): edge("in", 1),
     }
 
 
-def test_parallel_edges_of_several_relations():
-    exported = to_networkx(TextGraphBuilder([Window(1), Window(3)], cls=False).text_batch([["a", "b"]]))
-    loops = exported.get_edge_data(("token", 1), ("token", 1))
-    assert list(loops) == [("window:1", 1), ("window:3", 3)]
+def test_names_sort_in_the_order_of_the_text_and_keys_are_unique():
+    exported = to_networkx(TextGraphBuilder([Window(1), Window(3)], cls=False).text_batch([["a"] * 12]))
+    assert list(exported) == sorted(exported)
+    assert sorted(key for *_, key in exported.edges(keys=True)) == list(range(46))
+
+
+def test_names_of_types_with_other_characters_stay_apart(dgl):
+    edges = {("a b", "r", "a_b"): ([0], [1]), ("a/b", "r", "a b"): ([1], [0])}
+    graph = dgl.heterograph(edges, num_nodes_dict={"a b": 2, "a/b": 2, "a_b": 2})
+    exported = to_networkx(graph)
+    assert exported.number_of_nodes() == 6
+    assert_same_graph(from_networkx(exported), graph)
 
 
 def test_weights_of_each_head():
     graph = TextGraphBuilder([Window(1)], cls=False).text_batch([["a", "b"]])
     exported = to_networkx(graph, weights={"window:1": torch.tensor([[0.5, 1.0], [0.25, 0.125]])})
     assert [data for *_, data in exported.edges(data=True)] == [
-        {"relation": "window:1", "index": 0, "weight_0": 0.5, "weight_1": 1.0},
-        {"relation": "window:1", "index": 1, "weight_0": 0.25, "weight_1": 0.125},
+        {"relation": "window:1", "edge_id": 0, "weight_0": 0.5, "weight_1": 1.0},
+        {"relation": "window:1", "edge_id": 1, "weight_0": 0.25, "weight_1": 0.125},
     ]
 
 
@@ -206,7 +230,7 @@ def test_algorithms_accept_the_weights_of_a_head_by_name():
     # edges: 0->0 1->0 | 0->1 1->1 2->1 | 1->2 2->2
     weights = torch.tensor([[0, 1], [1, 1], [2, 1], [3, 1], [4, 1], [5, 1], [6, 1]])
     exported = to_networkx(graph, weights={"window:3": weights})
-    costs = [nx.shortest_path_length(exported, ("token", 0), ("token", 2), f"weight_{head}") for head in (0, 1)]
+    costs = [nx.shortest_path_length(exported, "token_0", "token_2", f"weight_{head}") for head in (0, 1)]
     assert costs == [7, 2]
 
 
@@ -254,14 +278,14 @@ def test_tokens_of_one_sentence(tokens, texts):
 def test_texts_of_words():
     graph = TextGraphBuilder([Window(1), Membership()]).text_batch([TIME_FLIES])
     exported = to_networkx(graph, words=TIME_FLIES.words)
-    texts = nx.get_node_attributes(exported, "text")
-    assert texts == {("word", 0): "[CLS]", ("word", 1): "time", ("word", 2): "flies"}
+    assert [text for name, text in exported.nodes(data="text") if name.startswith("word")] == ["[CLS]", "time", "flies"]
+    assert exported.nodes["token_3"]["label"] == "token 3"
 
 
 def test_edges_are_renumbered_after_removal(dgl):
     graph = TextGraphBuilder([Dependency("token")]).batch([TIME_FLIES] * 2)
     exported = to_networkx(graph)
-    exported.remove_edges_from([edge for edge in list(exported.edges(keys=True)) if edge[2][1] in (2, 3, 15)])
+    exported.remove_edges_from([edge for edge in list(exported.edges(keys=True)) if edge[2] in (2, 3, 15)])
     restored = from_networkx(exported)
     expected = dgl.remove_edges(graph, torch.tensor([2, 3, 15], dtype=torch.int32))
     expected.edata.pop(dgl.EID, None)
@@ -274,31 +298,17 @@ def test_added_sentence(dgl):
     builder = TextGraphBuilder([Window(3)])
     exported = to_networkx(builder.batch([["a"], ["b"]]))
     exported.add_node("new", type="token", index=9, sentence=2, position=0, word=0)
-    exported.add_edge("new", "new", relation="window:3", index=7)
+    exported.add_edge("new", "new", relation="window:3", edge_id=7)
     assert_same_graph(from_networkx(exported), builder.batch([["a"], ["b"], []]))
 
 
 def test_added_edge_belongs_to_the_sentence_of_its_destination(dgl):
     builder = TextGraphBuilder([Window(1)], cls=False)
     exported = to_networkx(builder.batch([["a", "b"], ["c"]]))
-    exported.add_edge(("token", 0), ("token", 1), relation="window:1", index=99)
+    exported.add_edge("token_0", "token_1", relation="window:1", edge_id=99)
     restored = from_networkx(exported)
     assert restored.batch_num_edges().tolist() == [3, 1]
     assert [ids.tolist() for ids in restored.edges(order="eid")] == [[0, 1, 0, 2], [0, 1, 1, 2]]
-
-
-def test_graphml_file(dgl, tmp_path):
-    graph = TextGraphBuilder(RELATIONS, vocabulary=VOCABULARY).batch([TIME_FLIES, Sentence([], heads=[])])
-    graph.nodes["token"].data["vector"] = torch.randn(graph.num_nodes("token"), 2, 2)
-    weights = {relation: torch.rand(graph.num_edges(relation), 2) for relation in graph.canonical_etypes}
-    texts = [TIME_FLIES.words, ()]
-    exported = to_networkx(graph, tokens=texts, words=texts, weights=weights)
-    nx.write_graphml(exported, tmp_path / "graph.graphml")
-    read = nx.read_graphml(tmp_path / "graph.graphml")
-    assert [read.nodes[node] for node in read] == [exported.nodes[node] for node in exported]
-    kept = {tuple(sorted(data.items())) for *_, data in read.edges(data=True)}
-    assert kept == {tuple(sorted(data.items())) for *_, data in exported.edges(data=True)}
-    assert_same_graph(from_networkx(read), graph)
 
 
 GRAPH = TextGraphBuilder([Window(1), Order("forward")]).text_batch([["a", "b"], ["c"]])
@@ -338,14 +348,90 @@ def test_invalid_arguments(arguments, message):
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(("view", "name", "owner"), [("ndata", "type", "_N"), ("edata", "weight", "_E")])
-def test_features_named_like_attributes(dgl, view, name, owner):
+@pytest.mark.parametrize(
+    ("view", "name"), [("ndata", "type"), ("ndata", "id"), ("edata", "weight"), ("edata", "index")]
+)
+def test_features_named_like_attributes(dgl, view, name):
     graph = dgl.graph(([0, 1], [1, 0]))
-    getattr(graph, view)[name] = torch.ones(2)
-    with pytest.raises(GraphError) as caught:
-        to_networkx(graph, weights={"_E": [0.5, 0.5]})
-    message = f"feature {name!r} of {owner!r} has the name of an attribute; rename the feature"
-    assert str(caught.value) == message
+    getattr(graph, view)[name] = torch.tensor([3, 4])
+    exported = to_networkx(graph, weights={"_E": [0.5, 0.25]})
+    rows = exported.nodes(data=True) if view == "ndata" else exported.edges(data=True)
+    assert [row[-1][f"feature_{name}"] for row in rows] == [3, 4]
+    assert [weight for *_, weight in exported.edges(data="weight")] == [0.5, 0.25]
+    assert_same_graph(from_networkx(exported), graph)
+
+
+def full_graph():
+    """Several types, features and relations, parallel edges, weights and an empty sentence."""
+    builder = TextGraphBuilder(RELATIONS, vocabulary=VOCABULARY)
+    graph = builder.text_batch([TIME_FLIES, Sentence([], heads=[]), Sentence(["a", "b"], heads=[2, 0])])
+    weights = {relation: torch.rand(edges.num_edges, 2) for relation, edges in graph.edges.items()}
+    return graph, to_networkx(graph, tokens=[TIME_FLIES.words, [], ["a", "&"]], weights=weights)
+
+
+def via_json(write, read):
+    return lambda exported, path: read(json.loads(json.dumps(write(exported))))
+
+
+def via_file(write, read):
+    def convert(exported, path):
+        write(exported, path)
+        return read(path)
+
+    return convert
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        via_file(nx.write_graphml, nx.read_graphml),
+        via_file(nx.write_gexf, nx.read_gexf),
+        via_file(nx.write_gml, nx.read_gml),
+        via_json(nx.node_link_data, nx.node_link_graph),
+        via_json(nx.adjacency_data, nx.adjacency_graph),
+        via_json(nx.cytoscape_data, nx.cytoscape_graph),
+    ],
+)
+def test_every_format_of_networkx_keeps_nodes_edges_and_features(dgl, convert, tmp_path):
+    graph, exported = full_graph()
+    read = convert(exported, tmp_path / "graph")
+    assert list(read) == list(exported)
+    assert read.number_of_edges() == exported.number_of_edges()
+    read.graph.setdefault("graphattn", exported.graph["graphattn"])  # GEXF has no attributes of graphs
+    assert_same_graph(from_networkx(read), graph.to_dgl())
+
+
+def test_a_graphml_file_that_igraph_wrote_again(dgl, tmp_path):
+    igraph = pytest.importorskip("igraph")
+    graph, exported = full_graph()
+    nx.write_graphml(exported, tmp_path / "graph.graphml")
+    read = igraph.read(tmp_path / "graph.graphml")
+    assert read.ecount() == exported.number_of_edges()
+    read.write(tmp_path / "again.graphml")
+    again = nx.read_graphml(tmp_path / "again.graphml")
+    assert isinstance(again.nodes["n0"]["index"], float)
+    assert_same_graph(from_networkx(again), graph.to_dgl())
+
+
+def test_pytorch_geometric_reads_it():
+    utils = pytest.importorskip("torch_geometric.utils")
+    _, exported = full_graph()
+    data = utils.from_networkx(exported)
+    names = list(exported)
+    assert [(names[source], names[target]) for source, target in data.edge_index.T.tolist()] == list(exported.edges())
+    assert data.position.tolist() == [position for _, position in exported.nodes(data="position")]
+    assert data.weight_1.tolist() == pytest.approx([weight for *_, weight in exported.edges(data="weight_1")])
+    data.validate()
+
+
+def test_a_union_of_two_graphs_names_nodes_with_the_same_place(dgl):
+    builder = TextGraphBuilder([Window(3)])
+    graphs = [to_networkx(builder.text_batch([tokens])) for tokens in (["a", "b"], ["c"])]
+    with pytest.raises(GraphError, match="nodes 0 and 3 are both token 0 of sentence 0"):
+        from_networkx(nx.disjoint_union(*graphs))
+    for _, attributes in graphs[1].nodes(data=True):
+        attributes["sentence"] += 1
+    assert_same_graph(from_networkx(nx.disjoint_union(*graphs)), builder.batch([["a", "b"], ["c"]]))
 
 
 def exported_with(change):
@@ -354,7 +440,7 @@ def exported_with(change):
     return exported
 
 
-EDGE = (("token", 0), ("token", 1), ("forward", 0))
+EDGE = ("token_0", "token_1", 5)
 
 
 @pytest.mark.parametrize(
@@ -381,27 +467,35 @@ EDGE = (("token", 0), ("token", 1), ("forward", 0))
             "'new' has no attribute 'type'; set the attributes that to_networkx sets",
         ),
         (
-            exported_with(lambda exported: exported.nodes["token", 1].pop("position")),
-            "('token', 1) has no attribute 'position'; set the attributes that to_networkx sets",
+            exported_with(lambda exported: exported.nodes["token_1"].pop("position")),
+            "'token_1' has no attribute 'position'; set the attributes that to_networkx sets",
         ),
         (
-            exported_with(lambda exported: exported.nodes["token", 1].update(type="word")),
-            "('token', 1) has the type 'word'; the graph has: token",
+            exported_with(lambda exported: exported.nodes["token_1"].update(type="word")),
+            "'token_1' has the type 'word'; the graph has: token",
         ),
         (
-            exported_with(lambda exported: exported.nodes["token", 1].update(sentence="first")),
-            "('token', 1) has sentence 'first'; it must be an integer of at least 0",
+            exported_with(lambda exported: exported.nodes["token_1"].update(sentence="first")),
+            "'token_1' has sentence 'first'; it must be an integer of at least 0",
         ),
         (
-            exported_with(lambda exported: exported.edges[EDGE].update(index=-1)),
-            "(('token', 0), ('token', 1)) has index -1; it must be an integer of at least 0",
+            exported_with(lambda exported: exported.edges[EDGE].update(edge_id=-1)),
+            "('token_0', 'token_1') has edge_id -1; it must be an integer of at least 0",
         ),
         (
             exported_with(lambda exported: exported.edges[EDGE].update(relation="all")),
             "the graph has no relation ('token', 'all', 'token'); it has: forward, window:1",
         ),
         (
-            exported_with(lambda exported: exported.nodes["token", 1].update(position="first")),
+            exported_with(lambda exported: exported.nodes["token_1"].update(index=0.5)),
+            "'token_1' has index 0.5; it must be an integer of at least 0",
+        ),
+        (
+            exported_with(lambda exported: exported.nodes["token_1"].update(position=0.5)),
+            "values of attribute 'position' are not int32 of shape ()",
+        ),
+        (
+            exported_with(lambda exported: exported.nodes["token_1"].update(position="first")),
             "values of attribute 'position' are not int32 of shape ()",
         ),
     ],

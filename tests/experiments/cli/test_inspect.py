@@ -69,11 +69,11 @@ def test_a_tagger_and_a_pair(graphattn, tagger, pair_classifier):
 
 def test_weights_in_files(graphattn, classifier, tmp_path):
     table = load(classifier).attention("a good film").table()
-    for suffix in ("csv", "parquet", "json", "graphml"):
+    for suffix in ("csv", "parquet", "json", "graphml", "gexf", "gml"):
         out = tmp_path / f"weights.{suffix}"
         assert lines(graphattn("inspect", classifier, "a good film", "--out", out))[-1] == str(out)
     assert len(pd.read_csv(tmp_path / "weights.csv")) == len(table)
-    assert json.loads((tmp_path / "weights.json").read_text())["version"] == 1
+    assert len(json.loads((tmp_path / "weights.json").read_text())["edges"]) == len(table)
     (tmp_path / "texts.txt").write_text("a good film\nbad\n")
     lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--out", tmp_path / "both.parquet"))
     both = pd.read_parquet(tmp_path / "both.parquet")
@@ -100,7 +100,7 @@ def test_too_many_weights_for_a_file_of_several_texts(graphattn, classifier, tmp
 
 def test_an_invalid_file_name_is_rejected_first(graphattn, tmp_path):
     answer = graphattn("inspect", tmp_path / "no-model", "a film", "--out", tmp_path / "weights.xls")
-    message = "cannot save to 'weights.xls'; the name must end in .parquet, .csv, .json or .graphml"
+    message = "cannot save to 'weights.xls'; the name must end in .parquet, .csv, .graphml, .gexf, .gml or .json"
     assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
 
 
@@ -187,7 +187,7 @@ def test_markup_and_control_characters_stay_text(graphattn, classifier):
         ),
         (
             ["a film", "--out", "weights.xml"],
-            "cannot save to 'weights.xml'; the name must end in .parquet, .csv, .json or .graphml",
+            "cannot save to 'weights.xml'; the name must end in .parquet, .csv, .graphml, .gexf, .gml or .json",
         ),
         (
             ["a film", "--summary", "--out", "tables.csv"],
@@ -234,9 +234,12 @@ def forbid_loading(monkeypatch):
     ("flag", "message"),
     [
         ("--picture=a.png", "a --picture shows one text, but there are more; give one, or --summary"),
-        (
-            "--out=a.graphml",
-            "a .graphml file holds one text, but there are more; give one, or save to .parquet, .csv or .json",
+        *(
+            (
+                f"--out=a{suffix}",
+                f"a {suffix} file holds one text, but there are more; give one, or save to .parquet or .csv",
+            )
+            for suffix in (".graphml", ".gexf", ".gml", ".json")
         ),
     ],
 )

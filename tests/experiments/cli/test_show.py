@@ -38,8 +38,8 @@ def test_every_format_is_written_and_named(show, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"reviews.tsv", *names}
     assert (tmp_path / "text-1.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "text-1.svg").read_text()
-    assert '"relay 0" -> "token 1"' in (tmp_path / "text-1.dot").read_text()
-    read = nx.read_graphml(tmp_path / "text-1.graphml", force_multigraph=True)
+    assert '"relay_0" -> "token_1"' in (tmp_path / "text-1.dot").read_text()
+    read = nx.read_graphml(tmp_path / "text-1.graphml")
     assert [data["text"] for _, data in read.nodes(data=True) if data["type"] == "token"] == ["[CLS]", "dull"]
     expected = TextGraphBuilder([Star()]).text_batch([["dull"]])
     kind_of = nx.get_node_attributes(read, "type")

@@ -138,18 +138,18 @@ def test_nodes_and_edges_are_those_of_the_graph():
     graph = TextGraphBuilder([Star(), Window(3)]).text_batch([["a", "b"]])
     text = to_dot(to_networkx(graph, tokens=["a", "b"]))
     nodes = dict(re.findall(rf"^  {QUOTED} \[label={QUOTED}\];$", text, re.MULTILINE))
-    assert nodes == {"token 0": "[CLS]", "token 1": "a", "token 2": "b", "relay 0": "relay 0"}
+    assert nodes == {"token_0": "[CLS]", "token_1": "a", "token_2": "b", "relay_0": "relay 0"}
     edges = re.findall(rf'^  {QUOTED} -> {QUOTED} \[color="(.*?)", tooltip={QUOTED}\];$', text, re.MULTILINE)
     expected = []
     for kind in graph.edges:
         sources, targets = Edges.of(graph, kind).ends_by_id()
         expected += [
-            (f"{kind[0]} {a}", f"{kind[2]} {b}", kind[1])
+            (f"{kind[0]}_{a}", f"{kind[2]}_{b}", kind[1])
             for a, b in zip(sources.tolist(), targets.tolist(), strict=True)
         ]
     assert sorted((a, b, name) for a, b, _, name in edges) == sorted(expected)
     assert len({(colour, name) for *_, colour, name in edges}) == 2
-    assert '{ rank=same; "token 0"; "token 1"; "token 2"; }' in text
+    assert '{ rank=same; "token_0"; "token_1"; "token_2"; }' in text
 
 
 def test_quotes_and_backslashes_are_escaped():

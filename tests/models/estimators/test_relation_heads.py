@@ -51,7 +51,7 @@ def test_the_table_has_every_weight(classifier):
     assert set(table.target_token[table.relation == "sentence"]) >= {"[sentence 0]", "[sentence 1]"}
     graph = attention.graph(layer=1, head=2)
     assert graph.number_of_edges() == len(star)
-    assert graph.nodes["text relay", 0]["text"] == "[relay 0]"
+    assert graph.nodes["text_relay_0"]["text"] == "[relay 0]"
 
 
 def test_pairs_and_taggers_train_and_have_weights():

@@ -53,18 +53,25 @@ def test_graph_and_matrix_of_every_head_have_the_tables_weights(fitted_estimator
     estimator, x = fitted_estimator
     attention = estimator.attention(x)
     nodes = [(part, place) for part, texts in attention.tokens.items() for place in range(len(texts))]
+    by_node = dict(zip(nodes, attention.graph(), strict=True))
     table = attention.table()
     if "target_part" not in table:
         table = table.assign(source_part="text", target_part="text")
     for (layer, head), rows in table.groupby(["layer", "head"]):
         graph = attention.graph(layer, head)
-        assert list(graph) == nodes
+        assert [(data["part"], data["index"]) for _, data in graph.nodes(data=True)] == nodes
         assert [graph.nodes[node]["text"] for node in graph] == [t for own in attention.tokens.values() for t in own]
         expected = {
-            ((row.source_part, row.source), (row.target_part, row.target), (layer, head, row.relation)): row.weight
+            ((row.source_part, row.source), (row.target_part, row.target), row.relation): row.weight
             for row in rows.itertuples()
         }
-        assert {(*ends, key): data["weight"] for *ends, key, data in graph.edges(keys=True, data=True)} == expected
+        edges = {
+            (by_node[source], by_node[target], layer, head, relation): weight
+            for (source, target, relation), weight in expected.items()
+        }
+        columns = ("layer", "head", "relation")
+        rows_of_graph = [(*ends, *map(data.get, columns), data["weight"]) for *ends, data in graph.edges(data=True)]
+        assert sorted(rows_of_graph) == sorted((*edge, weight) for edge, weight in edges.items())
         matrix = attention.matrix(layer, head)
         assert matrix.nnz == len(rows)
         dense = matrix.toarray()
@@ -78,9 +85,9 @@ def test_a_graph_of_all_heads_has_all_edges(estimators):
     everything = attention.graph()
     assert everything.number_of_edges() == len(attention.table())
     strongest = attention.top(1).iloc[0]
-    key = (strongest.layer, strongest["head"], strongest.relation)
-    edge = everything.edges[("text", strongest.source), ("text", strongest.target), key]
-    assert edge == dict(zip(("layer", "head", "relation", "weight"), (*key, strongest.weight), strict=True))
+    nodes = list(everything)
+    edges = everything.get_edge_data(nodes[strongest.source], nodes[strongest.target]).values()
+    assert dict(strongest[["layer", "head", "relation", "weight"]]) in edges
 
 
 def test_repr_shows_the_prediction(estimators):

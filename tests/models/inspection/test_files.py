@@ -1,13 +1,14 @@
 """Files with the table, the graph and the page are written atomically and can contain any token."""
 
 import json
+import re
+from xml.etree import ElementTree
 
 import networkx as nx
 import pandas as pd
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models.inspection import files
 
 HOSTILE = "<script>&amp;\x01\u2028 🙂"
 
@@ -27,17 +28,76 @@ def test_tables(attention, tmp_path):
         assert actual.weight.tolist() == pytest.approx(table.weight.tolist())
 
 
-def test_json_equals_the_page(attention, tmp_path):
-    assert json.loads(attention.save(tmp_path / "weights.json").read_text()) == attention.to_page()
+def read_json(path):
+    return nx.node_link_graph(json.loads(path.read_text()), edges="edges")
 
 
-def test_graphml_can_be_read_back(attention, tmp_path):
-    actual = nx.read_graphml(attention.save(tmp_path / "weights.graphml"), force_multigraph=True)
-    graph = attention.graph()
-    assert actual.number_of_edges() == graph.number_of_edges()
-    assert actual.nodes["text 2"]["text"] == "<script>&amp;\\x01\\u2028 🙂"
-    weights = sorted(data["weight"] for *_, data in actual.edges(data=True))
-    assert weights == pytest.approx(sorted(attention.table().weight))
+@pytest.mark.parametrize(
+    ("suffix", "read"),
+    [("graphml", nx.read_graphml), ("gexf", nx.read_gexf), ("gml", nx.read_gml), ("json", read_json)],
+)
+def test_networkx_reads_every_format(suffix, read, attention, tmp_path):
+    actual = read(attention.save(tmp_path / f"weights.{suffix}"))
+    assert list(actual) == ["text_0", "text_1", "text_2", "text_3", "text_relay_0"]
+    assert actual.nodes["text_2"]["text"] == (HOSTILE if suffix == "json" else "<script>&amp;\\x01\\u2028 🙂")
+    columns = ["layer", "head", "relation", "weight"]
+    rows = [tuple(data[name] for name in columns) for *_, data in actual.edges(data=True)]
+    assert sorted(rows) == sorted(attention.table()[columns].itertuples(index=False, name=None))
+
+
+def read_by_igraph(path):
+    return pytest.importorskip("igraph").read(path).ecount()
+
+
+def read_json_by_igraph(path):
+    data = json.loads(path.read_text())
+    return pytest.importorskip("igraph").Graph.DictList(data["nodes"], data["edges"], vertex_name_attr="id").ecount()
+
+
+def read_by_rustworkx(path):
+    (graph,) = pytest.importorskip("rustworkx").read_graphml(str(path))
+    return graph.num_edges()
+
+
+def read_by_networkit(path):
+    networkit = pytest.importorskip("networkit")
+    graph, _ = networkit.readGraph(str(path), networkit.Format.GEXF)
+    return graph.numberOfEdges()
+
+
+def count_as_viewers_do(path):
+    """Gephi drops an edge with the id of another edge; XML demands NMTOKENs."""
+    root = ElementTree.parse(path).getroot()
+    nodes, edges = ([element.get("id") for element in root.iter() if element.tag.endswith(f"}}{tag}")] for tag in TAGS)
+    assert len(set(nodes)) == len(nodes)
+    assert all(re.fullmatch(r"[\w.:-]+", name) for name in nodes + edges)
+    return len(set(edges))
+
+
+TAGS = ("node", "edge")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "count"),
+    [
+        ("graphml", count_as_viewers_do),
+        ("graphml", read_by_igraph),
+        ("graphml", read_by_rustworkx),
+        ("gexf", count_as_viewers_do),
+        ("gexf", read_by_networkit),
+        ("gml", read_by_igraph),
+        ("json", read_json_by_igraph),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:One or more unknown entities")  # igraph and &#38; in GML
+def test_other_programs_read_all_edges(suffix, count, attention, tmp_path):
+    assert count(attention.save(tmp_path / f"weights.{suffix}")) == attention.num_weights
+
+
+def test_viewers_show_the_text_of_a_node(attention, tmp_path):
+    root = ElementTree.parse(attention.save(tmp_path / "weights.gexf")).getroot()
+    labels = [element.get("label") for element in root.iter() if element.tag.endswith("}node")]
+    assert [labels[0], labels[1], labels[4]] == ["[CLS]", "dogs", "[relay 0]"]
 
 
 def test_a_file_is_written_atomically(attention, tmp_path, monkeypatch):
@@ -61,12 +121,6 @@ def test_a_file_is_written_atomically(attention, tmp_path, monkeypatch):
 def test_other_extensions(name, attention, tmp_path):
     with pytest.raises(ConfigError) as caught:
         attention.save(tmp_path / name)
-    assert str(caught.value) == (f"cannot save to {name!r}; the name must end in .parquet, .csv, .json or .graphml")
-
-
-def test_tables_as_rows(tmp_path):
-    table = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
-    assert json.loads(files.save_table(table, tmp_path / "t.json").read_text()) == [
-        {"a": 1, "b": "x"},
-        {"a": 2, "b": None},
-    ]
+    assert str(caught.value) == (
+        f"cannot save to {name!r}; the name must end in .parquet, .csv, .graphml, .gexf, .gml or .json"
+    )

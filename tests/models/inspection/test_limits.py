@@ -108,9 +108,9 @@ def test_the_limit_of_a_summary_is_per_text(classifier, translator, sentences, m
     [
         ("table", "MOST_ROWS", lambda attention, path: attention.table()),
         ("table", "MOST_ROWS", lambda attention, path: attention.save(path / "a.csv")),
-        ("file", "MOST_ROWS", lambda attention, path: attention.save(path / "a.json")),
+        ("file", "MOST_ROWS", lambda attention, path: attention.to_page()),
         ("networkx graph", "MOST_LINKS", lambda attention, path: attention.graph()),
-        ("networkx graph", "MOST_LINKS", lambda attention, path: attention.save(path / "a.graphml")),
+        ("networkx graph", "MOST_LINKS", lambda attention, path: attention.save(path / "a.json")),
     ],
 )
 def test_limits_of_outputs_that_need_more_memory(what, limit, make, classifier, sentences, monkeypatch, tmp_path):
