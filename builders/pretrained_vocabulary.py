@@ -43,7 +43,7 @@ class PretrainedVocabulary(Vocabulary):
         for word, index in self._ids.items():
             self._words[index] = word
         self._splitter = WordSplitter(self._tokenizer)
-        self._of_words = _with_prefix_space(self._tokenizer)
+        self._of_texts, self._of_words = _make_encoders(self._tokenizer)
         self.special_tokens = SpecialTokens.of(self._tokenizer)
         self.unknown_id = _find_unknown(self._ids)
         self._clear_caches()
@@ -69,7 +69,7 @@ class PretrainedVocabulary(Vocabulary):
         words = [
             [replace_surrogates(word) for word in words_of(source)] for source in sources if not isinstance(source, str)
         ]
-        of_texts = map(_read_text, texts, self._tokenizer.encode_batch(texts, add_special_tokens=False))
+        of_texts = map(_read_text, texts, self._of_texts.encode_batch(texts, add_special_tokens=False))
         of_words = map(self._read_words, words, self._encode_words(words))
         sentences, ids = [], []
         for source in sources:
@@ -85,14 +85,11 @@ class PretrainedVocabulary(Vocabulary):
         ----------
         parts : one sentence or two, tokenized by this vocabulary
         """
-        special = self.special_tokens
         tokens: list[str] = []
         word_ids: list[int] = []
         heads: list[int] = []
         deprels: list[str] = []
-        for part, ids in zip(
-            [None, *parts], [special.before, *[special.between] * (len(parts) - 1), special.after], strict=True
-        ):
+        for part, ids in zip([None, *parts], self.special_tokens.template(len(parts)).ids, strict=True):
             start = len(heads)
             if part is not None:
                 tokens += part.tokens
@@ -147,13 +144,18 @@ def _find_unknown(ids: Mapping[str, int]) -> int:
     return next((ids[word] for word in (UNKNOWN, "<unk>") if word in ids), 0)
 
 
-def _with_prefix_space(tokenizer: Tokenizer) -> Tokenizer:
-    """A tokenizer for lists of words; a byte-level one marks each as the beginning of a word."""
+def _make_encoders(tokenizer: Tokenizer) -> tuple[Tokenizer, Tokenizer]:
+    """Tokenizers of texts and of lists of words; a byte-level one marks each word as the beginning of a word.
+
+    Neither has a post-processor: one that trims offsets would take the first letter of a word for the blank before it.
+    """
     config = json.loads(tokenizer.to_str())
-    for step in _iterate_steps(config["pre_tokenizer"]):
-        if step["type"] == "ByteLevel":
-            step["add_prefix_space"] = True
-    return Tokenizer.from_str(json.dumps(config))
+    config["post_processor"] = None
+    of_texts = Tokenizer.from_str(json.dumps(config))
+    steps = [step for step in _iterate_steps(config["pre_tokenizer"]) if step["type"] == "ByteLevel"]
+    for step in steps:
+        step["add_prefix_space"] = True
+    return of_texts, Tokenizer.from_str(json.dumps(config)) if steps else of_texts
 
 
 def _iterate_steps(config: dict[str, Any] | None) -> Iterator[dict[str, Any]]:

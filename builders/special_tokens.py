@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from graphattn.builders.layout import Ints, Layout, Links, ragged_arange
 
@@ -17,52 +16,83 @@ Part = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class SpecialTokens:
-    """Ids of the tokens before a text, between two texts, and after the last; each is a word of its own.
+class Template:
+    """Special tokens of one text or of two, and the segments of all tokens.
 
     Parameters
     ----------
-    before, between, after : ids
+    ids : of the special tokens before, between and after the texts
+    segments : of these special tokens
+    texts : segment of each text
+    """
+
+    ids: tuple[tuple[int, ...], ...]
+    segments: tuple[tuple[int, ...], ...]
+    texts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, encoding: Encoding, texts: int) -> Self:
+        """The template of an encoding of one non-empty text or two."""
+        places = encoding.sequence_ids
+        starts = [places.index(text) for text in range(texts)]
+        ends = [len(places) - places[::-1].index(text) for text in range(texts)]
+        groups = [slice(*bounds) for bounds in zip([0, *ends], [*starts, None], strict=True)]
+        return cls(
+            tuple(tuple(encoding.ids[group]) for group in groups),
+            tuple(tuple(encoding.type_ids[group]) for group in groups),
+            tuple(encoding.type_ids[start] for start in starts),
+        )
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """What a tokenizer puts around a text and around the two texts of a pair; each special token is a word.
+
+    Parameters
+    ----------
+    single, pair : templates of one text and of two
 
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder
     >>> layout = TextGraphBuilder([], cls=False).layout([["a", "dog"], ["no"]])
     >>> layout = layout.with_feature("id", np.array([7, 8, 9]))
-    >>> special = SpecialTokens((101,), (102,), (102,))
+    >>> single = Template(((101,), (102,)), ((0,), (0,)), (0,))
+    >>> pair = Template(((101,), (102,), (102,)), ((0,), (0,), (1,)), (0, 1))
+    >>> special = SpecialTokens(single, pair)
     >>> special.add([layout]).features["id"].tolist()
     [101, 7, 8, 102, 101, 9, 102]
     >>> special.add([layout, layout]).features["segment"].tolist()
     [0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1]
     """
 
-    before: tuple[int, ...]
-    between: tuple[int, ...]
-    after: tuple[int, ...]
+    single: Template
+    pair: Template
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Self:
         """The special tokens that a tokenizer adds to one text and to two."""
-        single = tokenizer.encode("a")
-        pair = tokenizer.encode("a", "a")
-        texts = _find_texts(single.special_tokens_mask)
-        gap = _find_gap(pair.special_tokens_mask)
-        return cls(tuple(single.ids[: texts[0]]), tuple(pair.ids[gap]), tuple(single.ids[texts[-1] + 1 :]))
+        return cls(Template.of(tokenizer.encode("a"), 1), Template.of(tokenizer.encode("a", "a"), 2))
+
+    def template(self, texts: int) -> Template:
+        """The template of one text or two."""
+        return self.pair if texts == 2 else self.single
 
     def count(self, texts: int) -> int:
         """Special tokens of one text or two."""
-        return len(self.before) + len(self.between) * (texts - 1) + len(self.after)
+        return sum(map(len, self.template(texts).ids))
 
     def add(self, layouts: Sequence[Layout]) -> Layout:
         """One sequence for each text, or for each pair of texts.
 
-        Token nodes get the features ``segment``, 1 for the second text and what follows it, and ``special``.
+        Token nodes get the features ``segment`` and ``special``.
 
         Parameters
         ----------
         layouts : of the texts, or of the first and the second texts; without ``[CLS]``
         """
-        ids = [np.array(part, np.int32) for part in (self.before, *[self.between] * (len(layouts) - 1), self.after)]
+        template = self.template(len(layouts))
+        ids, segments = ([np.array(part, np.int32) for part in parts] for parts in (template.ids, template.segments))
         sizes = [len(part) for part in ids]
         tokens = _Slots(sizes, [layout.lengths for layout in layouts])
         words = _Slots(sizes, [layout.word_counts for layout in layouts])
@@ -70,9 +100,11 @@ class SpecialTokens:
             name: tokens.fill([layout.features[name] for layout in layouts], ids if name == "id" else 0)
             for name in layouts[0].features
         }
-        is_second = [np.full(layout.num_tokens, number, np.int32) for number, layout in enumerate(layouts)]
-        segments = [np.full(size, max(number - 1, 0), np.int32) for number, size in enumerate(sizes)]
-        features["segment"] = tokens.fill(is_second, segments)
+        of_texts = [
+            np.full(layout.num_tokens, segment, np.int32)
+            for layout, segment in zip(layouts, template.texts, strict=True)
+        ]
+        features["segment"] = tokens.fill(of_texts, segments)
         features["special"] = tokens.fill([np.zeros(layout.num_tokens, bool) for layout in layouts], True)
         word_ids = [
             layout.word_ids + np.repeat(first, layout.lengths)
@@ -169,13 +201,3 @@ def _links(layouts: Sequence[Layout], words: _Slots) -> Links | None:
     targets = np.concatenate([links.targets + shift for links, shift in zip(parts, shifts, strict=True)])
     order = np.argsort(texts, kind="stable")
     return Links(np.sum([links.counts for links in parts], axis=0), sources[order], targets[order])
-
-
-def _find_texts(mask: Sequence[int]) -> list[int]:
-    return [number for number, special in enumerate(mask) if not special]
-
-
-def _find_gap(mask: Sequence[int]) -> slice:
-    """The special tokens between two texts."""
-    gaps = (slice(first + 1, second) for first, second in pairwise(_find_texts(mask)) if second > first + 1)
-    return next(gaps, slice(0))

@@ -53,7 +53,7 @@ from graphattn.models.heads.pooling import pool
 from graphattn.models.padding import prefix_mask
 from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
 from graphattn.models.pretrained.architecture import Architecture
-from graphattn.models.pretrained.checkpoint import find_directory, read_architecture
+from graphattn.models.pretrained.checkpoint import find_transformer, read_architecture
 from graphattn.models.pretrained.encoder import resize_positions
 from graphattn.schema import TOKEN
 
@@ -112,7 +112,7 @@ def measure(
     ConfigError
         without a directory, when no package has the model; or for an unknown peer
     """
-    model = {"directory": str(find_directory(find_minilm() if directory is None else directory))}
+    model = {"directory": str(find_transformer(find_minilm() if directory is None else directory))}
     report = Report("pretrained", DESCRIPTION, _COLUMNS, settings)
     lengths = settings.lengths
     with_memory = partial(measure_times_and_memory, column="memory", of_inference=True)

@@ -31,7 +31,7 @@ from graphattn.models import SequenceTagger, TextClassifier
 from graphattn.models.estimators.inputs import split_held_out
 from graphattn.models.options import TrainingOptions
 from graphattn.models.pretrained.architecture import Architecture
-from graphattn.models.pretrained.checkpoint import find_directory, read_architecture
+from graphattn.models.pretrained.checkpoint import find_transformer, read_architecture
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import DEFAULT_EPOCHS, PretrainedOptions
 from graphattn.models.training.averaging import WeightAverage
@@ -140,7 +140,7 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
     """
     transformers = import_transformers()
     training, is_tagger = estimator.training, corpus.task == "tag"
-    folder = find_directory(estimator.pretrained.pretrained or "")
+    folder = find_transformer(estimator.pretrained.pretrained or "")
     sets = _read_sets(parts, corpus, training)
     names = _list_classes(sets["train"][1], corpus)
     architecture = read_architecture(folder)

@@ -367,17 +367,23 @@ class LabellingEstimator(Estimator):
 
     def _fit_pretrained_vocabulary(self, name: str, columns: Columns) -> None:
         """The tokenizer and the architecture of a pretrained model."""
-        from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary
+        from graphattn.models.pretrained.checkpoint import (
+            check_segments,
+            find_transformer,
+            read_architecture,
+            read_vocabulary,
+        )
 
         if self._previous is not None:
             self.architecture_ = self._previous.architecture_
             self.tokens_ = replace(self._previous.tokens_, options=self._options_of_tokens())
             return
-        self._pretrained_folder = find_directory(name)
+        self._pretrained_folder = find_transformer(name)
         self.architecture_ = read_architecture(self._pretrained_folder)
-        self.tokens_ = TokenInputs(
-            self._options_of_tokens(), read_vocabulary(self._pretrained_folder, self.architecture_)
-        )
+        vocabulary = read_vocabulary(self._pretrained_folder, self.architecture_)
+        if self.joins_pairs and self.texts_per_input == 2:
+            check_segments(vocabulary, self.architecture_)
+        self.tokens_ = TokenInputs(self._options_of_tokens(), vocabulary)
         self.tokens_.fit_features(columns)
 
     def _options_of_tokens(self) -> InputOptions:

@@ -56,7 +56,7 @@ from graphattn.models.estimators.task import EncodedInputs, Examples
 from graphattn.models.estimators.warm_start import check_same_kind
 from graphattn.models.options import Options, option
 from graphattn.models.pretrained.architecture import Architecture
-from graphattn.models.pretrained.checkpoint import find_directory, read_architecture, read_vocabulary
+from graphattn.models.pretrained.checkpoint import find_transformer, read_architecture, read_vocabulary
 from graphattn.models.pretrained.options import PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained, learning_rates, make_pretrained, stack_encoders
 from graphattn.models.reports import Report
@@ -314,7 +314,7 @@ class Translator(Estimator):
         self.architecture_ = self.source_vocabulary_ = None
         texts = [*examples.columns[0], *examples.labels]
         if self.pretrained_.pretrained is not None:
-            self._pretrained_folder = find_directory(self.pretrained_.pretrained)
+            self._pretrained_folder = find_transformer(self.pretrained_.pretrained)
             self.architecture_ = read_architecture(self._pretrained_folder)
             self.source_vocabulary_ = read_vocabulary(self._pretrained_folder, self.architecture_)
             texts = list(examples.labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -19,6 +19,14 @@ ACTIVATIONS = {
 }
 """Hugging Face's name of an activation -> ours."""
 
+_SUPPORTED: Mapping[str, Sequence[Any]] = {
+    "is_decoder": (False,),
+    "position_embedding_type": ("absolute",),
+    "quantization_config": (),
+    "relative_attention_num_buckets": (32,),  # transformers computes 32 whatever it says
+    "rope_scaling": (),
+}
+"""Key of ``config.json`` -> the values that are read, besides None."""
 Values = dict[str, Any]
 
 
@@ -139,6 +147,10 @@ class Family:
 
     def read(self, config: Mapping[str, Any]) -> Values:
         """The fields of an :class:`Architecture` in a ``config.json``."""
+        for key, supported in _SUPPORTED.items():
+            if config.get(key) not in (None, *supported):
+                fix = f"reads {supported[0]!r}" if supported else "reads models without it"
+                raise ModelDirectoryError(f"its {key} is {config[key]!r}; GraphAttn {fix}. Choose another model")
         given = {ours: config[theirs] for ours, theirs in self.keys.items() if theirs in config}
         values = {"embedding": given.get("hidden"), **self.defaults, **given}
         missing = next((theirs for ours, theirs in self.keys.items() if ours not in values), None)
@@ -166,9 +178,6 @@ class Family:
 
 
 def _derive_bert(config: Mapping[str, Any], values: Values) -> Values:
-    kind = config.get("position_embedding_type") or "absolute"
-    if kind != "absolute":
-        raise ModelDirectoryError(f"its positions are {kind!r}; GraphAttn reads absolute ones")
     derived = {
         "max_length": values["positions"] - values["position_offset"],
         "attention_output_dropout": values["dropout"],
@@ -233,7 +242,6 @@ _SIZES = {
 }
 _BERT_KEYS = {
     **_SIZES,
-    "embedding": "embedding_size",
     "activation": "hidden_act",
     "norm_eps": "layer_norm_eps",
     "positions": "max_position_embeddings",
@@ -345,12 +353,12 @@ FAMILIES = {
         "transformer.layer",
         _DISTILBERT_NAMES,
     ),
-    "electra": replace(_BERT, model="ElectraModel"),
+    "electra": replace(_BERT, model="ElectraModel", keys={**_BERT_KEYS, "embedding": "embedding_size"}),
     "mpnet": Family(
         "MPNetModel",
         _MPNET_KEYS,
-        {**_BERT_DEFAULTS, "types": 0, "buckets": 32},
-        _derive_roberta,
+        {**_BERT_DEFAULTS, "types": 0, "buckets": 32, "position_offset": 2},
+        _derive_bert,
         "encoder.layer",
         _MPNET_NAMES,
     ),

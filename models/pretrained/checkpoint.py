@@ -6,21 +6,24 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import safetensors
 import torch
 from safetensors.torch import save
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from graphattn.builders.files import atomic_folder, file_sha256
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
-from graphattn.exceptions import ModelDirectoryError
-from graphattn.models.pretrained.architecture import Architecture
+from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.models.pretrained.architecture import FAMILIES, Architecture
+from graphattn.models.pretrained.tokenizer_config import SAVE_AGAIN, configure_tokenizer
 
 CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
-TOKENIZER_CONFIG = "tokenizer_config.json"
+TOKENIZER_CONFIG, MODULES = "tokenizer_config.json", "modules.json"
 JsonT = TypeVar("JsonT", dict[str, Any], list[Any])
 _PICKLES = "pytorch_model*.bin"
 _PREFIXES = ("bert.", "roberta.", "distilbert.", "electra.", "mpnet.", "model.", "0.auto_model.")
@@ -66,10 +69,26 @@ def find_directory(name: str | Path) -> Path:
         ) from error
 
 
+def find_transformer(name: str | Path) -> Path:
+    """The directory of a model's Transformer: :func:`find_directory`, or the folder in it that ``modules.json`` names.
+
+    Raises
+    ------
+    ModelDirectoryError
+        as :func:`find_directory`, or for a damaged ``modules.json``
+    """
+    return _transformer_folder(find_directory(name))
+
+
+def _transformer_folder(folder: Path) -> Path:
+    modules = read_json(folder / MODULES, list) if (folder / MODULES).is_file() else []
+    return folder / modules[0].get("path", "") if modules else folder
+
+
 def is_hugging_face_directory(path: Path) -> bool:
     """Whether a directory has a ``config.json`` of Hugging Face."""
     try:
-        return "model_type" in json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        return "model_type" in json.loads((_transformer_folder(path) / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError, RecursionError):
         return False
 
@@ -77,10 +96,9 @@ def is_hugging_face_directory(path: Path) -> bool:
 def digest_directory(folder: Path) -> str:
     """Digest of the files that determine the states of a model and its sentence vectors."""
     digest = hashlib.sha256()
-    names = [CONFIG, TOKENIZER, "modules.json", "sentence_bert_config.json", *sorted(map(str, folder.glob("*/*.json")))]
-    for path in [*(folder / name for name in names), *_find_weight_files(folder)]:
-        if path.is_file():
-            digest.update(file_sha256(path).encode())
+    configs = sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])
+    for path in [*configs, *_find_weight_files(_transformer_folder(folder))]:
+        digest.update(file_sha256(path).encode())
     return digest.hexdigest()
 
 
@@ -131,17 +149,42 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
     path = folder / TOKENIZER
     if not path.is_file():
         raise ModelDirectoryError(
-            f"{folder} has no {TOKENIZER}. Older models have only its parts; write it with "
-            "python -c \"from transformers import AutoTokenizer; AutoTokenizer.from_pretrained('DIR')"
-            ".save_pretrained('DIR')\""
+            f"{folder} has no {TOKENIZER}. Older models have only its parts; write it with {SAVE_AGAIN}"
         )
-    vocabulary = PretrainedVocabulary.load(path)
+    options = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # tokenizers raises plain Exception
+        raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
+    try:
+        configure_tokenizer(tokenizer, options, FAMILIES[architecture.family].model.removesuffix("Model"))
+    except ModelDirectoryError as error:
+        raise ModelDirectoryError(f"{folder}: {error}") from None
+    vocabulary = PretrainedVocabulary(tokenizer)
     if len(vocabulary) > architecture.vocabulary:
         raise ModelDirectoryError(
             f"{path} has {len(vocabulary):,} entries; the model has {architecture.vocabulary:,} word vectors. "
             "Take both files from one model"
         )
     return vocabulary
+
+
+def check_segments(vocabulary: PretrainedVocabulary, architecture: Architecture) -> None:
+    """Reject pairs in one sequence with more segments than the model has vectors for.
+
+    Raises
+    ------
+    ConfigError
+        naming the option that encodes the texts of a pair apart
+    """
+    pair = vocabulary.special_tokens.pair
+    count = 1 + max(chain(pair.texts, *pair.segments))
+    if 0 < architecture.types < count:
+        raise ConfigError(
+            f"the tokenizer gives the texts of a pair {count} segments, the model has {architecture.types}; set "
+            "{join_pairs=False}, which encodes the texts apart",
+            options=("join_pairs",),
+        )
 
 
 def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:

@@ -31,7 +31,7 @@ from graphattn.models.encoders.base import Encoder, LayerWeights
 from graphattn.models.encoders.relation_heads import head_relation
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import (
-    find_directory,
+    find_transformer,
     read_architecture,
     read_vocabulary,
     read_weights,
@@ -144,7 +144,7 @@ class PretrainedEncoder(Encoder):
             for heads that do not fit the model, or an unknown ``extend_positions``
         """
         require_choice("extend_positions", extend_positions, ("copy", "interpolate"))
-        folder = find_directory(directory)
+        folder = find_transformer(directory)
         architecture = read_architecture(folder)
         with torch.device("meta"):
             encoder = cls(architecture, heads=heads, max_length=max_length)
@@ -316,7 +316,7 @@ class PretrainedEncoder(Encoder):
             assert self.embedding is not None
             tokens = self.embedding(features["id"].to(device))
         positions = features["position"].to(device)
-        states = self._embed(tokens, positions, features.get("segment"))
+        states = self._embed(tokens, self._position_rows(positions, features.get("id")), features.get("segment"))
         count = len(states)
         if multiplies_in_bfloat16(states):
             if not (self.architecture.is_modern or torch.is_grad_enabled()):
@@ -338,10 +338,24 @@ class PretrainedEncoder(Encoder):
                 weights.append(layer_weights)
         return states[:count] if self.last_norm is None else self.last_norm(states[:count])
 
-    def _embed(self, tokens: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
+    def _position_rows(self, positions: Tensor, ids: Tensor | None) -> Tensor:
+        """(N,) rows of the position vectors.
+
+        In RoBERTa, as in fairseq, a padding token has its id's row and does not count, also where a text spells it.
+        """
+        offset = self.architecture.position_offset
+        if not offset or ids is None:
+            return positions + offset
+        is_padding = ids.to(positions.device) == offset - 1
+        count = is_padding.cumsum(0)
+        starts = torch.arange(len(positions), device=positions.device) - positions
+        count -= (count - is_padding.long())[starts]  # within the text
+        return torch.where(is_padding, offset - 1, positions + offset - count)
+
+    def _embed(self, tokens: Tensor, rows: Tensor, segments: Tensor | None) -> Tensor:
         """(N, embedding width) word vectors -> (N, hidden) input of the first layer."""
         if self.position_vectors is not None:
-            tokens = tokens + self.position_vectors(positions + self.architecture.position_offset)
+            tokens = tokens + self.position_vectors(rows)
         if self.type_vectors is not None:
             table = self.type_vectors.weight
             tokens = tokens + (table[0] if segments is None else table[segments.to(table.device)])

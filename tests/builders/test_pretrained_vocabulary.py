@@ -25,7 +25,7 @@ def train(kind):
         tokenizer = Tokenizer(models.WordPiece(unk_token="<unk>"))
         tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
         trainer = trainers.WordPieceTrainer(vocab_size=80, special_tokens=special, show_progress=False)
-    elif kind == "byte-level":
+    elif "byte-level" in kind:
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         alphabet = pre_tokenizers.ByteLevel.alphabet()
@@ -37,15 +37,18 @@ def train(kind):
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
         trainer = trainers.UnigramTrainer(vocab_size=60, special_tokens=special, unk_token="<unk>", show_progress=False)
     tokenizer.train_from_iterator(TEXTS * 3, trainer)
-    if kind == "byte-level":
+    if "byte-level" in kind:
         tokenizer.decoder = decoders.ByteLevel()
+    if "trimmed" in kind:  # as RobertaTokenizer does
+        tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 1), add_prefix_space=False)
+        return tokenizer
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> $B </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
     )
     return tokenizer
 
 
-@pytest.fixture(params=["wordpiece", "byte-level", "unigram"])
+@pytest.fixture(params=["wordpiece", "byte-level", "byte-level, trimmed", "unigram"])
 def tokenizer(request):
     return train(request.param)
 
@@ -85,7 +88,7 @@ def test_the_ids_of_the_model_are_kept(tokenizer):
     vocabulary = PretrainedVocabulary(tokenizer)
     assert vocabulary.words[:4] == ["<unk>", "<s>", "</s>", "<mask>"]
     assert len(vocabulary) == tokenizer.get_vocab_size()
-    assert (vocabulary.special_tokens.before, vocabulary.special_tokens.after) == ((1,), (2,))
+    assert vocabulary.special_tokens.single.ids == ((1,), (2,))
 
 
 def test_padding_and_truncation_of_the_file_do_not_count(tokenizer):

@@ -45,7 +45,7 @@ def layout_of(tokenizer, texts, **columns):
 
 
 def test_a_tokenizer_without_special_tokens():
-    assert SpecialTokens.of(make_tokenizer("$A", "$A $B")) == SpecialTokens((), (), ())
+    assert SpecialTokens.of(make_tokenizer("$A", "$A $B")).count(2) == 0
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

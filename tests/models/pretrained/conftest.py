@@ -1,4 +1,6 @@
-"""Small random models of every family, made by ``transformers``."""
+"""Small random models of every family, and tokenizers trained on a few texts, made by ``transformers``."""
+
+import json
 
 import pytest
 import torch
@@ -61,6 +63,97 @@ def save_model(make_reference, tmp_path):
         folder = tmp_path / family
         make_reference(family).save_pretrained(folder)
         letter_tokenizer().save(str(folder / "tokenizer.json"))
+        return folder
+
+    return save
+
+
+TEXTS = [
+    "Don't stop, unbelievable!",
+    "a dog barks  at the Cat",
+    "na\u00efve caf\u00e9 \u6771\u4eac x",
+    "",
+    "it sleeps <pad> and <pad><pad> eats",
+    "one </s> two [SEP] <mask> [PAD] [MASK]",
+    " x",
+]
+BERT_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+ROBERTA_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+TRAINED = {
+    "bert": ("bert", "bert", {}),
+    "bert, cased": ("bert", "bert cased", {}),
+    "bert with the tokenizer of XLM-R": ("bert", "xlm-roberta", {}),
+    "bert with a tokenizer without segments": ("bert", "modernbert", {}),
+    "electra": ("electra", "bert", {"embedding_size": 16}),
+    "distilbert": ("distilbert", "distilbert", {}),
+    "mpnet": ("mpnet", "mpnet", {}),
+    "mpnet with another padding": ("mpnet", "mpnet", {"pad_token_id": 0}),
+    "roberta": ("roberta", "roberta", {"type_vocab_size": 1}),
+    "roberta with prefix spaces": ("roberta", "roberta prefix", {"type_vocab_size": 1}),
+    "roberta with two types": ("roberta", "roberta", {"type_vocab_size": 2}),
+    "roberta with segments": ("roberta", "bert", {"type_vocab_size": 2, "pad_token_id": 0}),
+    "xlm-roberta": ("xlm-roberta", "xlm-roberta", {"type_vocab_size": 1}),
+    "camembert": ("camembert", "camembert", {"type_vocab_size": 1}),
+    "modernbert": ("modernbert", "modernbert", {"local_attention": 8}),
+}
+"""Name -> family, tokenizer, and options of the model."""
+
+
+def train_tokenizer(kind):
+    """A tokenizer of ``transformers``."""
+    import transformers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+    def train(model, pre_tokenizer, trainer, special, **options):
+        tokenizer = Tokenizer(model)
+        if isinstance(model, models.WordPiece):
+            tokenizer.normalizer = normalizers.BertNormalizer(lowercase=kind != "bert cased")
+        tokenizer.pre_tokenizer = pre_tokenizer
+        tokenizer.train_from_iterator(TEXTS * 3, trainer(special_tokens=special, show_progress=False, **options))
+        return tokenizer, json.loads(tokenizer.to_str())["model"]
+
+    if kind in ("bert", "bert cased", "distilbert", "mpnet"):
+        special = BERT_SPECIAL if kind != "mpnet" else [*ROBERTA_SPECIAL, "[UNK]"]
+        model = models.WordPiece(unk_token="[UNK]")
+        _, trained = train(model, pre_tokenizers.BertPreTokenizer(), trainers.WordPieceTrainer, special, vocab_size=120)
+        name = {"distilbert": "DistilBert", "mpnet": "MPNet"}.get(kind, "Bert")
+        return getattr(transformers, f"{name}Tokenizer")(vocab=trained["vocab"], do_lower_case=kind != "bert cased")
+    if kind in ("xlm-roberta", "camembert"):
+        special, pre_tokenizer = ROBERTA_SPECIAL[:-1], pre_tokenizers.Metaspace()
+        options = {"vocab_size": 90, "unk_token": "<unk>"}
+        _, trained = train(models.Unigram(), pre_tokenizer, trainers.UnigramTrainer, special, **options)
+        name = "XLMRoberta" if kind == "xlm-roberta" else "Camembert"
+        return getattr(transformers, f"{name}Tokenizer")(vocab=[tuple(entry) for entry in trained["vocab"]])
+    pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    options = {"vocab_size": 300, "initial_alphabet": pre_tokenizer.alphabet()}
+    tokenizer, trained = train(models.BPE(), pre_tokenizer, trainers.BpeTrainer, ROBERTA_SPECIAL, **options)
+    if kind == "modernbert":
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
+        )
+        names = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+        return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+    merges = [tuple(merge) for merge in trained["merges"]]
+    return transformers.RobertaTokenizer(trained["vocab"], merges, add_prefix_space=kind == "roberta prefix")
+
+
+@pytest.fixture
+def save_trained(transformers, tmp_path):
+    """Write a model of :data:`TRAINED` and its tokenizer to a directory."""
+
+    def save(name: str, **options):
+        family, kind, changed = TRAINED[name]
+        prefix, sizes = FAMILIES[family]
+        tokenizer, folder = train_tokenizer(kind), tmp_path / "model"
+        torch.manual_seed(0)
+        sizes = {**sizes, "max_position_embeddings": 100, "pad_token_id": tokenizer.pad_token_id, **changed}
+        config = getattr(transformers, f"{prefix}Config")(**{**sizes, "vocab_size": len(tokenizer), **options})
+        model = getattr(transformers, f"{prefix}Model")(config)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
         return folder
 
     return save

@@ -76,7 +76,11 @@ def test_an_unknown_family(folder):
     ("values", "message"),
     [
         ({"hidden_act": "mish"}, "its activation is 'mish'"),
-        ({"position_embedding_type": "relative_key"}, "its positions are 'relative_key'"),
+        ({"position_embedding_type": "relative_key"}, "its position_embedding_type is 'relative_key'"),
+        ({"is_decoder": True}, "its is_decoder is True"),
+        ({"relative_attention_num_buckets": 16}, "its relative_attention_num_buckets is 16"),
+        ({"quantization_config": {"load_in_8bit": True}}, "its quantization_config is"),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "its rope_scaling is"),
     ],
 )
 def test_settings_that_are_not_supported(folder, values, message):

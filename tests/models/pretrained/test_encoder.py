@@ -9,7 +9,7 @@ from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.pretrained import Architecture, PretrainedEncoder
 
-from .conftest import DISTILBERT, FAMILIES, MODERN, letter_tokenizer
+from .conftest import DISTILBERT, FAMILIES, MODERN, TEXTS, TRAINED, letter_tokenizer
 
 LENGTHS = (5, 17, 1, 40)
 
@@ -58,6 +58,61 @@ def test_states_and_gradients_equal_the_reference(make_reference, family, ids, t
         compared |= set(sources)
     unused = {name for name in named if not name.startswith("pooler")} - compared
     assert unused == set()
+
+
+def check_texts_and_pairs(transformers, folder):
+    """Compare ids, segments and states of texts and of pairs with those of ``transformers``."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    reference = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    encoder = PretrainedEncoder.from_directory(folder)
+    builder = TextGraphBuilder(encoder.relations(), vocabulary=encoder.vocabulary)
+    for columns in ((TEXTS,), (TEXTS, TEXTS[::-1])):
+        batch = builder.text_batch(builder.join([builder.layout(texts) for texts in columns]))
+        lengths = batch.batch_num_nodes().tolist()
+        ids, segments = (batch.node_features["token"][name].split(lengths) for name in ("id", "segment"))
+        states = encoder(batch).split(lengths)
+        for number, texts in enumerate(zip(*columns, strict=True)):
+            inputs = tokenizer(*([text] for text in texts), return_tensors="pt")  # lists: else "" is no second text
+            assert ids[number].tolist() == inputs["input_ids"][0].tolist(), texts
+            if "token_type_ids" in inputs:
+                assert segments[number].tolist() == inputs["token_type_ids"][0].tolist(), texts
+            expected = reference(**inputs).last_hidden_state[0]
+            torch.testing.assert_close(states[number], expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_texts_and_pairs_equal_transformers(save_trained, transformers, name):
+    check_texts_and_pairs(transformers, save_trained(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *(("bert", {"hidden_act": name}) for name in ("relu", "silu", "swish", "gelu_new", "gelu_pytorch_tanh")),
+        ("bert", {"layer_norm_eps": 0.1}),
+        ("bert", {"num_attention_heads": 2}),
+        ("bert", {"type_vocab_size": 3}),
+        ("bert", {"pad_token_id": 3}),
+        ("bert", {"embedding_size": 16}),  # no such option; early configs have it
+        ("electra", {"embedding_size": 24}),
+        ("distilbert", {"activation": "relu", "sinusoidal_pos_embds": True}),
+        ("roberta", {"pad_token_id": 3}),
+        ("mpnet", {"layer_norm_eps": 0.1}),
+        ("modernbert", {"norm_eps": 0.1, "hidden_activation": "silu"}),
+        ("modernbert", {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
+        (
+            "modernbert",
+            {
+                "rope_parameters": {
+                    "full_attention": {"rope_type": "default", "rope_theta": 100.0},
+                    "sliding_attention": {"rope_type": "default", "rope_theta": 10.0},
+                }
+            },
+        ),
+    ],
+)
+def test_settings_equal_transformers(save_trained, transformers, name, options):
+    check_texts_and_pairs(transformers, save_trained(name, **options))
 
 
 def dense_states(encoder, ids, masks):

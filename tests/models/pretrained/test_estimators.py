@@ -1,5 +1,7 @@
 """Estimators on a pretrained model: all tasks, alone and below another encoder, saved and loaded."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 import torch
@@ -115,6 +117,38 @@ def test_pairs_are_encoded_as_the_reference_does(make_reference, folder):
     with torch.no_grad():
         expected = reference(**inputs).last_hidden_state[0]
         torch.testing.assert_close(estimator.model_.encode(batch), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["roberta", "xlm-roberta", "camembert", "bert with the tokenizer of XLM-R"])
+@pytest.mark.parametrize("kind", [PairClassifier, PairRegressor])
+@pytest.mark.parametrize("join", [True, False])
+def test_pairs_of_models_without_segments(save_trained, transformers, name, kind, join):
+    folder = save_trained(name)
+    estimator, _ = fit(kind, folder, tuned_layers=0, join_pairs=join)
+    inputs = estimator.encode_inputs([("a good film", "the plot")])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    reference = transformers.AutoModel.from_pretrained(folder).eval()
+    pairs = [("a good film", "the plot")] if join else [("a good film",), ("the plot",)]
+    with torch.no_grad():
+        expected = [reference(**tokenizer(*texts, return_tensors="pt")).last_hidden_state[0] for texts in pairs]
+        states = estimator.model_.encode(inputs.corpus[[0]])
+    torch.testing.assert_close(states, torch.cat(expected), atol=1e-5, rtol=1e-5)
+
+
+def test_more_segments_than_the_model_has(save_trained):
+    folder = save_trained("roberta with segments", type_vocab_size=1)
+    with pytest.raises(ConfigError) as caught:
+        fit(PairClassifier, folder)
+    assert caught.value.options == ("join_pairs",)
+    fit(PairClassifier, folder, join_pairs=False)
+    fit(TextClassifier, folder)
+
+
+def test_words_of_a_byte_level_tokenizer_are_whole(save_trained):
+    tagger, _ = fit(SequenceTagger, save_trained("roberta"), inputs=InputOptions(characters=True))
+    assert set("".join(chain.from_iterable(WORDS))) <= set(tagger.tokens_.characters.characters)
+    words = set(tagger.attention(["the", "plot", "is", "good"]).table().source_word)
+    assert words == {"<s>", "the", "plot", "is", "good", "</s>"}
 
 
 def test_tuned_layers(folder):

@@ -1,0 +1,105 @@
+"""What ``tokenizer_config.json`` changes in the tokenizer of ``tokenizer.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, cast
+
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+
+from graphattn.builders.special_tokens import SpecialTokens
+from graphattn.exceptions import ModelDirectoryError
+
+SAVE_AGAIN = (
+    "python -c \"from transformers import AutoTokenizer; AutoTokenizer.from_pretrained('DIR').save_pretrained('DIR')\""
+)
+"""Command that writes a consistent ``tokenizer.json``."""
+_BUILT_FROM_OPTIONS = ("Bert", "DistilBert", "Electra", "MPNet", "Roberta", "XLMRoberta", "Camembert")
+"""Tokenizers whose options win over ``tokenizer.json`` in ``transformers``."""
+_WITHOUT_SEGMENTS = ("DistilBert", "MPNet", "Roberta", "XLMRoberta", "Camembert", "TokenizersBackend")
+"""Tokenizers that give a model no segments unless ``model_input_names`` lists them."""
+_NORMALIZER = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+"""Option -> attribute of the normalizer."""
+
+
+def configure_tokenizer(tokenizer: Tokenizer, options: Mapping[str, Any], name: str) -> None:
+    """Change a tokenizer by the options of its directory.
+
+    Parameters
+    ----------
+    tokenizer : as stored, is changed
+    options : contents of ``tokenizer_config.json``
+    name : class of the tokenizer, if the options do not name it
+
+    Raises
+    ------
+    ModelDirectoryError
+        for options that are not supported, or contradict the tokenizer
+    """
+    if options.get("split_special_tokens"):
+        raise ModelDirectoryError(
+            "its tokenizer_config.json has split_special_tokens, which GraphAttn does not support. Choose another model"
+        )
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    name = str(options.get("tokenizer_class") or name).removesuffix("Fast").removesuffix("Tokenizer")
+    special = SpecialTokens.of(tokenizer)
+    if name in _BUILT_FROM_OPTIONS:
+        _change_steps(tokenizer, options)
+        _check_ends(tokenizer, special, options.get("cls_token"), options.get("sep_token"))
+    else:
+        ends = (options.get(f"{end}_token") if options.get(f"add_{end}_token") else None for end in ("bos", "eos"))
+        _check_ends(tokenizer, special, *ends)
+    inputs = options.get("model_input_names")
+    drops_segments = name in _WITHOUT_SEGMENTS if inputs is None else "token_type_ids" not in inputs
+    if drops_segments and any(chain(special.pair.texts, *special.pair.segments)):
+        tokenizer.post_processor = _without_segments(tokenizer, special)
+
+
+def _change_steps(tokenizer: Tokenizer, options: Mapping[str, Any]) -> None:
+    for normalizer in _iterate_steps(tokenizer.normalizer):
+        if isinstance(normalizer, normalizers.BertNormalizer):
+            for option in _NORMALIZER.keys() & options.keys():
+                setattr(normalizer, _NORMALIZER[option], options[option])
+    prefix = options.get("add_prefix_space")
+    for step in _iterate_steps(tokenizer.pre_tokenizer):
+        if isinstance(step, pre_tokenizers.ByteLevel) and prefix is not None:
+            step.add_prefix_space = prefix
+        if isinstance(step, pre_tokenizers.Metaspace) and prefix is not None:
+            step.prepend_scheme = "always" if prefix else "never"
+
+
+def _iterate_steps(part: Any) -> Iterator[Any]:
+    if isinstance(part, normalizers.Sequence | pre_tokenizers.Sequence):
+        for step in cast(Iterable[Any], part):
+            yield from _iterate_steps(step)
+    else:
+        yield part
+
+
+def _check_ends(tokenizer: Tokenizer, special: SpecialTokens, begin: Any, end: Any) -> None:
+    """Reject special tokens that ``tokenizer.json`` does not add, where ``transformers`` does."""
+    for token, ids in ((begin, special.single.ids[0]), (end, special.single.ids[-1])):
+        word = token["content"] if isinstance(token, dict) else token
+        if word is not None and tokenizer.token_to_id(word) not in ids:
+            raise ModelDirectoryError(
+                f"its tokenizer_config.json adds {word} to each text, its tokenizer.json does not. "
+                f"Make them agree with {SAVE_AGAIN}"
+            )
+
+
+def _without_segments(tokenizer: Tokenizer, special: SpecialTokens) -> processors.PostProcessor:
+    """The special tokens of a tokenizer, with segment 0 for all tokens."""
+    templates = special.single, special.pair
+    words = {index: str(tokenizer.id_to_token(index)) for template in templates for index in chain(*template.ids)}
+    single, pair = ([[words[index] for index in group] for group in template.ids] for template in templates)
+    return processors.TemplateProcessing(
+        single=[*single[0], "$A", *single[1]],
+        pair=[*pair[0], "$A", *pair[1], "$B:0", *pair[2]],
+        special_tokens=[(word, index) for index, word in words.items()],
+    )
