@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,11 +20,36 @@ from graphattn.models.estimators.inputs import as_list, single_column
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import InputOptions, resolve_precision
 from graphattn.models.parameters import Parameters
-from graphattn.models.pretrained.checkpoint import find_directory, read_json
+from graphattn.models.pretrained.checkpoint import (
+    CONFIG,
+    MODULES,
+    TOKENIZER_CONFIG,
+    find_directory,
+    find_transformer,
+    read_json,
+)
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.schema import TOKEN
 
 _POOLINGS = ("mean", "cls", "max")
+_FIX = "Use sentence-transformers for this model"
+_SENTENCE_CONFIG, _MODEL_CONFIG = "sentence_bert_config.json", "config_sentence_transformers.json"
+_ARGUMENTS = (
+    *("model_args", "model_kwargs", "config_args", "config_kwargs"),
+    *("tokenizer_args", "processor_kwargs", "processing_kwargs"),
+)
+_SUPPORTED: Mapping[str, Mapping[str, Any]] = {
+    TOKENIZER_CONFIG: {"truncation_side": "right"},
+    _SENTENCE_CONFIG: {
+        "do_lower_case": False,
+        "transformer_task": "feature-extraction",
+        "modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+        **{name: {} for name in _ARGUMENTS},
+    },
+    _MODEL_CONFIG: {"model_type": "SentenceTransformer", "default_prompt_name": None},
+    CONFIG: {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"},  # of Normalize
+}
+"""File -> key -> the value that is read, besides None; other keys change no vectors."""
 _MAX_TOKENS = 16_384
 """Tokens of a batch."""
 
@@ -125,41 +150,58 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
     ModelDirectoryError
         when the pooling, another module or a change of the texts is not supported
     """
-    if not (folder / "modules.json").exists():
-        return "mean", False, None
-    modules = read_json(folder / "modules.json", list)
-    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
-    unknown = next((kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")), None)
-    if unknown is not None:
+    model = find_transformer(folder)
+    tokenizer = _read_options(model / TOKENIZER_CONFIG, _SUPPORTED[TOKENIZER_CONFIG])
+    if not (folder / MODULES).exists():
+        return "mean", False, tokenizer.get("model_max_length")
+    modules = read_json(folder / MODULES, list)
+    types = [str(module.get("type", "")) for module in modules]
+    kinds = [name.rpartition(".")[2] if name.startswith("sentence_transformers.") else name for name in types]
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise ModelDirectoryError(
-            f"{folder} has a module {unknown}; GraphAttn reads Transformer, Pooling and Normalize. "
-            "Use sentence-transformers for this model"
+            f"{folder} has the modules {', '.join(kinds)}; GraphAttn reads Transformer, Pooling and Normalize. {_FIX}"
         )
-    pooling = "mean"
-    if "Pooling" in kinds:
-        pooling = _read_mode(folder / modules[kinds.index("Pooling")].get("path", "1_Pooling") / "config.json")
-    files = (folder / "sentence_bert_config.json", folder / "config_sentence_transformers.json")
-    options, changes = (read_json(path) if path.exists() else {} for path in files)
-    if options.get("do_lower_case") or changes.get("default_prompt_name"):
-        raise ModelDirectoryError(
-            f"{folder} changes texts before it reads them (do_lower_case or default_prompt_name). "
-            "Use sentence-transformers for this model"
-        )
-    return pooling, "Normalize" in kinds, options.get("max_seq_length")
+    for module in modules[2:]:
+        _read_options(folder / module["path"] / CONFIG, _SUPPORTED[CONFIG])
+    _read_options(folder / _MODEL_CONFIG, _SUPPORTED[_MODEL_CONFIG])
+    files = [model / _SENTENCE_CONFIG, *sorted(model.glob("sentence_*_config.json"))]  # early: sentence_roberta_config
+    options = _read_options(next((path for path in files if path.exists()), files[0]), _SUPPORTED[_SENTENCE_CONFIG])
+    pooling = _read_mode(folder / modules[1]["path"] / CONFIG)
+    return pooling, "Normalize" in kinds, options.get("max_seq_length") or tokenizer.get("model_max_length")
+
+
+def _read_options(path: Path, supported: Mapping[str, Any]) -> dict[str, Any]:
+    """The options in a file, if it exists.
+
+    Parameters
+    ----------
+    path : of the file
+    supported : key -> the value that is read, besides None
+
+    Raises
+    ------
+    ModelDirectoryError
+        for a value that changes vectors and is not supported
+    """
+    options = read_json(path) if path.exists() else {}
+    for key, value in supported.items():
+        if options.get(key) not in (None, value):
+            raise ModelDirectoryError(f"{path}: {key} is {options[key]!r}, which GraphAttn does not support. {_FIX}")
+    return options
 
 
 def _read_mode(path: Path) -> str:
     """The pooling in the config of a module; earlier versions have a switch for each kind."""
     config = read_json(path)
-    modes = config.get("pooling_mode") or [
+    switches = [
         name.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
         for name, value in config.items()
         if name.startswith("pooling_mode_") and value
     ]
+    modes = config.get("pooling_mode") or switches or "mean"
     modes = [modes] if isinstance(modes, str) else modes
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise ModelDirectoryError(
-            f"{path} pools by {', '.join(map(str, modes))}; GraphAttn has one of {', '.join(_POOLINGS)}. "
-            "Use sentence-transformers for this model"
+            f"{path} pools by {', '.join(map(str, modes))}; GraphAttn has one of {', '.join(_POOLINGS)}. {_FIX}"
         )
     return str(modes[0])

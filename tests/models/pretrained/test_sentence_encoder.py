@@ -8,6 +8,10 @@ import pytest
 
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.pretrained import SentenceEncoder
+from graphattn.models.pretrained.checkpoint import digest_directory, is_hugging_face_directory
+
+from .conftest import TEXTS as TRAINED_TEXTS
+from .conftest import TRAINED
 
 TEXTS = ["Don't stop!", "", "x", "Unbelievably good, naïve café 東京.", "a b c d e " * 100]
 
@@ -50,52 +54,183 @@ def test_it_works_in_scikit_learn(minilm):
     assert model.fit(texts, [1, 1, 0, 0]).predict(["wonderful", "terrible"]).tolist() == [1, 0]
 
 
+@pytest.fixture
+def save_sentence_model(save_trained, tmp_path):
+    """Write a small random model with sentence-transformers."""
+    pytest.importorskip("sentence_transformers")
+
+    def save(name="bert", *, limit=12, pooling="mean", normalize=True):
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+
+        modules = [Transformer(str(save_trained(name)), max_seq_length=limit), Pooling(24, pooling)]
+        folder = tmp_path / "sentence-model"
+        SentenceTransformer(modules=[*modules, Normalize()][: 2 + normalize], device="cpu").save(str(folder))
+        return folder
+
+    return save
+
+
+def check_vectors(folder):
+    from sentence_transformers import SentenceTransformer
+
+    texts = [*TRAINED_TEXTS, " ".join(TRAINED_TEXTS), "a dog " * 40]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruncationWarning)
+        vectors = SentenceEncoder(folder).transform(texts)
+    np.testing.assert_allclose(vectors, SentenceTransformer(str(folder), device="cpu").encode(texts), atol=1e-5)
+
+
+def change_json(path, **values):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({**(json.loads(path.read_text()) if path.exists() else {}), **values}))
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_vectors_of_each_family(save_sentence_model, name):
+    check_vectors(save_sentence_model(name))
+
+
+@pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
-@pytest.mark.parametrize("old", [True, False])
-def test_pooling_is_read_from_the_directory(save_model, pooling, old):
-    folder = save_model("bert")
-    (folder / "1_Pooling").mkdir()
-    modules = [{"type": "sentence_transformers.models.Transformer", "path": ""}]
-    modules += [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    suffix = "_tokens" if pooling != "cls" else "_token"
-    config = {f"pooling_mode_{pooling}{suffix}": True} if old else {"pooling_mode": pooling}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_lasttoken": False, **config}))
-    encoder = SentenceEncoder(folder).fit()
-    states = encoder.encoder_(encoder.encoder_.batch(["a b c"])).detach().numpy()
-    expected = {"mean": states.mean(0), "cls": states[0], "max": states.max(0)}[pooling]
-    np.testing.assert_allclose(encoder.transform(["a b c"])[0], expected, atol=1e-6)
+def test_poolings(save_sentence_model, pooling, normalize):
+    check_vectors(save_sentence_model(pooling=pooling, normalize=normalize))
 
 
 @pytest.mark.parametrize(
-    ("modules", "pooling", "message"),
+    ("module", "tokenizer"),
     [
-        (["Transformer", "Dense"], {}, "a module Dense"),
-        (["Transformer", "Pooling"], {"pooling_mode": ["mean", "max"]}, "pools by mean, max"),
-        (["Transformer", "Pooling"], {"pooling_mode_weightedmean_tokens": True}, "pools by weightedmean"),
+        ({"max_seq_length": 12}, {"model_max_length": 20}),
+        ({"max_seq_length": 20}, {"model_max_length": 12}),
+        ({"max_seq_length": None}, {"model_max_length": 12}),
+        ({}, {"model_max_length": 10**30}),
+        ({}, {"model_max_length": None}),
     ],
 )
-def test_what_is_not_supported(save_model, modules, pooling, message):
-    folder = save_model("bert")
-    (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    (folder / "modules.json").write_text(json.dumps([{"type": f"x.{name}", "path": "1_Pooling"} for name in modules]))
-    with pytest.raises(ModelDirectoryError, match=message):
-        SentenceEncoder(folder).fit()
+def test_the_limit_of_tokens(save_sentence_model, module, tokenizer):
+    folder = save_sentence_model()
+    change_json(folder / "sentence_bert_config.json", **module)
+    change_json(folder / "tokenizer_config.json", **tokenizer)
+    check_vectors(folder)
+
+
+def test_a_directory_of_transformers(save_trained):
+    pytest.importorskip("sentence_transformers")
+    folder = save_trained("bert")
+    change_json(folder / "tokenizer_config.json", model_max_length=12)
+    check_vectors(folder)
+
+
+def test_a_folder_of_an_early_version(save_sentence_model):
+    """The Transformer has a folder, and the options of RoBERTa a file of another name."""
+    folder = save_sentence_model("roberta")
+    lower = folder / "0_Transformer"
+    lower.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        (folder / name).rename(lower / name)
+    (folder / "sentence_bert_config.json").unlink()
+    change_json(lower / "sentence_roberta_config.json", max_seq_length=10, do_lower_case=False)
+    change_json(folder / "config.json", __version__="0.2.5.1")
+    kinds = {"Transformer": "0_Transformer", "Pooling": "1_Pooling"}
+    modules = [
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for number, (kind, path) in enumerate(kinds.items())
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling" / "config.json").write_text(
+        json.dumps({"word_embedding_dimension": 24, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True})
+    )
+    check_vectors(folder)
+    assert is_hugging_face_directory(folder)
+    digest = digest_directory(folder)
+    change_json(lower / "tokenizer_config.json", model_max_length=8)
+    assert digest_directory(folder) != digest
+
+
+@pytest.mark.parametrize(
+    ("switches", "pooling"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+        ({"pooling_mode_max_tokens": True}, "max"),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_lasttoken": False}, "mean"),
+        ({"pooling_mode_mean_tokens": False}, "mean"),
+        ({}, "mean"),
+    ],
+)
+def test_switches_of_earlier_poolings(save_sentence_model, switches, pooling):
+    folder = save_sentence_model()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 24, **switches}))
+    check_vectors(folder)
+    assert SentenceEncoder(folder).fit().pooling_ == pooling
+
+
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [
+        ("config_sentence_transformers.json", {"similarity_fn_name": "dot", "prompts": {"query": "query: "}}),
+        ("sentence_bert_config.json", {"unpad_inputs": False, "query_length": 5, "document_length": 6}),
+        ("1_Pooling/config.json", {"include_prompt": False}),
+        ("tokenizer_config.json", {"padding_side": "right", "clean_up_tokenization_spaces": True, "max_length": 3}),
+    ],
+)
+def test_options_that_change_no_vectors(save_sentence_model, file, options):
+    folder = save_sentence_model()
+    change_json(folder / file, **options)
+    check_vectors(folder)
 
 
 @pytest.mark.parametrize(
     ("file", "options"),
     [
         ("sentence_bert_config.json", {"do_lower_case": True}),
+        ("sentence_bert_config.json", {"transformer_task": "fill-mask"}),
+        ("sentence_bert_config.json", {"modality_config": {"text": {"method": "f", "method_output_name": "pooled"}}}),
+        ("sentence_bert_config.json", {"processing_kwargs": {"text": {"max_length": 5}}}),
+        ("sentence_bert_config.json", {"model_args": {"dtype": "bfloat16"}}),
+        ("sentence_bert_config.json", {"tokenizer_args": {"model_max_length": 5}}),
+        ("sentence_bert_config.json", {"config_kwargs": {"is_decoder": True}}),
         ("config_sentence_transformers.json", {"default_prompt_name": "query"}),
+        ("config_sentence_transformers.json", {"model_type": "SparseEncoder"}),
+        ("tokenizer_config.json", {"truncation_side": "left"}),
+        ("2_Normalize/config.json", {"module_input_name": "token_embeddings"}),
+        ("1_Pooling/config.json", {"pooling_mode": "weightedmean"}),
+        ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}),
+        ("1_Pooling/config.json", {"pooling_mode": "mean_sqrt_len_tokens"}),
+        ("1_Pooling/config.json", {"pooling_mode": ["mean", "max"]}),
+        ("config.json", {"is_decoder": True}),
     ],
 )
-def test_changes_of_the_texts_are_not_supported(save_model, file, options):
-    folder = save_model("bert")
-    (folder / "modules.json").write_text("[]")
-    (folder / file).write_text(json.dumps(options))
-    with pytest.raises(ModelDirectoryError, match="changes texts"):
+def test_options_that_are_not_supported(save_sentence_model, file, options):
+    folder = save_sentence_model()
+    change_json(folder / file, **options)
+    (name,) = options
+    with pytest.raises(ModelDirectoryError, match="pools by" if name == "pooling_mode" else name):
+        SentenceEncoder(folder).fit()
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ["Transformer"],
+        ["Transformer", "Pooling", "Dense", "Normalize"],
+        ["Transformer", "Normalize", "Pooling"],
+        ["WordEmbeddings", "Pooling"],
+    ],
+)
+def test_modules_that_are_not_supported(save_sentence_model, kinds):
+    folder = save_sentence_model()
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": ""} for kind in kinds]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ModelDirectoryError, match=f"has the modules {', '.join(kinds)}"):
+        SentenceEncoder(folder).fit()
+
+
+def test_a_module_of_another_package(save_sentence_model):
+    folder = save_sentence_model()
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["type"] = "custom_st.Transformer"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ModelDirectoryError, match=r"custom_st\.Transformer"):
         SentenceEncoder(folder).fit()
 
 
