@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,8 @@ class PretrainedVocabulary(Vocabulary):
         self._splitter = WordSplitter(self._tokenizer)
         self._of_texts, self._of_words = _make_encoders(self._tokenizer)
         self.special_tokens = SpecialTokens.of(self._tokenizer)
-        self.unknown_id = _find_unknown(self._ids)
+        names = (getattr(self._tokenizer.model, "unk_token", None), UNKNOWN, "<unk>")
+        self.unknown_id = next((self._ids[name] for name in names if name in self._ids), 0)
         self._clear_caches()
 
     @override
@@ -138,10 +139,6 @@ def _read_text(text: str, encoding: Encoding) -> tuple[list[str], list[int], lis
         word_ids.append(word_ids[-1] + is_new if word_ids else 0)
         last, end = -1 if word is None else word, max(end, stop)
     return tokens, word_ids, encoding.ids
-
-
-def _find_unknown(ids: Mapping[str, int]) -> int:
-    return next((ids[word] for word in (UNKNOWN, "<unk>") if word in ids), 0)
 
 
 def _make_encoders(tokenizer: Tokenizer) -> tuple[Tokenizer, Tokenizer]:

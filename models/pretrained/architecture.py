@@ -151,7 +151,7 @@ class Family:
             if config.get(key) not in (None, *supported):
                 fix = f"reads {supported[0]!r}" if supported else "reads models without it"
                 raise ModelDirectoryError(f"its {key} is {config[key]!r}; GraphAttn {fix}. Choose another model")
-        given = {ours: config[theirs] for ours, theirs in self.keys.items() if theirs in config}
+        given = {ours: config[theirs] for ours, theirs in self.keys.items() if config.get(theirs) is not None}
         values = {"embedding": given.get("hidden"), **self.defaults, **given}
         missing = next((theirs for ours, theirs in self.keys.items() if ours not in values), None)
         if missing is not None:
@@ -188,8 +188,10 @@ def _derive_bert(config: Mapping[str, Any], values: Values) -> Values:
 
 
 def _derive_roberta(config: Mapping[str, Any], values: Values) -> Values:
-    offset = config.get("pad_token_id", 1) + 1  # fairseq's positions begin after that of the padding
-    return _derive_bert(config, {**values, "position_offset": offset})
+    padding = config.get("pad_token_id", 1)
+    if padding is None:
+        raise ModelDirectoryError("its config.json has no 'pad_token_id'. Download the model again")
+    return _derive_bert(config, {**values, "position_offset": padding + 1})  # fairseq: after that of the padding
 
 
 def _derive_modernbert(config: Mapping[str, Any], values: Values) -> Values:

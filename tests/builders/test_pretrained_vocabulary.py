@@ -91,6 +91,13 @@ def test_the_ids_of_the_model_are_kept(tokenizer):
     assert vocabulary.special_tokens.single.ids == ((1,), (2,))
 
 
+def test_the_unknown_token_is_that_of_the_model():
+    model = models.WordPiece({"<unk>": 0, "a": 1, "other": 2}, unk_token="other")
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    assert PretrainedVocabulary(tokenizer).encode(["a", "\u0000", "b"]).tolist() == [1, 2, 2]
+
+
 def test_padding_and_truncation_of_the_file_do_not_count(tokenizer):
     tokenizer.enable_padding(length=20)
     tokenizer.enable_truncation(3)

@@ -25,6 +25,7 @@ TEMPLATES = {
     "bert": ("<s> $A </s>", "<s> $A </s> $B:1 </s>:1"),
     "roberta": ("<s> $A </s>", "<s> $A </s> </s> $B </s>"),
     "no end": ("<s> $A", "<s> $A </s> $B"),
+    "other ends of pairs": ("<s> $A </s>", "$A:2 </s> </s>:1 $B <s>:3"),
 }
 
 
@@ -65,25 +66,26 @@ def test_ids_and_segments_equal_the_tokenizer(template, pairs):
     assert layout.lengths.tolist() == [len(encoding.ids) for encoding in expected]
     masks = [bool(is_special) for encoding in expected for is_special in encoding.special_tokens_mask]
     assert layout.features["special"].tolist() == masks
-    if template == "bert":
-        assert layout.features["segment"].tolist() == [kind for encoding in expected for kind in encoding.type_ids]
+    assert layout.features["segment"].tolist() == [kind for encoding in expected for kind in encoding.type_ids]
     assert special.count(1 + pairs) == len(expected[0].ids) - len(TEXTS[0]) - pairs * len(SECONDS[0])
 
 
-def test_columns_of_words():
-    tokenizer = make_tokenizer(*TEMPLATES["bert"])
+@pytest.mark.parametrize(("template", "gap"), [("bert", 1), ("roberta", 2)])
+def test_columns_of_words(template, gap):
+    tokenizer = make_tokenizer(*TEMPLATES[template])
     first = layout_of(tokenizer, [["a", "b"]], word_ids=[[0, 0]], heads=[[0]], sentence_ids=[[0]], links=[[(0, 0)]])
     second = layout_of(
         tokenizer, [["c", "a", "b"]], word_ids=[[0, 1, 1]], heads=[[2, 0]], sentence_ids=[[0, 1]], links=[[(0, 1)]]
     )
     layout = SpecialTokens.of(tokenizer).add([first, second])
-    # [CLS] ab [SEP] c ab [SEP]
-    assert layout.word_ids.tolist() == [0, 1, 1, 2, 3, 4, 4, 5]
-    assert layout.word_counts.tolist() == [6]
-    assert layout.heads.tolist() == [-1, -1, -1, 4, -1, -1]
-    assert layout.sentence_ids.tolist() == [0, 0, 0, 1, 2, 2]
-    assert layout.links.sources.tolist() == [1, 3]
-    assert layout.links.targets.tolist() == [1, 4]
+    # <s> ab </s> c ab </s>, or two </s> between the texts
+    between, after = range(2, 2 + gap), 2 + gap
+    assert layout.word_ids.tolist() == [0, 1, 1, *between, after, after + 1, after + 1, after + 2]
+    assert layout.word_counts.tolist() == [after + 3]
+    assert layout.heads.tolist() == [-1, -1, *[-1] * gap, after + 1, -1, -1]
+    assert layout.sentence_ids.tolist() == [0, 0, *[0] * gap, 1, 2, 2]
+    assert layout.links.sources.tolist() == [1, after]
+    assert layout.links.targets.tolist() == [1, after + 1]
 
 
 def test_a_batch_equals_its_texts_alone():

@@ -89,11 +89,11 @@ def test_settings_that_are_not_supported(folder, values, message):
         states_of(folder)
 
 
-def test_a_config_without_a_size(folder):
-    config = json.loads((folder / "config.json").read_text())
-    del config["hidden_size"]
-    (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelDirectoryError, match=r"config\.json has no 'hidden_size'"):
+@pytest.mark.parametrize(("family", "key"), [("bert", "hidden_size"), ("roberta", "pad_token_id")])
+def test_a_config_without_a_size(save_model, family, key):
+    folder = save_model(family)
+    change_config(folder, **{key: None})
+    with pytest.raises(ModelDirectoryError, match=rf"config\.json has no '{key}'"):
         states_of(folder)
 
 
