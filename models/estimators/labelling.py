@@ -705,7 +705,10 @@ class LabellingEstimator(Estimator):
         return special + len(self.vocabulary_.sentence(text))
 
     def to_huggingface(self, directory: str | Path) -> None:
-        """Write the tuned pretrained model, without the layers on top, for ``transformers.AutoModel``.
+        """Write the tuned pretrained model for ``transformers`` and ``sentence-transformers``.
+
+        A linear head on ``[CLS]``, or on the first token of each word, is written, too, if nothing else is on top; the
+        directory's README says what is missing.
 
         Parameters
         ----------
@@ -716,13 +719,24 @@ class LabellingEstimator(Estimator):
         ConfigError
             without a pretrained model, for other edges than those of pretraining, or when the directory exists
         """
+        from graphattn.models.pretrained.native_head import convert_head, find_missing_layers
+
         self._check_fitted()
         lower = find_pretrained(self.model_.encoder)
         if lower is None or not isinstance(self.vocabulary_, PretrainedVocabulary):
             raise ConfigError(
                 "the model is not built on a pretrained one; train with {pretrained}", options=("pretrained",)
             )
-        lower.to_huggingface(directory, embedding=self.model_.embedding.trained, vocabulary=self.vocabulary_)
+        family = lower.architecture.family
+        missing = find_missing_layers(self.model_, family)
+        head = None if missing else convert_head(self.model_.head, family, self.classes_.tolist())
+        lower.to_huggingface(
+            directory,
+            embedding=self.model_.embedding.trained,
+            vocabulary=self.vocabulary_,
+            head=head,
+            missing=missing,
+        )
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from graphattn.exceptions import ModelDirectoryError
@@ -54,6 +54,8 @@ class Architecture:
     attention_bias, ffn_bias, norm_bias : whether these layers have biases
     relations : relation of the heads of each layer
     thetas : base of the rotary frequencies in each layer; empty without rotary positions
+    has_pooler : whether its directory has BERT's pooler, which only ``transformers`` uses
+    side_files : settings of the tokenizer and of sentence vectors in its directory: name -> contents
     """
 
     family: str
@@ -80,6 +82,8 @@ class Architecture:
     norm_bias: bool
     relations: tuple[str, ...]
     thetas: tuple[float, ...]
+    has_pooler: bool = field(default=False, compare=False)
+    side_files: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Architecture:
@@ -228,7 +232,6 @@ def _write_layers(architecture: Architecture) -> Values:
     widths = [int(relation.partition(":")[2]) for relation in a.relations if relation != ALL]
     thetas = dict(zip(kinds, a.thetas, strict=True))
     return {
-        "pad_token_id": None,
         "layer_types": kinds,
         "local_attention": widths[0] - 1 if widths else 128,
         "rope_parameters": {kind: {"rope_type": "default", "rope_theta": theta} for kind, theta in thetas.items()},
@@ -304,6 +307,7 @@ _EMBEDDINGS: _Names = {
     "norm": ("embeddings.LayerNorm",),
     "widen": ("embeddings_project",),
     "distance_bias": ("encoder.relative_attention_bias",),
+    "pooler": ("pooler.dense",),
 }
 _BERT_NAMES: _Names = {
     **_EMBEDDINGS,

@@ -1,29 +1,33 @@
-"""Read and write Hugging Face directories: ``config.json``, ``tokenizer.json`` and safetensors."""
+"""Read Hugging Face directories: ``config.json``, ``tokenizer.json`` and safetensors."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import safetensors
 import torch
-from safetensors.torch import save
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from graphattn.builders.files import atomic_folder, file_sha256
+from graphattn.builders.files import file_sha256
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models.pretrained.architecture import FAMILIES, Architecture
 from graphattn.models.pretrained.tokenizer_config import SAVE_AGAIN, configure_tokenizer
 
 CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
-TOKENIZER_CONFIG, MODULES = "tokenizer_config.json", "modules.json"
+TOKENIZER_CONFIG, SPECIAL_TOKENS = "tokenizer_config.json", "special_tokens_map.json"
+MODULES, SENTENCES = "modules.json", "sentence_bert_config.json"
+POOLING, OTHER_SENTENCES = "1_Pooling/config.json", "config_sentence_transformers.json"
+SIDE_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, SENTENCES, POOLING, OTHER_SENTENCES)
+"""Objects that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again."""
 JsonT = TypeVar("JsonT", dict[str, Any], list[Any])
 _PICKLES = "pytorch_model*.bin"
 _PREFIXES = ("bert.", "roberta.", "distilbert.", "electra.", "mpnet.", "model.", "0.auto_model.")
@@ -122,20 +126,27 @@ def read_json(path: Path, kind: type[JsonT] = dict) -> JsonT:  # type: ignore[as
 
 
 def read_architecture(folder: Path) -> Architecture:
-    """The architecture in the directory's ``config.json``.
+    """The architecture in the directory's ``config.json``, with its other settings.
 
     Raises
     ------
     ModelDirectoryError
-        when it is missing, damaged, or not supported
+        when a file is missing, damaged, or not supported
     """
     config = read_json(folder / CONFIG)
     if {"format", "task"} <= config.keys():
         raise ModelDirectoryError(f"{folder} is a model of GraphAttn. Continue its training with --init-from")
     try:
-        return Architecture.of(config)
+        architecture = Architecture.of(config)
     except ModelDirectoryError as error:
         raise ModelDirectoryError(f"{folder}: {error}") from None
+    with ExitStack() as stack:
+        has_pooler = "pooler.dense.weight" in _open_tensors(folder, stack)
+    files: dict[str, Any] = {name: read_json(folder / name) for name in SIDE_FILES if (folder / name).is_file()}
+    if (folder / MODULES).is_file():
+        files[MODULES] = read_json(folder / MODULES, list)
+    files[CONFIG] = {name: value for name, value in config.items() if name.endswith("_token_id")}
+    return replace(architecture, has_pooler=has_pooler, side_files=files)
 
 
 def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocabulary:
@@ -258,29 +269,3 @@ def _read_tensor(folder: Path, tensors: Mapping[str, tuple[Any, str]], name: str
     file, stored = tensors[name]
     tensor: Tensor = file.get_tensor(stored)
     return tensor
-
-
-def write_directory(
-    folder: Path, architecture: Architecture, weights: Iterable[tuple[str, Tensor]], tokenizer: str
-) -> None:
-    """Write a directory that ``transformers`` loads with ``AutoModel``; the inverse of :func:`read_weights`.
-
-    Parameters
-    ----------
-    folder : new directory; an existing one is replaced
-    architecture : names the tensors
-    weights : our names and tensors
-    tokenizer : the text of ``tokenizer.json``
-    """
-    tensors = {}
-    for name, weight in weights:
-        sources = architecture.checkpoint_names(name)
-        for source, part in zip(sources, weight.detach().cpu().chunk(len(sources)), strict=True):
-            tensors[source] = part.clone()
-    with atomic_folder(folder) as temporary:
-        (temporary / WEIGHTS).write_bytes(
-            save(tensors, metadata={"format": "pt"})
-        )  # save_file lets only the owner read it
-        (temporary / CONFIG).write_text(json.dumps(architecture.to_config(), indent=1), encoding="utf-8")
-        (temporary / TOKENIZER_CONFIG).write_text(json.dumps({"model_max_length": architecture.max_length}))
-        (temporary / TOKENIZER).write_text(tokenizer, encoding="utf-8")

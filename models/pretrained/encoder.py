@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -35,8 +34,8 @@ from graphattn.models.pretrained.checkpoint import (
     read_architecture,
     read_vocabulary,
     read_weights,
-    write_directory,
 )
+from graphattn.models.pretrained.export import NativeHead, write_directory
 from graphattn.models.pretrained.heads import HeadRange, head_ranges, parse_layer_heads
 from graphattn.models.pretrained.layers import PretrainedLayer, Rotation, make_norm
 from graphattn.precision import at_least_float32
@@ -65,6 +64,20 @@ class PretrainedEmbedding(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """(N,) -> (N, width)."""
         return embedding(self.trained, ids)
+
+
+class Pooler(nn.Module):
+    """BERT's layer on ``[CLS]``, kept for an export; buffers, since nothing trains it.
+
+    Parameters
+    ----------
+    width : of the states
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.register_buffer("weight", torch.zeros(width, width))
+        self.register_buffer("bias", torch.zeros(width))
 
 
 class PretrainedEncoder(Encoder):
@@ -117,6 +130,7 @@ class PretrainedEncoder(Encoder):
         )
         self.distance_bias = nn.Embedding(architecture.buckets, architecture.heads) if architecture.buckets else None
         self.last_norm = make_norm(architecture, architecture.hidden) if architecture.is_modern else None
+        self.pooler = Pooler(architecture.hidden) if architecture.has_pooler else None
 
     @classmethod
     def from_directory(
@@ -148,7 +162,7 @@ class PretrainedEncoder(Encoder):
         architecture = read_architecture(folder)
         with torch.device("meta"):
             encoder = cls(architecture, heads=heads, max_length=max_length)
-        shapes = {name: parameter.shape for name, parameter in encoder.named_parameters()}
+        shapes = {name: weight.shape for name, weight in encoder.state_dict().items()}
         rows = "position_vectors.weight"
         if rows in shapes:
             shapes[rows] = torch.Size((architecture.positions, architecture.embedding))
@@ -166,13 +180,16 @@ class PretrainedEncoder(Encoder):
         *,
         embedding: Tensor | None = None,
         vocabulary: PretrainedVocabulary | None = None,
+        head: NativeHead | None = None,
+        missing: Sequence[str] = (),
     ) -> None:
-        """Write a directory that ``transformers.AutoModel`` loads, with the same states.
+        """Write a directory for ``transformers`` and ``sentence-transformers``, with the same ids, states and vectors.
 
         Parameters
         ----------
         directory : a new directory
         embedding, vocabulary : word vectors and tokenizer of an encoder that has none of its own
+        head, missing : a head that ``transformers`` has, or what it lacks of the model, for the directory's README
 
         Raises
         ------
@@ -187,14 +204,18 @@ class PretrainedEncoder(Encoder):
             raise ConfigError(f"{folder} exists; choose another directory")
         vocabulary = self.vocabulary if vocabulary is None else vocabulary
         assert vocabulary is not None
-        weights = dict(self.named_parameters())
+        weights = self.state_dict()
         if embedding is not None:
-            weights["embedding.trained"] = nn.Parameter(embedding)
-        architecture = self.architecture
-        if self.position_vectors is not None:
-            rows = len(self.position_vectors.weight)
-            architecture = replace(architecture, positions=rows, max_length=self.max_length)
-        write_directory(folder, architecture, weights.items(), vocabulary.to_json())
+            weights["embedding.trained"] = embedding
+        write_directory(
+            folder,
+            self.architecture,
+            weights,
+            vocabulary.to_json(),
+            max_length=self.max_length,
+            head=head,
+            missing=missing,
+        )
 
     def batch(self, texts: Sequence[Source]) -> TextBatch:
         """The graph of some texts, for :meth:`forward`.

@@ -1,0 +1,134 @@
+"""Exported directories in ``transformers`` and ``sentence-transformers``: the same as what they were read from."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn import TextClassifier, load
+from graphattn.models import TrainingOptions
+from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
+
+from .trained_models import FAMILIES, TEXTS, save_source
+
+pytestmark = pytest.mark.filterwarnings("ignore:Importing from 'sentence_transformers")
+HOSTILE = [*TEXTS, "[PAD] <pad> </s>", "\uff21\uff22 ǆ ﬁ é e\u0301", "a\tb\n\u200bc", "🤗 ''..", "Don't  STOP "]
+
+
+@pytest.fixture
+def source(transformers, tmp_path):
+    return lambda family: save_source(transformers, family, tmp_path / "source")
+
+
+@pytest.fixture
+def export(tmp_path):
+    def write(folder, **options):
+        PretrainedEncoder.from_directory(folder, **options).to_huggingface(tmp_path / "copy")
+        return tmp_path / "copy"
+
+    return write
+
+
+@pytest.fixture
+def sentence_source(transformers, source):
+    """Write a model of sentence-transformers."""
+    pytest.importorskip("sentence_transformers")
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Normalize, Pooling, Transformer
+
+    def write(family, pooling, *, limit=20):
+        folder = source(family)
+        transformer = Transformer(str(folder), max_seq_length=limit)
+        modules = [transformer, Pooling(24, pooling_mode=pooling), Normalize()]
+        SentenceTransformer(modules=modules, device="cpu").save(str(folder.with_name("sentences")))
+        return folder.with_name("sentences")
+
+    return write
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ids_and_states_are_those_of_the_source(transformers, source, export, family):
+    folders = source(family), export(source(family))
+    first, second = (transformers.AutoTokenizer.from_pretrained(folder) for folder in folders)
+    assert second.special_tokens_map == first.special_tokens_map
+    assert (second.padding_side, second.pad_token_id) == (first.padding_side, first.pad_token_id)
+    models = [transformers.AutoModel.from_pretrained(folder, output_loading_info=True) for folder in folders]
+    assert not any(models[1][1].values())
+    for texts in ([HOSTILE], [HOSTILE, HOSTILE[::-1]]):
+        inputs = [tokenizer(*texts, padding=True, return_tensors="pt") for tokenizer in (first, second)]
+        assert torch.equal(inputs[1]["input_ids"], inputs[0]["input_ids"])
+        with torch.no_grad():
+            outputs = [model.eval()(**values) for (model, _), values in zip(models, inputs, strict=True)]
+        for name, value in outputs[0].items():
+            torch.testing.assert_close(outputs[1][name], value, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+def test_special_tokens_of_a_source_with_nothing_but_a_tokenizer(transformers, source, export, family):
+    folder = source(family)
+    expected = transformers.AutoTokenizer.from_pretrained(folder)
+    (folder / "tokenizer_config.json").unlink()
+    written = transformers.AutoTokenizer.from_pretrained(export(folder))
+    assert written.special_tokens_map == expected.special_tokens_map
+    assert written(HOSTILE)["input_ids"] == expected(HOSTILE)["input_ids"]
+
+
+def test_a_source_without_a_pooler_says_so(source, export):
+    from safetensors.torch import load_file, save_file
+
+    path = source("bert") / "model.safetensors"
+    save_file({name: value for name, value in load_file(path).items() if "pooler" not in name}, path)
+    assert "random" in (export(path.parent) / "README.md").read_text().partition("Pooler")[2].partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("family", "pooling"), [*((family, "mean") for family in FAMILIES), ("bert", "cls"), ("roberta", "max")]
+)
+def test_vectors_are_those_of_sentence_transformers(sentence_source, export, family, pooling):
+    from sentence_transformers import SentenceTransformer
+
+    folder = sentence_source(family, pooling)
+    first, second = (SentenceTransformer(str(path), device="cpu") for path in (folder, export(folder)))
+    assert second.max_seq_length == first.max_seq_length == 20
+    texts = [*TEXTS, "long text " * 30]
+    np.testing.assert_allclose(second.encode(texts), first.encode(texts), atol=1e-5)
+
+
+def test_the_limit_of_a_model_that_reads_longer_texts(transformers, sentence_source, export):
+    from sentence_transformers import SentenceTransformer
+
+    copy = export(sentence_source("roberta", "mean"), max_length=90)
+    assert transformers.AutoTokenizer.from_pretrained(copy).model_max_length == 90
+    assert SentenceTransformer(str(copy), device="cpu").max_seq_length == 90
+
+
+def test_settings_of_other_modules_are_left_out(source, export):
+    folder = source("bert")
+    types = ("Transformer", "Pooling", "Dense")
+    modules = [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    assert not (export(folder) / "modules.json").exists()
+
+
+def test_settings_survive_saving(sentence_source, tmp_path):
+    folder = sentence_source("bert-cased", "cls")
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
+    classifier = TextClassifier(pretrained=str(folder), training=training).fit(TEXTS, list("ababa"))
+    classifier.save(tmp_path / "model")
+    classifier.to_huggingface(tmp_path / "first")
+    load(tmp_path / "model").to_huggingface(tmp_path / "second")
+    files = sorted(path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*") if path.is_file())
+    assert {"tokenizer_config.json", "modules.json", "1_Pooling/config.json"} <= set(map(str, files))
+    for file in files:
+        assert (tmp_path / "second" / file).read_bytes() == (tmp_path / "first" / file).read_bytes()
+    vectors = SentenceEncoder(tmp_path / "first").transform(TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_code_and_paths_of_the_source_are_left_out(source, export):
+    folder = source("bert")
+    path = folder / "tokenizer_config.json"
+    outside = {"auto_map": {"AutoTokenizer": ["x.Y", None]}, "name_or_path": "/home/someone/model"}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **outside}))
+    assert not outside.keys() & json.loads((export(folder) / "tokenizer_config.json").read_text()).keys()

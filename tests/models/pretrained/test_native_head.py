@@ -1,0 +1,126 @@
+"""Exported heads in ``transformers``: the same probabilities, or a README that says what is missing."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn import PairClassifier, SequenceTagger, TextClassifier
+from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
+
+from .trained_models import FAMILIES, TEXTS, save_source
+
+LABELS = ["a", "b", "c", "a", "b"]
+FULL = [text or "x" for text in TEXTS]  # a pipeline reads ("a", "") as one text
+PAIRS = list(zip(FULL, FULL[1:] + FULL[:1], strict=True))
+WORDS = [["The", "café", "isn't", "open"], ["A", "DOG"]] * 3
+TAGS = [["O", "B-X", "O", "O"], ["O", "B-X"]] * 3
+CLS = HeadOptions(pooling="cls", head_hidden=0, wide=False)
+PLAIN = HeadOptions(crf=False, wide=False)
+TRAINING = TrainingOptions(epochs=1, learning_rate=0.5, dev_fraction=0, progress=False, precision="32")
+LINEAR = [family for family in FAMILIES if family != "modernbert"]
+
+
+@pytest.fixture
+def fit(transformers, tmp_path):
+    """Fine-tune on a family and export; returns the estimator and the directory."""
+
+    def train(family, kind, X, y, head, **options):
+        folder = str(save_source(transformers, family, tmp_path / "source"))
+        estimator = kind(pretrained=folder, head=head, training=TRAINING, **options).fit(X, y)
+        estimator.to_huggingface(tmp_path / "copy")
+        return estimator, tmp_path / "copy"
+
+    return train
+
+
+def classify(transformers, folder, inputs, classes):
+    """Probabilities of a pipeline, in the order of the classes."""
+    rows = transformers.pipeline("text-classification", str(folder), device="cpu")(inputs, top_k=None)
+    return [[{row["label"]: row["score"] for row in of_text}[name] for name in classes] for of_text in rows]
+
+
+@pytest.mark.parametrize("family", LINEAR)
+def test_a_classifier_in_a_pipeline(transformers, fit, family):
+    classifier, folder = fit(family, TextClassifier, TEXTS, LABELS, CLS)
+    probabilities = classify(transformers, folder, TEXTS, "abc")
+    np.testing.assert_allclose(probabilities, classifier.predict_proba(TEXTS), atol=1e-5)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    assert (config.id2label, config.label2id) == ({0: "a", 1: "b", 2: "c"}, {"a": 0, "b": 1, "c": 2})
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "mpnet"])
+def test_pairs_in_a_pipeline(transformers, fit, family):
+    classifier, folder = fit(family, PairClassifier, PAIRS, LABELS, CLS)
+    inputs = [{"text": first, "text_pair": second} for first, second in PAIRS]
+    probabilities = classify(transformers, folder, inputs, "abc")
+    np.testing.assert_allclose(probabilities, classifier.predict_proba(PAIRS), atol=1e-5)
+
+
+def test_several_labels_in_a_pipeline(transformers, fit):
+    labels = [(True,), (True, False), (), (False,), (True,)]
+    classifier, folder = fit("bert", TextClassifier, TEXTS, labels, CLS, multilabel=True)
+    probabilities = classify(transformers, folder, TEXTS, ["false", "true"])
+    np.testing.assert_allclose(probabilities, classifier.predict_proba(TEXTS), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", LINEAR)
+def test_a_tagger(transformers, fit, family):
+    tagger, folder = fit(family, SequenceTagger, WORDS, TAGS, PLAIN, inputs=InputOptions(level="bpe", characters=False))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForTokenClassification.from_pretrained(folder).eval()
+    assert list(model.config.id2label.values()) == tagger.classes_.tolist()
+    for words, expected in zip(WORDS, tagger.predict_proba(WORDS), strict=True):
+        blank = " " if FAMILIES[family][1] == "roberta" else ""  # marks the beginning of a word
+        encoded = tokenizer([blank + word for word in words], is_split_into_words=True, return_tensors="pt")
+        first = [encoded.word_ids().index(number) for number in range(len(words))]
+        with torch.no_grad():
+            probabilities = model(**encoded).logits[0, first].softmax(1)
+        np.testing.assert_allclose(probabilities, expected, atol=1e-5)
+
+
+def test_states_are_written_beside_a_head(transformers, fit):
+    classifier, folder = fit("mpnet", TextClassifier, TEXTS, LABELS, CLS)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model, loading = transformers.AutoModel.from_pretrained(folder, output_loading_info=True)
+    with torch.no_grad():
+        first = model.eval()(**tokenizer(TEXTS, padding=True, return_tensors="pt")).last_hidden_state[:, 0]
+    np.testing.assert_allclose(first, classifier.sentence_vectors(TEXTS), atol=1e-5)
+    assert not loading["missing_keys"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "y", "head", "options", "missing"),
+    [
+        (TextClassifier, LABELS, None, {}, "a head on mean instead of cls"),
+        (TextClassifier, LABELS, HeadOptions(pooling="cls", head_hidden=0), {}, "the linear branch"),
+        (TextClassifier, LABELS, HeadOptions(pooling="cls", wide=False), {}, "a head with a hidden layer"),
+        (TextClassifier, list(range(5)) * 3, CLS, {}, None),
+        (TextClassifier, list(range(15)), CLS, {}, "a head with so many classes"),
+        (TextClassifier, LABELS, CLS, {"encoder": MSTransOptions(hidden=12, heads=2, layers=1, scales=("1",))}, "MS"),
+        (PairRegressor, range(5), CLS, {}, "a regressor's head"),
+        (SequenceTagger, TAGS, None, {}, "the conditional random field"),
+        (SequenceTagger, TAGS, HeadOptions(crf=False, word_pieces="mean"), {}, "the mean of a word's tokens"),
+        (SequenceTagger, TAGS, PLAIN, {"inputs": InputOptions(suffixes=2)}, "suffixes"),
+        (SequenceTagger, TAGS, PLAIN, {"inputs": InputOptions(characters=True)}, "characters"),
+    ],
+)
+def test_what_the_readme_says_is_missing(fit, kind, y, head, options, missing):
+    X = {SequenceTagger: WORDS, PairRegressor: PAIRS, TextClassifier: TEXTS * 3}[kind][: len(y)]
+    _, folder = fit("bert", kind, X, y, head, **options)
+    config, readme = json.loads((folder / "config.json").read_text()), (folder / "README.md").read_text()
+    if missing is None:
+        assert config["architectures"] == ["BertForSequenceClassification"]
+        assert "No head" not in readme
+    else:
+        assert config["architectures"] == ["BertModel"]
+        assert "id2label" not in config
+        assert missing in readme.partition("transformers` has no such layers")[2]
+        assert "random" in readme
+
+
+@pytest.mark.parametrize(("kind", "y", "head"), [(TextClassifier, LABELS, CLS), (SequenceTagger, TAGS, PLAIN)])
+def test_modernbert_has_no_linear_head(fit, kind, y, head):
+    _, folder = fit("modernbert", kind, TEXTS if kind is TextClassifier else WORDS, y, head)
+    assert "a linear head (modernbert)" in (folder / "README.md").read_text()
