@@ -26,7 +26,7 @@ CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safe
 TOKENIZER_CONFIG, SPECIAL_TOKENS = "tokenizer_config.json", "special_tokens_map.json"
 MODULES, SENTENCES = "modules.json", "sentence_bert_config.json"
 POOLING, OTHER_SENTENCES = "1_Pooling/config.json", "config_sentence_transformers.json"
-SIDE_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, SENTENCES, POOLING, OTHER_SENTENCES)
+SIDE_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, POOLING, OTHER_SENTENCES)
 """Objects that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again."""
 JsonT = TypeVar("JsonT", dict[str, Any], list[Any])
 _PICKLES = "pytorch_model*.bin"
@@ -142,11 +142,24 @@ def read_architecture(folder: Path) -> Architecture:
         raise ModelDirectoryError(f"{folder}: {error}") from None
     with ExitStack() as stack:
         has_pooler = "pooler.dense.weight" in _open_tensors(folder, stack)
-    files: dict[str, Any] = {name: read_json(folder / name) for name in SIDE_FILES if (folder / name).is_file()}
-    if (folder / MODULES).is_file():
-        files[MODULES] = read_json(folder / MODULES, list)
+    files = _read_side_files(folder)
     files[CONFIG] = {name: value for name, value in config.items() if name.endswith("_token_id")}
     return replace(architecture, has_pooler=has_pooler, side_files=files)
+
+
+def _read_side_files(folder: Path) -> dict[str, Any]:
+    """Other settings, name -> contents; early models of sentence-transformers have some in the directory above."""
+    early = "0_Transformer"
+    root = folder.parent if folder.name == early else folder
+    files: dict[str, Any] = {
+        name: read_json(path / name) for path in (root, folder) for name in SIDE_FILES if (path / name).is_file()
+    }
+    for path in folder.glob("sentence_*_config.json"):  # early: sentence_roberta_config.json
+        files[SENTENCES] = read_json(path)
+    if (root / MODULES).is_file():
+        modules = read_json(root / MODULES, list)
+        files[MODULES] = [{**module, "path": module.get("path", "").replace(early, "")} for module in modules]
+    return files
 
 
 def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocabulary:

@@ -171,7 +171,8 @@ def _describe(architecture: Architecture, head: NativeHead | None, missing: Sequ
     pooling = "as in the source model" if sentences else "the mean of the states"
     return f"""# A model from GraphAttn
 
-- Tokenizer and encoder (`AutoTokenizer`, `AutoModel`): the ids and states of GraphAttn.
+- Tokenizer and encoder (`AutoTokenizer`, `AutoModel`): the ids and states of GraphAttn, for texts as they are
+  (`strip_html` and `max_tokens_per_text` are not here).
 {answers}
 - Pooler (`pooler_output`): {pooler}.
 - Sentence vectors (`SentenceTransformer`): {pooling}.

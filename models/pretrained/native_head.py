@@ -74,7 +74,7 @@ def convert_head(head: Head, family: str, labels: Sequence[Any]) -> NativeHead:
     }
     task = "TokenClassification"
     layers: dict[str, tuple[Tensor, Tensor]] = {"classifier": (head.output.weight, head.output.bias)}
-    note = "The tag of a word is that of its first token."
+    note = "The tag of a word is that of its first token; tags of entities are BIOES."
     if isinstance(head, ClassificationHead):
         task, note = "SequenceClassification", "Its two layers compute one; to train further, begin with the encoder."
         config["problem_type"] = f"{'multi' if head.multilabel else 'single'}_label_classification"
@@ -93,7 +93,7 @@ def _through_activation(output: nn.Linear, slope: int) -> tuple[tuple[Tensor, Te
     This is exact for ReLU and GELU, and for tanh up to a relative error of (s x)^2 / 3.
     """
     classes, width = output.weight.shape
-    weight, bias = output.weight.detach(), output.bias.detach()
+    weight, bias = output.weight.detach().float().cpu(), output.bias.detach().float().cpu()
     pad = torch.zeros(width - 2 * classes, width + 1)
     inner = _SCALE * torch.cat([weight, bias.unsqueeze(1)], 1)
     inner = torch.cat([inner, -inner, pad])

@@ -95,10 +95,30 @@ def test_vectors_are_those_of_sentence_transformers(sentence_source, export, fam
     np.testing.assert_allclose(second.encode(texts), first.encode(texts), atol=1e-5)
 
 
-def test_the_limit_of_a_model_that_reads_longer_texts(transformers, sentence_source, export):
+def test_the_layout_of_early_sentence_transformers(sentence_source, export):
     from sentence_transformers import SentenceTransformer
 
-    copy = export(sentence_source("roberta", "mean"), max_length=90)
+    root = sentence_source("roberta", "cls")
+    folder = root / "0_Transformer"
+    folder.mkdir()
+    for path in root.glob("*.*"):
+        if path.name not in ("modules.json", "config_sentence_transformers.json"):
+            path.rename(folder / path.name.replace("sentence_bert", "sentence_roberta"))
+    modules = json.loads((root / "modules.json").read_text())
+    (root / "modules.json").write_text(json.dumps([{**modules[0], "path": folder.name}, *modules[1:]]))
+    (folder / "sentence_roberta_config.json").write_text(json.dumps({"max_seq_length": 9}))
+    first, second = (SentenceTransformer(str(path), device="cpu") for path in (root, export(folder)))
+    assert second.max_seq_length == 9
+    np.testing.assert_allclose(second.encode(TEXTS), first.encode(TEXTS), atol=1e-5)
+
+
+@pytest.mark.parametrize("option", [{}, {"max_seq_length": 20}])
+def test_the_limit_of_a_model_that_reads_longer_texts(transformers, sentence_source, export, option):
+    from sentence_transformers import SentenceTransformer
+
+    path = sentence_source("roberta", "mean") / "sentence_bert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **option}))
+    copy = export(path.parent, max_length=90)
     assert transformers.AutoTokenizer.from_pretrained(copy).model_max_length == 90
     assert SentenceTransformer(str(copy), device="cpu").max_seq_length == 90
 

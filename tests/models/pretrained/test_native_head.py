@@ -8,6 +8,7 @@ import torch
 
 from graphattn import PairClassifier, SequenceTagger, TextClassifier
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
+from graphattn.models.pretrained.options import PretrainedOptions
 
 from .trained_models import FAMILIES, TEXTS, save_source
 
@@ -26,9 +27,10 @@ LINEAR = [family for family in FAMILIES if family != "modernbert"]
 def fit(transformers, tmp_path):
     """Fine-tune on a family and export; returns the estimator and the directory."""
 
-    def train(family, kind, X, y, head, **options):
+    def train(family, kind, X, y, head, *, join_pairs=True, **options):
         folder = str(save_source(transformers, family, tmp_path / "source"))
-        estimator = kind(pretrained=folder, head=head, training=TRAINING, **options).fit(X, y)
+        pretrained = PretrainedOptions(folder, join_pairs=join_pairs)
+        estimator = kind(pretrained=pretrained, head=head, training=TRAINING, **options).fit(X, y)
         estimator.to_huggingface(tmp_path / "copy")
         return estimator, tmp_path / "copy"
 
@@ -100,6 +102,7 @@ def test_states_are_written_beside_a_head(transformers, fit):
         (TextClassifier, list(range(15)), CLS, {}, "a head with so many classes"),
         (TextClassifier, LABELS, CLS, {"encoder": MSTransOptions(hidden=12, heads=2, layers=1, scales=("1",))}, "MS"),
         (PairRegressor, range(5), CLS, {}, "a regressor's head"),
+        (PairClassifier, LABELS, CLS, {"join_pairs": False}, "a head on two texts apart"),
         (SequenceTagger, TAGS, None, {}, "the conditional random field"),
         (SequenceTagger, TAGS, HeadOptions(crf=False, word_pieces="mean"), {}, "the mean of a word's tokens"),
         (SequenceTagger, TAGS, PLAIN, {"inputs": InputOptions(suffixes=2)}, "suffixes"),
@@ -107,7 +110,7 @@ def test_states_are_written_beside_a_head(transformers, fit):
     ],
 )
 def test_what_the_readme_says_is_missing(fit, kind, y, head, options, missing):
-    X = {SequenceTagger: WORDS, PairRegressor: PAIRS, TextClassifier: TEXTS * 3}[kind][: len(y)]
+    X = {SequenceTagger: WORDS, TextClassifier: TEXTS * 3}.get(kind, PAIRS)[: len(y)]
     _, folder = fit("bert", kind, X, y, head, **options)
     config, readme = json.loads((folder / "config.json").read_text()), (folder / "README.md").read_text()
     if missing is None:
