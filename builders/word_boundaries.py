@@ -238,9 +238,11 @@ class WordSplitter:
 
 
 def check_is_batch(sources: object) -> None:
-    """Raise DataError for one text instead of many, which a type checker accepts as a sequence of strings."""
+    """Raise DataError for one text, which a type checker accepts as a sequence of strings, or a table."""
     if isinstance(sources, str):
         raise DataError("one text where several are expected", hint="Put it into a list.")
+    if getattr(sources, "ndim", 1) != 1:
+        raise DataError(f"a {type(sources).__name__} where texts are expected", hint="Give one of its columns.")
 
 
 def _is_plain(text: str) -> bool:

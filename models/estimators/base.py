@@ -224,7 +224,7 @@ class Estimator(Task):
         hint: str | None = None,
         sample_weight: Any = None,
     ) -> Examples:
-        X = as_list(X)
+        X = as_list(X, self.texts_per_input)
         if not X:
             raise DataError(empty, hint=hint)
         columns, labels = self._columns(X), self._labels(X, y)
@@ -351,6 +351,7 @@ class Estimator(Task):
         n_best : outputs for each input of a translator
         probabilities : add the probability of each class
         """
+        X = as_list(X, self.texts_per_input)
         return [self.format_row(x, prediction) for x, prediction in zip(X, self.predict(X), strict=True)]
 
     def format_predictions(self, X: Sequence[Any], output: str) -> list[str]:

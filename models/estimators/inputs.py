@@ -22,18 +22,9 @@ CHUNK = 1 << 14
 """Texts of a list that are processed together."""
 
 
-def as_list(X: Iterable[Any]) -> Any:
-    """Inputs as a list; a store's lazy corpus is returned unchanged.
-
-    Raises
-    ------
-    DataError
-        for a single input or a table, whose items would be characters or names of columns
-    """
-    if isinstance(X, LazyCorpus):
-        return X
-    check_collection(X)
-    return list(X)
+def as_list(X: Iterable[Any], columns: int = 1) -> Any:
+    """:func:`as_collection` as a list; a store's lazy corpus is returned unchanged."""
+    return X if isinstance(X, LazyCorpus) else list(as_collection(X, columns))
 
 
 def unpack_dev_set(dev: Any) -> tuple[Any, Any]:
@@ -85,21 +76,34 @@ def as_text(source: Source) -> str:
     return " ".join(source.words if isinstance(source, Sentence) else source)
 
 
-def check_collection(X: Any) -> None:
-    """Reject a single input or a table, whose items would be characters or names of columns.
+def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
+    """Inputs; of a frame or a two-dimensional array the only column, or the rows of a table of pairs.
+
+    Parameters
+    ----------
+    X : what the user gives as inputs
+    columns : texts per input
 
     Raises
     ------
     DataError
-        with a fix
+        for a single input, or another number of columns
     """
     if isinstance(X, (str, bytes, Sentence, Example)):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
-    if isinstance(X, Mapping) or hasattr(X, "columns"):
+    if isinstance(X, Mapping):
+        raise DataError(f"a {type(X).__name__} is given where a list is expected", hint="Give one of its values.")
+    if not hasattr(X, "columns") and getattr(X, "ndim", 1) == 1:
+        return X  # type: ignore[no-any-return]
+    table = np.asarray(X, object)
+    if table.shape[1:] == (1,):
+        return table[:, 0].tolist()  # type: ignore[no-any-return]
+    if table.shape[1:] != (columns,):
         raise DataError(
-            f"a {type(X).__name__} is given where a list is expected",
-            hint="Give one of its columns, or for pairs list(zip(X['text'], X['second'])).",
+            f"the inputs are a {type(X).__name__} of the shape {table.shape}",
+            hint=f"Give {columns} column{'s' * (columns > 1)}; for lists of words a list of lists, as from tolist().",
         )
+    return map(tuple, table)
 
 
 def single_column(X: Iterable[Any]) -> Columns:
@@ -112,7 +116,7 @@ def single_column(X: Iterable[Any]) -> Columns:
     """
     if isinstance(X, LazyCorpus):
         return [X.texts()]
-    items = list(X)
+    items = as_list(X)
     for index, item in enumerate(items):
         if isinstance(item, tuple):
             raise DataError(
@@ -145,7 +149,7 @@ def pair_columns(X: Iterable[Any]) -> Columns:
     if isinstance(X, LazyCorpus):
         return X.pairs()
     first, second = [], []
-    for index, item in enumerate(X):
+    for index, item in enumerate(as_list(X, 2)):
         pair = (item.text, item.second) if isinstance(item, Example) else item
         if not isinstance(pair, (list, tuple, np.ndarray)) or len(pair) != 2 or pair[1] is None:
             raise DataError(f"input {index} is no pair of texts", hint="Give (first, second).")

@@ -606,7 +606,7 @@ class LabellingEstimator(Estimator):
     def _run(self, X: Iterable[Any], **options: Any) -> Predictions:
         """See :func:`predict_corpus`."""
         self._check_fitted()
-        return predict_corpus(self.model_, self._corpus(self._columns(as_list(X))), **options)
+        return predict_corpus(self.model_, self._corpus(self._columns(X)), **options)
 
     def predict_with_probabilities(self, X: Iterable[Any]) -> tuple[Predicted, list[npt.NDArray[np.float32]]]:
         """Labels as from :meth:`predict`, and the probabilities of each input, in one pass."""
@@ -619,6 +619,7 @@ class LabellingEstimator(Estimator):
     ) -> list[dict[str, Any]]:
         if not probabilities:
             return super().predict_rows(X)
+        X = as_list(X, self.texts_per_input)
         labels, rows = self.predict_with_probabilities(X)
         return [self.format_row(*row) for row in zip(X, labels, rows, strict=True)]
 
@@ -644,7 +645,7 @@ class LabellingEstimator(Estimator):
         self._check_fitted()
         if self.model_.head.per_word:
             return super().sentence_vectors(X)
-        return encode_corpus(self.model_, self._corpus(self._columns(as_list(X))))
+        return encode_corpus(self.model_, self._corpus(self._columns(X)))
 
     @override
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:

@@ -24,7 +24,7 @@ from graphattn.models.corpus import Corpus
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.entities import EntitySpan, TaggedText, format_conll, locate_words, merge_ranges
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels
+from graphattn.models.estimators.inputs import Columns, input_fields, resolve_labels
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
@@ -150,7 +150,7 @@ class SequenceTagger(LabellingEstimator):
                 f"the model's tags, such as {example!r}, mark no entities; {{output}} can be json or conll",
                 options=("output",),
             )
-        (column,) = self._columns(as_list(X))
+        (column,) = self._columns(X)
         run = self._run(column, rate=self._entity_ids)
         types = sorted({tag[2:] for tag in self.classes_.tolist() if tag != "O"})
         located = locate_words(list(column), self.vocabulary_.splitter)

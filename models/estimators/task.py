@@ -198,13 +198,14 @@ class Task(Parameters):
         """
 
     def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
-        """:meth:`encode_inputs` for one input.
+        """:meth:`encode_inputs` for one input; a row of a one-column array is its text.
 
         Raises
         ------
         DataError
             for an input without tokens
         """
+        x = x.item() if isinstance(x, np.ndarray) and x.shape == (1,) else x
         inputs = self.encode_inputs([x], targets=None if target is None else [target])
         if not inputs.batch.graph.num_nodes(TOKEN):
             raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")

@@ -474,7 +474,7 @@ class Translator(Estimator):
         self._check_fitted()
         require_range("count", count, min=1)
         self.search.validate()
-        columns = self._columns(as_list(X))
+        columns = self._columns(X)
         corpus = self._corpus(columns, numbers=range(first - 1, first - 1 + len(columns[0])))
         generated = generate(self.model_, corpus, self.search, self.subwords_.vocabulary, count=count, first=first)
         return [
@@ -512,6 +512,7 @@ class Translator(Estimator):
     def predict_rows(
         self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
     ) -> list[dict[str, Any]]:
+        X = as_list(X)
         outputs = self.outputs(X, count=n_best, first=first)
         return [self.format_row(*row) for row in zip(X, outputs, strict=True)]
 

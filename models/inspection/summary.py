@@ -19,7 +19,7 @@ from graphattn.builders import BudgetBatches
 from graphattn.builders.batch import TextBatch
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Batch, Corpus
-from graphattn.models.estimators.inputs import check_collection
+from graphattn.models.estimators.inputs import as_collection
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
@@ -73,11 +73,9 @@ def summarise(
     DataError
         when there are no inputs, or their number differs from that of the targets
     """
-    for texts in (X, targets):
-        if texts is not None:
-            check_collection(texts)
     summary = AttentionSummary()
-    inputs, references = iter(progress(X)), None if targets is None else iter(targets)
+    inputs = iter(progress(as_collection(X, estimator.texts_per_input)))
+    references = None if targets is None else iter(as_collection(targets))
     while chunk := list(islice(inputs, CHUNK)):
         chunk_targets = None if references is None else list(islice(references, len(chunk)))
         _add_chunk(summary, estimator, chunk, chunk_targets)

@@ -16,7 +16,7 @@ from graphattn.builders import BudgetBatches, TextGraphBuilder
 from graphattn.builders.word_boundaries import Source
 from graphattn.edges import lengths_of
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
-from graphattn.models.estimators.inputs import as_list, single_column
+from graphattn.models.estimators.inputs import single_column
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import InputOptions, resolve_precision
 from graphattn.models.parameters import Parameters
@@ -115,7 +115,7 @@ class SentenceEncoder(Parameters):
         """
         if not hasattr(self, "encoder_"):
             self.fit()
-        (column,) = single_column(as_list(X))
+        (column,) = single_column(X)
         limit = self.inputs_.max_tokens_per_text
         assert limit is not None
         layout = self.builder_.layout(column)

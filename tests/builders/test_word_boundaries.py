@@ -167,6 +167,7 @@ def test_lists_and_sentences_keep_their_words():
     ("sources", "message"),
     [
         ("text", "one text where several are expected"),
+        (np.array([["a text"], ["b text"]]), "a ndarray where texts are expected"),
         ([None], "None is neither a text nor a list of words nor a Sentence"),
         ([b"x"], "b'x' is neither a text nor a list of words nor a Sentence"),
         ([["a", 1.5]], "1.5 where a text or a word is expected"),

@@ -9,6 +9,9 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone, is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -29,6 +32,7 @@ from graphattn.models import (
     load,
 )
 from graphattn.models.encoders import ENCODERS
+from graphattn.models.inspection import summarise
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
 ESTIMATORS = (TextClassifier, PairClassifier, SequenceTagger)
@@ -208,6 +212,47 @@ def test_forms_of_inputs_and_labels(corpus, tiny):
         ([text.split() for text in texts], labels),
     ):
         assert np.array_equal(tiny("classifier").fit(X, y).predict_proba(texts), expected)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "regressor", "pair regressor"])
+def test_a_table_of_texts_or_pairs(kind, corpus, tiny, same_weights):
+    X, y = corpus(kind, 16)
+    if "pair" in kind:
+        table = np.array(X, object)
+    else:
+        table = np.empty((len(X), 1), object)
+        table[:, 0] = X
+    training = {"epochs": 1}
+    estimator = tiny(kind, training=training).fit(pd.DataFrame(table), y, dev=(table, y))
+    expected = tiny(kind, training=training).fit(X, y, dev=(X, y))
+    assert same_weights(estimator, expected)
+    assert estimator.predict_rows(table) == expected.predict_rows(X)
+    assert estimator.evaluate(table, y) == expected.evaluate(X, y)
+    assert estimator.report(table, y).summary == expected.report(X, y).summary
+    assert estimator.score(pd.DataFrame(table), y) == expected.score(X, y)
+    assert summarise(estimator, table).scales().equals(summarise(expected, X).scales())
+    at = int(np.argmax([len(str(x)) for x in X]))
+    assert estimator.attention(table[at]).table().equals(expected.attention(X[at]).table())
+    with pytest.raises(DataError, match="shape"):
+        estimator.predict(np.concatenate([table] * 3, 1))
+
+
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        lambda classifier: make_pipeline(
+            ColumnTransformer([("text", SimpleImputer(strategy="constant", fill_value=""), ["text"])]), classifier
+        ),
+        lambda classifier: BaggingClassifier(classifier, n_estimators=1, bootstrap=False),
+        lambda classifier: AdaBoostClassifier(classifier, n_estimators=1),
+    ],
+    ids=["column transformer", "bagging", "boosting"],
+)
+def test_ensembles_and_pipelines_with_a_table(ensemble, corpus, able):
+    texts, labels = corpus("classifier")
+    frame = pd.DataFrame({"text": texts})
+    fitted = ensemble(able("classifier")).fit(frame, labels)
+    assert fitted.score(frame.map(lambda text: f"{text} a film"), labels) > 0.9  # texts that are one word: 0.5
 
 
 def test_the_dev_set_selects_the_epoch(corpus, tiny):

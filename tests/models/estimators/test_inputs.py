@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,12 +51,20 @@ def test_columns():
     assert pair_columns([("a", one), [["b"], "c"], Example("d", "e")]) == [["a", ["b"], "d"], [one, "c", "e"]]
 
 
-@pytest.mark.parametrize(
-    "X", ["text", b"text", Sentence(["a"]), Example("a"), {"text": ["a"]}, pd.DataFrame({"text": ["a"]})], ids=repr
-)
-def test_single_inputs_and_tables_are_not_lists(X):
+@pytest.mark.parametrize("X", ["text", b"text", Sentence(["a"]), Example("a"), {"text": ["a"]}], ids=repr)
+def test_single_inputs_are_not_lists(X):
     with pytest.raises(DataError, match="is given where"):
         as_list(X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, lambda rows: pa.Table.from_pandas(pd.DataFrame(rows))])
+def test_tables_of_texts_and_of_pairs(form):
+    assert as_list(form([["a b"], ["c"]])) == ["a b", "c"]
+    assert as_list(form([["a b", "c"], ["d", "e"]]), columns=2) == [("a b", "c"), ("d", "e")]
+    assert pair_columns(form([["a b", "c"], ["d", "e"]])) == [["a b", "d"], ["c", "e"]]
+    for columns, rows in ((1, [["a", "b"], ["c", "d"]]), (2, [["a", "b", "c"]])):
+        with pytest.raises(DataError, match="shape"):
+            as_list(np.array(rows), columns)
 
 
 @pytest.mark.parametrize("item", [3, None, float("nan")])

@@ -248,7 +248,7 @@ def test_files(classifier, sentences, tmp_path):
     [
         ("a fine film", "a str is given where many inputs are expected. Put it into a list."),
         (Sentence(["a"]), "a Sentence is given where many inputs are expected. Put it into a list."),
-        (pd.DataFrame({"text": ["a"]}), "a DataFrame is given where a list is expected. "),
+        (pd.DataFrame({"text": ["a"], "label": [0]}), "the inputs are a DataFrame of the shape (1, 2). "),
     ],
 )
 def test_strings_and_tables_are_not_corpora(inputs, message, classifier):
