@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from copy import deepcopy
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from numbers import Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
@@ -69,12 +70,38 @@ def option(
 class Options(Parameters):
     """Base of all options; fields are nested parameters for scikit-learn (``training__epochs``).
 
+    An instance stores the options that were set; the others have the default of the class, or in an estimator that of
+    its preset or pretrained model. ``dataclasses.replace`` sets all of them, ``set_params`` only those that it names.
+
     Attributes
     ----------
     former : option -> its value in models that were saved before it existed, where that is not the default
     """
 
     former: ClassVar[Mapping[str, Any]] = {}
+
+    def __new__(cls, /, *values: Any, **named: Any) -> Self:
+        """Note which options are passed to ``__init__``."""
+        options = super().__new__(cls)
+        if values or named:  # not in unpickling
+            vars(options)["_passed"] = {*[item.name for item in fields(cls)][: len(values)], *named}
+        return options
+
+    def __post_init__(self) -> None:
+        """Remove the defaults that ``__init__`` stored, so that ``vars`` has what was passed."""
+        passed = vars(self).pop("_passed", ())
+        for item in fields(self):
+            if item.name not in passed and item.default is not MISSING:
+                delattr(self, item.name)
+
+    def __sklearn_clone__(self) -> Self:
+        return deepcopy(self)  # scikit-learn's own way passes all options, and so sets them
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Self:
+        """A copy that stores all options: those that were not set have these defaults, or else the class's."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        unset = {name: value for name, value in defaults.items() if name not in vars(self)}
+        return type(self)(**values | unset).copy()
 
     def validate(self) -> None:
         """Check each option's bounds, then the rules between options.
@@ -104,7 +131,8 @@ class Options(Parameters):
 
     def copy(self: OptionsT) -> OptionsT:
         """A copy whose values are plain Python objects."""
-        return replace(self, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)})
+        names = [item.name for item in fields(self) if item.name in vars(self)]
+        return type(self)(**{name: _plain(getattr(self, name)) for name in names})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``config.json``."""
@@ -261,6 +289,11 @@ class TrainingOptions(Options):
     )
     logs: bool = option(True, "write logs into run_dir: CSV, and TensorBoard's where it is installed")
     progress: bool = option(True, "show a progress bar on a terminal")
+
+    @override
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Self:
+        """A copy that stores all options; ``average_epochs`` replaces an ``average`` among the defaults."""
+        return super().with_defaults(defaults if self.average_epochs is None else {**defaults, "average": None})
 
     @override
     def check(self) -> None:

@@ -34,6 +34,7 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
     arguments : of its constructor; they change the defaults of other options, as a translator's ``preset`` does
     """
     defaults = task(**arguments)
+    options = defaults.resolved_options()
     flags: list[Flag] = []
     for name, kind in task.option_groups.items():
         panel = PANELS.get(kind, name.capitalize())
@@ -52,7 +53,7 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
                 {encoder: list(flags_by_name.values()) for encoder, flags_by_name in by_encoder.items()}, panel
             )
         else:
-            flags += flags_of(getattr(defaults, name), panel, without=task.unused_options)
+            flags += flags_of(options[name], panel, without=task.unused_options)
     return [replace(flag, default=RUN_DIR) if flag.name == "run_dir" else flag for flag in flags]
 
 
@@ -124,6 +125,7 @@ def resolve_options(task: type[Estimator], given: Values, config: Path | None = 
     arguments = {item.name: start[item.name] for item in fields(task.option_groups["task"]) if item.name in start}
     if start.get("pretrained"):
         arguments["pretrained"] = start["pretrained"]  # other options have other defaults
+    arguments["training"] = option_group(start, task.option_groups["training"])  # one option can turn off another
     flags, of_encoders = training_flags(task, **arguments), _encoder_flags(task, arguments)
     default = trained.get("encoder", next(flag.default for flag in flags if flag.name == "encoder"))
     encoder_of_file = from_file.get("encoder", default)

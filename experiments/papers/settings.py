@@ -134,7 +134,8 @@ def make_estimator(
         arguments["pretrained"] = PretrainedOptions(**groups.pop("pretrained"))
     defaults = task(encoder_name(encoder), **arguments)
     values = groups.pop("encoder", {})
-    options = {group: replace(getattr(defaults, group), **groups[group]) for group in groups}
+    resolved = defaults.resolved_options()
+    options = {group: replace(resolved[group], **groups[group]) for group in groups}
     return task(replace(defaults.resolved_encoder(), **values) if values else defaults.encoder, **arguments, **options)
 
 
@@ -149,8 +150,7 @@ def task_groups(data_set: str, encoder: str) -> dict[str, Options]:
     task = TASKS[find_data_set(data_set).task]
     defaults = task(encoder_name(encoder))
     groups = {name: kind() for name, kind in task.option_groups.items() if name == "task"}
-    groups |= {name: getattr(defaults, name) for name in task.option_groups if name not in ("files", "task", "encoder")}
-    return {"encoder": defaults.resolved_encoder(), **groups}
+    return {"encoder": defaults.resolved_encoder(), **groups, **defaults.resolved_options()}
 
 
 def encoder_name(encoder: str) -> str:

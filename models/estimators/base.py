@@ -63,6 +63,15 @@ class Estimator(Task):
         """The encoder's options; for a name, its defaults for this task."""
         return encoder_options("ms-trans" if self.encoder is None else self.encoder)
 
+    def resolved_options(self) -> dict[str, Any]:
+        """Group -> its options, where those that were not set have the defaults of the preset or pretrained model."""
+        defaults = self._option_defaults()
+        return {name: getattr(self, name).with_defaults(defaults.get(name, {})) for name in self._parts()}
+
+    def _option_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        """Group -> option -> default, where it differs from that of the class."""
+        return {}
+
     def validate(self) -> None:
         """Validate all options.
 
@@ -72,8 +81,8 @@ class Estimator(Task):
             naming the option and a fix
         """
         self.resolved_encoder().validate()
-        for name in self._parts():
-            getattr(self, name).validate()
+        for options in self.resolved_options().values():
+            options.validate()
         kind = self.option_groups.get("task", Options)
         arguments = {item.name: getattr(self, item.name) for item in fields(kind)}
         # weights by class are validated with the labels
@@ -97,8 +106,9 @@ class Estimator(Task):
         """Copy the options, so that ``set_params`` does not change a fitted model."""
         self.validate()
         self.encoder_ = self.resolved_encoder().copy()
-        for name in self._parts().keys() - self.late_options:
-            setattr(self, f"{name}_", getattr(self, name).copy())
+        for name, options in self.resolved_options().items():
+            if name not in self.late_options:
+                setattr(self, f"{name}_", options)
         if self.inputs_.cls is None:
             self.inputs_.cls = self.encoder_.begins_with_cls
 
@@ -126,6 +136,13 @@ class Estimator(Task):
 
     def _with_defaults(self) -> Self:
         return type(self)(self.encoder_.name)
+
+    @override
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; the name of a pretrained model leaves the other options in ``pretrained`` as they are."""
+        if "pretrained" in params and not isinstance(params["pretrained"], Options):
+            params["pretrained__pretrained"] = params.pop("pretrained")
+        return super().set_params(**params)
 
     @override
     def _get_nested(self, name: str) -> Any:

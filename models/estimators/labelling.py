@@ -55,7 +55,6 @@ from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding
-from graphattn.validation import require_choice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,15 +146,13 @@ class LabellingEstimator(Estimator):
         preset: str = "default",
         warm_start: bool = False,
     ):
-        require_choice("preset", preset, PRESETS)
-        self.pretrained = pretrained_options(pretrained)
-        changes = FINE_TUNING if self.pretrained.pretrained else PAPER if preset == "paper" else {}
         self.encoder, self.preset = encoder, preset
-        self.inputs = InputOptions(**changes.get("inputs", {})) if inputs is None else inputs
-        self.head = HeadOptions(**changes.get("head", {})) if head is None else head
-        self.training = TrainingOptions(**changes.get("training", {})) if training is None else training
+        self.inputs = InputOptions() if inputs is None else inputs
+        self.head = HeadOptions() if head is None else head
+        self.training = TrainingOptions() if training is None else training
         self.class_weight = class_weight
         self.parsing = ParsingOptions() if parsing is None else parsing
+        self.pretrained = pretrained_options(pretrained)
         self.warm_start = warm_start
 
     @property
@@ -309,6 +306,10 @@ class LabellingEstimator(Estimator):
         return super().resolved_encoder()
 
     @override
+    def _option_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        return FINE_TUNING if self.pretrained.pretrained else PAPER if self.preset == "paper" else {}
+
+    @override
     def _resolve_options(self) -> None:
         super()._resolve_options()
         if self.encoder_.name == "pretrained" and not self.pretrained_.pretrained:
@@ -459,20 +460,6 @@ class LabellingEstimator(Estimator):
         return type(self)(self.encoder_.name, preset=self.preset, pretrained=self.pretrained_.pretrained)
 
     @override
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters; another preset or pretrained model also changes options that have the former defaults."""
-        if "pretrained" in params:
-            params["pretrained"] = pretrained_options(params["pretrained"])
-        former: dict[str, Any] = {"preset": self.preset, "pretrained": self.pretrained}
-        if params.keys() & former.keys():
-            before = type(self)(**former)
-            after = type(self)(**{name: params.get(name, value) for name, value in former.items()})
-            for name in PAPER:
-                if getattr(self, name) == getattr(before, name):
-                    setattr(self, name, getattr(after, name))
-        return super().set_params(**params)
-
-    @override
     def _fingerprint(self, held_out: Examples | None) -> dict[str, Any]:
         vectors = None
         if self.inputs_.vectors:
@@ -549,7 +536,7 @@ class LabellingEstimator(Estimator):
     @property
     @override
     def epoch_note(self) -> str | None:
-        return "graph encoder alone" if self.head.wide else None
+        return "graph encoder alone" if self.resolved_options()["head"].wide else None
 
     @override
     def dev_metrics(self) -> dict[str, float]:

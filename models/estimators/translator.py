@@ -177,11 +177,10 @@ class Translator(Estimator):
         pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
     ):
-        sizes = _find_preset(preset)
         self.encoder, self.preset = encoder, preset
         self.inputs = SubwordOptions() if inputs is None else inputs
-        self.decoder = DecoderOptions(**sizes.decoder) if decoder is None else decoder
-        self.training = TranslationTraining(**sizes.training) if training is None else training
+        self.decoder = DecoderOptions() if decoder is None else decoder
+        self.training = TranslationTraining() if training is None else training
         self.search = SearchOptions() if search is None else search
         self.parsing = ParsingOptions() if parsing is None else parsing
         self.pretrained = pretrained_options(pretrained)
@@ -199,17 +198,9 @@ class Translator(Estimator):
         return encoder_options(encoder)
 
     @override
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters; another preset also changes ``decoder`` and ``training`` if they have its defaults."""
-        if "pretrained" in params:
-            params["pretrained"] = pretrained_options(params["pretrained"])
-        if "preset" in params:
-            before, after = _find_preset(self.preset), _find_preset(params["preset"])
-            if self.decoder == DecoderOptions(**before.decoder):
-                self.decoder = DecoderOptions(**after.decoder)
-            if self.training == TranslationTraining(**before.training):
-                self.training = TranslationTraining(**after.training)
-        return super().set_params(**params)
+    def _option_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        sizes = _find_preset(self.preset)
+        return {"decoder": sizes.decoder, "training": sizes.training}
 
     @override
     def validate(self) -> None:
@@ -230,7 +221,8 @@ class Translator(Estimator):
                 "{encoder=pretrained} needs {pretrained}: a Hugging Face directory, or OWNER/NAME on the hub",
                 options=("encoder", "pretrained"),
             )
-        require_multiple("hidden", self.resolved_encoder().hidden, self.decoder.decoder_heads, "decoder_heads")
+        heads = self.resolved_options()["decoder"].decoder_heads
+        require_multiple("hidden", self.resolved_encoder().hidden, heads, "decoder_heads")
 
     @override
     def non_default_options(self) -> dict[str, Any]:

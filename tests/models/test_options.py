@@ -1,6 +1,8 @@
 """Options: bounds, copies, plain values, scikit-learn's parameters, precision."""
 
 import json
+import pickle
+from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +24,7 @@ from graphattn.models import (
     TranslationTraining,
 )
 from graphattn.models.encoders import ENCODERS
-from graphattn.models.options import BF16_FLAGS, supports_bf16
+from graphattn.models.options import BF16_FLAGS, Options, supports_bf16
 
 ALL = (InputOptions, TrainingOptions, HeadOptions, MSTransOptions, TransformerOptions, BiLSTMOptions)
 
@@ -59,6 +61,17 @@ def test_set_params():
     assert (options.epochs, options.clip) == (3, None)
     with pytest.raises(ValueError, match="epoch"):
         options.set_params(epoch=3)
+
+
+@pytest.mark.parametrize("copied", [clone, deepcopy, lambda options: pickle.loads(pickle.dumps(options)), Options.copy])
+def test_defaults_do_not_replace_options_that_were_set(copied):
+    defaults = {"epochs": 7, "clip": 1.0, "seed": 9, "patience": 2, "metric": "accuracy"}
+    options = TrainingOptions(5, clip=5.0).set_params(seed=0)
+    options.patience = None
+    made = copied(options).with_defaults(defaults)
+    assert (made.epochs, made.clip, made.seed, made.patience, made.metric) == (5, 5.0, 0, None, "accuracy")
+    assert made.with_defaults({"beta2": 0.9}).beta2 == TrainingOptions().beta2
+    assert options.metric is None
 
 
 def test_numpy_numbers_and_paths_become_plain():

@@ -474,13 +474,14 @@ def test_large_corpora_have_fewer_epochs(examples, epochs):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_papers_settings_by_name(estimator):
-    paper = estimator(preset="paper")
-    assert (paper.head.wide, paper.inputs.embedding_start, paper.training.patience) == (False, "random", None)
-    assert estimator().set_params(preset="paper").get_params() == paper.get_params()
-    own = HeadOptions(head_dropout=0.1)
-    assert estimator(head=own).set_params(preset="paper").head == own
+    paper = estimator(preset="paper").resolved_options()
+    values = paper["head"].wide, paper["inputs"].embedding_start, paper["training"].patience
+    assert values == (False, "random", None)
+    assert estimator().set_params(preset="paper").resolved_options() == paper
+    own = estimator(head=HeadOptions(head_dropout=0.1)).set_params(preset="paper").resolved_options()["head"]
+    assert (own.head_dropout, own.wide) == (0.1, False)
     with pytest.raises(ConfigError, match="preset"):
-        estimator(preset="papers")
+        estimator(preset="papers").fit(["a", "b"], [0, 1])
 
 
 def test_balanced_class_weights(tiny):

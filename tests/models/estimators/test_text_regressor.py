@@ -123,7 +123,7 @@ def test_scikit_learn(tiny, corpus):
 def test_parameters(estimator):
     names = {"encoder", "preset", "inputs", "head", "training", "parsing", "pretrained", "warm_start"}
     assert set(estimator().get_params(deep=False)) == names
-    assert not estimator(preset="paper").head.wide
+    assert not estimator(preset="paper").resolved_options()["head"].wide
 
 
 @pytest.mark.parametrize("target", ["good", float("nan"), float("inf"), "nan", True, None, (1.0,)])

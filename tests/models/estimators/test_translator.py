@@ -13,6 +13,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, ModelDirectoryError
 from graphattn.experiments.cli.predict import predict_lines
 from graphattn.models.decoders.options import (
+    PRESETS,
     DecoderOptions,
     SearchOptions,
     SubwordOptions,
@@ -274,24 +275,25 @@ def test_parameters_follow_scikit_learn():
     translator = Translator("ms-trans", preset="base", search=SearchOptions(beam=7))
     again = clone(translator)
     assert again.get_params()["search__beam"] == 7
-    assert again.decoder.decoder_layers == 6
+    assert again.resolved_options()["decoder"].decoder_layers == 6
     assert repr(again.set_params(training__epochs=3)).startswith("Translator(encoder='ms-trans', preset='base'")
 
 
 def test_a_preset_changes_the_settings():
-    translator = Translator().set_params(preset="base")
-    assert repr(translator.decoder) == repr(Translator(preset="base").decoder)
-    assert repr(translator.training) == repr(Translator(preset="base").training)
-    options = TranslationTraining()
-    assert Translator(training=options).set_params(training__epochs=7).training is options
-    kept = Translator(training=TranslationTraining(epochs=3)).set_params(preset="base")
-    assert kept.training.epochs == 3
-    assert kept.decoder == Translator(preset="base").decoder
+    epochs = TranslationTraining(epochs=3)
+    assert Translator(training=epochs).set_params(training__beta2=0.9).training is epochs
+    changed = [
+        Translator(training=epochs).set_params(preset="base"),
+        Translator().set_params(training__epochs=3, training__beta2=0.9).set_params(preset="base"),
+        Translator(preset="base").set_params(training__epochs=3, training__beta2=0.9),
+    ]
+    for translator in changed:
+        options = translator.resolved_options()
+        expected = {**PRESETS["base"].training, "epochs": 3, "beta2": 0.9}
+        assert options["training"] == TranslationTraining(**expected)
+        assert options["decoder"] == DecoderOptions(**PRESETS["base"].decoder)
     with pytest.raises(ConfigError, match="preset is 'x'; choose one of: small, base, deep, big"):
-        Translator().set_params(preset="x")
-    translator.preset = "x"
-    with pytest.raises(ConfigError, match="preset is 'x'; choose one of: small, base, deep, big"):
-        translator.fit(["a"], ["b"])
+        Translator(preset="x").fit(["a"], ["b"])
 
 
 def test_a_run_with_other_references_is_not_resumed(small, toy_pairs, tmp_path):

@@ -1,19 +1,23 @@
 """Estimators on a pretrained model: all tasks, alone and below another encoder, saved and loaded."""
 
+import pickle
 from itertools import chain
 
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
 from graphattn.experiments.cli.inspect import _format_prediction
+from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients
 from graphattn.models.pretrained.encoder import PretrainedEncoder
-from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.models.pretrained.options import FINE_TUNING, PretrainedOptions
 from graphattn.models.pretrained.stack import StackedEncoder
 from graphattn.models.training.module import TrainingModule
 
@@ -183,9 +187,63 @@ def test_epochs_by_default(folder, count, epochs):
 
 
 def test_defaults_of_fine_tuning():
-    tuned, plain = TextClassifier(pretrained="minilm"), TextClassifier()
-    assert (tuned.training.optimizer, plain.training.optimizer) == ("adamw", "adam")
-    assert (tuned.head.wide, plain.head.wide) == (False, True)
+    tuned, plain = (TextClassifier(pretrained=name).resolved_options() for name in ("minilm", None))
+    assert (tuned["training"].optimizer, plain["training"].optimizer) == ("adamw", "adam")
+    assert (tuned["head"].wide, plain["head"].wide) == (False, True)
+
+
+ORDERS = {
+    "constructor": lambda kind: kind(pretrained="minilm", training=TrainingOptions(epochs=3, learning_rate=5e-4)),
+    "training later": lambda kind: kind(pretrained="minilm").set_params(**THREE),
+    "model later": lambda kind: kind(training=TrainingOptions(epochs=3, learning_rate=5e-4)).set_params(
+        pretrained="minilm"
+    ),
+    "one call": lambda kind: kind().set_params(pretrained="minilm", **THREE),
+    "two calls": lambda kind: kind().set_params(**THREE).set_params(pretrained="minilm"),
+    "preset before": lambda kind: kind(preset="paper").set_params(**THREE).set_params(pretrained="minilm"),
+    "clone": lambda kind: clone(kind(pretrained="minilm").set_params(**THREE)),
+    "model after clone": lambda kind: clone(kind().set_params(**THREE)).set_params(
+        pretrained=clone(PretrainedOptions("minilm"))
+    ),
+    "pickle": lambda kind: pickle.loads(pickle.dumps(kind(pretrained="minilm").set_params(**THREE))),
+    "flags": lambda kind: TrainingPlan.of(kind, {"pretrained": "minilm", "epochs": 3, "learning_rate": 5e-4}).estimator(
+        run_dir=None
+    ),
+}
+THREE = {"training__epochs": 3, "training__learning_rate": 5e-4}  # the second is the default of other models
+
+
+@pytest.mark.parametrize("kind", [TextClassifier, PairClassifier, SequenceTagger, PairRegressor])
+@pytest.mark.parametrize("order", ORDERS)
+def test_options_that_were_not_set_have_the_defaults_of_fine_tuning(kind, order):
+    options = ORDERS[order](kind).resolved_options()
+    expected = {**FINE_TUNING["training"], "epochs": 3, "learning_rate": 5e-4}
+    assert options["training"] == TrainingOptions(**expected)
+    assert options["head"] == HeadOptions(**FINE_TUNING["head"])
+    assert options["inputs"] == InputOptions(**FINE_TUNING["inputs"])
+
+
+def test_flags_override_a_file_and_both_override_the_defaults_of_fine_tuning(tmp_path):
+    (tmp_path / "settings.yaml").write_text("pretrained: minilm\nepochs: 3\naverage_epochs: 2\nclip: 2")
+    training = TrainingPlan.of(TextClassifier, {"epochs": 4}, tmp_path / "settings.yaml").estimator().training
+    assert (training.epochs, training.average_epochs, training.clip, training.learning_rate) == (4, 2, 2, 2e-3)
+    assert training.average is None  # by default there is one
+    made = TextClassifier(pretrained="minilm", training=TrainingOptions(average_epochs=2)).resolved_options()
+    assert made["training"].average is None
+
+
+def test_a_search_over_pretrained_models(folder, tmp_path):
+    search = GridSearchCV(
+        TextClassifier(SMALL, training=TrainingOptions(epochs=1, precision="32")),
+        {"pretrained": [None, str(folder)], "training__batch_size": [8]},
+        cv=2,
+        refit=lambda results: 1,
+        error_score="raise",
+    ).fit(TEXTS, LABELS)
+    best = search.best_estimator_
+    assert (best.training_.optimizer, best.training_.batch_size, best.head_.wide) == ("adamw", 8, False)
+    loaded = load(best.save(tmp_path / "model"))
+    assert (loaded.training.optimizer, loaded.training.average) == ("adamw", 0.995)
 
 
 def test_the_crf_counts_no_special_tokens(folder):
@@ -288,9 +346,11 @@ def test_warm_start_with_or_without_the_pretrained_model(folder, first):
 
 def test_a_model_that_is_set_later_also_changes_the_defaults(folder):
     for kind in (TextClassifier, PairClassifier):
-        later = kind().set_params(pretrained=str(folder))
-        assert later.get_params() == kind(pretrained=str(folder)).get_params()
-        assert later.set_params(pretrained=None).get_params() == kind().get_params()
+        later = kind().set_params(pretrained__tuned_layers=2).set_params(pretrained=str(folder))
+        expected = kind(pretrained=PretrainedOptions(str(folder), tuned_layers=2))
+        assert later.resolved_options() == expected.resolved_options()
+        later.set_params(pretrained=None, pretrained__tuned_layers=None)
+        assert later.resolved_options() == kind().resolved_options()
 
 
 def test_one_sequence_of_two_texts_has_no_linear_branch(folder):
