@@ -1,7 +1,9 @@
 """Linear layers in bfloat16 on a CPU.
 
 For each new number of rows, oneDNN compiles a kernel in about 5 ms, and batches of texts have many. So the number of
-rows is rounded up to one of 16 values for each power of two. Predictions keep weights in oneDNN's order.
+rows is rounded up to one of 16 values for each power of two. Weights are converted at each call: a kept copy could not
+notice every change, such as ``weight.data[0, 0] = 1``. That costs a few per cent for thousands of rows; a model whose
+weights are bfloat16 does without.
 """
 
 from __future__ import annotations
@@ -9,9 +11,8 @@ from __future__ import annotations
 from functools import cache
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.weak import WeakIdKeyDictionary
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 """Whether this build of PyTorch has oneDNN's linear operator, which ``torch.compile`` uses."""
@@ -49,35 +50,7 @@ def predict_bfloat16(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tenso
     -------
     (N, O) in bfloat16
     """
-    padded = pad_rows(rows.bfloat16())
-    if _can_reorder(weight):
-        out = onednn(padded, _reordered(weight), bias)
-    else:
-        out = F.linear(padded, weight.bfloat16(), None if bias is None else bias.bfloat16())
-    return out[: len(rows)]
-
-
-def _can_reorder(weight: Tensor) -> bool:
-    """Whether it is a parameter with a version, which tensors of the inference mode lack."""
-    return isinstance(weight, nn.Parameter) and not weight.is_inference()
-
-
-def _reordered(weight: Tensor) -> Tensor:
-    """A parameter in bfloat16, in the order that oneDNN reads; kept until the parameter changes."""
-    version, numbers = weight._version, weight.detach().flatten()
-    sample = numbers[:: 1 + len(numbers) // _SAMPLE]  # fused optimizers and ``.data`` change no version
-    kept = _reordered_weights.get(weight)
-    if kept is None or kept[0] != version or not torch.equal(kept[1], sample):
-        reordered = torch.ops.mkldnn._reorder_linear_weight(weight.detach().bfloat16())
-        kept = _reordered_weights[weight] = version, sample.clone(), reordered
-    result: Tensor = kept[2]
-    return result
-
-
-_SAMPLE = 64
-"""About how many numbers of a weight are compared."""
-_reordered_weights = WeakIdKeyDictionary()
-"""Parameter -> its version, a sample of its numbers, and its reordered copy."""
+    return onednn(pad_rows(rows.bfloat16()), weight.bfloat16(), bias)[: len(rows)]
 
 
 @cache

@@ -152,6 +152,10 @@ def write_to_data(layer):
     layer.weight.data.mul_(-2)
 
 
+def write_one_number_to_data(layer):
+    layer.weight.data[0, 5] = 1000
+
+
 def load_state(layer):
     layer.load_state_dict(Linear(30, 20).state_dict())
 
@@ -160,7 +164,17 @@ def replace_data(layer):
     layer.weight.data = draw(20, 30)
 
 
-@pytest.mark.parametrize("change", [step_by_fused_optimizer, change_a_number, write_to_data, load_state, replace_data])
+@pytest.mark.parametrize(
+    "change",
+    [
+        step_by_fused_optimizer,
+        change_a_number,
+        write_to_data,
+        write_one_number_to_data,
+        load_state,
+        replace_data,
+    ],
+)
 @pytest.mark.parametrize("shape", [(7, 30), (0, 30), (2, 500, 30), (30,)])
 def test_predictions_in_bfloat16_follow_the_weight(shape, change):
     layer, inputs = Linear(30, 20), draw(*shape)
