@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from graphattn.builders.vocabulary import make_normalizer
 from graphattn.layers.dropout import Dropout
+from graphattn.layers.linear import Embedding, embedding
+from graphattn.precision import at_least_float32
 
 MAX_CHARACTERS = 30
 """Longer tokens keep the first and the last half of these."""
@@ -182,9 +185,9 @@ class CharacterFeatures(nn.Module):
 
     def __init__(self, num_characters: int, embedding: int, filters: int):
         super().__init__()
-        self.embed = nn.Embedding(num_characters, embedding, padding_idx=PADDING)
+        self.embed = Embedding(num_characters, embedding, padding_idx=PADDING)
         self.convolve = nn.Conv1d(embedding, filters, kernel_size=3, padding=1)
-        self.capitals = nn.Embedding(len(CAPITALS), CAPITALS_WIDTH)
+        self.capitals = Embedding(len(CAPITALS), CAPITALS_WIDTH)
         self.dropout = Dropout(0.3)
         self.width = filters + CAPITALS_WIDTH
 
@@ -193,5 +196,9 @@ class CharacterFeatures(nn.Module):
         embedded = self.dropout(self.embed(types.characters)).transpose(1, 2)  # (U, embedding, L)
         padding = (types.characters == PADDING).unsqueeze(1)  # the maximum must not depend on a batch's longest token
         padding[:, :, 0] = False
-        maxima = self.convolve(embedded).masked_fill(padding, float("-inf")).amax(2)  # (U, filters)
-        return torch.cat([maxima, self.capitals(types.capitals)], dim=1)[types.index]
+        weight, bias = self.convolve.weight, self.convolve.bias
+        assert bias is not None
+        # in float32: PyTorch sums gradients of float16 weights in float16
+        convolved = F.conv1d(*map(at_least_float32, (embedded, weight, bias)), padding=1)
+        maxima = convolved.masked_fill(padding, float("-inf")).amax(2).to(weight.dtype)  # (U, filters)
+        return embedding(torch.cat([maxima, self.capitals(types.capitals)], dim=1), types.index)

@@ -15,6 +15,7 @@ from graphattn.builders.files import FilePath, numbered_lines
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
+from graphattn.layers.linear import Embedding
 
 SUFFIX_BUCKETS, SUFFIX_WIDTH = 1 << 14, 20
 """Rows and columns of the table of suffixes; equal hashes share a row. Row 0 is for ``[CLS]``."""
@@ -167,7 +168,7 @@ class LexiconFeatures(nn.Module):
     def __init__(self, lexicon: Lexicon):
         super().__init__()
         self.marks = lexicon.gazetteer is not None
-        self.suffixes = nn.Embedding(SUFFIX_BUCKETS, SUFFIX_WIDTH, padding_idx=0) if lexicon.suffixes else None
+        self.suffixes = Embedding(SUFFIX_BUCKETS, SUFFIX_WIDTH, padding_idx=0) if lexicon.suffixes else None
 
     def forward(self, features: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
         """Append to (N, D) vectors the features of columns (N, suffixes) and (N, marks)."""

@@ -154,7 +154,10 @@ def read_model(path: Path) -> ModelFiles:
         config,
         json.loads((path / LABELS).read_text(encoding="utf-8")),
         (path / TOKENIZER).read_text(encoding="utf-8"),
-        load_file(path / WEIGHTS),
+        {
+            name: tensor.float() if tensor.is_floating_point() else tensor
+            for name, tensor in load_file(path / WEIGHTS).items()
+        },
         source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
     )
 

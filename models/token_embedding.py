@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.layers.dropout import dropout
-from graphattn.layers.linear import Linear, embedding
+from graphattn.layers.linear import Embedding, Linear, embedding
 from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, TokenTypeBatch
 from graphattn.models.lexicon import Lexicon, LexiconFeatures
 from graphattn.models.options import InputOptions
@@ -97,7 +97,7 @@ class TokenEmbedding(nn.Module):
         self.characters = None
         if num_characters is not None:
             self.characters = CharacterFeatures(num_characters, options.character_embedding, options.character_filters)
-        self.predicate = nn.Embedding(2, options.predicate_embedding) if predicates else None
+        self.predicate = Embedding(2, options.predicate_embedding) if predicates else None
         self.widths = tuple(widths) or (initial.shape[1],)
         projected = self.widths if options.combine == "projection" else ()
         self.of_sets = nn.ModuleList(Linear(width, max(self.widths)) for width in projected)
@@ -122,7 +122,7 @@ class TokenEmbedding(nn.Module):
         if words_only and not self.training and isinstance(self.project, Linear):
             # Project each word once: most tokens of a batch are repetitions.
             words, word_of_token = ids.unique(return_inverse=True)
-            return F.embedding(word_of_token, self.project(self._combine(self._look_up(words))))
+            return embedding(self.project(self._combine(self._look_up(words))), word_of_token)
         embedded = self._combine(self._look_up(ids))
         if self.characters is not None:
             assert types is not None

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from graphattn.backends import tiles
 from graphattn.edges import Edges
 from graphattn.gradients import Function, apply, apply_pair, raise_on_double_backward
+from graphattn.precision import at_least_float32
 from graphattn.transforms import operator
 
 CHUNK = 1 << 21
@@ -199,9 +200,10 @@ class _SumByWeights(Function):
         (upstream,) = gradients
         weights, value = ctx.saved_tensors
         with torch.no_grad():
-            grad_weights, grad_value = torch.empty_like(weights), torch.zeros_like(value)
+            grad_weights = torch.empty_like(weights)
+            grad_value = at_least_float32(torch.zeros_like(value))
             for nodes, local, sources, slots in iterate_runs(ctx.edges, value.shape[1] * value.shape[2]):
-                grad_out = upstream[nodes][local]  # (E, H, D)
-                grad_weights[slots] = (grad_out * value[sources]).sum(-1)
+                grad_out = at_least_float32(upstream[nodes][local])  # (E, H, D)
+                grad_weights[slots] = (grad_out * value[sources]).sum(-1).to(weights.dtype)
                 grad_value.index_add_(0, sources, weights[slots].unsqueeze(-1) * grad_out)
-        return raise_on_double_backward(grad_weights, weights, value, upstream), grad_value, None
+        return raise_on_double_backward(grad_weights, weights, value, upstream), grad_value.to(value.dtype), None

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
 
 from graphattn.gradients import Function, apply
 from graphattn.layers.linear import is_plain, linear, rows_times
+from graphattn.layers.norm import layer_norm
 from graphattn.transforms import is_transformed
 
 Compute = Callable[..., Tensor]
@@ -55,10 +55,8 @@ class Derived:
 
     def normalize(self, norm: nn.LayerNorm) -> Derived:
         """The output of a norm."""
-        shape, epsilon = norm.normalized_shape, norm.eps
-        return self.then(
-            lambda tensor, weight, bias: F.layer_norm(tensor, shape, weight, bias, epsilon), norm.weight, norm.bias
-        )
+        epsilon = norm.eps
+        return self.then(lambda tensor, weight, bias: layer_norm(tensor, weight, bias, epsilon), norm.weight, norm.bias)
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """The output of a linear layer, with gradients.

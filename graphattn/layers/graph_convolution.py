@@ -57,10 +57,11 @@ class GraphConvolution(OpaqueModule):
         if members is not None:
             coefficients = mean_coefficients(members)
             means = nodes.then(lambda values: aggregate(members, values, coefficients).to(values.dtype))
-            return aggregate(members.reverse[0], F.relu(means.project(self.linear), inplace=True))
+            mixed = F.relu(means.project(self.linear), inplace=True)
+            return aggregate(members.reverse[0], mixed).to(self.linear.weight.dtype)
         coefficients = symmetric_coefficients(edges)
         mixed = F.relu(aggregate(edges, nodes.project(self.linear), coefficients), inplace=True)
-        return aggregate(edges, mixed, coefficients)
+        return aggregate(edges, mixed, coefficients).to(self.linear.weight.dtype)
 
 
 class GraphAttention(OpaqueModule):
@@ -104,10 +105,11 @@ class GraphAttention(OpaqueModule):
         scores = edges.by_id(F.leaky_relu(as_target[edges.destinations] + as_source[edges.sources], 0.2))
         zeros = values.new_zeros(len(values), self.heads, 1)  # all scores are in the bias
         if weights is None:
-            return F.elu(attend(edges, zeros, zeros, values, bias=scores)).flatten(1)
-        mixed, edge_weights = attend(edges, zeros, zeros, values, bias=scores, return_weights=True)
-        weights.append(edge_weights)
-        return F.elu(mixed).flatten(1)
+            mixed = attend(edges, zeros, zeros, values, bias=scores)
+        else:
+            mixed, edge_weights = attend(edges, zeros, zeros, values, bias=scores, return_weights=True)
+            weights.append(edge_weights)
+        return F.elu(mixed).flatten(1).to(self.linear.weight.dtype)
 
 
 class NeighbourMean(OpaqueModule):
@@ -115,7 +117,8 @@ class NeighbourMean(OpaqueModule):
 
     def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
         """(N, feats) -> (N, feats); ``weights`` is unused."""
-        return aggregate(edges, Derived.of(inputs).value(), mean_coefficients(edges))
+        values = Derived.of(inputs).value()
+        return aggregate(edges, values, mean_coefficients(edges)).to(values.dtype)
 
 
 @torch.inference_mode(False)

@@ -17,6 +17,7 @@ from typing_extensions import override
 from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
 from graphattn.gradients import Function, apply
 from graphattn.layers.bfloat16 import HAS_ONEDNN, multiplies_in_bfloat16, onednn, predict_bfloat16
+from graphattn.precision import at_least_float32
 from graphattn.transforms import is_transformed
 
 MIN_ROWS, MIN_PRODUCTS = 1024, 1 << 25
@@ -54,11 +55,11 @@ def is_plain(module: nn.Module) -> bool:
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """:func:`torch.nn.functional.linear`.
+    """:func:`torch.nn.functional.linear` in the precision of the weight.
 
     Parameters
     ----------
-    inputs : (..., I)
+    inputs : (..., I), for a weight in float16 or bfloat16 also in float32
     weight : (O, I)
     bias : (O,)
 
@@ -66,6 +67,8 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     -------
     (..., O)
     """
+    if weight.element_size() < 4 and inputs.dtype == torch.float32:
+        inputs = inputs.to(weight.dtype)  # sums in float32 may precede
     if is_transformed():
         return F.linear(inputs, weight, bias)
     if not torch.is_grad_enabled() and weight.dtype == torch.float32 and multiplies_in_bfloat16(inputs):
@@ -186,25 +189,35 @@ MAX_UNUSED_GRADIENT_BYTES = 1 << 30
 _gradients = Pool(MAX_UNUSED_GRADIENT_BYTES)
 
 
-def embedding(table: Tensor, ids: Tensor) -> Tensor:
-    """:func:`torch.nn.functional.embedding`, whose gradient reuses the memory of an earlier step.
+def embedding(table: Tensor, ids: Tensor, padding: int | None = None) -> Tensor:
+    """:func:`torch.nn.functional.embedding`, whose gradient is summed in float32 and reuses memory.
 
-    The gradient of a table has the table's size. PyTorch allocates it in every step, which costs page faults. Call
+    On a CPU, PyTorch sums the gradient of a float16 or bfloat16 table in that type, in which 10,000 times 0.01 is 32 or
+    4. The gradient of a table has the table's size. PyTorch allocates it in every step, which costs page faults. Call
     :func:`forget_gradients` to return the reused memory to the system.
 
     Parameters
     ----------
     table : (V, D)
     ids : (...), from 0 to V - 1
+    padding : an id whose row gets no gradient
 
     Returns
     -------
     (..., D)
     """
-    supported = not is_transformed() and table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
-    if not (supported and table.requires_grad and table.numel() * table.element_size() >= MIN_BYTES):
-        return F.embedding(ids, table)
-    return apply(_Embedding, table, ids)
+    differs = table.element_size() < 4 or table.numel() * table.element_size() >= MIN_BYTES
+    if is_transformed() or not (differs and table.device.type == "cpu" and table.requires_grad):
+        return F.embedding(ids, table, padding)
+    return apply(_Embedding, table, ids, padding)
+
+
+class Embedding(nn.Embedding):
+    """:class:`torch.nn.Embedding` by :func:`embedding`."""
+
+    @override
+    def forward(self, input: Tensor) -> Tensor:
+        return embedding(self.weight, input, self.padding_idx)
 
 
 def forget_gradients() -> None:
@@ -214,15 +227,19 @@ def forget_gradients() -> None:
 
 class _Embedding(Function):
     @staticmethod
-    def forward(ctx: Any, table: Tensor, ids: Tensor) -> Tensor:
+    def forward(ctx: Any, table: Tensor, ids: Tensor, padding: int | None) -> Tensor:
         ctx.save_for_backward(ids)
-        ctx.shape = table.shape
+        ctx.shape, ctx.padding = table.shape, padding
         return F.embedding(ids, table)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         (ids,), (gradient,) = ctx.saved_tensors, gradients
-        ids, rows = ids.reshape(-1), gradient.reshape(-1, ctx.shape[1])
+        ids, rows = ids.reshape(-1), at_least_float32(gradient.reshape(-1, ctx.shape[1]))
+        if ctx.padding is not None:
+            rows = rows.masked_fill((ids == ctx.padding).unsqueeze(1), 0)
         if torch.is_grad_enabled():
-            return rows.new_zeros(ctx.shape).index_add(0, ids, rows), None
-        return _gradients.empty(ctx.shape, rows.dtype).zero_().index_add_(0, ids, rows), None
+            summed = rows.new_zeros(ctx.shape).index_add(0, ids, rows)
+        else:
+            summed = _gradients.empty(ctx.shape, rows.dtype).zero_().index_add_(0, ids, rows)
+        return summed.to(gradient.dtype), None, None

@@ -166,7 +166,7 @@ class MultiScaleAttention(OpaqueModule):
             by_relation = [part for _, part in results if part is not None]
         if weights is not None and by_relation is not None:
             weights.update(zip(self.heads, by_relation, strict=True))
-        return self.output(attended.flatten(1).to(self.output.weight.dtype))
+        return self.output(attended.flatten(1))
 
     def _options(self) -> dict[str, Any]:
         return {"scale": self.scale, "dropout": self.attn_drop if self.training else 0.0, "backend": self.backend}

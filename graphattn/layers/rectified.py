@@ -141,7 +141,7 @@ class RectifiedAttention(OpaqueModule):
             bias = self._distance_scores(word_edges, query, self.word_distance_vectors)
             of_words = self._attend(word_edges, query, key, value, bias, weights).flatten(1)
             return self._fuse(tokens, of_tokens, of_words, upsampling)
-        return self.output(of_tokens.to(self.output.weight.dtype))
+        return self.output(of_tokens)
 
     def _fuse(self, tokens: Derived, of_tokens: Tensor, of_words: Tensor, upsampling: Upsampling) -> Tensor:
         """(N, feats), the output for (N, feats) attention among tokens and (W, feats) among words."""
@@ -150,7 +150,7 @@ class RectifiedAttention(OpaqueModule):
             gates = tokens.project(self.gate).sigmoid().to(of_tokens.dtype).unsqueeze(2)
             both = [part.unflatten(1, (self.heads, -1)) for part in (of_tokens, upsampling.expand_to_tokens(of_words))]
             fused = gates * both[0] + (1 - gates) * both[1]
-            return self.output(fused.flatten(1).to(dtype))
+            return self.output(fused.flatten(1))
         summed = Derived(
             lambda tokens, words: upsampling.expand_to_tokens(words).add_(tokens).to(dtype), of_tokens, of_words
         )

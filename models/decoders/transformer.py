@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.layers.dropout import Dropout
+from graphattn.layers.norm import LayerNorm
 from graphattn.models.decoders.attention import DecoderAttention, FeedForward
 from graphattn.models.decoders.options import DecoderOptions
 from graphattn.models.encoders.base import sinusoids
-from graphattn.precision import at_least_float32
+from graphattn.precision import residual_type
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class DecoderLayer(nn.Module):
         self.own = DecoderAttention(width, heads, attn_drop=attn_drop)
         self.source = DecoderAttention(width, heads, memory_width, attn_drop=attn_drop)
         self.feed_forward = FeedForward(width, options.decoder_ffn, options.inner_dropout)
-        self.own_norm, self.source_norm, self.feed_norm = (nn.LayerNorm(width) for _ in range(3))
+        self.own_norm, self.source_norm, self.feed_norm = (LayerNorm(width) for _ in range(3))
         self.dropout = Dropout(options.decoder_dropout)
 
     def forward(self, inputs: Tensor, state: DecoderState, number: int, weights: list[Tensor] | None = None) -> Tensor:
@@ -130,7 +131,7 @@ class Decoder(nn.Module):
         (R, T, streams width)
         """
         positions = torch.arange(state.length, state.length + inputs.shape[1], device=inputs.device)
-        states = inputs + sinusoids(positions, self.width, at_least_float32(inputs).dtype).repeat(1, self.streams)
+        states = inputs + sinusoids(positions, self.width, residual_type(inputs)).repeat(1, self.streams)
         for number, layer in enumerate(self.layers):
             states = layer(states, state, number, weights)
         output: Tensor = self.norm(states)
@@ -147,4 +148,4 @@ def make_transformer_decoder(width: int, memory_width: int, options: DecoderOpti
     options : depth, heads, feed-forward width, dropout
     """
     layers = [DecoderLayer(width, memory_width, options) for _ in range(options.decoder_layers)]
-    return Decoder(width, layers, nn.LayerNorm(width))
+    return Decoder(width, layers, LayerNorm(width))

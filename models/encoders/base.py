@@ -16,6 +16,7 @@ from graphattn.builders.relations import Relation
 from graphattn.edges import Edges, features_of, lengths_of
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import Options, option
+from graphattn.precision import residual_type
 from graphattn.schema import TOKEN
 from graphattn.transforms import OpaqueModule
 
@@ -153,7 +154,7 @@ def run_layers(
 def position_vectors(graph: TextBatch, width: int, tokens: Tensor) -> Tensor:
     """(N, width) sinusoids of the tokens' positions in their texts, to be added to ``tokens``."""
     positions = features_of(graph, TOKEN)["position"].to(tokens.device)
-    return sinusoids(positions, width, torch.promote_types(tokens.dtype, torch.float32))
+    return sinusoids(positions, width, residual_type(tokens))
 
 
 def sinusoids(positions: Tensor, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -174,7 +175,7 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype = torch.float32)
     >>> sinusoids(torch.tensor([0]), 4)
     tensor([[0., 1., 0., 1.]])
     """
-    columns = torch.arange(0, width, 2, dtype=dtype, device=positions.device)
+    columns = torch.arange(0, width, 2, dtype=torch.promote_types(dtype, torch.float32), device=positions.device)
     rates = torch.exp(columns * (-math.log(10000.0) / width))
     angles = positions.unsqueeze(1) * rates
-    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :width]
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :width].to(dtype)

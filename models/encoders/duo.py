@@ -23,6 +23,7 @@ from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import option
 from graphattn.models.padding import pad, unpad
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 from graphattn.transforms import opaque
 
@@ -180,8 +181,7 @@ class DuoEncoder(Encoder):
         """(N, all parts): the input of the fusion layer."""
         (relation,) = self.relations()
         edges = edges_of(graph, [relation.name], tokens.device)[relation.name]
-        tokens = tokens.float() if tokens.element_size() < 4 else tokens  # sums in float32 also under autocast
-        sets = tokens.split(self.parts, dim=1)
+        sets = at_least_float32(tokens).split(self.parts, dim=1)  # sums in float32 also under autocast
         queries = [score(part).to(part.dtype) for part, score in zip(sets, self.scores, strict=True)]
         values = [
             _concatenate([sets[other] for other in _other_sets(len(sets), number)]) for number in range(len(sets))

@@ -20,6 +20,7 @@ from graphattn.layers.linear import Linear, linear
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.encoders.duo import resolve_parts, split_single_part, validate_parts
 from graphattn.models.options import option
+from graphattn.precision import at_least_float32
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class DuoTransformerLayer(nn.Module):
         """Heads for both streams in one pass: the first half for the first stream, scored by the second."""
         query, key = (maps(streams).flip(1) for maps in (self.query, self.key))
         parts = [part.flatten(1).unflatten(1, (STREAMS * self.heads, -1)) for part in (query, key, self.value(streams))]
-        parts = [part.float() if part.element_size() < 4 else part for part in parts]  # sums in float32 under autocast
+        parts = [at_least_float32(part) for part in parts]  # sums in float32 also under autocast
         if weights is None:
             heads = attend(edges[ALL], *parts)
         else:

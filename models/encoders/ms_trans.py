@@ -20,6 +20,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.homogeneous import JointNodes
 from graphattn.layers.dropout import dropout
 from graphattn.layers.multi_scale import MultiScaleAttention
+from graphattn.layers.norm import LayerNorm
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.encoders.relation_heads import head_relation, parse_heads, parse_relation_heads
 from graphattn.models.options import option
@@ -177,7 +178,7 @@ class MSTransLayer(nn.Module):
             attn_drop=options.attn_drop,
             distances=distances,
         )
-        self.norm = nn.LayerNorm(options.hidden)
+        self.norm = LayerNorm(options.hidden)
         self.dropout = options.dropout
 
     def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:

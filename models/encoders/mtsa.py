@@ -15,6 +15,7 @@ from graphattn.builders.relations.relative_positions import find_inner_distances
 from graphattn.edges import Edges, edges_of
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
+from graphattn.layers.norm import LayerNorm
 from graphattn.layers.tensorized import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
 from graphattn.models.encoders.base import (
     FFN_DROPOUT,
@@ -159,7 +160,7 @@ class MTSALayer(nn.Module):
     def __init__(self, options: MTSAOptions):
         super().__init__()
         self.attention = make_attention(options, options.dropout)
-        self.norm = nn.LayerNorm(options.hidden) if options.has_residuals else None
+        self.norm = LayerNorm(options.hidden) if options.has_residuals else None
         self.dropout = options.dropout
 
     def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
@@ -217,7 +218,7 @@ class MTSAEncoder(Encoder):
         self.options, self.width = options, options.num_heads * options.width_of_heads()
         self.layers = nn.ModuleList(make_layer(options) for _ in range(options.layers))
         normed_last = options.block != "plain" and options.norm == "pre"
-        self.norm = nn.LayerNorm(self.width) if normed_last else nn.Identity()
+        self.norm = LayerNorm(self.width) if normed_last else nn.Identity()
 
     @override
     def relations(self) -> list[Relation]:

@@ -14,6 +14,7 @@ from graphattn.builders.relations import Complete, Dependency, Relation
 from graphattn.edges import Edges, edges_of
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.graph_convolution import GraphConvolution
+from graphattn.layers.norm import LayerNorm
 from graphattn.models.encoders.base import (
     BlockOptions,
     Encoder,
@@ -56,7 +57,7 @@ class MultiStageEncoder(Encoder):
         super().__init__()
         self.options, self.width = options, options.hidden
         self.token_blocks, self.word_blocks, self.phrase_blocks = (self._make_stage() for _ in range(3))
-        self.arc_norm, self.norm = nn.LayerNorm(options.hidden), nn.LayerNorm(options.hidden)
+        self.arc_norm, self.norm = LayerNorm(options.hidden), LayerNorm(options.hidden)
         self.convolution = GraphConvolution(options.hidden)
         self.dropout = Dropout(options.dropout)
 
@@ -80,11 +81,11 @@ class MultiStageEncoder(Encoder):
         members = edges[MEMBERSHIP]
         tokens = tokens + position_vectors(graph, self.width, tokens)
         tokens = _run_stage(self.token_blocks, ALL, edges[ALL], tokens, weights)
-        words = aggregate(members, tokens, mean_coefficients(members))
+        words = aggregate(members, tokens, mean_coefficients(members)).to(tokens.dtype)
         words = _run_stage(self.word_blocks, ALL_WORDS, edges[ALL_WORDS], words, weights)
         words = words + self.dropout(self.convolution(edges[DEPENDENCY], self.arc_norm(words)))
         words = _run_stage(self.phrase_blocks, ALL_WORDS, edges[ALL_WORDS], words, weights)
-        return aggregate(members.reverse[0], self.norm(words))
+        return aggregate(members.reverse[0], self.norm(words)).to(tokens.dtype)
 
 
 def _run_stage(

@@ -18,6 +18,7 @@ from graphattn.edges import Edges, edges_of
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout, make_dropouts
 from graphattn.layers.linear import Linear
+from graphattn.layers.norm import LayerNorm
 from graphattn.models.encoders.base import (
     BlockOptions,
     Encoder,
@@ -26,6 +27,7 @@ from graphattn.models.encoders.base import (
     run_layers,
 )
 from graphattn.models.options import option
+from graphattn.precision import at_least_float32
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ class MUSELayer(nn.Module):
         super().__init__()
         hidden = options.hidden
         self.heads, self.attn_drop = options.heads, options.attn_drop
-        self.norm = nn.LayerNorm(hidden)
+        self.norm = LayerNorm(hidden)
         self.project = Linear(hidden, 3 * hidden)
         self.convolutions = nn.ModuleDict(
             {
@@ -111,15 +113,14 @@ class MUSELayer(nn.Module):
     def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         normed = self.norm(tokens)
-        mixed = self.output(self._mix(edges, normed, weights).to(self.output.weight.dtype))
+        mixed = self.output(self._mix(edges, normed, weights))
         inner = self.narrow(self.ffn_dropout(F.relu(self.widen(normed), inplace=True)))
         output: Tensor = tokens + self.dropout(mixed) + self.dropout(inner)
         return output
 
     def _mix(self, edges: Mapping[str, Edges], normed: Tensor, weights: LayerWeights | None) -> Tensor:
         """(N, hidden) attention and, with convolutions, their weighted sum beside it, all of the same values."""
-        projected = self.project(normed)
-        projected = projected.float() if projected.element_size() < 4 else projected  # sums in float32 under autocast
+        projected = at_least_float32(self.project(normed))  # sums in float32 also under autocast
         rows = projected.unflatten(1, (3 * self.heads, -1))
         attended, by_relation = attend_layer(
             [edges[ALL]],
@@ -158,7 +159,7 @@ class MUSEEncoder(Encoder):
         super().__init__()
         self.options, self.width = options, options.hidden
         self.layers = nn.ModuleList(MUSELayer(options) for _ in range(options.layers))
-        self.norm = nn.LayerNorm(options.hidden)
+        self.norm = LayerNorm(options.hidden)
 
     @override
     def relations(self) -> list[Relation]:

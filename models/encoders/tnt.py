@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from graphattn.builders.relations import Complete, Relation, WordGroup
 from graphattn.edges import edges_of
+from graphattn.layers.norm import LayerNorm
 from graphattn.models.encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
 from graphattn.models.options import option
@@ -50,7 +51,7 @@ class TNTEncoder(Encoder):
         self.options, self.width = options, options.hidden
         self.outer = options.make_blocks()
         self.inner = None if options.share_blocks else options.make_blocks()
-        self.norm = nn.LayerNorm(options.hidden)
+        self.norm = LayerNorm(options.hidden)
 
     @override
     def relations(self) -> list[Relation]:

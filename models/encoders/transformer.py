@@ -15,6 +15,7 @@ from graphattn.edges import Edges, edges_of
 from graphattn.layers.dropout import make_dropouts
 from graphattn.layers.linear import Linear
 from graphattn.layers.multi_scale import MultiScaleAttention
+from graphattn.layers.norm import LayerNorm
 from graphattn.models.encoders.base import (
     FFN_DROPOUT,
     Encoder,
@@ -69,7 +70,7 @@ class TransformerLayer(nn.Module):
         hidden = options.hidden
         self.attention = attention
         self.widen, self.narrow = Linear(hidden, options.ffn), Linear(options.ffn, hidden)
-        self.attention_norm, self.ffn_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+        self.attention_norm, self.ffn_norm = LayerNorm(hidden), LayerNorm(hidden)
         self.dropout, self.ffn_dropout = make_dropouts(options.dropout, options.ffn_dropout)
         self.norm_first, self.ffn_first = options.norm == "pre", ffn_first
 
@@ -104,7 +105,7 @@ class TransformerEncoder(Encoder):
         super().__init__()
         self.options, self.width = options, options.hidden
         self.layers = nn.ModuleList(TransformerLayer.of(options) for _ in range(options.layers))
-        self.norm = nn.LayerNorm(options.hidden) if options.norm == "pre" else nn.Identity()
+        self.norm = LayerNorm(options.hidden) if options.norm == "pre" else nn.Identity()
 
     @override
     def relations(self) -> list[Relation]:

@@ -26,7 +26,8 @@ from graphattn.edges import Edges, features_of, lengths_of
 from graphattn.layers.checkpointing import Derived
 from graphattn.layers.dropout import make_dropouts
 from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
-from graphattn.layers.linear import Linear
+from graphattn.layers.linear import Embedding, Linear
+from graphattn.layers.norm import LayerNorm
 from graphattn.layers.rectified import FUSIONS, RectifiedAttention
 from graphattn.layers.upsampling import KINDS, Upsampling
 from graphattn.models.encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
@@ -194,9 +195,9 @@ class UMSTLayer(nn.Module):
         names = options.mixing_relations()
         self.group = names[0] if options.intra_group else None
         self.arc = names[-1] if options.inter_group else None
-        self.mix_norms = nn.ModuleDict({name: nn.LayerNorm(options.hidden) for name in names})
-        self.word_norm = nn.LayerNorm(options.hidden) if options.inter_group else None
-        self.attention_norm, self.ffn_norm = nn.LayerNorm(options.hidden), nn.LayerNorm(options.hidden)
+        self.mix_norms = nn.ModuleDict({name: LayerNorm(options.hidden) for name in names})
+        self.word_norm = LayerNorm(options.hidden) if options.inter_group else None
+        self.attention_norm, self.ffn_norm = LayerNorm(options.hidden), LayerNorm(options.hidden)
         self.widen, self.narrow = Linear(options.hidden, options.ffn), Linear(options.ffn, options.hidden)
         self.attention = RectifiedAttention(
             options.hidden,
@@ -248,7 +249,7 @@ class UMSTLayer(nn.Module):
     ) -> Tensor:
         """Add to the nodes what a relation's mixer returns."""
         mixer_weights: list[Tensor] | None = None if weights is None else []
-        norm = cast(nn.LayerNorm, self.mix_norms[relation])
+        norm = cast(LayerNorm, self.mix_norms[relation])
         added: Tensor = mixers[relation](edges, Derived.of(nodes).normalize(norm), mixer_weights)
         _store_weights(weights, [relation], mixer_weights)
         output: Tensor = nodes + self.dropout(added)
@@ -276,15 +277,15 @@ class UMSTEncoder(Encoder):
     def __init__(self, options: UMSTOptions):
         super().__init__()
         self.options, self.width = options, options.hidden
-        self.classes: nn.Embedding | None = None
+        self.classes: Embedding | None = None
         if options.class_embedding:
-            self.classes = nn.Embedding(2, options.hidden)
+            self.classes = Embedding(2, options.hidden)
             nn.init.normal_(self.classes.weight, std=1 / math.sqrt(options.hidden))  # section 3.1
         self._mixers = options.mixers()
         numbers = {number for mixers in self._mixers for number in mixers.values()}
         self.mixers = nn.ModuleList(options.make_mixer() for _ in numbers)
         self.layers = nn.ModuleList(UMSTLayer(options) for _ in range(options.layers))
-        self.norm = nn.LayerNorm(options.hidden)
+        self.norm = LayerNorm(options.hidden)
 
     @override
     def relations(self) -> list[Relation]:

@@ -69,7 +69,7 @@ def copy_weights(
     for name, tensor in model.state_dict().items():
         if name in without:
             continue
-        source = weights[name]
+        source = weights[name].to(tensor.dtype)
         sizes = zip(source.shape, tensor.shape, strict=True)
         places = np.ix_(*(np.arange(new) if old == new else np.asarray(classes) for old, new in sizes))
         tensor[tuple(map(torch.from_numpy, places))] = source
@@ -86,7 +86,7 @@ def copy_vectors(
     before, words_before : the old vectors, and the words by id
     embedding, words : the same of the new model
     """
-    old = torch.cat([before.trained, before.table])
+    old = torch.cat([before.trained, before.table]).float()
     ids = {word: number for number, word in enumerate(words_before)}
     origins = torch.tensor([ids.get(word, -1) for word in words])
     rows: Tensor = old.mean(0) + old.std(0) * torch.randn(len(words), old.shape[1])

@@ -132,7 +132,7 @@ class ClassificationHead(Head):
 
     def scores(self, sentences: Tensor) -> Tensor:
         """(B, pooled features) of sentences -> (items, classes)."""
-        scores: Tensor = self.perceptron(self.items_of(sentences))
+        scores: Tensor = self.perceptron(self.items_of(sentences).to(self.output.weight.dtype))
         return at_least_float32(scores)
 
     @override

@@ -14,6 +14,7 @@ from typing_extensions import override
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.edges import features_of, lengths_of
 from graphattn.models.heads.wide import WideBranch
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ class NgramBranch(WideBranch):
         ids, lengths = features_of(batch.graph, TOKEN)["id"], lengths_of(batch.graph, TOKEN)
         rows, columns, values = self.entries(ids.to(self.keys.device), lengths.to(self.keys.device))
         ends = torch.searchsorted(rows, torch.arange(batch.size + 1, device=rows.device))
-        summed = F.embedding_bag(columns, self.weights, ends[:-1], mode="sum", per_sample_weights=values)
+        weights = at_least_float32(self.weights)
+        summed = F.embedding_bag(columns, weights, ends[:-1], mode="sum", per_sample_weights=values)
         return summed + self.bias
 
     def single_tokens(self) -> list[int]:
@@ -117,7 +119,8 @@ class NgramBranch(WideBranch):
         known = self.keys[columns] == keys if width else torch.zeros_like(keys, dtype=torch.bool)
         codes, counts = (rows[known] * width + columns[known]).unique(return_counts=True)
         rows, columns = codes // max(1, width), codes % max(1, width)
-        values = (1 + counts.to(self.idf.dtype).log()) * self.idf[columns]
+        idf = at_least_float32(self.idf)[columns]
+        values = (1 + counts.to(idf.dtype).log()) * idf
         squares = values.new_zeros(len(lengths)).index_add_(0, rows, values**2)
         return rows, columns, values / squares.sqrt()[rows]
 

@@ -19,6 +19,7 @@ from graphattn.models.encoders.base import Encoder, LayerWeights
 from graphattn.models.inspection.attention_map import SOURCE, TARGET, AttentionMap, Ints
 from graphattn.models.inspection.limits import check_num_weights
 from graphattn.models.text_model import TextModel, in_evaluation
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:
@@ -213,8 +214,8 @@ def _maps_by_text(
     texts: Sequence[str],
 ) -> Iterator[AttentionMap]:
     """One map for each text; ``heads`` are layer, first head and relation."""
-    values = weights.detach().cpu().numpy()
-    by_feature = None if features is None else features.detach().cpu().numpy()
+    values = at_least_float32(weights.detach()).cpu().numpy()
+    by_feature = None if features is None else at_least_float32(features.detach()).cpu().numpy()
     for number, text in enumerate(texts):
         edges = slice(int(positions.starts[number]), int(positions.starts[number + 1]))
         yield AttentionMap(

@@ -25,7 +25,7 @@ from graphattn.edges import Edges, edges_of, features_of
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.layers.bfloat16 import multiplies_in_bfloat16, pad_rows
 from graphattn.layers.dropout import Dropout
-from graphattn.layers.linear import Linear, embedding
+from graphattn.layers.linear import Embedding, Linear, embedding
 from graphattn.models.encoders.base import Encoder, LayerWeights
 from graphattn.models.encoders.relation_heads import head_relation
 from graphattn.models.pretrained.architecture import Architecture
@@ -120,15 +120,15 @@ class PretrainedEncoder(Encoder):
         width = architecture.embedding
         self.embedding = PretrainedEmbedding(architecture.vocabulary, width)
         rows = architecture.position_offset + self.max_length if architecture.positions else 0
-        self.position_vectors = nn.Embedding(rows, width) if rows else None
-        self.type_vectors = nn.Embedding(architecture.types, width) if architecture.types else None
+        self.position_vectors = Embedding(rows, width) if rows else None
+        self.type_vectors = Embedding(architecture.types, width) if architecture.types else None
         self.norm = make_norm(architecture, width)
         self.dropout = Dropout(architecture.embedding_dropout)
         self.widen = Linear(width, architecture.hidden) if width != architecture.hidden else None
         self.layers = nn.ModuleList(
             PretrainedLayer(architecture, counts, number) for number, counts in enumerate(self.layer_heads)
         )
-        self.distance_bias = nn.Embedding(architecture.buckets, architecture.heads) if architecture.buckets else None
+        self.distance_bias = Embedding(architecture.buckets, architecture.heads) if architecture.buckets else None
         self.last_norm = make_norm(architecture, architecture.hidden) if architecture.is_modern else None
         self.pooler = Pooler(architecture.hidden) if architecture.has_pooler else None
 
@@ -378,8 +378,8 @@ class PretrainedEncoder(Encoder):
         if self.position_vectors is not None:
             tokens = tokens + self.position_vectors(rows)
         if self.type_vectors is not None:
-            table = self.type_vectors.weight
-            tokens = tokens + (table[0] if segments is None else table[segments.to(table.device)])
+            first = self.type_vectors.weight[0]
+            tokens = tokens + (first if segments is None else self.type_vectors(segments.to(first.device)))
         states: Tensor = self.dropout(self.norm(tokens))
         return states if self.widen is None else self.widen(states)
 
@@ -402,8 +402,9 @@ class PretrainedEncoder(Encoder):
         for name in self.heads_along():
             distances = edges[name].sources - edges[name].destinations
             buckets[name] = edges[name].by_id(distance_buckets(distances, self.architecture.buckets))
+        table = at_least_float32(self.distance_bias.weight)  # gradients of many edges are summed
         return {
-            (name, first, count): self.distance_bias.weight[:, first : first + count][buckets[name]]
+            (name, first, count): table[:, first : first + count][buckets[name]]
             for name, first, count in dict.fromkeys(chain.from_iterable(map(head_ranges, self.layer_heads)))
         }
 

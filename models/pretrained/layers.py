@@ -12,6 +12,7 @@ from graphattn.edges import Edges
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
 from graphattn.layers.multi_scale import MultiScaleAttention
+from graphattn.layers.norm import LayerNorm
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.heads import HeadRange, head_ranges
@@ -116,6 +117,6 @@ class PretrainedLayer(nn.Module):
         return normed
 
 
-def make_norm(architecture: Architecture, width: int) -> nn.LayerNorm:
+def make_norm(architecture: Architecture, width: int) -> LayerNorm:
     """The model's layer norm."""
-    return nn.LayerNorm(width, architecture.norm_eps, bias=architecture.norm_bias)
+    return LayerNorm(width, architecture.norm_eps, bias=architecture.norm_bias)

@@ -17,6 +17,7 @@ from graphattn.models.inspection.edge_kinds import word_ids_of
 from graphattn.models.text_model import in_evaluation
 from graphattn.networkx_graphs import CLS
 from graphattn.optional_packages import import_optional
+from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 from graphattn.validation import require_range
 
@@ -82,7 +83,9 @@ def integrated_gradients(
             n_steps=steps,
             internal_batch_size=max(1, MAX_TOKENS // num_tokens),
         )
-    return _list_tokens(inputs).assign(attribution=attributions.squeeze(0).sum(1).detach().cpu().numpy())
+    return _list_tokens(inputs).assign(
+        attribution=at_least_float32(attributions.squeeze(0).sum(1).detach()).cpu().numpy()
+    )
 
 
 def _list_tokens(inputs: EncodedInputs) -> pd.DataFrame:

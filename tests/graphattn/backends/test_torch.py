@@ -118,6 +118,18 @@ def test_half_precision_is_summed_in_float32(random_tensors, dtype):
     assert_close(gradient.float().sum(), torch.tensor(2.0), rtol=5e-3, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_gradients_through_weights_of_half_precision_are_summed_in_float32(dtype, monkeypatch):
+    monkeypatch.setattr(torch_segments, "CHUNK", 30)
+    from_one = Edges(torch.arange(10_001), torch.zeros(10_000, dtype=torch.long), num_sources=1)
+    query, key = torch.ones(10_000, 1, 2, dtype=dtype), torch.ones(1, 1, 2, dtype=dtype)
+    value = torch.ones(1, 1, 2, dtype=dtype, requires_grad=True)
+    out, _ = attend(from_one, query, key, value, return_weights=True)
+    (gradient,) = torch.autograd.grad(out, value, torch.full_like(out, 0.01))
+    assert gradient.dtype == dtype
+    assert_close(gradient.float(), torch.full((1, 1, 2), 100.0), rtol=0.01, atol=0)
+
+
 def test_products_of_half_precision_do_not_overflow():
     edges = Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2)
     query, key = torch.full((1, 1, 1), 300.0), torch.tensor([300.0, -300.0]).view(2, 1, 1)

@@ -13,6 +13,7 @@ from graphattn.layers.linear import (
     BLOCK,
     MIN_PRODUCTS,
     MIN_ROWS,
+    Embedding,
     Linear,
     by_head,
     embedding,
@@ -279,11 +280,32 @@ def test_embedding_of_ids_of_any_shape():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_embedding_of_other_dtypes_uses_pytorch(dtype):
-    vectors = make_table(dtype=dtype)
-    out = embedding(vectors, torch.tensor([1]))
-    assert out.grad_fn.name() == "EmbeddingBackward0"
-    assert torch.autograd.grad(out.sum(), vectors)[0].dtype == dtype
+@pytest.mark.parametrize("rows", [3, LARGE])
+def test_gradients_of_embeddings_are_summed_in_float32(rows, dtype):
+    vectors, ids = make_table(rows, dtype), torch.ones(10_000, dtype=torch.long)
+    for create_graph in (False, True):
+        out = embedding(vectors, ids)
+        (actual,) = torch.autograd.grad(out, vectors, torch.full_like(out, 0.01), create_graph=create_graph)
+        assert out.dtype == actual.dtype == dtype
+        torch.testing.assert_close(actual[1].float(), torch.full((WIDTH,), 100.0), rtol=0.01, atol=0)
+        assert not actual[0].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_padding_of_an_embedding_has_no_gradient(dtype):
+    ours = Embedding(4, 3, padding_idx=2).to(dtype)
+    theirs = torch.nn.Embedding(4, 3, padding_idx=2, _weight=ours.weight.detach().float())
+    ids = torch.tensor([[2, 0], [3, 2]])
+    for module in (ours, theirs):
+        module(ids).sum().backward()
+    assert torch.equal(ours.weight.grad.float(), theirs.weight.grad)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_sums_in_float32_enter_layers_of_half_precision(dtype):
+    layer, inputs = Linear(30, 20).to(dtype), draw(2, 3, 30)
+    assert torch.equal(layer(inputs), layer(inputs.to(dtype)))
+    assert layer(inputs).dtype == dtype
 
 
 def test_embedding_derivatives(monkeypatch):

@@ -124,6 +124,36 @@ def test_gradients_of_many_tokens_equal_double_precision(options):
     torch.testing.assert_close(actual[0].double(), actual[1], rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_states_and_gradients_in_the_precision_of_the_parameters(options, dtype):
+    """Gradients of many tokens are sums of small terms, which stop growing in bfloat16."""
+    sentence, count = Sentence(["a"] * 30, word_ids=[0, 0, *range(1, 29)], heads=range(29)), 100
+    torch.manual_seed(3)
+    encoder = make_encoder(options).to(dtype).eval()
+    tokens = torch.randn(31, 12, dtype=dtype)
+    upper = 0.01 * torch.randn(encoder.width, dtype=torch.float64)
+
+    def run(encoder, sentences, tokens):
+        states = encoder(TextGraphBuilder(encoder.relations()).text_batch(sentences), tokens)
+        names, parameters = zip(*encoder.named_parameters(), strict=True)
+        gradients = torch.autograd.grad((states.double() * upper).sum(), parameters, allow_unused=True)
+        return states, {name: value for name, value in zip(names, gradients, strict=True) if value is not None}
+
+    states, gradients = run(encoder, [sentence] * count, tokens.repeat(count, 1))
+    exact_states, exact_gradients = run(encoder.double(), [sentence], tokens.double())
+    assert {states.dtype, *(gradient.dtype for gradient in gradients.values())} == {dtype}
+    assert distance(states[:31], exact_states) < 3 * torch.finfo(dtype).eps
+    largest = max(gradient.norm() for gradient in exact_gradients.values())
+    exact = {name: count * gradient for name, gradient in exact_gradients.items() if gradient.norm() > largest / 100}
+    for name, gradient in exact.items():
+        assert distance(gradients[name], gradient) < (1e-3 if dtype == torch.float32 else 0.2), name
+
+
+def distance(actual, exact):
+    return (actual.double() - exact).norm() / exact.norm()
+
+
 KINDS = ("dropout", "ffn_dropout", "attn_drop")
 DROPPING = [
     (name, layers, kind)
