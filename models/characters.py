@@ -199,6 +199,6 @@ class CharacterFeatures(nn.Module):
         weight, bias = self.convolve.weight, self.convolve.bias
         assert bias is not None
         # in float32: PyTorch sums gradients of float16 weights in float16
-        convolved = F.conv1d(*map(at_least_float32, (embedded, weight, bias)), padding=1)
+        convolved = F.conv1d(at_least_float32(embedded), at_least_float32(weight), at_least_float32(bias), padding=1)
         maxima = convolved.masked_fill(padding, float("-inf")).amax(2).to(weight.dtype)  # (U, filters)
         return embedding(torch.cat([maxima, self.capitals(types.capitals)], dim=1), types.index)

@@ -32,5 +32,5 @@ def layer_norm(inputs: Tensor, weight: Tensor, bias: Tensor | None, epsilon: flo
         return F.layer_norm(inputs, weight.shape, weight, bias, epsilon)
     if weight.device.type != "cpu":
         return F.layer_norm(inputs.to(weight.dtype), weight.shape, weight, bias, epsilon)
-    wide = [None if tensor is None else tensor.float() for tensor in (weight, bias)]
-    return F.layer_norm(inputs.float(), weight.shape, *wide, epsilon).to(weight.dtype)
+    bias = None if bias is None else bias.float()
+    return F.layer_norm(inputs.float(), weight.shape, weight.float(), bias, epsilon).to(weight.dtype)
