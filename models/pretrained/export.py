@@ -97,6 +97,8 @@ def write_directory(
         TOKENIZER_CONFIG: settings,
         CONFIG: {**ids, **config, **({} if head is None else head.config)},
     }
+    if missing:  # without classes, pipelines raise an error instead of answering from random weights
+        files[CONFIG] |= {"id2label": {}, "label2id": {}}
     readme = _describe(architecture, head, missing, sentences=MODULES in files)
     with atomic_folder(folder) as temporary:
         # save_file lets only the owner read it
@@ -156,15 +158,14 @@ def _sentence_files(architecture: Architecture, max_length: int) -> dict[str, An
 def _describe(architecture: Architecture, head: NativeHead | None, missing: Sequence[str], *, sentences: bool) -> str:
     """The README of the directory: what it contains, and what it lacks."""
     if head is not None:
-        answers = f"- Head (`AutoModelFor{head.task}` and its pipeline): the probabilities of GraphAttn. {head.note}"
-    else:
+        answers = f"Head (`AutoModelFor{head.task}` and its pipeline): the probabilities of GraphAttn. {head.note}"
+    elif missing:
         answers = (
-            "- No head: `AutoModelForSequenceClassification`, `AutoModelForTokenClassification` and their pipelines "
-            "add one with random weights, whose answers mean nothing."
+            f"No head, since `transformers` has no such layers: {', '.join(missing)}. Predict with GraphAttn; "
+            "pipelines raise an error. `num_labels` adds a head with random weights, for training."
         )
-    if missing:
-        layers = ", ".join(missing)
-        answers += f"\n- Not here, since `transformers` has no such layers: {layers}. Predict with GraphAttn."
+    else:
+        answers = "No head: `AutoModelForSequenceClassification` and others add one with random weights, for training."
     pooler = "that of the source model, not trained further" if architecture.has_pooler else "random, if there is one"
     if head is not None and any("pooler" in name for name in head.tensors):
         pooler = "a layer of the head"
@@ -173,7 +174,7 @@ def _describe(architecture: Architecture, head: NativeHead | None, missing: Sequ
 
 - Tokenizer and encoder (`AutoTokenizer`, `AutoModel`): the ids and states of GraphAttn, for texts as they are
   (`strip_html` and `max_tokens_per_text` are not here).
-{answers}
+- {answers}
 - Pooler (`pooler_output`): {pooler}.
 - Sentence vectors (`SentenceTransformer`): {pooling}.
 """

@@ -20,18 +20,17 @@ _PREFIXES = {
     **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), "roberta"),
 }
 """Families whose heads can be linear -> prefix of the encoder's tensors beside a head."""
-_TANH, _RELU = 2, 1
-_CLASSIFIERS: Mapping[str, tuple[str, str, int]] = {
-    "bert": ("bert.pooler.dense", "classifier", _TANH),
-    "distilbert": ("pre_classifier", "classifier", _RELU),
-    "electra": ("classifier.dense", "classifier.out_proj", _RELU),  # GELU
+_LINEAR_TANH, _EXACT = 2.0**-13, 1.0
+"""Factors of scores between the layers: tanh is linear to seven digits for small ones; ReLU and GELU allow any."""
+_CLASSIFIERS: Mapping[str, tuple[str, str, float]] = {
+    "bert": ("bert.pooler.dense", "classifier", _LINEAR_TANH),
+    "distilbert": ("pre_classifier", "classifier", _EXACT),
+    "electra": ("classifier.dense", "classifier.out_proj", _EXACT),
     **dict.fromkeys(
-        ("roberta", "xlm-roberta", "camembert", "mpnet"), ("classifier.dense", "classifier.out_proj", _TANH)
+        ("roberta", "xlm-roberta", "camembert", "mpnet"), ("classifier.dense", "classifier.out_proj", _LINEAR_TANH)
     ),
 }
-"""Family -> the two layers of its classifiers, and the slope of a(x) - a(-x) at 0 for the activation between them."""
-_SCALE = 2.0**-13
-"""Scores times this are small enough for tanh to be linear to seven digits."""
+"""Family -> the two layers of its classifiers, and the factor of scores between them."""
 
 
 def find_missing_layers(model: TextModel, family: str) -> list[str]:
@@ -78,8 +77,8 @@ def convert_head(head: Head, family: str, labels: Sequence[Any]) -> NativeHead:
     if isinstance(head, ClassificationHead):
         task, note = "SequenceClassification", "Its two layers compute one; to train further, begin with the encoder."
         config["problem_type"] = f"{'multi' if head.multilabel else 'single'}_label_classification"
-        inner, outer, slope = _CLASSIFIERS[family]
-        layers = dict(zip((inner, outer), _through_activation(head.output, slope), strict=True))
+        *names_of_layers, scale = _CLASSIFIERS[family]
+        layers = dict(zip(names_of_layers, _through_activation(head.output, scale), strict=True))
     config["architectures"] = [FAMILIES[family].model.removesuffix("Model") + f"For{task}"]
     tensors: dict[str, Tensor] = {}
     for name, (weight, bias) in layers.items():
@@ -87,16 +86,15 @@ def convert_head(head: Head, family: str, labels: Sequence[Any]) -> NativeHead:
     return NativeHead(task, _PREFIXES[family], tensors, config, note)
 
 
-def _through_activation(output: nn.Linear, slope: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """A linear layer as two layers with an activation a between them: x = (a(s x) - a(-s x)) / (slope s).
+def _through_activation(output: nn.Linear, scale: float) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """A linear layer as two, with an activation a between them.
 
-    This is exact for ReLU and GELU, and for tanh up to a relative error of (s x)^2 / 3.
+    With a factor s, a(s x) - a(-s x) is s x for ReLU and GELU, and for tanh 2 s x, up to a share of (s x)^2 / 3.
     """
     classes, width = output.weight.shape
-    weight, bias = output.weight.detach().float().cpu(), output.bias.detach().float().cpu()
-    pad = torch.zeros(width - 2 * classes, width + 1)
-    inner = _SCALE * torch.cat([weight, bias.unsqueeze(1)], 1)
-    inner = torch.cat([inner, -inner, pad])
-    unit = torch.eye(classes) / (_SCALE * slope)
+    slope = 1 if scale == _EXACT else 2
+    layer = scale * torch.cat([output.weight, output.bias.unsqueeze(1)], 1).detach().float().cpu()
+    inner = torch.cat([layer, -layer, torch.zeros(width - 2 * classes, width + 1)])
+    unit = torch.eye(classes) / (slope * scale)
     outer = torch.cat([unit, -unit, torch.zeros(classes, width - 2 * classes)], 1)
-    return (inner[:, :-1], inner[:, -1]), (outer, torch.zeros(classes))
+    return (inner[:, :-1].contiguous(), inner[:, -1].contiguous()), (outer, torch.zeros(classes))
