@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -42,10 +43,14 @@ if TYPE_CHECKING:
 
 Predicted = Sequence[Any] | npt.NDArray[Any]
 """One prediction for each input."""
+_FITTING = RLock()
+"""Held by the thread that fits; its callbacks may fit other estimators."""
 
 
 class Estimator(Task):
-    """Base of the estimators; each subclass is a task. ``fit`` is not thread-safe.
+    """Base of the estimators; each subclass is a task.
+
+    Threads may fit and use several estimators: one fits at a time, since PyTorch has one random generator.
 
     :func:`~graphattn.models.saving.register_task` adds a task to the command line.
     """
@@ -186,7 +191,7 @@ class Estimator(Task):
             when the loss is not finite
         """
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
-        with self._rollback_on_failure():
+        with _FITTING, self._rollback_on_failure():
             self._previous = previous
             self._resolve_options()
             training = self._examples(X, y, "there are no training examples", sample_weight=sample_weight)

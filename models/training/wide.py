@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import unwrap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -237,6 +238,11 @@ def _character_ngrams(words: Sequence[str]) -> csr_matrix | None:
         return None
 
 
+def _fit_unseen(model: Any, design: csr_matrix, targets: Any, weights: npt.NDArray[Any] | None) -> None:
+    """Fit without the wrappers of trackers such as MLflow, which would take this model for the user's."""
+    unwrap(type(model).fit)(model, design, targets, sample_weight=weights)
+
+
 def _logistic_regression(
     design: csr_matrix, corpus: Corpus, classes: int, strength: float, class_weights: Tensor | None
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -254,7 +260,7 @@ def _logistic_regression(
             bias[number] = np.log((positives + 1e-3) / (1 - positives + 1e-3))
             if 0 < positives < 1:
                 model = LogisticRegression(C=strength, max_iter=1000, class_weight={0: 1.0, 1: weights[number]})
-                model.fit(design, column, sample_weight=of_text)
+                _fit_unseen(model, design, column, of_text)
                 coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
         return coefficients, bias
     present = np.unique(targets)
@@ -265,11 +271,11 @@ def _logistic_regression(
             model = LogisticRegression(
                 C=strength, solver="liblinear", dual=True, tol=0.01, max_iter=1000, random_state=0
             )
-            model.fit(design, targets == number, sample_weight=of_text)
+            _fit_unseen(model, design, targets == number, of_text)
             coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
     elif len(present) > 1:
         model = LogisticRegression(C=strength, max_iter=1000)
-        model.fit(design, targets, sample_weight=of_text)
+        _fit_unseen(model, design, targets, of_text)
         if len(present) == 2:  # they share one vector
             coefficients[present] = np.concatenate([-model.coef_, model.coef_]) / 2
             bias[present] = np.concatenate([-model.intercept_, model.intercept_]) / 2
@@ -285,7 +291,8 @@ def _ridge_regression(
     from sklearn.linear_model import Ridge
 
     # the squared error has about four times the curvature of the logistic loss
-    model = Ridge(alpha=4 / strength).fit(design, corpus.targets, sample_weight=_weights(corpus))
+    model = Ridge(alpha=4 / strength)
+    _fit_unseen(model, design, corpus.targets, _weights(corpus))
     return model.coef_.reshape(1, -1).astype(np.float32), np.array([model.intercept_], np.float32)
 
 

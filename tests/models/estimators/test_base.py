@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
@@ -253,6 +254,19 @@ def test_ensembles_and_pipelines_with_a_table(ensemble, corpus, able):
     frame = pd.DataFrame({"text": texts})
     fitted = ensemble(able("classifier")).fit(frame, labels)
     assert fitted.score(frame.map(lambda text: f"{text} a film"), labels) > 0.9  # texts that are one word: 0.5
+
+
+def test_threads_fit_and_predict(corpus, tiny, fitted, figures, same_weights):
+    kinds = ("classifier", "crf", "translator")
+    alone = [tiny(kind).fit(*corpus(kind)) for kind in kinds]
+    predicted = figures(fitted("pair"), corpus("pair")[0])
+    fits = [delayed(lambda kind: tiny(kind).fit(*corpus(kind)))(kind) for kind in kinds]
+    predictions = [delayed(figures)(fitted("pair"), corpus("pair")[0])] * 5
+    *together, first, second, third, fourth, last = Parallel(len(kinds) + 1, backend="threading")([*fits, *predictions])
+    for one, other in zip(alone, together, strict=True):
+        assert same_weights(one, other)
+    for again in (first, second, third, fourth, last):
+        assert np.array_equal(again, predicted)
 
 
 def test_the_dev_set_selects_the_epoch(corpus, tiny):

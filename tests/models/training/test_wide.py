@@ -1,15 +1,16 @@
 import itertools
 import math
+from functools import wraps
 
 import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_matrix
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from torch.nn import functional as F
 
 from graphattn import load
-from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
+from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TextRegressor, TrainingOptions
 from graphattn.models.encoders import encoder_options
 from graphattn.models.training import wide
 
@@ -45,6 +46,26 @@ def test_the_linear_branch_learns_what_a_graph_model_of_one_epoch_does_not(corpu
     assert alone.model_.wide is None
     assert classifier.score(unseen, gold) > 0.85 > alone.score(unseen, gold)
     assert classifier.dev_metrics()["accuracy"] > alone.dev_metrics()["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "estimator"),
+    [(TextClassifier, LogisticRegression), (TextRegressor, Ridge)],
+    ids=["classifier", "regressor"],
+)
+def test_trackers_that_wrap_fit_do_not_see_the_models_inside(kind, estimator, corpus, monkeypatch):
+    original, seen = estimator.fit, []
+
+    @wraps(original)
+    def fit(self, *arguments, **named):  # as mlflow.autolog
+        seen.append(self)
+        return original(self, *arguments, **named)
+
+    monkeypatch.setattr(estimator, "fit", fit)
+    texts, labels = corpus
+    model = kind(encoder_options(SMALL), training=TRAINING).fit(texts, [float(label == "pos") for label in labels])
+    assert not seen
+    assert model.model_.wide is not None
 
 
 def test_probabilities_are_a_product_of_both_models(corpus):
