@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +16,7 @@ from torch import Tensor
 
 from graphattn.edges import Edges, RelationEdges, is_arange
 from graphattn.exceptions import GraphError, MissingPackageError
+from graphattn.optional_packages import explain_import_error
 from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:
@@ -24,18 +29,33 @@ def import_dgl() -> Any:
     Raises
     ------
     MissingPackageError
-        when DGL is not installed
+        when DGL cannot be imported
     """
     os.environ.setdefault("DGLBACKEND", "pytorch")  # else DGL prints a notice and writes into the home directory
+    _replace_graphbolt()
     try:
         import dgl
-    except ModuleNotFoundError:
+    except ImportError as error:
         raise MissingPackageError(
-            "DGL graphs need the package dgl, which is not installed; it has wheels for Python 3.11 on Linux and "
-            "macOS. Use one of these, or the TextBatch of TextGraphBuilder.text_batch, or its to_pyg()"
-        ) from None
+            f"DGL graphs need the package dgl, which {explain_import_error(error, 'dgl')}; on Linux and macOS, install "
+            "dgl 1.1.3 with Python 3.11, or dgl 2.1.0 with Python 3.12. Elsewhere, use the TextBatch of "
+            "TextGraphBuilder.text_batch, or its to_pyg()"
+        ) from error
     dgl.use_libxsmm(False)
     return dgl
+
+
+def _replace_graphbolt() -> None:
+    """Give DGL an empty ``graphbolt``, which we do not use, where it has no binary of it for this PyTorch.
+
+    DGL 2 imports GraphBolt, its loader of mini-batches, and has binaries for PyTorch 2.0 to 2.2 only.
+    """
+    spec = find_spec("dgl")
+    if spec is not None and spec.origin is not None:
+        folder = Path(spec.origin).parent / "graphbolt"
+        version = torch.__version__.partition("+")[0]
+        if folder.is_dir() and not any(folder.glob(f"*graphbolt_pytorch_{version}.*")):
+            sys.modules.setdefault("dgl.graphbolt", ModuleType("dgl.graphbolt"))
 
 
 def make_graph(

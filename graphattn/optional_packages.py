@@ -20,12 +20,17 @@ def import_optional(module: str, purpose: str, extra: str) -> Any:
     Raises
     ------
     MissingPackageError
-        when the package is not installed; the message contains the command that installs it
+        when the package cannot be imported; the message contains the command that installs it
     """
     try:
         return import_module(module)
-    except ImportError:
+    except ImportError as error:
         package = module.partition(".")[0]
-        raise MissingPackageError(
-            f"{purpose} {package}, which is not installed: pip install 'graphattn[{extra}]'"
-        ) from None
+        problem = explain_import_error(error, module)
+        raise MissingPackageError(f"{purpose} {package}, which {problem}: pip install 'graphattn[{extra}]'") from error
+
+
+def explain_import_error(error: ImportError, module: str) -> str:
+    """Whether the package of a module is not installed, or why else it cannot be imported."""
+    is_missing = isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0])
+    return "is not installed" if is_missing else f"cannot be imported ({error})"

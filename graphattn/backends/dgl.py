@@ -28,7 +28,7 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """Attention by three DGL operators over a block built from the edges."""
     if query.device.type != "cpu":
-        raise BackendError("backend 'dgl' runs on CPUs only: DGL 1.1.3 has no CUDA wheel. Use backend='torch'")
+        raise BackendError("backend 'dgl' runs on CPUs only: DGL's wheels have no CUDA. Use backend='torch'")
     dgl = import_dgl()
     narrow = query.dtype
     if query.element_size() < 4:  # DGL has no float16, and sums bfloat16 in bfloat16

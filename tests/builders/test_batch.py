@@ -92,8 +92,9 @@ def test_a_graph_needs_dgl(batch, monkeypatch):
     with pytest.raises(MissingPackageError) as caught:
         batch.to_dgl()
     assert str(caught.value) == (
-        "DGL graphs need the package dgl, which is not installed; it has wheels for Python 3.11 on Linux and macOS. "
-        "Use one of these, or the TextBatch of TextGraphBuilder.text_batch, or its to_pyg()"
+        "DGL graphs need the package dgl, which is not installed; on Linux and macOS, install dgl 1.1.3 with Python "
+        "3.11, or dgl 2.1.0 with Python 3.12. Elsewhere, use the TextBatch of TextGraphBuilder.text_batch, or its "
+        "to_pyg()"
     )
 
 
