@@ -76,19 +76,19 @@ class TokenTypes:
         )
 
     def take(self, types: npt.NDArray[np.integer]) -> TokenTypeBatch:
-        """The types of a batch's tokens, each once.
+        """Type 0, which linear branches need as the boundary of a text, and the types of a batch's tokens, each once.
 
         Parameters
         ----------
         types : (N,) type of each token
         """
-        used, index = np.unique(types, return_inverse=True)
+        used, index = np.unique(np.append(types, 0), return_inverse=True)
         characters = self.characters[used]
         longest = max(1, int((characters != PADDING).sum(1).max(initial=0)))
         return TokenTypeBatch(
             torch.from_numpy(characters[:, :longest]),
             torch.from_numpy(self.capitals[used]),
-            torch.from_numpy(index),
+            torch.from_numpy(index[:-1]),
             None if self.features is None else torch.from_numpy(self.features[used]),
         )
 

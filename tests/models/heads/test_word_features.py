@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
@@ -9,8 +10,8 @@ from graphattn.models.spelling import hash_word_features
 TEXTS = [["Anna", "met", "Bob"], [], ["NATO"], ["a", "b", "c", "d", "e", "f"]]
 
 
-def encode():
-    builder = TextGraphBuilder([], vocabulary=Vocabulary.train(TEXTS))
+def encode(*, cls=True):
+    builder = TextGraphBuilder([], vocabulary=Vocabulary.train(TEXTS), cls=cls)
     return Corpus.encode(builder, [TEXTS], spelling=True)
 
 
@@ -39,9 +40,10 @@ def test_keys_stand_for_a_feature_at_an_offset():
     assert len({key for word in keys for key in word}) == len(set().union(*features))
 
 
-def test_scores_sum_the_weights_of_a_words_keys():
+@pytest.mark.parametrize("cls", [True, False])
+def test_scores_sum_the_weights_of_a_words_keys(cls):
     rng = np.random.default_rng(0)
-    corpus = encode()
+    corpus = encode(cls=cls)
     words = [word for text in list_word_keys(corpus) for word in text]
     known = sorted({int(key) for word in words for key in word})[::2]  # every other key is unknown
     branch = WordFeatureBranch(torch.tensor(known), 3)
