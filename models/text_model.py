@@ -105,9 +105,9 @@ class TextModel(Trainable):
             scores = self.head(self.encode(batch, weights=weights), batch.graph)
         return self.add_wide_scores(scores, batch)
 
-    def add_wide_scores(self, scores: Tensor, batch: Batch) -> Tensor:
-        """Add the scores of the linear branch, if there is one, to those of the head."""
-        return scores if self.wide is None else scores + self.wide(batch).to(scores.device)
+    def add_wide_scores(self, scores: Tensor, batch: Batch, presence: Tensor | None = None) -> Tensor:
+        """Add the scores of the linear branch, if there is one, to those of the head; see :class:`WideBranch`."""
+        return scores if self.wide is None else scores + self.wide(batch, presence).to(scores.device)
 
     def _embed(self, batch: Batch) -> Tensor:
         """(N, hidden) input of the encoder."""

@@ -677,13 +677,19 @@ class LabellingEstimator(Estimator):
 
     @override
     def _copy_scores(
-        self, batch: Batch, *, vectors: Tensor | None = None, hidden: pd.DataFrame | None = None
+        self,
+        batch: Batch,
+        *,
+        vectors: Tensor | None = None,
+        presence: Tensor | None = None,
+        hidden: pd.DataFrame | None = None,
     ) -> Tensor:
         model = self.model_
         if vectors is None:
             rows = model(batch)
         else:
-            rows = model.add_wide_scores(model.head(model.encoder(batch.graph, vectors), batch.graph), batch)
+            encoded = model.head(model.encoder(batch.graph, vectors), batch.graph)
+            rows = model.add_wide_scores(encoded, batch, presence)
         scores: Tensor = rows.unflatten(0, (batch.size, -1))
         return scores
 

@@ -236,7 +236,12 @@ class Task(Parameters):
 
     @abstractmethod
     def _copy_scores(
-        self, batch: Batch, *, vectors: Tensor | None = None, hidden: pd.DataFrame | None = None
+        self,
+        batch: Batch,
+        *,
+        vectors: Tensor | None = None,
+        presence: Tensor | None = None,
+        hidden: pd.DataFrame | None = None,
     ) -> Tensor:
         """(copies, items, classes) scores of a batch of copies of one input.
 
@@ -244,6 +249,7 @@ class Task(Parameters):
         ----------
         batch : the copies
         vectors : (N, D) token vectors that replace those of the batch's ids
+        presence : with ``vectors``, (N,) share of each token in the linear branch
         hidden : decoder edges to mask, with the columns copy, source and target
         """
 

@@ -578,7 +578,12 @@ class Translator(Estimator):
 
     @override
     def _copy_scores(
-        self, batch: Batch, *, vectors: Tensor | None = None, hidden: pd.DataFrame | None = None
+        self,
+        batch: Batch,
+        *,
+        vectors: Tensor | None = None,
+        presence: Tensor | None = None,
+        hidden: pd.DataFrame | None = None,
     ) -> Tensor:
         assert batch.targets is not None and batch.target_counts is not None
         model, length = self.model_, int(batch.target_counts[0])

@@ -43,6 +43,17 @@ class LinearChainCRF(nn.Module):
         """
         return torch.logsumexp(self._prefix_scores(emissions, mask)[-1] + self.end_transitions, dim=1)
 
+    def marginal_scores(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        """(B, T, tags) scores whose softmax are the marginals of each step.
+
+        Parameters
+        ----------
+        emissions : (B, T, tags) scores
+        mask : (B, T) True at each word; each sentence has at least one
+        """
+        sides = zip(self._prefix_scores(emissions, mask), self._suffix_scores(emissions, mask), strict=True)
+        return torch.stack([prefix + suffix for prefix, suffix in sides], 1)
+
     def log_probabilities(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """(B, T, 2) log-probability of each tag, alone and given the tag before it.
 

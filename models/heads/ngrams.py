@@ -30,6 +30,10 @@ class NgramBranch(WideBranch):
     A text is a vector x of (1 + log tf) idf, scaled to length 1. A pair of texts has four blocks of features:
     [x1, x2, |x1 - x2|, x1 x2]. The sum of each block is one more feature, which of x1 x2 is the cosine.
 
+    With a presence of tokens, x is that of the complete text, where each number is multiplied by the mean presence of
+    its n-gram: over its occurrences, and of a pair over both tokens. The length of x is not computed again, so that a
+    text without tokens is at zero, and the line from there to the text is straight.
+
     Parameters
     ----------
     keys : (F,) known n-grams, ascending: ids of two tokens as one number, of a single token its id
@@ -50,7 +54,7 @@ class NgramBranch(WideBranch):
     @classmethod
     def of(cls, layouts: Sequence[Layout], classes: int) -> NgramBranch:
         """A branch for the n-grams of encoded texts, or of pairs; its weights are zero."""
-        rows, keys = _list_ngrams(*_columns(layouts))
+        rows, keys, *_ = _list_ngrams(*_columns(layouts))
         keys, index = keys.unique(return_inverse=True)
         frequencies = torch.bincount((rows * len(keys) + index).unique() % max(1, len(keys)), minlength=len(keys))
         texts = sum(map(len, layouts))
@@ -65,9 +69,11 @@ class NgramBranch(WideBranch):
         return cls(keys, state["wide.idf"], features // (len(keys) + 1), classes)
 
     @override
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:
         ids, lengths = features_of(batch.graph, TOKEN)["id"], lengths_of(batch.graph, TOKEN)
-        rows, columns, values = self.entries(ids.to(self.keys.device), lengths.to(self.keys.device))
+        device = self.keys.device
+        presence = None if presence is None else presence.to(device)
+        rows, columns, values = self.entries(ids.to(device), lengths.to(device), presence)
         ends = torch.searchsorted(rows, torch.arange(batch.size + 1, device=rows.device))
         weights = at_least_float32(self.weights)
         summed = F.embedding_bag(columns, weights, ends[:-1], mode="sum", per_sample_weights=values)
@@ -82,15 +88,16 @@ class NgramBranch(WideBranch):
         """:meth:`entries` of a whole corpus."""
         return self.entries(*_columns(layouts))
 
-    def entries(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def entries(self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Rows (ascending), columns and values of the sparse matrix (items, features).
 
         Parameters
         ----------
         ids : (N,) token ids of all texts; of pairs those of all first texts, then those of all second ones
         lengths : (B,) tokens of each text
+        presence : (N,) share of each token; all 1 when None
         """
-        texts, columns, values = self._tfidf(ids, lengths)
+        texts, columns, values = self._tfidf(ids, lengths, presence)
         width, items = len(self.keys), len(lengths)
         if self.blocks == 1:
             rows, blocks = texts, values.unsqueeze(1)
@@ -111,28 +118,34 @@ class NgramBranch(WideBranch):
         order = rows.argsort(stable=True)
         return rows[order], columns[order], torch.cat([blocks.flatten(), sums.flatten()])[order]
 
-    def _tfidf(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, columns and values of the known n-grams of each text; every row has length 1."""
-        rows, keys = _list_ngrams(ids, lengths)
+    def _tfidf(self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, columns and values of the known n-grams of each text; every row of present tokens has length 1."""
+        rows, keys, first, last = _list_ngrams(ids, lengths)
         width = len(self.keys)
         columns = torch.searchsorted(self.keys, keys).clamp_(max=max(0, width - 1))
         known = self.keys[columns] == keys if width else torch.zeros_like(keys, dtype=torch.bool)
-        codes, counts = (rows[known] * width + columns[known]).unique(return_counts=True)
+        codes, index, counts = (rows[known] * width + columns[known]).unique(return_inverse=True, return_counts=True)
         rows, columns = codes // max(1, width), codes % max(1, width)
         idf = at_least_float32(self.idf)[columns]
         values = (1 + counts.to(idf.dtype).log()) * idf
         squares = values.new_zeros(len(lengths)).index_add_(0, rows, values**2)
-        return rows, columns, values / squares.sqrt()[rows]
+        values = values / squares.sqrt()[rows]
+        if presence is not None:
+            shares = (presence[first[known]] + presence[last[known]]) / 2
+            values = values * values.new_zeros(len(values)).index_add_(0, index, shares.to(values.dtype)) / counts
+        return rows, columns, values
 
 
-def _list_ngrams(ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The text and the key of each token and of each pair of neighbours, without special tokens."""
+def _list_ngrams(ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Each token and each pair of neighbours, without special tokens: its text, key, first and last token."""
     ids = ids.long()
-    rows = torch.arange(len(lengths), device=ids.device).repeat_interleave(lengths)
+    texts = torch.arange(len(lengths), device=ids.device).repeat_interleave(lengths)
     ordinary = ids >= len(SPECIAL_TOKENS)
-    neighbours = ordinary[:-1] & ordinary[1:] & (rows[:-1] == rows[1:])
-    pairs = (ids[:-1] << _SHIFT) | ids[1:]
-    return torch.cat([rows[ordinary], rows[:-1][neighbours]]), torch.cat([ids[ordinary], pairs[neighbours]])
+    singles = ordinary.nonzero().squeeze(1)
+    starts = (ordinary[:-1] & ordinary[1:] & (texts[:-1] == texts[1:])).nonzero().squeeze(1)
+    keys = torch.cat([ids[singles], (ids[starts] << _SHIFT) | ids[starts + 1]])
+    first, last = torch.cat([singles, starts]), torch.cat([singles, starts + 1])
+    return texts[first], keys, first, last
 
 
 def _columns(layouts: Sequence[Layout]) -> tuple[Tensor, Tensor]:

@@ -64,7 +64,7 @@ class TaggingHead(Head):
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
         if self.crf is None:
             return sum_cross_entropy(scores, targets, weights, self.class_weights, self.label_smoothing)
-        precise = _precise(scores)
+        precise = as_precise(scores)
         # distributed training needs a gradient for every weight, even in a batch without words
         loss = 0 * (precise.sum() + sum(parameter.sum() for parameter in self.crf.parameters()))
         for words, counts in self._chains(scores, graph):
@@ -81,7 +81,7 @@ class TaggingHead(Head):
             return scores.softmax(1)
         # a marginal is the derivative of log Z with respect to the score
         with torch.inference_mode(False), torch.enable_grad():
-            leaf = _precise(scores.detach().clone()).requires_grad_()
+            leaf = as_precise(scores.detach().clone()).requires_grad_()
             partition = leaf.sum() * 0
             for words, counts in self._chains(scores, graph):
                 partition = partition + self.crf.log_partition(pad(leaf[words], counts), prefix_mask(counts)).sum()
@@ -101,7 +101,7 @@ class TaggingHead(Head):
         """
         if self.crf is None:
             return scores.log_softmax(1).gather(1, tags.unsqueeze(1)).expand(-1, 2)
-        precise = _precise(scores)
+        precise = as_precise(scores)
         result = precise.new_zeros(len(scores), 2)
         for words, counts in self._chains(scores, graph):
             rows = self.crf.log_probabilities(
@@ -114,7 +114,7 @@ class TaggingHead(Head):
     def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
         if self.crf is None:
             return scores.argmax(1)
-        precise, best = _precise(scores), torch.zeros(len(scores), dtype=torch.long, device=scores.device)
+        precise, best = as_precise(scores), torch.zeros(len(scores), dtype=torch.long, device=scores.device)
         for words, counts in self._chains(scores, graph):
             rows = self.crf.best_tags(pad(precise[words], counts), prefix_mask(counts))
             best[words] = unpad(rows, counts)
@@ -163,6 +163,6 @@ def _find_words(graph: TextBatch) -> tuple[Tensor, Tensor]:
     return begins & ~is_special, is_special
 
 
-def _precise(scores: Tensor) -> Tensor:
+def as_precise(scores: Tensor) -> Tensor:
     """Float64 where the device has it: log Z grows with the text and loses digits in float32."""
     return scores if scores.device.type == "mps" else scores.double()

@@ -38,8 +38,15 @@ class WideBranch(nn.Module):
         """A branch of the shape of a saved one, whose ``state_dict`` it takes."""
 
     @abstractmethod
-    def forward(self, batch: Batch) -> Tensor:
-        """(items, classes) scores."""
+    def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:
+        """(items, classes) scores.
+
+        Parameters
+        ----------
+        batch : the texts
+        presence : (N,) share of each token, from 0 (its features are missing) to 1. The scores of texts are a linear
+            function of it, those of pairs a polynomial, so attributions can divide them among tokens. All 1 when None
+        """
 
     def scale(self, factor: float) -> None:
         """Multiply all scores by a factor."""

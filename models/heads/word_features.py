@@ -28,6 +28,9 @@ _STRIDE = 0x9E3779B97F4A7C15
 class WordFeatureBranch(WideBranch):
     """A linear model on the features of each word, of its two neighbours on both sides, and of their positions.
 
+    With a presence of tokens, the features of a word move from those of an empty word to its own, and those that it
+    adds to its neighbours from none to all.
+
     Parameters
     ----------
     keys : (F,) hashes of the known features, ascending
@@ -46,12 +49,13 @@ class WordFeatureBranch(WideBranch):
         return cls(state["wide.keys"], state["wide.weights"].shape[1])
 
     @override
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:
         assert batch.token_types is not None and batch.token_types.features is not None
         device = self.keys.device
         by_type = self.score_types(batch.token_types.features.to(device))
         lengths = lengths_of(batch.graph, TOKEN).to(device)
-        scores = add_neighbours(by_type, batch.token_types.index.to(device), lengths)
+        presence = None if presence is None else presence.to(device)
+        scores = add_neighbours(by_type, batch.token_types.index.to(device), lengths, presence)
         words: Tensor = scores[first_tokens(batch.graph).to(device)] + self.bias
         return words
 
@@ -87,7 +91,7 @@ def list_word_keys(corpus: Corpus) -> Iterator[list[list[str]]]:
         ]
 
 
-def add_neighbours(by_type: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
+def add_neighbours(by_type: Tensor, index: Tensor, lengths: Tensor, presence: Tensor | None = None) -> Tensor:
     """Sum the scores that each token gets from its neighbourhood.
 
     Parameters
@@ -95,6 +99,8 @@ def add_neighbours(by_type: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
     by_type : (offsets, U, classes); type 0 is the boundary of a text
     index : (N,) type of each token; that of ``[CLS]`` is 0
     lengths : (B,) tokens of each text
+    presence : (N,) share of each token in these scores; a word of share 0 has the features of an empty word, which
+        the words around it do not see. All 1 when None
 
     Returns
     -------
@@ -106,7 +112,13 @@ def add_neighbours(by_type: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
     total = by_type.new_zeros(len(index), by_type.shape[2])
     for scores, offset in zip(by_type, OFFSETS, strict=True):
         window = slice(_REACH + offset, _REACH + offset + len(index))
-        total = total + scores[types[window] * (texts[window] == text)]
+        inside = texts[window] == text
+        added = scores[types[window] * inside]
+        if presence is not None:
+            shares = torch.nn.functional.pad(presence, (_REACH, _REACH), value=1.0)[window].where(inside, 1.0)
+            missing = scores[0] * (offset == 0)
+            added = missing + shares.unsqueeze(1) * (added - missing)
+        total = total + added
     return total
 
 

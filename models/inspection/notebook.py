@@ -11,6 +11,7 @@ import pandas as pd
 
 from graphattn.edges import as_batch
 from graphattn.models.inspection.attention_map import for_display
+from graphattn.networkx_graphs import CLS
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def words_html(words: WordAttributions) -> str:
     largest = float(words.table.attribution.abs().max()) if len(words.table) else 0.0
     paragraphs = []
     for _, rows in words.table.groupby("part", sort=False):
-        shown = rows[rows.position > 0]
+        shown = rows[(rows.position > 0) | (rows.word != CLS)]
         boxes = [_format_word(*pair, largest) for pair in zip(shown.word, shown.attribution, strict=True)]
         more = len(boxes) - MOST_TOKENS
         text = " ".join(boxes[:MOST_TOKENS]) + (f" … {more:,} more" if more > 0 else "")
@@ -55,8 +56,8 @@ def words_html(words: WordAttributions) -> str:
     ramp = ",".join(_attribution_color(share) for share in (-1, -0.5, 0, 0.5, 1))
     bar = f"display:inline-block;width:8em;height:0.8em;margin:0 4px;background:linear-gradient(to right,{ramp})"
     legend = (
-        f"<p>{escape(words.explains)}: <u>lowered</u> {-largest:.2f} "
-        f'<span style="{bar}"></span> {largest:+.2f} raised</p>'
+        f"<p>{escape(words.explains)}, {words.value:.2f} ({words.baseline:.2f} if no word were known): "
+        f'<u>lowered</u> {-largest:.2f} <span style="{bar}"></span> {largest:+.2f} raised</p>'
     )
     return "<div>" + "".join(paragraphs) + legend + "</div>"
 

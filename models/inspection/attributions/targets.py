@@ -15,6 +15,8 @@ from typing_extensions import override
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError
 from graphattn.models.heads import ClassificationHead, Head, TaggingHead
+from graphattn.models.heads.crf import LinearChainCRF
+from graphattn.models.heads.tagging import as_precise
 from graphattn.models.inspection.edge_kinds import word_ids_of
 
 
@@ -43,8 +45,8 @@ class ClassLogOdds(ExplanationTarget):
 
     .. math:: \log \frac{p}{1 - p}
 
-    Unlike the probability, they do not saturate for confident models. For a tagger with a CRF, they are those of the
-    scores of single words, without the CRF.
+    Unlike the probability, they do not saturate for confident models. p is what ``predict_proba`` returns: for a
+    tagger with a CRF the marginal of the word's tag.
 
     Parameters
     ----------
@@ -52,12 +54,14 @@ class ClassLogOdds(ExplanationTarget):
     classes : one class for each item
     independent : whether classes are independent (sigmoid) or exclusive (softmax)
     names : the names of ``classes``
+    crf : of a tagger; the items are the words of one sentence
     """
 
     items: tuple[int, ...]
     classes: tuple[int, ...]
     independent: bool
     names: tuple[Any, ...] = ()
+    crf: LinearChainCRF | None = None
     quantity = "log_odds"
 
     @override
@@ -66,6 +70,9 @@ class ClassLogOdds(ExplanationTarget):
 
     @override
     def value(self, scores: Tensor) -> Tensor:
+        if self.crf is not None:
+            scores = as_precise(scores)
+            scores = self.crf.marginal_scores(scores, torch.ones_like(scores[..., 0], dtype=torch.bool))
         selected = scores[:, list(self.items)]  # (copies, items, classes)
         classes = torch.tensor(self.classes, device=scores.device).view(1, -1, 1).expand(len(selected), -1, 1)
         log_odds = selected.gather(2, classes).squeeze(2)
@@ -151,7 +158,8 @@ def select_class(
     predicted = _predict_classes(head, scores)
     selected = tuple(predicted[item] if label is None else classes.index(label) for item in items)
     independent = isinstance(head, ClassificationHead) and head.multilabel
-    return ClassLogOdds(items, selected, independent, tuple(classes[number] for number in selected))
+    crf = head.crf if isinstance(head, TaggingHead) else None
+    return ClassLogOdds(items, selected, independent, tuple(classes[number] for number in selected), crf)
 
 
 def _predict_classes(head: Head, scores: Tensor) -> list[int]:

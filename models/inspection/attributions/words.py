@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.inspection.attention import word_nodes, word_texts
-from graphattn.models.inspection.attributions.gradients import gradient_times_weight
-from graphattn.models.text_model import in_evaluation
+from graphattn.models.inspection.attention import word_texts
+from graphattn.models.inspection.attributions.integrated_gradients import integrate
+from graphattn.models.inspection.edge_kinds import word_ids_of
 from graphattn.validation import require_choice, require_range
 
 if TYPE_CHECKING:
@@ -28,14 +27,20 @@ _NO_WORD = re.compile(r"\[CLS\]|\[\w+ \d+\]")
 class WordAttributions:
     """The attribution of each word of one text; a notebook displays the text with coloured words.
 
+    The attributions add up to ``value - baseline``.
+
     Parameters
     ----------
-    table : columns part, position (``[CLS]`` is 0), word and attribution
+    table : columns part, position (with ``[CLS]``, that is 0), word and attribution
     explains : the explained quantity, such as ``log-odds of good``
+    baseline : the quantity if all words were unknown
+    value : the quantity, as the model predicts it
     """
 
     table: pd.DataFrame
     explains: str
+    baseline: float
+    value: float
 
     def top_words(self, k: int = 10) -> pd.DataFrame:
         """The words with the largest absolute attribution, see :func:`top_words`."""
@@ -51,25 +56,24 @@ def word_attributions(
     estimator: Estimator,
     x: Any,
     *,
-    method: Callable[..., pd.DataFrame] = gradient_times_weight,
     label: Any = None,
     word: int | None = None,
     target: str | None = None,
+    steps: int = 50,
 ) -> WordAttributions:
-    """Sum attributions over the tokens of each word.
+    """Sum :func:`integrated_gradients` over the tokens of each word.
 
     Parameters
     ----------
     estimator : a fitted estimator
     x : one input
-    method : :func:`gradient_times_weight`, whose edges count for the word that is attended to, or
-        :func:`integrated_gradients`
-    label, word, target : what to explain, as for the method
+    label, word, target : what to explain, as for :func:`gradient_times_weight`
+    steps : as for :func:`integrated_gradients`
 
     Raises
     ------
-    ConfigError
-        as the method
+    ConfigError, DataError
+        as :func:`integrated_gradients`
 
     Examples
     --------
@@ -79,28 +83,20 @@ def word_attributions(
     >>> words = word_attributions(classifier, "a bad film", label=0)
     >>> words.table.word.tolist(), words.explains
     (['[CLS]', 'a', 'bad', 'film'], 'log-odds of 0')
+    >>> bool(abs(words.table.attribution.sum() - (words.value - words.baseline)) < 1e-3)
+    True
     """
     inputs = estimator.encode_input(x, target=target)
-    target = inputs.outputs[0] if inputs.outputs else target
-    with torch.inference_mode(), in_evaluation(estimator.model_):
-        scores = estimator._copy_scores(inputs.batch)[0]
-        explained = estimator.target(inputs, scores, label=label, word=word)
-    table = method(estimator, x, label=label, word=word, target=target)
-    prefix = "" if "token" in table else "source_"
-    parts = table.get(f"{prefix}part", pd.Series(inputs.graph_texts[0], table.index))
-    positions = table["position" if "token" in table else "source"].to_numpy()
-    rows = []
+    integral = integrate(estimator, inputs, label=label, word=word, steps=steps)
+    tables = []
     for text in inputs.graph_texts:
         cls, sentence = inputs.corpus.builder.cls, inputs.single[text]
-        sums = np.zeros(sentence.num_words + cls)
-        for part, words in word_nodes(text, sentence, cls=cls).items():
-            nodes = (parts == part).to_numpy()
-            np.add.at(sums, words[positions[nodes]], table.attribution.to_numpy()[nodes])
-        rows.append(
-            pd.DataFrame({"position": range(len(sums)), "word": word_texts(sentence, cls=cls), "attribution": sums})
-        )
-        rows[-1].insert(0, "part", text)
-    return WordAttributions(pd.concat(rows, ignore_index=True), explained.describe())
+        of_text = integral.table[integral.table.part == text]
+        words, numbers = word_texts(sentence, cls=cls), word_ids_of(sentence, cls=cls)
+        sums = np.bincount(numbers, of_text.attribution, len(words))
+        tables.append(pd.DataFrame({"part": text, "position": range(len(words)), "word": words, "attribution": sums}))
+    table = pd.concat(tables, ignore_index=True)
+    return WordAttributions(table, integral.explained.describe(), integral.start, integral.end)
 
 
 def top_words(

@@ -63,3 +63,11 @@ def test_double_precision_scores_keep_their_precision(length):
     exact.load_state_dict(crf.state_dict())
     single, double = (one(scores, gold, mask) for one in (crf, exact))
     torch.testing.assert_close(single, double, rtol=1e-12, atol=1e-5)
+
+
+def test_the_softmax_of_marginal_scores_is_the_gradient_of_log_z():
+    torch.manual_seed(0)
+    crf, mask = LinearChainCRF(4).double(), prefix_mask(torch.tensor([5, 1, 3]))
+    scores = torch.randn(3, 5, 4, dtype=torch.float64, requires_grad=True)
+    (marginals,) = torch.autograd.grad(crf.log_partition(scores, mask).sum(), scores)
+    torch.testing.assert_close(crf.marginal_scores(scores, mask)[mask].softmax(1), marginals[mask])

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -82,3 +84,32 @@ def test_a_saved_branch_has_the_shape_of_its_state(builder):
     again = NgramBranch.like(state)
     assert again.blocks == 4
     assert again.weights.shape == branch.weights.shape
+
+
+@pytest.mark.parametrize("columns", [[TEXTS], [TEXTS, OTHERS]])
+def test_presence_multiplies_tfidf_by_the_mean_presence_of_an_ngram(columns, builder):
+    rng = np.random.default_rng(1)
+    layouts = [builder.layout(column) for column in columns]
+    branch = NgramBranch.of(layouts, 3)
+    branch.weights.copy_(torch.from_numpy(rng.standard_normal(branch.weights.shape)))
+    batch = Corpus(builder, layouts)[list(range(len(TEXTS)))]
+    ids = batch.graph.node_features["token"]["id"]
+    presence, start, sides = torch.from_numpy(rng.random(len(ids)).astype(np.float32)), 0, []
+    for layout in layouts:
+        values = dense(branch, [layout] * len(layouts), len(TEXTS))[:, : len(branch.keys)]  # the first block
+        for text, length in enumerate(layout.lengths):
+            shares = {}
+            tokens = [(int(ids[start + place]), float(presence[start + place])) for place in range(length)]
+            ngrams = [*((token,) for token in tokens), *pairwise(tokens)]
+            for ngram in ngrams:
+                key = sum(token << 32 * place for place, (token, _) in enumerate(reversed(ngram)))
+                shares.setdefault(key, []).append(np.mean([share for _, share in ngram]))
+            factors = [np.mean(shares.get(key, [0])) for key in branch.keys.tolist()]
+            values[text] *= factors
+            start += length
+        sides.append(values)
+    blocks = sides if len(sides) == 1 else [*sides, abs(sides[0] - sides[1]), sides[0] * sides[1]]
+    design = np.concatenate([*blocks, *(block.sum(1, keepdims=True) for block in blocks)], axis=1)
+    np.testing.assert_allclose(branch(batch, presence), design @ branch.weights.numpy(), atol=1e-5)
+    np.testing.assert_allclose(branch(batch, torch.zeros_like(presence)), 0, atol=1e-7)
+    torch.testing.assert_close(branch(batch, torch.ones_like(presence)), branch(batch))

@@ -53,3 +53,24 @@ def test_scores_sum_the_weights_of_a_words_keys(cls):
     expected = [0.5 + sum(table.get(int(key), np.zeros(3)) for key in word) for word in words]
     np.testing.assert_allclose(branch(corpus[[0, 1, 2, 3]]), expected, atol=1e-5)
     np.testing.assert_allclose(branch(corpus[[3]]), expected[4:], atol=1e-5)
+
+
+def test_presence_is_a_factor_of_what_a_token_adds_to_its_neighbours():
+    """A missing word has the spelling of an empty one; its neighbours do not see it."""
+    rng, corpus, (words,) = np.random.default_rng(0), encode(), TEXTS[3:]
+    keys = sorted({int(key) for text in list_word_keys(corpus) for word in text for key in word})
+    branch = WordFeatureBranch(torch.tensor(keys), 3)
+    branch.weights.copy_(torch.from_numpy(rng.standard_normal(branch.weights.shape)))
+    weights, empty = branch.weights.double().numpy(), [int(hashed) for hashed in hash_word_features("")]
+    shares, expected = rng.random(len(words)), np.zeros((len(words), 3))
+    for word, of_word in enumerate(list(list_word_keys(corpus))[3]):
+        remaining = iter(of_word)
+        for offset, count in OFFSETS.items():
+            near = word + offset
+            share = shares[near] if 0 <= near < len(words) else 1.0
+            for _, key in zip(range(count or len(empty)), remaining, strict=False):
+                expected[word] += share * weights[keys.index(int(key))]
+        expected[word] += (1 - shares[word]) * sum(weights[keys.index(key)] for key in empty if key in keys)
+    actual = branch(corpus[[3]], torch.tensor([1.0, *shares]))  # [CLS] begins the text
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
+    torch.testing.assert_close(branch(corpus[[3]], torch.ones(1 + len(words))), branch(corpus[[3]]))

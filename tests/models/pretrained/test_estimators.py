@@ -388,7 +388,6 @@ def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
 
 
 def test_integrated_gradients_start_from_unknown_words_between_special_tokens(folder):
-    pytest.importorskip("captum")
     estimator, _ = fit(TextClassifier, folder)
     table = integrated_gradients(estimator, "a good film", steps=64)
     assert table.token.tolist()[0] == "[CLS]"

@@ -39,7 +39,6 @@ def test_edges_by_three_methods(classifier):
 
 
 def test_tokens_by_five_methods(classifier, pair_classifier):
-    pytest.importorskip("captum", reason="captum is not installed")
     actual, agreed = token_agreement(classifier, TEXT)
     ways = ["rollout", "flow", "weight", "gradient_times_weight", "integrated_gradients"]
     assert list(actual) == ["part", "position", "token", "word", *ways]
@@ -51,7 +50,6 @@ def test_tokens_by_five_methods(classifier, pair_classifier):
 
 
 def test_tokens_without_rollout_if_heads_connect_words(word_classifier):
-    pytest.importorskip("captum", reason="captum is not installed")
     actual, agreed = token_agreement(word_classifier, TEXT)
     assert list(actual)[4:] == ["weight", "gradient_times_weight", "integrated_gradients"]
     assert len(agreed) == 3
@@ -67,7 +65,6 @@ def test_edges_of_a_translator_by_three_methods(translator, source):
 
 
 def test_tokens_of_a_source_by_five_methods(translators, source):
-    pytest.importorskip("captum", reason="captum is not installed")
     translator = translators("umst")
     actual, agreed = token_agreement(translator, source, target="Ein hund!")
     assert actual.part.unique().tolist() == ["source"]

@@ -1,21 +1,26 @@
-"""Integrated gradients against a sum over points of the path, and the completeness of their sum."""
+"""Integrated gradients against captum and a sum over points of the path, and the completeness of their sum."""
 
+import math
+import re
 import sys
+from functools import cache
+from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.decoders.transformer import Memory
-from graphattn.models.inspection.attributions import integrated_gradients
+from graphattn.models.inspection.attributions import (
+    integrated_gradients,
+    token_agreement,
+    top_words,
+    word_attributions,
+)
 
 TEXT, TRANSLATION = "fine and never dull", "Ein hund, klein!"
-
-
-@pytest.fixture(autouse=True)
-def needs_captum():
-    pytest.importorskip("captum", reason="captum is not installed")
 
 
 def interpolate(estimator, text, share):
@@ -57,13 +62,18 @@ def test_a_word_of_a_tagger(tagger):
     np.testing.assert_allclose(integrated_gradients(tagger, words).attribution, sum(each), atol=1e-6)
 
 
-def test_without_captum_the_error_has_one_line(classifiers, monkeypatch):
-    monkeypatch.setitem(sys.modules, "captum.attr", None)
-    with pytest.raises(ConfigError) as caught:
-        integrated_gradients(classifiers["ms-trans"], TEXT)
-    assert str(caught.value) == (
-        "integrated gradients need captum, which is not installed: pip install 'graphattn[inspect]'"
-    )
+def test_it_equals_captum(classifier, log_odds):
+    captum = pytest.importorskip("captum.attr", reason="captum is not installed")
+
+    def value(points):
+        return log_odds(torch.stack([head(encoder(batch.graph, point), batch.graph)[0] for point in points]), 1)
+
+    head, encoder, batch = classifier.model_.head, classifier.model_.encoder, classifier._corpus([[TEXT]])[[0]]
+    _, start, _ = interpolate(classifier, TEXT, 0.0)
+    _, end, _ = interpolate(classifier, TEXT, 1.0)
+    expected = captum.IntegratedGradients(value).attribute(end[None], start[None], n_steps=20)[0].sum(1).detach()
+    actual = integrated_gradients(classifier, TEXT, label="fair", steps=20).attribution
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
 
 
 def interpolate_source(translator, source, share):
@@ -110,3 +120,147 @@ def test_copies_in_several_batches(translators, source, monkeypatch):
     whole = integrated_gradients(translators("umst"), source)
     monkeypatch.setattr(sys.modules[integrated_gradients.__module__], "MAX_TOKENS", 60)
     np.testing.assert_allclose(integrated_gradients(translators("umst"), source).attribution, whole.attribution)
+
+
+KINDS = ("classifier", "multilabel", "pair", "regressor", "pair regressor", "tagger", "crf")
+WORD_TEXT = "the film was not dull but Paris was great"
+UNKNOWN = " ".join(["zzz"] * len(WORD_TEXT.split()))
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, tiny):
+    """``trained(kind, wide, cls)``: a model, and an input, its words and a function from inputs to the number."""
+
+    @cache
+    def fit(kind, wide=True, cls=True):
+        head = {"wide": wide, "crf": kind == "crf"}
+        estimator = tiny(kind, inputs={"cls": cls}, head=head, training={"dev_fraction": 0.0})
+        estimator.fit(*corpus(kind))
+        assert (estimator.model_.wide is not None) == (wide and kind != "tagger")
+        return estimator
+
+    return fit
+
+
+def made_of(kind, text):
+    """An input of a task with this text."""
+    return {"tagger": text.split(), "crf": text.split()}.get(kind, (text, "a slow film") if "pair" in kind else text)
+
+
+def predicted(estimator, x):
+    """What ``predict`` or ``predict_proba`` say: a number, or log-odds of the second class, for a tagger of word 4."""
+    if not hasattr(estimator, "predict_proba"):
+        return float(estimator.predict([x])[0])
+    probabilities = estimator.predict_proba([x])[0].astype(float)
+    probability = (probabilities[4] if probabilities.ndim == 2 else probabilities)[1]
+    return math.log(probability / (1 - probability))
+
+
+def explaining(estimator):
+    """Arguments that select the number of :func:`predicted`."""
+    if not hasattr(estimator, "predict_proba"):
+        return {}
+    return {"label": estimator.classes_[1], **({"word": 4} if estimator.model_.head.per_word else {})}
+
+
+@pytest.mark.parametrize("cls", [True, False], ids=["cls", "no cls"])
+@pytest.mark.parametrize("wide", [True, False], ids=["wide", "narrow"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_attributions_add_up_to_the_change_of_the_prediction(kind, wide, cls, trained):
+    estimator, x = trained(kind, wide, cls), made_of(kind, WORD_TEXT)
+    arguments = explaining(estimator)
+    words = word_attributions(estimator, x, **arguments)
+    assert words.value == pytest.approx(predicted(estimator, x), abs=1e-4)
+    if kind == "crf":  # it sees spelling, which even unknown words have in a text
+        assert words.baseline == pytest.approx(without_spelling(estimator, x), abs=1e-4)
+    else:
+        start = (UNKNOWN, "zzz zzz zzz") if "pair" in kind else made_of(kind, UNKNOWN)
+        assert words.baseline == pytest.approx(predicted(estimator, start), abs=1e-4)
+    change = pytest.approx(words.value - words.baseline, abs=0.02)
+    assert words.table.attribution.sum() == change
+    assert integrated_gradients(estimator, x, **arguments).attribution.sum() == change
+    assert token_agreement(estimator, x, **arguments)[0].integrated_gradients.sum() == change
+    assert top_words(words, 50).total.sum() == change
+    boxes = re.findall(r'title="(.*?)">(.*?)<', words._repr_html_())
+    assert [word for _, word in boxes] == [*WORD_TEXT.split(), *(["a", "slow", "film"] if "pair" in kind else [])]
+    assert sum(float(value) for value, _ in boxes) == change
+
+
+def without_spelling(tagger, words):
+    """The log-odds of :func:`predicted` for unknown words with an empty spelling."""
+    corpus, model = tagger._corpus([[words]]), tagger.model_
+    batch, ids = corpus[[0]], torch.tensor([0] * tagger.builder_.cls + [1] * len(words))
+    empty = corpus.token_types.take(np.zeros(len(ids), np.int64))
+    with torch.inference_mode():
+        scores = model.head(model.encoder(batch.graph, model.embedding(ids, empty)), batch.graph)
+        if model.wide is not None:
+            scores += model.wide.bias
+            by_offset = model.wide.score_types(empty.features)[:, 0]
+            for offset, added in zip((0, -1, 1, -2, 2), by_offset, strict=True):
+                for word in range(len(words)):
+                    scores[word] += added * (offset == 0 or not 0 <= word + offset < len(words))
+        probability = float(model.head.probabilities(scores, batch.graph)[4, 1])
+    return math.log(probability / (1 - probability))
+
+
+def test_the_linear_branch_is_divided_among_its_ngrams(trained):
+    classifier, text = trained("classifier"), "not not dull film not"
+    branch, names = classifier.model_.wide, classifier.vocabulary_.words
+    idf = dict(zip(branch.keys.tolist(), branch.idf.tolist(), strict=True))
+    slopes = (branch.weights[:, 1] - branch.weights[:, 0]).tolist()
+    slope = dict(zip(idf, slopes, strict=False))
+    ids = [names.index(word) for word in text.split()]
+    places = [(word, word) for word in range(len(ids))] + [(word, word + 1) for word in range(len(ids) - 1)]
+    keys = [ids[one] if one == two else ids[one] << 32 | ids[two] for one, two in places]
+    values = {key: (1 + math.log(keys.count(key))) * idf[key] for key in keys if key in idf}
+    length = math.sqrt(sum(value**2 for value in values.values()))
+    expected = np.zeros(len(ids))
+    for key, (one, two) in zip(keys, places, strict=True):
+        if key in values:  # the last feature is the sum of all others
+            share = values[key] / length * (slope[key] + slopes[-1]) / keys.count(key)
+            expected[one] += share / 2
+            expected[two] += share / 2
+    expected_of_encoder = integrated_gradients_of_encoder(classifier, text)
+    actual = integrated_gradients(classifier, text, label=classifier.classes_[1]).attribution[1:]
+    np.testing.assert_allclose(actual - expected_of_encoder, expected, atol=1e-5)
+    assert abs(expected).max() > 0.01
+
+
+def integrated_gradients_of_encoder(classifier, text):
+    """Those of the model without its linear branch: with two classes, log-odds are a difference of scores."""
+    branch, classifier.model_.wide = classifier.model_.wide, None
+    try:
+        return integrated_gradients(classifier, text, label=classifier.classes_[1]).attribution[1:]
+    finally:
+        classifier.model_.wide = branch
+
+
+def test_the_strongest_word_is_that_of_occlusion_and_of_shapley_values(corpus, tiny):
+    classifier = tiny("classifier", head={"wide": True}, training={"epochs": 4}).fit(*corpus("classifier", 200))
+    deciding = ("not", "never")  # no word of other texts stands out
+    texts = [text for text in corpus("classifier", 200)[0] if 4 <= len(text.split()) <= 7]
+    texts = [text for text in texts if sum(map(text.split().count, deciding)) == 1]
+    agreed = []
+    for text in texts:
+        words = text.split()
+        subsets = [kept for size in range(len(words) + 1) for kept in combinations(range(len(words)), size)]
+        probabilities = classifier.predict_proba([[words[number] for number in kept] for kept in subsets])
+        values = dict(zip(subsets, np.log(probabilities[:, 1] / probabilities[:, 0]).tolist(), strict=True))
+        whole = tuple(range(len(words)))
+        occluded = [values[whole] - values[tuple(each for each in whole if each != word)] for word in whole]
+        shapley = [shapley_value(values, word, len(words)) for word in whole]
+        assert sum(shapley) == pytest.approx(values[whole] - values[()], abs=1e-4)
+        table = integrated_gradients(classifier, text, label=classifier.classes_[1])
+        own = pd.Series(table.attribution.to_numpy()[1:])
+        agreed.append([int(own.abs().argmax() == np.abs(other).argmax()) for other in (occluded, shapley)])
+    assert len(agreed) >= 15
+    assert min(np.mean(agreed, axis=0)) >= 0.9
+
+
+def shapley_value(values, word, count):
+    """The mean effect of adding a word, over all orders."""
+    without = [kept for kept in values if word not in kept]
+    return sum(
+        (values[tuple(sorted((*kept, word)))] - values[kept]) / (count * math.comb(count - 1, len(kept)))
+        for kept in without
+    )

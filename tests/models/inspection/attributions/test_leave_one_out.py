@@ -59,6 +59,17 @@ def test_a_word_of_a_tagger(without_edge, tagger, log_odds):
         assert row.log_odds == pytest.approx(float(expected), rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["classifier", "crf"])
+def test_effects_start_from_the_log_odds_of_predict_proba(kind, corpus, tiny):
+    """With the linear branch; of a tagger with a CRF, those of the marginal of the word's tag."""
+    model = tiny(kind, head={"wide": True}, training={"dev_fraction": 0.0}).fit(*corpus(kind))
+    x, word = (TEXT.split(), 2) if kind == "crf" else (TEXT, None)
+    actual = leave_one_edge_out(model, x, k=3, label=model.classes_[1], word=word)
+    probabilities = model.predict_proba([x])[0].astype(float)
+    probability = (probabilities if word is None else probabilities[word])[1]
+    np.testing.assert_allclose(actual.log_odds + actual.effect, np.log(probability / (1 - probability)), atol=1e-4)
+
+
 def test_weights_are_summed_over_layers_and_heads(classifiers):
     actual = leave_one_edge_out(classifiers["transformer"], TEXT, k=3)
     table = classifiers["transformer"].attention(TEXT).table()
