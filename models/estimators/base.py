@@ -122,6 +122,7 @@ class Estimator(Task):
         self._check_fitted()
         reference = self._with_defaults()
         reference._resolve_options()
+        reference.encoder_ = reference.encoder_.for_parts(self._part_widths())
         changed: dict[str, Any] = {}
         pretrained: Any = getattr(self, "pretrained_", None)
         if pretrained is not None and pretrained.pretrained:  # the reference has the same
@@ -141,6 +142,10 @@ class Estimator(Task):
 
     def _with_defaults(self) -> Self:
         return type(self)(self.encoder_.name)
+
+    @abstractmethod
+    def _part_widths(self) -> Sequence[int]:
+        """Widths of the parts of the encoder's input vectors."""
 
     @override
     def set_params(self, **params: Any) -> Self:

@@ -412,11 +412,16 @@ class LabellingEstimator(Estimator):
     def _make_model(self, weights: Tensor | None = None) -> TextModel:
         if self.architecture_ is not None:
             return self._make_pretrained_model(self.architecture_, weights)
-        self.encoder_ = self.encoder_.for_parts(self.tokens_.part_widths, of_files=bool(self.tokens_.widths))
+        self.encoder_ = self.encoder_.for_parts(self._part_widths(), of_files=bool(self.tokens_.widths))
         encoder = make_encoder(self.encoder_)
         hidden = None if self.encoder_.takes_parts else self.encoder_.hidden
         embedding = self.tokens_.make_embedding(hidden, trains_special=self.encoder_.trains_special)
         return self._assemble_model(embedding, encoder, weights)
+
+    @override
+    def _part_widths(self) -> Sequence[int]:
+        widths = self.tokens_.part_widths
+        return widths if self.architecture_ is None else [self.architecture_.hidden, *widths[1:]]
 
     def _assemble_model(self, embedding: TokenEmbedding, encoder: Encoder, weights: Tensor | None) -> TextModel:
         self.builder_ = self._make_builder(encoder, embedding)
@@ -430,7 +435,7 @@ class LabellingEstimator(Estimator):
         embedding = self.tokens_.make_embedding(None, num_tokens=architecture.vocabulary)
         assert lower.embedding is not None
         embedding.trained, lower.embedding = lower.embedding.trained, None
-        widths = [lower.width, *self.tokens_.part_widths[1:]]
+        widths = self._part_widths()
         self.encoder_ = self.encoder_.for_parts(widths)
         encoder = stack_encoders(lower, self.encoder_, widths, self.head_.head_dropout)
         model = self._assemble_model(embedding, encoder, weights)

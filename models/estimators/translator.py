@@ -324,7 +324,7 @@ class Translator(Estimator):
         if self.architecture_ is not None:
             return self._make_pretrained_model(self.architecture_)
         hidden, streams = self.encoder_.hidden, self.encoder_.streams
-        self.encoder_ = self.encoder_.for_parts([hidden] * streams)
+        self.encoder_ = self.encoder_.for_parts(self._part_widths())
         encoder = make_encoder(self.encoder_)
         cls = bool(self.inputs_.cls)
         self.builder_ = TextGraphBuilder(encoder.relations(), cls=cls, vocabulary=self.subwords_.vocabulary)
@@ -337,11 +337,17 @@ class Translator(Estimator):
             label_smoothing=self.training_.label_smoothing,
         )
 
+    @override
+    def _part_widths(self) -> Sequence[int]:
+        if self.architecture_ is None:
+            return [self.encoder_.hidden] * self.encoder_.streams
+        return [self.architecture_.hidden]
+
     def _make_pretrained_model(self, architecture: Architecture) -> TranslationModel:
         """A model with a pretrained encoder, which is read from its directory unless it was saved."""
         lower = make_pretrained(self.pretrained_, architecture, getattr(self, "_pretrained_folder", None))
         sources, lower.embedding = lower.embedding, None
-        self.encoder_ = self.encoder_.for_parts([lower.width])
+        self.encoder_ = self.encoder_.for_parts(self._part_widths())
         encoder = stack_encoders(lower, self.encoder_, [lower.width], self.inputs_.embedding_dropout)
         self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.source_vocabulary_)
         decoder, output = make_decoder(encoder, self.encoder_, self.decoder_)
