@@ -27,6 +27,16 @@ def test_backend_equals_the_three_operators(dgl, graph, random_tensors, idtype):
     assert_close(actual, (out, weights), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("backend", ["auto", "dgl"])
+@pytest.mark.parametrize("idtype", [torch.int32, torch.int64])
+def test_a_dgl_graph_gives_dense_attention(graph, dense_attention, random_tensors, idtype, backend):
+    graph = graph.astype(idtype)
+    mask = torch.zeros(5, 5, dtype=torch.bool)
+    mask[graph.edges()[1].long(), graph.edges()[0].long()] = True
+    tensors = random_tensors(5, 5)
+    assert_close(attend(graph, *tensors, backend=backend), dense_attention(mask, *tensors), rtol=0, atol=1e-12)
+
+
 def test_dgl_softmax_still_gives_nan_when_all_edges_are_masked(dgl, graph):
     """When this fails, `_softmax_with_mask` can go."""
     scores = torch.full((7, 1), float("-inf"))
