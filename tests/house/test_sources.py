@@ -20,7 +20,6 @@ HOST = re.compile(
 CITED_HOSTS = {
     "aclanthology.org",
     "arxiv.org",
-    "captum.ai",
     "docs.ray.io",
     "doi.org",
     "evil.example",

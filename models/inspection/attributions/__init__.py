@@ -1,7 +1,7 @@
 """Attributions: why a model decides; attention weights alone do not explain that.
 
-For edges: gradient times weight, and leaving an edge out. For tokens: rollout, flow and integrated gradients. Sums over
-words. Their agreement.
+For edges: gradient times weight, and leaving an edge out. For tokens: rollout, flow, and integrated gradients, which
+alone include the linear branch. Sums over words. Their agreement.
 """
 
 from graphattn.models.inspection.attributions.agreement import agreement, edge_agreement, token_agreement

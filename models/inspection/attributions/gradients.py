@@ -30,7 +30,8 @@ def gradient_times_weight(
     .. math:: a_{ij} \cdot \frac{\partial}{\partial a_{ij}} \log \frac{p}{1 - p}
 
     The gradient is exact: other weights of the same and lower layers are constant, those of higher layers may change.
-    Positive products support the class. Weights by feature (MTSA) of an edge grow in proportion.
+    Positive products support the class. Weights by feature (MTSA) of an edge grow in proportion. Products do not add up
+    to the log-odds, to which the linear branch contributes without edges; see :func:`integrated_gradients`.
 
     For a translator, the log-probability of a text is explained with teacher forcing. Its edges are the encoder's and,
     with the relation ``cross``, the decoder's to the source.

@@ -15,7 +15,7 @@ from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, Tr
 from graphattn.experiments.cli.inspect import _format_prediction
 from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
-from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients
+from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import FINE_TUNING, PretrainedOptions
 from graphattn.models.pretrained.stack import StackedEncoder
@@ -394,6 +394,16 @@ def test_integrated_gradients_start_from_unknown_words_between_special_tokens(fo
     assert table.token.tolist()[-1] == "[SEP]"
     np.testing.assert_allclose(table.attribution[table.token.isin(["[CLS]", "[SEP]"])], 0, atol=1e-6)
     assert table.attribution.abs().sum() > 0
+
+
+@pytest.mark.parametrize(("kind", "wide"), [(TextClassifier, True), (PairClassifier, False)])
+def test_attributions_add_up_to_the_change_of_the_log_odds(folder, kind, wide):
+    estimator, inputs = fit(kind, folder, head=HeadOptions(wide=wide))
+    words = word_attributions(estimator, inputs[0], label=estimator.classes_[1])
+    other, probability = estimator.predict_proba(inputs[:1])[0]
+    assert words.value == pytest.approx(np.log(probability / other), abs=1e-4)
+    assert words.table.attribution.sum() == pytest.approx(words.value - words.baseline, rel=0.01, abs=1e-3)
+    assert words.table.attribution.abs().sum() > 1e-3
 
 
 def test_a_fit_without_a_pretrained_model_after_one_with_it(folder):

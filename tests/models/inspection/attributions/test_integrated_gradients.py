@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, GraphAttnWarning
 from graphattn.models.decoders.transformer import Memory
 from graphattn.models.inspection.attributions import (
     integrated_gradients,
@@ -201,6 +201,16 @@ def without_spelling(tagger, words):
                     scores[word] += added * (offset == 0 or not 0 <= word + offset < len(words))
         probability = float(model.head.probabilities(scores, batch.graph)[4, 1])
     return math.log(probability / (1 - probability))
+
+
+def test_words_beyond_the_limit_have_no_attribution(corpus, tiny):
+    inputs = {"max_tokens_per_text": 3}
+    classifier = tiny("classifier", inputs=inputs, head={"wide": True}).fit(*corpus("classifier"))
+    with pytest.warns(GraphAttnWarning):
+        words = word_attributions(classifier, WORD_TEXT)
+    assert words.table.word.tolist() == ["[CLS]", *WORD_TEXT.split()]
+    assert (words.table.attribution.abs() > 1e-6).tolist() == [False, *[True] * 3, *[False] * 6]
+    assert words.table.attribution.sum() == pytest.approx(words.value - words.baseline, abs=0.02)
 
 
 def test_the_linear_branch_is_divided_among_its_ngrams(trained):
