@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +103,7 @@ class TextBatch:
         ids : of the edges to remove
         """
         edges = self.edges[relation]
-        keep = torch.ones(edges.num_edges, dtype=torch.bool)
+        keep = torch.ones(edges.num_edges, dtype=torch.bool, device=edges.indptr.device)
         keep[torch.as_tensor(ids, dtype=torch.int64)] = False
         slots = keep if edges.edge_ids is None else keep[edges.edge_ids]
         kept_before = torch.nn.functional.pad(slots.cumsum(0), (1, 0))
@@ -115,6 +115,29 @@ class TextBatch:
             self,
             edges={**self.edges, relation: remaining},
             edge_features={**self.edge_features, relation: features},
+        )
+
+    def to(self, device: torch.device | str) -> TextBatch:
+        """The batch with edges and features on another device.
+
+        Counts stay on the CPU, as PyTorch's ``PackedSequence`` keeps its own: reading them there does not wait for a
+        GPU.
+        """
+        return self._convert(lambda data: data.to(device))
+
+    def pin_memory(self) -> TextBatch:
+        """The batch with edges and features in pinned memory, which a ``DataLoader(pin_memory=True)`` asks for."""
+        return self._convert(lambda data: data.pin_memory())
+
+    def _convert(self, convert: Callable[[Any], Any]) -> TextBatch:
+        def convert_features(features: Mapping[Any, Mapping[str, Tensor]]) -> dict[Any, dict[str, Tensor]]:
+            return {kind: {name: convert(rows) for name, rows in named.items()} for kind, named in features.items()}
+
+        return replace(
+            self,
+            edges={relation: convert(edges) for relation, edges in self.edges.items()},
+            node_features=convert_features(self.node_features),
+            edge_features=convert_features(self.edge_features),
         )
 
     def to_dgl(self) -> DGLGraph:

@@ -276,18 +276,22 @@ class Edges:
         return cast(Edges, self.plans[device])
 
     def _copy_to(self, device: torch.device) -> Edges:
-        copy = self._copy_arrays_to(device)
+        copy = self._convert(lambda array: array.to(device))
         # a GPU would wait for each answer
         copy.is_identity, copy.blocks = self.is_identity, self.blocks
         return copy
 
-    def _copy_arrays_to(self, device: torch.device) -> Edges:
-        indptr = self.indptr.to(device)
+    def pin_memory(self) -> Edges:
+        """The same edges in pinned memory, from which a GPU copies faster."""
+        return self._convert(Tensor.pin_memory)
+
+    def _convert(self, convert: Callable[[Tensor], Tensor]) -> Edges:
+        indptr = convert(self.indptr)
         if self.ranges is not None:
             low, high = self.ranges
-            return Edges.from_valid_ranges(low.to(device), high.to(device), self.num_sources, indptr, self.num_edges)
-        edge_ids = None if self.edge_ids is None else self.edge_ids.to(device)
-        return Edges(indptr, self.indices.to(device), self.num_sources, edge_ids, checked=True)
+            return Edges.from_valid_ranges(convert(low), convert(high), self.num_sources, indptr, self.num_edges)
+        edge_ids = None if self.edge_ids is None else convert(self.edge_ids)
+        return Edges(indptr, convert(self.indices), self.num_sources, edge_ids, checked=True)
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
         """Raise a GraphError when a shape, type or device does not fit the edges."""

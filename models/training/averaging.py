@@ -9,7 +9,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from typing_extensions import override
@@ -122,6 +122,19 @@ class EpochAverage(Average):
     @override
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.ends = state_dict["ends"]
+
+
+@contextmanager
+def averages_swapped_in(trainer: pl.Trainer, pl_module: Any) -> Iterator[None]:
+    """Replace the weights by those of Lightning's averaging callbacks inside the block, as its validation does."""
+    averages = [callback for callback in trainer.callbacks if isinstance(callback, WeightAveraging)]  # type: ignore[attr-defined]
+    for average in averages:
+        average.on_validation_epoch_start(trainer, pl_module)
+    try:
+        yield
+    finally:
+        for average in averages:
+            average.on_validation_epoch_end(trainer, pl_module)
 
 
 def _trainable(model: nn.Module) -> list[Tensor]:

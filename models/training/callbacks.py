@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from graphattn.builders.files import atomic_file
 from graphattn.models.saving import number_epochs
-from graphattn.models.training.averaging import Average
+from graphattn.models.training.averaging import Average, averages_swapped_in
 from graphattn.models.training.checkpoints import BEST, HISTORY
 
 
@@ -29,7 +29,7 @@ class KeepBest(Callback):
     ----------
     metric : the dev metric that chooses the best epoch; None without a dev set, to keep the last epoch
     folder : for the history of all epochs
-    average : evaluate and keep this average instead of the weights
+    average : evaluate and keep this average instead of the weights; so are those of Lightning's callbacks
 
     Attributes
     ----------
@@ -50,7 +50,8 @@ class KeepBest(Callback):
 
     @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        with nullcontext() if self.average is None else self.average.swapped_in(pl_module.model):
+        ours = nullcontext() if self.average is None else self.average.swapped_in(pl_module.model)
+        with averages_swapped_in(trainer, pl_module), ours:
             self._finish_epoch(trainer, pl_module)
 
     def _finish_epoch(self, trainer: pl.Trainer, pl_module: Any) -> None:

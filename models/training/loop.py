@@ -13,7 +13,15 @@ from typing import Any, Literal
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint, ProgressBar
+from lightning.pytorch.callbacks import (
+    Callback,
+    Checkpoint,
+    EarlyStopping,
+    ModelCheckpoint,
+    ProgressBar,
+    StochasticWeightAveraging,
+    WeightAveraging,
+)
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from torch import nn
 from torch.multiprocessing.spawn import ProcessRaisedException
@@ -67,7 +75,7 @@ def train(
     metric : the metric that chooses the best epoch
     about : options of the model, name -> plain value; they must be equal to resume a run
     history : list to which epochs are appended, also if training fails
-    callbacks : the user's own, called after ours
+    callbacks : the user's own, called after ours; those that average weights before
 
     Returns
     -------
@@ -78,20 +86,28 @@ def train(
     TrainingError
         when the loss is not finite; the model then has the weights of the best epoch so far
     ConfigError
-        when ``run_dir`` has a run with other options
+        when ``run_dir`` has a run with other options, or a callback does not fit
     """
+    if _has(callbacks, StochasticWeightAveraging):
+        raise ConfigError(
+            "StochasticWeightAveraging sets another schedule, by epoch, and the best epoch would replace its average; "
+            "set {average_epochs}, or use EMAWeightAveraging",
+            options=("average_epochs",),
+        )
     history = [] if history is None else history
     loader = DataLoader(corpus, sampler=SharedBatches(_batches(corpus, options)), batch_size=None)
     module = TrainingModule(model, options, loader, dev, evaluate, decide)
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
-        keep = KeepBest(metric if dev is not None else None, folder, _make_average(options))
+        average = None if _has(callbacks, WeightAveraging) else _make_average(options)
+        keep = KeepBest(metric if dev is not None else None, folder, average)
         try:
             trainer = _make_trainer(options, folder, keep, callbacks)
         except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
+            others = ", or the callbacks do not fit each other" if callbacks else ""
             raise ConfigError(
-                f"{{accelerator}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine: {error}",
+                f"{{accelerator}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine{others}: {error}",
                 options=("accelerator", "devices", "nodes", "strategy"),
             ) from None
         try:
@@ -99,6 +115,16 @@ def train(
                 trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
         except ProcessRaisedException as error:
             raise _unwrap_error(error) from None
+        except MisconfigurationException as error:
+            hint = "" if trainer.loggers else " A logger needs {run_dir} and {logs}."
+            raise ConfigError(f"a callback does not fit: {error}{hint}", options=("run_dir", "logs")) from error
+        except RuntimeError:
+            metrics = trainer.callback_metrics
+            monitored = [callback.monitor for callback in callbacks if isinstance(callback, EarlyStopping)]
+            missing = [name for name in monitored if name not in metrics]
+            if not metrics or not missing:
+                raise
+            raise ConfigError(f"EarlyStopping monitors {missing[0]!r}; there are: {', '.join(metrics)}") from None
         except OSError as error:
             raise TrainingError(
                 f"{folder} cannot be written to ({error.strerror or error}); make room and train again "
@@ -156,11 +182,14 @@ def _make_average(options: TrainingOptions) -> Average | None:
 
 
 def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others: Sequence[Callback]) -> pl.Trainer:
-    callbacks: list[Callback] = [keep] if keep.average is None else [keep.average, keep]
+    averages: list[Callback] = [callback for callback in others if isinstance(callback, WeightAveraging)]
+    if keep.average is not None:
+        averages = [keep.average]
+    callbacks = [*averages, keep]
     if options.patience is not None and keep.metric is not None:
-        callbacks.append(
-            EarlyStopping(f"dev_{keep.metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
-        )
+        stop = EarlyStopping(f"dev_{keep.metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
+        if stop.state_key not in {callback.state_key for callback in others}:  # otherwise the user's stops
+            callbacks.append(stop)
     if options.progress and sys.stderr is not None and sys.stderr.isatty() and not _has(others, ProgressBar):
         callbacks.append(Progress(keep.metric))
     if options.run_dir is not None:
@@ -169,7 +198,7 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
         )
         if options.checkpoint_minutes is not None:
             callbacks.append(CheckpointsInEpochs(folder / CHECKPOINT, options.checkpoint_minutes))
-    callbacks += others
+    callbacks += [callback for callback in others if not isinstance(callback, WeightAveraging)]
     loggers: list[Logger] = []
     if options.run_dir is not None and options.logs:
         loggers = [CSVLogger(folder / "logs", "csv")]

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from lightning.fabric.utilities import move_data_to_device
 
 from graphattn import Edges, attend
 from graphattn.builders.batch import RelationArrays, TextBatch, check_edge_count, range_edges
@@ -126,6 +127,40 @@ def test_edges_can_be_left_out(ids, edge_ids, batch):
     assert smaller.batch_num_edges(CHAIN).tolist() == [len(kept), 0]
     assert smaller.edges[MEMBERSHIP] is batch.edges[MEMBERSHIP]
     assert batch.edges[CHAIN].num_edges == 4
+
+
+def tensors_of(batch):
+    """Those that move: of edges and features."""
+    features = [*batch.node_features.values(), *batch.edge_features.values()]
+    arrays = [array for edges in batch.edges.values() for array in (edges.indptr, *(edges.ranges or [edges.indices]))]
+    return [*arrays, *(rows for named in features for rows in named.values())]
+
+
+@pytest.mark.parametrize(
+    "move", [lambda batch, device: batch.to(device), move_data_to_device], ids=["", "by Lightning"]
+)
+def test_a_batch_moves_to_a_device(move, batch):
+    moved = move(batch, torch.device("meta"))
+    assert {tensor.device.type for tensor in tensors_of(moved)} == {"meta"}
+    assert len(tensors_of(moved)) == len(tensors_of(batch))
+    assert moved.batch_num_nodes().tolist() == [3, 0]
+    assert moved.edges[MEMBERSHIP].num_edges == 3
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_loader_pins_a_batch_and_a_gpu_gets_the_same_one(batch):
+    loader = torch.utils.data.DataLoader([batch], batch_size=None, pin_memory=True)
+    (pinned,) = loader
+    assert all(tensor.is_pinned() for tensor in tensors_of(pinned))
+    moved = pinned.to("cuda")
+    for ours, theirs in zip(tensors_of(moved), tensors_of(batch), strict=True):
+        assert ours.is_cuda
+        assert torch.equal(ours.cpu(), theirs)
+    tokens = torch.rand(3, 1, 2)
+    gpu = attend(moved, *[tokens.cuda()] * 3, etype=CHAIN)
+    torch.testing.assert_close(gpu.cpu(), attend(batch, tokens, tokens, tokens, etype=CHAIN))
+    assert moved.remove_edges(CHAIN, [1]).edges[CHAIN].num_edges == 3
+    assert moved.batch_num_edges(CHAIN).tolist() == [4, 0]
 
 
 def test_more_edges_than_int32_can_number():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import EMAWeightAveraging, StochasticWeightAveraging
 
 from graphattn.exceptions import ConfigError
 from graphattn.models import TrainingOptions
@@ -74,6 +75,47 @@ def test_the_average_is_evaluated_and_the_best_is_kept(parts, weights_of_steps):
         close(measured, expected_average(model, start, weights_of_steps[:steps]))
     assert [steps for _, steps in kept] == [3, 6, 9]
     assert all(torch.equal(one, other) for one, other in zip(trained(model), kept[1][0], strict=True))
+
+
+@pytest.mark.parametrize("average", [None, 0.9], ids=["", "in place of ours"])
+def test_the_average_of_lightnings_callback_is_evaluated_and_the_best_is_kept(average, parts, weights_of_steps):
+    model, corpus = parts()
+    weights_of_steps.clear()
+    kept, figures = [], iter([50.0, 80.0, 70.0])
+
+    def evaluate(decisions):
+        kept.append((trained(model), len(weights_of_steps)))
+        return {"accuracy": next(figures)}
+
+    options = TrainingOptions(epochs=3, batch_size=8, average=average)
+    callbacks = [EMAWeightAveraging(decay=DECAY)]
+    train(model, corpus, options, dev=corpus, evaluate=evaluate, callbacks=callbacks)
+    steps = [[weights[id(p)] for p in model.parameters() if p.requires_grad] for weights in weights_of_steps]
+    for measured, count in kept:
+        expected = steps[0]
+        for own in steps[1:count]:
+            expected = [DECAY * old + (1 - DECAY) * new for old, new in zip(expected, own, strict=True)]
+        close(measured, expected)
+    assert [count for _, count in kept] == [3, 6, 9]
+    assert all(torch.equal(one, other) for one, other in zip(trained(model), kept[1][0], strict=True))
+
+
+def test_a_killed_run_with_lightnings_callback_resumes(corpus, tiny, tmp_path, killed_at, same_weights):
+    texts, labels = corpus("classifier")
+    settings = {"epochs": 3, "dev_fraction": 0.2}
+    undisturbed = tiny("classifier", training=settings).fit(texts, labels, callbacks=[EMAWeightAveraging(decay=DECAY)])
+    disturbed = tiny("classifier", training={**settings, "run_dir": str(tmp_path), "logs": False})
+    with killed_at(2, 1):
+        disturbed.fit(texts, labels, callbacks=[EMAWeightAveraging(decay=DECAY)])
+    disturbed.fit(texts, labels, callbacks=[EMAWeightAveraging(decay=DECAY)])
+    assert disturbed.history_ == undisturbed.history_
+    assert same_weights(disturbed, undisturbed)
+
+
+def test_stochastic_weight_averaging_names_what_to_use(corpus, tiny):
+    with pytest.raises(ConfigError) as caught:
+        tiny("classifier").fit(*corpus("classifier"), callbacks=[StochasticWeightAveraging(swa_lrs=1e-2)])
+    assert caught.value.options == ("average_epochs",)
 
 
 def test_the_average_does_not_affect_training(corpus, tiny):

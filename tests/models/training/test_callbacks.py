@@ -4,8 +4,15 @@ import re
 import sys
 
 import pytest
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint, TQDMProgressBar
+from lightning.pytorch.callbacks import (
+    Callback,
+    EarlyStopping,
+    LearningRateMonitor,
+    ModelCheckpoint,
+    TQDMProgressBar,
+)
 
+from graphattn.exceptions import ConfigError
 from graphattn.models.training.callbacks import EpochLines, KeepBest, Progress, describe_epoch
 
 LINE = re.compile(
@@ -81,6 +88,40 @@ def test_callbacks_that_lightning_knows(corpus, tiny, tmp_path, capsys):
     tiny("classifier").fit(*corpus("classifier", 16), callbacks=[checkpoint, TQDMProgressBar(), EpochLines()])
     assert len(list(tmp_path.glob("*.ckpt"))) == 2
     assert "best" not in capsys.readouterr().err
+
+
+def test_early_stopping_on_our_metric_replaces_ours(corpus, tiny):
+    # no value is 200 above the first one
+    stop = EarlyStopping("dev_accuracy", mode="max", patience=2, min_delta=200.0)
+    estimator = tiny("classifier", training={"epochs": 5, "dev_fraction": 0.2, "patience": 4})
+    assert len(estimator.fit(*corpus("classifier"), callbacks=[stop]).history_) == 3
+
+
+def test_early_stopping_on_another_metric_is_added(corpus, tiny):
+    stop = EarlyStopping("train_loss", patience=1, min_delta=100.0)
+    estimator = tiny("classifier", training={"epochs": 5, "dev_fraction": 0.2, "patience": 4})
+    assert len(estimator.fit(*corpus("classifier"), callbacks=[stop]).history_) == 2
+
+
+def test_early_stopping_on_a_missing_metric(corpus, tiny):
+    with pytest.raises(ConfigError, match=r"EarlyStopping monitors 'val_loss'; there are: .*dev_accuracy"):
+        tiny("classifier", training={"epochs": 2}).fit(*corpus("classifier"), callbacks=[EarlyStopping("val_loss")])
+
+
+def test_two_callbacks_that_do_not_fit_each_other(corpus, tiny):
+    with pytest.raises(ConfigError, match=r"the callbacks do not fit each other: .*EarlyStopping"):
+        tiny("classifier").fit(*corpus("classifier"), callbacks=[EarlyStopping("train_loss")] * 2)
+
+
+def test_a_callback_that_logs_needs_logs(corpus, tiny, tmp_path):
+    texts, labels = corpus("classifier", 16)
+    with pytest.raises(ConfigError) as caught:
+        tiny("classifier").fit(texts, labels, callbacks=[LearningRateMonitor()])
+    assert caught.value.options == ("run_dir", "logs")
+    training = {"epochs": 2, "batch_size": 1, "run_dir": str(tmp_path)}
+    tiny("classifier", training=training).fit(texts, labels, callbacks=[LearningRateMonitor()])
+    (metrics,) = tmp_path.rglob("metrics.csv")
+    assert "lr-Adam" in metrics.read_text().partition("\n")[0]
 
 
 def test_a_run_of_an_earlier_version_resumes_with_epochs_from_1(tmp_path):
