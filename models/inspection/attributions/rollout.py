@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
@@ -17,12 +17,15 @@ from graphattn.validation import require_range
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from graphattn.models.estimators import Estimator
 
 MOST_EDGES = 20_000
 """Largest number of edges over all layers; each node takes one maximum-flow computation."""
 
 
-def attention_rollout(attention: Attention, *, target: int | None = None, residual: float = 0.5) -> pd.DataFrame:
+def attention_rollout(
+    attention: Attention | Estimator, x: Any = None, *, target: int | None = None, residual: float = 0.5
+) -> pd.DataFrame:
     r"""Multiply the layers' attention matrices (Abnar and Zuidema 2020, section 3).
 
     .. math:: \tilde A_L \cdots \tilde A_1, \quad \tilde A_l = r I + (1 - r) \frac{1}{H} \sum_h A_{lh}
@@ -31,7 +34,8 @@ def attention_rollout(attention: Attention, *, target: int | None = None, residu
 
     Parameters
     ----------
-    attention : all weights of one prediction
+    attention : all weights of one prediction, or a fitted estimator
+    x : the input, for an estimator
     target : position of the token of the last layer to explain, 0 for ``[CLS]``, for a translator in the output text;
         the mean over all tokens when None
     residual : share of a node that bypasses the heads
@@ -45,18 +49,22 @@ def attention_rollout(attention: Attention, *, target: int | None = None, residu
     ConfigError
         when there is no such token, ``residual`` is out of range, or the last layer's heads are between words
     """
+    attention = _weights_of(attention, x)
     row = top_row(attention, target)
     for layer in reversed(layer_matrices(attention, residual)):
         row = row @ layer
     return node_table(attention, row)
 
 
-def attention_flow(attention: Attention, *, target: int | None = None, residual: float = 0.5) -> pd.DataFrame:
+def attention_flow(
+    attention: Attention | Estimator, x: Any = None, *, target: int | None = None, residual: float = 0.5
+) -> pd.DataFrame:
     """Maximum flow from each node to the last layer (Abnar and Zuidema 2020, section 3).
 
     Parameters
     ----------
-    attention, target, residual : as for :func:`attention_rollout`; without a target, each of n tokens can receive 1/n
+    attention, x, target, residual : as for :func:`attention_rollout`; without a target, each of n tokens can receive
+        1/n
 
     Returns
     -------
@@ -67,6 +75,7 @@ def attention_flow(attention: Attention, *, target: int | None = None, residual:
     ConfigError
         as :func:`attention_rollout`, or when the layers have more than 20,000 edges
     """
+    attention = _weights_of(attention, x)
     matrices = layer_matrices(attention, residual)
     count = sum(matrix.nnz for matrix in matrices)
     if count > MOST_EDGES:
@@ -83,6 +92,10 @@ def attention_flow(attention: Attention, *, target: int | None = None, residual:
     network.add_edges_from(((top, int(node)), "end", {"capacity": row[node]}) for node in row.nonzero()[0])
     flows = [_max_flow(network, (0, node)) for node in range(len(row))]
     return node_table(attention, np.array(flows))
+
+
+def _weights_of(attention: Attention | Estimator, x: Any) -> Attention:
+    return attention if isinstance(attention, Attention) else attention.attention(x)
 
 
 def _max_flow(network: nx.DiGraph, source: tuple[int, int]) -> float:

@@ -37,6 +37,11 @@ def test_it_equals_dense_products(residual, classifier):
     assert mean.attribution.sum() == pytest.approx(1)
 
 
+@pytest.mark.parametrize("function", [attention_rollout, attention_flow])
+def test_an_estimator_and_a_text_take_the_place_of_weights(function, classifier):
+    assert function(classifier, TEXT, target=1).equals(function(classifier.attention(TEXT), target=1))
+
+
 def test_texts_of_a_pair_do_not_mix(pair_classifier):
     actual = attention_rollout(pair_classifier.attention(("a fine film", "dull")), target=1)
     assert actual.groupby("part").attribution.sum().to_dict() == pytest.approx({"first": 0.5, "second": 0.5})
