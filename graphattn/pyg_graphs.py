@@ -136,9 +136,9 @@ class PyGBatch:
         num_nodes = self.num_nodes(relation[0]), self.num_nodes(relation[2])
         edges: Edges | None
         edges, copy = _CACHE.get(edge_index, (None, None))
-        if edges is None or (edges.num_sources, edges.num_destinations) != num_nodes or not edge_index.equal(copy):
-            # numbers beyond int32 stay out of range
-            sources, destinations = (ids.clamp(-1, _MOST).int() for ids in edge_index)
+        pairs = _plain(edge_index)
+        if edges is None or (edges.num_sources, edges.num_destinations) != num_nodes or not pairs.equal(copy):
+            sources, destinations = pairs.clamp(-1, _MOST).int()  # numbers beyond int32 stay out of range
             edges = Edges.of_pairs(sources, destinations, *num_nodes)
             _cache_edges(edge_index, edges)
         return edges
@@ -169,7 +169,13 @@ _CACHE: Any = WeakTensorKeyDictionary()
 
 
 def _cache_edges(edge_index: Tensor, edges: Edges) -> None:
-    _CACHE[edge_index] = edges, edge_index.clone()
+    _CACHE[edge_index] = edges, _plain(edge_index).clone()
+
+
+def _plain(edge_index: Tensor) -> Tensor:
+    """The tensor in an ``EdgeIndex``, which cannot be read in inference mode if it was made outside."""
+    plain: Tensor = edge_index.as_tensor() if hasattr(edge_index, "as_tensor") else edge_index
+    return plain
 
 
 def _features(store: Any) -> dict[str, Tensor]:

@@ -183,6 +183,14 @@ def test_edges_are_cached_until_the_edge_index_changes(kind):
     assert reference() is None
 
 
+def test_an_edge_index_made_outside_of_inference_mode_is_read_inside():
+    graph = make_graph([[0, 1], [2, 2]], 3)
+    edge_index = graph["word", "before", "word"].edge_index
+    graph["word", "before", "word"].edge_index = EdgeIndex(edge_index, sparse_size=(3, 3), sort_order="col")
+    with torch.inference_mode():
+        assert Edges.of(graph).indices.tolist() == [0, 1]
+
+
 def change(edge_index):
     edge_index[0, 0] = 2
 
