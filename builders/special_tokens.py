@@ -72,7 +72,9 @@ class SpecialTokens:
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Self:
         """The special tokens that a tokenizer adds to one text and to two."""
-        return cls(Template.of(tokenizer.encode("a"), 1), Template.of(tokenizer.encode("a", "a"), 2))
+        added = tokenizer.get_added_tokens_decoder().values()
+        text = next((token.content for token in added), "a")  # no tokenizer splits or drops an added token
+        return cls(Template.of(tokenizer.encode(text), 1), Template.of(tokenizer.encode(text, text), 2))
 
     def template(self, texts: int) -> Template:
         """The template of one text or two."""

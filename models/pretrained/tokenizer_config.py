@@ -18,7 +18,10 @@ SAVE_AGAIN = (
 _BUILT_FROM_OPTIONS = ("Bert", "DistilBert", "Electra", "MPNet", "Roberta", "XLMRoberta", "Camembert")
 """Tokenizers whose options win over ``tokenizer.json`` in ``transformers``."""
 _WITHOUT_SEGMENTS = ("DistilBert", "MPNet", "Roberta", "XLMRoberta", "Camembert", "TokenizersBackend")
-"""Tokenizers that give a model no segments unless ``model_input_names`` lists them."""
+"""Tokenizers that give a model no segments unless ``model_input_names`` lists them.
+
+TokenizersBackend is transformers 5's; a PreTrainedTokenizerFast is from transformers 4, where it gave segments.
+"""
 _NORMALIZER = {
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",

@@ -49,6 +49,14 @@ def test_a_tokenizer_without_special_tokens():
     assert SpecialTokens.of(make_tokenizer("$A", "$A $B")).count(2) == 0
 
 
+def test_a_tokenizer_that_knows_no_latin_letters():
+    tokenizer = Tokenizer(models.BPE({"<s>": 0, "</s>": 1, "\u6771": 2}, []))
+    tokenizer.add_special_tokens(["</s>"])
+    special = [("<s>", 0), ("</s>", 1)]
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=special)
+    assert SpecialTokens.of(tokenizer).single.ids == ((0,), (1,))
+
+
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("pairs", [False, True])
 def test_ids_and_segments_equal_the_tokenizer(template, pairs):
