@@ -52,7 +52,7 @@ def test_a_classifier_in_a_pipeline(transformers, fit, family):
     assert (config.id2label, config.label2id) == ({0: "a", 1: "b", 2: "c"}, {"a": 0, "b": 1, "c": 2})
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "mpnet"])
+@pytest.mark.parametrize("family", LINEAR)
 def test_pairs_in_a_pipeline(transformers, fit, family):
     classifier, folder = fit(family, PairClassifier, PAIRS, LABELS, CLS)
     inputs = [{"text": first, "text_pair": second} for first, second in PAIRS]
