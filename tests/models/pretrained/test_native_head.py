@@ -96,8 +96,8 @@ def test_states_are_written_beside_a_head(transformers, fit):
     ("kind", "y", "head", "options", "missing"),
     [
         (TextClassifier, LABELS, None, {}, "a head on mean instead of cls"),
-        (TextClassifier, LABELS, HeadOptions(pooling="cls", head_hidden=0), {}, "the linear branch"),
-        (TextClassifier, LABELS, HeadOptions(pooling="cls", wide=False), {}, "a head with a hidden layer"),
+        (TextClassifier, LABELS, HeadOptions(pooling="cls", wide=True), {}, "the linear branch"),
+        (TextClassifier, LABELS, HeadOptions(pooling="cls", head_hidden=8), {}, "a head with a hidden layer"),
         (TextClassifier, list(range(5)) * 3, CLS, {}, None),
         (TextClassifier, list(range(15)), CLS, {}, "a head with so many classes"),
         (TextClassifier, LABELS, CLS, {"encoder": MSTransOptions(hidden=12, heads=2, layers=1, scales=("1",))}, "MS"),
