@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -96,6 +97,13 @@ class TrainingModule(pl.LightningModule):
         restore: Callable[[dict[str, Any]], None] = super().__setstate__
         restore(state)
         silence()  # this is a new process
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TrainingModule:
+        """A copy for Lightning's averaging callbacks, which shares the data: only the model is copied."""
+        memo |= {id(shared): shared for shared in (self.loader, self.dev, self.evaluate, self.decide)}
+        copied = type(self).__new__(type(self))
+        copied.__setstate__(deepcopy(self.__getstate__(), memo))
+        return copied
 
     @override
     def train_dataloader(self) -> DataLoader[Batch]:

@@ -1,5 +1,7 @@
 """The optimiser's groups and schedule, and the share of each process."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -100,3 +102,14 @@ def test_processes_share_each_batch():
         for batch, one, other in zip(whole, *samplers, strict=True):
             assert sorted(one.sentences + other.sentences) == sorted(batch)
             assert one.batch == other.batch == batch
+
+
+def test_a_copy_has_its_own_model_and_the_same_data(parts):
+    """Lightning's averaging callbacks copy the module."""
+    model, corpus = parts()
+    module = TrainingModule(model, TrainingOptions(epochs=1), [corpus], corpus, lambda decisions: {})
+    copied = deepcopy(module)
+    assert copied.loader is module.loader
+    assert copied.dev is corpus
+    pairs = list(zip(copied.parameters(), module.parameters(), strict=True))
+    assert all(torch.equal(ours, theirs) and ours is not theirs for ours, theirs in pairs)
