@@ -1,7 +1,7 @@
 # Commands for development. The first call creates a virtual environment; it needs only Python and pip.
 
 # The first of these with a supported version is used; `make PYTHON=python3.13 test` selects another.
-PYTHON ?= python3.11 python3.13 python3.12 python3
+PYTHON ?= python3.11 python3.12 python3.13 python3
 VENV ?= .venv
 # Test processes, each with one thread.
 WORKERS ?= 2
@@ -57,7 +57,7 @@ docs: $(VENV)/.installed ## build the documentation site with its API reference 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict $(ARGS)
 
 clean: ## remove the virtual environment and everything built
-	rm -rf $(VENV) .venv-oldest .venv-3.13 build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .venv-3.12 .venv-3.13 build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache
 
 $(VENV)/.python:
 	@for python in $(PYTHON); do \
