@@ -258,3 +258,28 @@ def test_gradients_by_weights():
     slopes = torch.autograd.grad(out.sum(), weights)
     for one, own, value in zip(edges, slopes, inputs[:, 2].detach().split(heads, dim=1), strict=True):
         torch.testing.assert_close(own, value.sum(2)[one.sources])
+
+
+@pytest.mark.parametrize("backend", ["auto", "torch", "dgl"])
+def test_gradients_by_weights_of_a_relation_without_heads(backend):
+    edges, inputs = [windows([6, 3], "3"), random_edges(9)], draw(9, 2)
+    out, weights = attend_heads(edges, (2, 0), inputs, backend=backend, return_weights=True)
+    alone, (expected,) = attend_heads(edges[:1], (2,), inputs, backend=backend, return_weights=True)
+    torch.testing.assert_close((out, weights[0]), (alone, expected))
+    assert weights[1].shape == (27, 0)
+    slopes, by_alone = (torch.autograd.grad(result.square().sum(), inputs)[0] for result in (out, alone))
+    torch.testing.assert_close(slopes, by_alone)
+
+
+@pytest.mark.parametrize("backend", ["auto", "torch", "dgl"])
+def test_gradient_of_the_scale(backend):
+    edges, inputs = [windows([6, 3], "1"), windows([6, 3], "3"), random_edges(9)], draw(9, 5)
+    scale = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    compact = torch.cat([part[:, 1 - keeps :] for part, keeps in zip(inputs.unbind(1), (0, 0, 1), strict=True)], dim=1)
+
+    def compute(inputs, scale):
+        return attend_heads(edges, (1, 2, 2), inputs, scale=scale, backend=backend)
+
+    for rows in (inputs, compact):
+        torch.testing.assert_close(compute(rows, scale), compute(rows, 0.7))
+        assert torch.autograd.gradcheck(compute, (rows.detach().requires_grad_(), scale), fast_mode=True)

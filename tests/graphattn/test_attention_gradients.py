@@ -72,6 +72,15 @@ def test_through_weights_without_bias(edges, tensors, backend):
     assert gradcheck(compute, tensors[:3])
 
 
+def test_learned_scale(edges, tensors, backend):
+    scale = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    assert_close(
+        attend(edges, *tensors[:3], scale=scale, backend=backend),
+        attend(edges, *tensors[:3], scale=0.7, backend=backend),
+    )
+    assert gradcheck(lambda q, k, v, scale: attend(edges, q, k, v, scale=scale, backend=backend), (*tensors[:3], scale))
+
+
 def test_with_dropout(edges, tensors, backend):
     def compute(query, key, value, bias):
         torch.manual_seed(0)

@@ -192,8 +192,8 @@ def test_training_after_inference_mode(dgl):
 
 def test_copies_on_another_device_are_cached():
     own = Edges(torch.tensor([0, 1]), torch.tensor([0]), 1)
-    assert own.to("meta") is own.to("meta")
-    assert own.to("cpu") is own
+    assert own.to("meta") is own.to("meta") is own.to(torch.device("meta", 0))
+    assert own.to("cpu") is own.to("cpu:0") is own
 
 
 def test_edges_of_a_message_flow_block(dgl):

@@ -118,12 +118,13 @@ def test_gradients_equal_finite_differences(backend, function, graph):
     inputs = draw(edges.num_destinations, heads=1, width=2, feats=2)
     bias = None if backend == "blocks" else torch.randn(edges.num_edges, 1, dtype=torch.float64, requires_grad=True)
 
-    def run(query, key, value, scores, *bias):
-        return tensorized_attend(
-            edges, query, key, value, scores, bias=bias[0] if bias else None, scale_function=function, backend=backend
-        )
+    scale = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
 
-    assert torch.autograd.gradcheck(run, (*inputs, *([] if bias is None else [bias])))
+    def run(query, key, value, scores, scale, *bias):
+        options = {"bias": bias[0] if bias else None, "scale_function": function, "backend": backend}
+        return tensorized_attend(edges, query, key, value, scores, scale=scale, **options)
+
+    assert torch.autograd.gradcheck(run, (*inputs, scale, *([] if bias is None else [bias])))
 
 
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.validation import require_choice, require_heads, require_multiple, require_range
@@ -25,6 +26,12 @@ def test_numbers_out_of_range(value, bounds, rule):
         require_range("clip", value, **bounds)
     assert str(caught.value) == f"clip is {value}; it must be {rule}"
     assert caught.value.options == ("clip",)
+
+
+def test_numbers_that_would_get_no_gradient():
+    with pytest.raises(ConfigError):
+        require_range("clip", torch.tensor(1.0, requires_grad=True), min=0)
+    require_range("clip", torch.tensor(1.0), min=0)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from torch import _dynamo, func
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError, DataError
@@ -113,6 +114,34 @@ def test_texts_and_pairs_equal_transformers(save_trained, transformers, name):
 )
 def test_settings_equal_transformers(save_trained, transformers, name, options):
     check_texts_and_pairs(transformers, save_trained(name, **options))
+
+
+@pytest.mark.parametrize("family", ["mpnet", "modernbert"])
+def test_compiled_and_transformed_states_equal_eager_ones(save_model, family, ids):
+    encoder = PretrainedEncoder.from_directory(save_model(family))
+    _dynamo.reset()
+    compiled = torch.compile(lambda graph: torch.tanh(encoder(graph)), backend="aot_eager")
+    plain = [torch.tanh(encoder(graph_of(encoder, ids[:count]))) for count in (2, 3, 4)]
+    for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        for count, expected in zip((2, 3, 4), plain, strict=True):
+            with mode(), _dynamo.config.patch(error_on_recompile=count > 3):
+                torch.testing.assert_close(compiled(graph_of(encoder, ids[:count])), expected)
+    parameters, graph = dict(encoder.named_parameters()), graph_of(encoder, ids)
+    found = func.grad(lambda values: func.functional_call(encoder, values, graph).square().sum())(parameters)
+    expected = torch.autograd.grad(encoder(graph).square().sum(), list(parameters.values()))
+    torch.testing.assert_close(found, dict(zip(parameters, expected, strict=True)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_compiled_layer_equals_an_eager_one(save_model, ids):
+    """Its feed-forward part is compiled, its attention is not."""
+    encoder = PretrainedEncoder.from_directory(save_model("modernbert"))
+    _dynamo.reset()
+    plain = [encoder(graph_of(encoder, ids[:count])) for count in (2, 3, 4)]
+    encoder.layers[1].compile(backend="aot_eager")
+    for count, expected in zip((2, 3, 4), plain, strict=True):
+        with _dynamo.config.patch(error_on_recompile=count > 3):
+            torch.testing.assert_close(encoder(graph_of(encoder, ids[:count])), expected)
 
 
 def dense_states(encoder, ids, masks):

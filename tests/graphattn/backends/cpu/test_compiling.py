@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numba
 import pytest
 
 import graphattn
@@ -113,6 +114,26 @@ def test_a_kernel_is_recompiled_when_another_kernel_file_changes(tmp_path):
     with open(folder / "backends" / "cpu" / "simd" / "registers.py", "a", encoding="utf-8") as file:
         file.write("# changed\n")
     assert [hits(), hits()] == [0, 1]
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_a_kernel_whose_cache_is_damaged_is_compiled_again(suffix, tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def double(value):
+        return value + value
+
+    def hits() -> int:
+        compiled = kernel(double)
+        assert compiled(2) == 4
+        return sum(compiled.stats.cache_hits.values())
+
+    assert [hits(), hits()] == [0, 1]
+    (file,) = tmp_path.rglob(f"*.{suffix}")
+    whole = file.read_bytes()
+    for damaged in (b"", whole[: len(whole) // 2], whole[:-1], bytes(len(whole)), whole[:-9] + bytes(9)):
+        file.write_bytes(damaged)
+        assert [hits(), hits()] == [0, 1]
 
 
 DOUBLED = """
