@@ -1,11 +1,14 @@
-"""Whole models in float64: no part falls back to float32, and gradients pass gradcheck."""
+"""Whole models in float64 (no part falls back to float32, and gradients pass gradcheck), bfloat16 and float16."""
 
+from copy import deepcopy
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 import torch
 
 from graphattn.builders import Sentence
+from graphattn.models import load
 from graphattn.models.encoders import ENCODERS, encoder_options
 
 TINY = {"hidden": 6, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
@@ -86,6 +89,34 @@ def test_every_encoder_in_every_task(encoder, kind, double_model):
     check_model(*double_model(kind, tiny_options(encoder, kind)))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, tiny):
+    """Sums of gradients do not stop growing: the mean gradient of repeated texts is that of the texts."""
+    inputs, labels = corpus(kind, 8)
+    groups = {} if kind == "translator" else {"inputs": {"characters": True, "character_filters": 3}}
+    options = tiny_options(encoder, kind, hidden=12)
+    estimator = tiny(kind, options, training={"epochs": 1, "dev_fraction": 0.0}, **groups).fit(inputs, labels)
+    data = estimator._corpus(estimator._columns(inputs), labels)
+    for dtype in (torch.bfloat16, torch.float16):
+        model = deepcopy(estimator.model_).to(dtype).eval()
+        exact, _ = deepcopy(model).double().loss(data[[2, 4]])
+        gradients = []
+        for count in (1, 700):
+            loss, _ = model.loss(data[[2, 4] * count])
+            assert loss.dtype == torch.float32
+            assert loss.item() == pytest.approx(exact.item(), rel=0.02)
+            # a larger loss: float16 has no small gradients
+            gradients.append(torch.autograd.grad(400 * loss, list(model.parameters()), allow_unused=True))
+        used = [(often, once) for often, once in zip(*reversed(gradients), strict=True) if once is not None]
+        largest = max(once.norm() for _, once in used)
+        for often, once in used:
+            assert often.dtype == dtype
+            assert torch.isfinite(often).all()
+            if once.norm() > largest / 100:
+                torch.testing.assert_close(often, once, rtol=0, atol=0.2 * float(once.norm()))
+
+
 @pytest.mark.parametrize("kind", ["multilabel", "crf", "pair regressor"])
 def test_other_heads(kind, double_model):
     check_model(*double_model(kind, tiny_options("ms-trans", kind)))
@@ -110,14 +141,44 @@ def test_marks_of_predicates(tiny):
     check_model(model, tagger._corpus([sentences], [sentence.tags for sentence in sentences])[[0, 1]])
 
 
-def test_predictions_with_the_linear_branch(corpus, tiny):
+@pytest.mark.parametrize(
+    ("dtype", "kind", "tolerance"),
+    [(torch.float64, "float64", 1e-5), (torch.float16, "float32", 0.01), (torch.bfloat16, "float32", 0.01)],
+)
+def test_predictions_with_the_linear_branch(dtype, kind, tolerance, corpus, tiny):
     texts, labels = corpus("classifier")
     classifier = tiny("classifier", head={"wide": True}, training={"epochs": 1}).fit(texts, labels)
     expected = classifier.predict_proba(texts)
-    classifier.model_.double()
+    classifier.model_.to(dtype)
     probabilities = classifier.predict_proba(texts)
-    assert probabilities.dtype == classifier.sentence_vectors(texts).dtype == "float64"
-    assert probabilities == pytest.approx(expected, abs=1e-5)
+    assert probabilities.dtype == classifier.sentence_vectors(texts).dtype == kind
+    assert probabilities == pytest.approx(expected, abs=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", ["classifier", "pair", "tagger", "crf", "translator"])
+def test_predictions_in_half_precision(kind, dtype, corpus, fitted, figures, tmp_path):
+    """They are also read again, in float32."""
+    inputs, _ = corpus(kind, 8)
+    expected = np.concatenate([np.ravel(row) for row in figures(fitted(kind), inputs)])
+    estimator = load(fitted(kind).save(tmp_path / "model"))
+    estimator.model_.to(dtype)
+    assert np.isfinite(estimator.attention(inputs[0]).table().weight).all()
+    for narrow in (estimator, load(estimator.save(tmp_path / "half"))):
+        actual = np.concatenate([np.ravel(row) for row in figures(narrow, inputs)])
+        assert actual == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_word_vectors_of_another_precision_are_saved_and_trained_further(dtype, corpus, tiny, vectors_file, tmp_path):
+    texts, labels = corpus("classifier", 16)
+    settings = {"epochs": 1, "dev_fraction": 0.0}
+    classifier = tiny("classifier", inputs={"vectors": (str(vectors_file),)}, training=settings).fit(texts, labels)
+    expected = classifier.predict_proba(texts)
+    classifier.model_.to(dtype)
+    assert load(classifier.save(tmp_path / "model")).predict_proba(texts) == pytest.approx(expected, abs=0.01)
+    classifier.set_params(warm_start=True).fit([*texts, "a new word"], [*labels, labels[0]])
+    assert classifier.predict_proba(texts).dtype == "float32"
 
 
 @pytest.mark.parametrize("encoder", ["transformer", "duo-transformer"])

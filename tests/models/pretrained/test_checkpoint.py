@@ -25,6 +25,14 @@ def change_weights(folder, change):
     save_file(change(weights), folder / "model.safetensors")
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_in_half_precision_are_read_as_float32(folder, dtype):
+    exact = dict(PretrainedEncoder.from_directory(folder).named_parameters())
+    change_weights(folder, lambda weights: {name: weight.to(dtype) for name, weight in weights.items()})
+    for name, parameter in PretrainedEncoder.from_directory(folder).named_parameters():
+        assert torch.equal(parameter, exact[name].to(dtype).float())
+
+
 def change_config(folder, **values):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **values}))

@@ -144,6 +144,35 @@ def test_a_compiled_layer_equals_an_eager_one(save_model, ids):
             torch.testing.assert_close(encoder(graph_of(encoder, ids[:count])), expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_states_and_gradients_in_the_precision_of_the_parameters(make_reference, family, dtype, tmp_path):
+    """Of the same texts once in float64, and so often that sums of gradients would stop growing in bfloat16."""
+    make_reference(family).save_pretrained(tmp_path)
+    letter_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    encoder = PretrainedEncoder.from_directory(tmp_path).to(dtype)
+    segments = 0 if encoder.type_vectors is None else len(encoder.type_vectors.weight)
+    upper = 0.01 * torch.randn(encoder.width, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+    def run(count):
+        graph = graph_of(encoder, [torch.arange(30) // 6 + 5] * count)
+        if segments == 2:
+            graph.node_features["token"]["segment"] = (torch.arange(30) // 15).repeat(count)
+        states = encoder(graph)
+        return states, torch.autograd.grad((states.double() * upper).sum(), list(encoder.parameters()))
+
+    states, gradients = run(100)
+    encoder.double()
+    exact_states, exact_gradients = run(1)
+    assert {states.dtype, *(gradient.dtype for gradient in gradients)} == {dtype}
+    assert (states[:30].double() - exact_states).norm() < 3 * torch.finfo(dtype).eps * exact_states.norm()
+    largest = max(gradient.norm() for gradient in exact_gradients)
+    for gradient, exact in zip(gradients, exact_gradients, strict=True):
+        if exact.norm() > largest / 100:
+            error = (gradient.double() - 100 * exact).norm() / (100 * exact.norm())
+            assert error < (1e-3 if dtype == torch.float32 else 0.05)
+
+
 def dense_states(encoder, ids, masks):
     """BERT on one text (Vaswani et al. 2017, section 3.2), with a (T, T) mask for each layer and head."""
     weights = {name: value.detach().double() for name, value in encoder.named_parameters()}
