@@ -30,3 +30,20 @@ def test_losses_and_gradients(kind, encoder, corpus, fitted):
     inputs, labels = corpus(kind, 16)
     estimator = fitted(kind, encoder)
     assert_same_losses(estimator.model_, estimator._corpus(estimator._columns(inputs), labels)[list(range(16))])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("kind", ["classifier", "tagger", "translator"])
+def test_losses_in_half_precision(kind, encoder, dtype, corpus, fitted):
+    inputs, labels = corpus(kind, 16)
+    estimator = fitted(kind, encoder)
+    batch = estimator._corpus(estimator._columns(inputs), labels)[list(range(16))]
+    exact, _ = deepcopy(estimator.model_).double().eval().loss(batch)
+    model = deepcopy(estimator.model_).to("cuda", dtype).eval()
+    with torch.backends.cudnn.flags(enabled=False):
+        loss, scores = model.loss(batch)
+        loss.backward()
+    assert loss.dtype == scores.dtype == torch.float32
+    assert loss.item() == pytest.approx(exact.item(), rel=0.02)
+    assert all(p.grad.dtype == dtype and torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)

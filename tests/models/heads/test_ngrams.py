@@ -47,6 +47,16 @@ def test_features_of_texts_are_scikit_learns(builder):
     np.testing.assert_allclose(design[:, -1], expected.sum(1), atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_long_text_in_half_precision(dtype):
+    """Sums of many squares do not stop growing."""
+    text = " ".join(f"word{number}" for number in range(1000))
+    builder = TextGraphBuilder([], vocabulary=Vocabulary.train([text], split="whitespace"))
+    layout = builder.layout([text])
+    exact, branch = NgramBranch.of([layout], 2), NgramBranch.of([layout], 2).to(dtype)
+    np.testing.assert_allclose(dense(branch, [layout], 1), dense(exact, [layout], 1), rtol=0.01)
+
+
 def test_features_of_pairs(builder):
     layouts = [builder.layout(TEXTS), builder.layout(OTHERS)]
     branch = NgramBranch.of(layouts, 2)
