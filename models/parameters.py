@@ -64,9 +64,10 @@ class Parameters:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+        texts = InputTags(one_d_array=True, string=True)
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=texts)
 
 
 def _names(kind: type) -> list[str]:

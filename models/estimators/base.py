@@ -160,6 +160,36 @@ class Estimator(Task):
             self.encoder = self.resolved_encoder()
         return super()._get_nested(name)
 
+    # -- scikit-learn's metadata routing ------------------------------------------------------------------------------
+
+    def get_metadata_routing(self) -> Any:
+        """Which arguments of ``fit`` and ``score`` are requested, as scikit-learn's ``MetadataRequest``."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        if not hasattr(self, "_metadata_request"):  # this name is copied by sklearn.base.clone
+            self._metadata_request = MetadataRequest(owner=type(self).__name__)
+            for name in ("sample_weight", "dev", "callbacks"):
+                self._metadata_request.fit.add_request(param=name, alias=None)
+            self._metadata_request.score.add_request(param="sample_weight", alias=None)
+        return self._metadata_request
+
+    def set_fit_request(self, **aliases: bool | str | None) -> Self:
+        """Which of ``sample_weight``, ``dev`` and ``callbacks`` a pipeline or search passes to ``fit``, or an alias."""
+        return self._set_requests("fit", aliases)
+
+    def set_score_request(self, **aliases: bool | str | None) -> Self:
+        """Whether a pipeline or search passes ``sample_weight`` to ``score``, or an alias."""
+        return self._set_requests("score", aliases)
+
+    def _set_requests(self, method: str, aliases: Mapping[str, bool | str | None]) -> Self:
+        requests = getattr(self.get_metadata_routing(), method)
+        unknown = aliases.keys() - requests.requests.keys()
+        if unknown:
+            raise TypeError(f"{method} has no argument {min(unknown)!r}; it has: {', '.join(requests.requests)}")
+        for name, alias in aliases.items():
+            requests.add_request(param=name, alias=alias)
+        return self
+
     # -- fitting -------------------------------------------------------------------------------------------------------
 
     def fit(
@@ -521,7 +551,7 @@ class Estimator(Task):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise NotFittedError(
+            raise _not_fitted_error(
                 f"this {type(self).__name__} is not trained yet; call fit, or graphattn.load a saved one"
             )
 
@@ -552,3 +582,16 @@ class Estimator(Task):
 
     def _state(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
+
+
+def _not_fitted_error(message: str) -> NotFittedError:
+    """Make an error that scikit-learn's tools recognise as theirs."""
+    from sklearn.exceptions import NotFittedError as OfScikitLearn  # takes long to import
+
+    class Joint(NotFittedError, OfScikitLearn):  # type: ignore[misc]
+        @override
+        def __reduce__(self) -> tuple[Any, ...]:
+            return _not_fitted_error, (message,)
+
+    Joint.__name__ = Joint.__qualname__ = NotFittedError.__name__
+    return Joint(message)

@@ -158,6 +158,11 @@ def pair_columns(X: Iterable[Any]) -> Columns:
     return [first, second]
 
 
+def single_target(y: Any) -> Any:
+    """Labels; of a frame or an array of shape (n, 1) its column."""
+    return as_collection(y) if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 else y
+
+
 def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field: str) -> Sequence[Any]:
     """``y`` as a list, or the ``field`` of the inputs when it is None.
 

@@ -30,11 +30,13 @@ class Predictions:
     decisions : for each sentence a class id, zeros and ones for each class, or (words,) tag ids
     probabilities : for each sentence (C,) or (words, C); None unless requested
     log_probabilities : for each sentence (words, 2), see :meth:`TaggingHead.log_probabilities`; None unless requested
+    scores : for each sentence (C,) or (words, C), before the softmax or sigmoid; None unless requested
     """
 
     decisions: list[Any]
     probabilities: list[npt.NDArray[np.float32]] | None = None
     log_probabilities: list[npt.NDArray[np.floating]] | None = None
+    scores: list[npt.NDArray[np.floating]] | None = None
 
 
 def predict_corpus(
@@ -42,6 +44,7 @@ def predict_corpus(
     corpus: Corpus,
     *,
     probabilities: bool = False,
+    scores: bool = False,
     rate: Callable[[npt.NDArray[np.integer]], npt.NDArray[np.integer]] | None = None,
 ) -> Predictions:
     """Run a model over a corpus in evaluation mode, without gradients.
@@ -50,27 +53,32 @@ def predict_corpus(
     ----------
     model : its mode is restored
     corpus : targets are ignored
-    probabilities : also return the probabilities of all classes
+    probabilities, scores : also return the probabilities or the scores of all classes
     rate : of a tagger: from the decided tag ids of a sentence to those whose log-probabilities are also returned
     """
     decisions: list[Any] = [None] * len(corpus)
     shares: list[Any] = [None] * len(corpus)
     logs: list[Any] = [None] * len(corpus)
+    kept: list[Any] = [None] * len(corpus)
     with in_evaluation(model), torch.inference_mode():
         for numbers in prediction_batches(corpus):
             batch = corpus[numbers]
             with model.autocast():
-                scores = at_least_float32(model(batch))
+                rows = at_least_float32(model(batch))
             items = model.head.items(batch.graph).tolist() if model.head.per_word else None
-            scatter_rows(decisions, numbers, model.head.decide(scores, batch.graph), items)
+            scatter_rows(decisions, numbers, model.head.decide(rows, batch.graph), items)
             if probabilities:
-                scatter_rows(shares, numbers, model.head.probabilities(scores, batch.graph), items)
+                scatter_rows(shares, numbers, model.head.probabilities(rows, batch.graph), items)
+            if scores:
+                scatter_rows(kept, numbers, rows, items)
             if rate is not None:
                 assert isinstance(model.head, TaggingHead)
                 tags = np.concatenate([rate(decisions[number]) for number in numbers]).astype(np.int64)
-                rated = model.head.log_probabilities(scores, torch.from_numpy(tags).to(scores.device), batch.graph)
+                rated = model.head.log_probabilities(rows, torch.from_numpy(tags).to(rows.device), batch.graph)
                 scatter_rows(logs, numbers, rated, items)
-    return Predictions(decisions, shares if probabilities else None, None if rate is None else logs)
+    return Predictions(
+        decisions, shares if probabilities else None, None if rate is None else logs, kept if scores else None
+    )
 
 
 def predict_decisions(model: TextModel, corpus: Corpus) -> list[Any]:

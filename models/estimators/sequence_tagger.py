@@ -127,11 +127,11 @@ class SequenceTagger(LabellingEstimator):
     @override
     def predict(self, X: Iterable[Any]) -> list[list[str]]:
         """The tags of each input, in their order."""
-        return self._decode_labels(self._run(X).decisions)
+        return _PerText(self._decode_labels(self._run(X).decisions))
 
     def predict_proba(self, X: Iterable[Any]) -> list[npt.NDArray[np.float32]]:
         """For each input (words, C) probabilities (marginals with a CRF), columns as in ``classes_``."""
-        return self._run(X, probabilities=True).probabilities or []
+        return _PerText(self._run(X, probabilities=True).probabilities or [])
 
     def predict_spans(self, X: Iterable[Any]) -> list[TaggedText]:
         """The text of each input, with type, offsets and confidence of its entities.
@@ -453,6 +453,13 @@ class SequenceTagger(LabellingEstimator):
         tagger = super()._from_files(files)
         tagger.scheme_ = tagger.scheme
         return tagger
+
+
+class _PerText(list[Any]):
+    """A list that NumPy keeps as one object for each text, as ``cross_val_predict`` needs it for joining folds."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[np.object_]:
+        return np.fromiter(self, object, len(self))
 
 
 _REPAIR, _REPAIR_OPTIONS = "{repair_tags=True}, which reads invalid tags as conlleval does", ("repair_tags",)

@@ -20,7 +20,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels
+from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels, single_target
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.parsing import ParsingOptions
@@ -122,6 +122,14 @@ class TextClassifier(LabellingEstimator):
         rows = self._run(X, probabilities=True).probabilities
         return np.stack(rows) if rows else np.empty((0, len(self.classes_)), np.float32)
 
+    def decision_function(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+        """(S, C) scores, as in scikit-learn of shape (S,) for two classes: then the log-odds of the second one."""
+        rows = self._run(X, scores=True).scores
+        scores = np.stack(rows) if rows else np.empty((0, len(self.classes_)), np.float32)
+        if len(self.classes_) == 2 and not self._is_multilabel:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags
 
@@ -190,7 +198,7 @@ class TextClassifier(LabellingEstimator):
             matrix = _indicators(y)
             resolve_labels(X, matrix, "label")
             return _IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
-        labels = resolve_labels(X, y, "label")
+        labels = resolve_labels(X, y if self._is_multilabel else single_target(y), "label")
         if not self._is_multilabel:
             return [_check_single(label) for label in labels]
         if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may mix both

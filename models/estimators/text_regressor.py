@@ -21,6 +21,7 @@ from graphattn.models.estimators.inputs import (
     as_text,
     input_fields,
     resolve_labels,
+    single_target,
 )
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
@@ -152,7 +153,8 @@ class TextRegressor(LabellingEstimator):
 
     @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
-        return [parse_number(label, index=index) for index, label in enumerate(resolve_labels(X, y, "label"))]
+        labels = resolve_labels(X, single_target(y), "label")
+        return [parse_number(label, index=index) for index, label in enumerate(labels)]
 
     @override
     def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,6 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.builders import BudgetBatches, TextGraphBuilder
-from graphattn.builders.word_boundaries import Source
 from graphattn.edges import lengths_of
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.estimators.inputs import single_column
@@ -79,6 +79,7 @@ class SentenceEncoder(Parameters):
     (1, 384)
     """
 
+    _sklearn_auto_wrap_output_keys = frozenset({"transform"})
     vectors_per_input = 1
     corpus_kind = "classify"
 
@@ -102,17 +103,43 @@ class SentenceEncoder(Parameters):
         self.inputs_ = InputOptions(max_tokens_per_text=longest - self.builder_.count_special_tokens(1))
         return self
 
-    def fit_transform(self, X: Iterable[Any], y: object = None) -> npt.NDArray[np.float32]:
+    def fit_transform(self, X: Iterable[Any], y: object = None) -> Any:
         """Read the model and transform texts."""
         return self.fit().transform(X)
 
-    def transform(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """(S, width) vectors of texts.
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what :meth:`transform` returns: ``"default"``, ``"pandas"`` or ``"polars"``; None changes nothing."""
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
+        """The names of the columns of vectors: ``sentenceencoder0`` and so on."""
+        return np.array([f"sentenceencoder{number}" for number in range(self.encoder_.width)], object)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import TransformerTags
+
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags, tags.requires_fit = TransformerTags(preserves_dtype=[]), False
+        return tags
+
+    def transform(self, X: Iterable[Any]) -> Any:
+        """(S, width) vectors of texts, an array unless :meth:`set_output` or scikit-learn's configuration says other.
 
         Parameters
         ----------
         X : raw texts, lists of words, or sentences; longer ones than the model reads are truncated, with a warning
         """
+        vectors = self.sentence_vectors(X)
+        if "sklearn" not in sys.modules:  # so nobody has configured it; its import takes long
+            return vectors
+        from sklearn.utils._set_output import _wrap_data_with_container
+
+        return _wrap_data_with_container("transform", vectors, X, self)
+
+    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+        """:meth:`transform` as an array, under the name that classifiers have."""
         if not hasattr(self, "encoder_"):
             self.fit()
         (column,) = single_column(X)
@@ -132,10 +159,6 @@ class SentenceEncoder(Parameters):
                 pooled = pool(self.encoder_(batch).float(), lengths_of(batch, TOKEN), self.pooling_)
                 vectors[rows] = (F.normalize(pooled, dim=1) if self.normalize_ else pooled).cpu().numpy()
         return vectors
-
-    def sentence_vectors(self, X: Sequence[Source]) -> npt.NDArray[np.float32]:
-        """:meth:`transform`, under the name that classifiers have."""
-        return self.transform(X)
 
 
 def read_pooling(folder: Path) -> tuple[str, bool, int | None]:

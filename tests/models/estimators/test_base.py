@@ -1,5 +1,6 @@
 """Common behaviour of all estimators: scikit-learn's conventions, dev sets, class weights, errors."""
 
+import pickle
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,11 +10,14 @@ import pandas as pd
 import pytest
 import torch
 from joblib import Parallel, delayed
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
+from sklearn.exceptions import NotFittedError as NotFittedErrorOfScikitLearn
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
@@ -97,6 +101,8 @@ def test_estimator_tags_of_scikit_learn():
     assert not is_classifier(SequenceTagger())  # a class for each word
     assert get_tags(TextClassifier(multilabel=True)).classifier_tags.multi_label
     assert get_tags(TextClassifier()).target_tags.required
+    accepted = get_tags(TextClassifier()).input_tags
+    assert (accepted.string, accepted.one_d_array, accepted.two_d_array) == (True, True, True)
     assert repr(TextClassifier("bilstm", training=TrainingOptions(epochs=3))) == (
         "TextClassifier(encoder='bilstm', training=TrainingOptions(epochs=3))"
     )
@@ -123,6 +129,24 @@ def test_fit_returns_a_fitted_self(kind, corpus, tiny):
     assert estimator.fit(*corpus(kind, 16)) is estimator
     check_is_fitted(estimator)
     assert 0 <= estimator.score(*corpus(kind, 16)) <= 1
+
+
+@pytest.mark.parametrize("kind", ["classifier", "pair", "multilabel"])
+def test_decision_function(kind, corpus, fitted):
+    X, _ = corpus(kind)
+    estimator = fitted(kind)
+    scores, probabilities = estimator.decision_function(X), estimator.predict_proba(X)
+    if kind != "multilabel":  # two classes
+        probabilities = probabilities[:, 1]
+        assert (estimator.classes_[(scores > 0).astype(int)] == estimator.predict(X)).all()
+    np.testing.assert_allclose(1 / (1 + np.exp(-scores)), probabilities, atol=1e-6)
+
+
+def test_decision_function_of_three_classes(corpus, tiny):
+    texts, _ = corpus("classifier", 12)
+    estimator = tiny("classifier", training={"epochs": 1}).fit(texts, ["a", "b", "c"] * 4)
+    shares = np.exp(estimator.decision_function(texts))
+    np.testing.assert_allclose(shares / shares.sum(1, keepdims=True), estimator.predict_proba(texts), atol=1e-6)
 
 
 def test_pipeline(corpus, tiny):
@@ -269,6 +293,59 @@ def test_threads_fit_and_predict(corpus, tiny, fitted, figures, same_weights):
         assert np.array_equal(again, predicted)
 
 
+def test_metadata_routing(corpus, tiny):
+    texts, labels = corpus("classifier", 24)
+    weights = np.array([0.0, 1.0] * 12)
+    estimator = tiny("classifier", training={"epochs": 1})
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(TypeError, match="has no argument 'groups'"):
+            estimator.set_fit_request(groups=True)
+        with pytest.raises(UnsetMetadataPassedError):
+            cross_validate(estimator, texts, labels, params={"sample_weight": weights})
+        estimator.set_fit_request(sample_weight="w").set_score_request(sample_weight=True)
+        folds = [(list(range(16)), list(range(16, 24)))]
+        scored = cross_validate(
+            make_pipeline(clone(estimator)),
+            texts,
+            labels,
+            cv=folds,
+            params={"w": weights, "sample_weight": weights},
+            return_estimator=True,
+        )
+    expected = tiny("classifier", training={"epochs": 1}).fit(texts[:16], labels[:16], sample_weight=weights[:16])
+    fitted = scored["estimator"][0][-1]
+    assert np.array_equal(fitted.predict_proba(texts), expected.predict_proba(texts))
+    assert scored["test_score"][0] == expected.score(texts[16:], labels[16:], weights[16:])
+
+
+@pytest.mark.parametrize("kind", ["classifier", "regressor", "tagger"])
+def test_cross_val_predict(kind, corpus, tiny):
+    X, y = corpus(kind, 24)
+    folds = [(list(range(12)), list(range(12, 24))), (list(range(12, 24)), list(range(12)))]
+    estimator = tiny(kind, training={"epochs": 1})
+    predicted = cross_val_predict(estimator, X, y, cv=folds)
+    assert list(predicted[12:]) == list(clone(estimator).fit(X[:12], y[:12]).predict(X[12:]))
+    assert len(predicted) == 24
+
+
+def test_cross_val_predict_of_probabilities_of_tags(corpus, tiny):
+    """As cleanlab takes them; scikit-learn cannot encode tags that are given apart."""
+    sentences = [Sentence(words, tags=tags) for words, tags in zip(*corpus("tagger", 24), strict=True)]
+    shares = cross_val_predict(tiny("tagger", training={"epochs": 1}), sentences, cv=2, method="predict_proba")
+    assert [len(rows) for rows in shares] == [len(sentence.words) for sentence in sentences]
+    assert all(np.allclose(rows.sum(1), 1) for rows in shares if len(rows))
+
+
+@pytest.mark.parametrize("kind", ["classifier", "pair", "regressor", "translator"])
+def test_targets_in_a_table_of_one_column(kind, corpus, tiny, same_weights):
+    X, y = corpus(kind, 16)
+    expected = tiny(kind, training={"epochs": 1}).fit(X, y)
+    for table in (np.array(y).reshape(-1, 1), pd.DataFrame({"target": y})):
+        estimator = tiny(kind, training={"epochs": 1}).fit(X, table)
+        assert same_weights(estimator, expected)
+        assert estimator.evaluate(X, table) == expected.evaluate(X, y)
+
+
 def test_the_dev_set_selects_the_epoch(corpus, tiny):
     texts, labels = corpus("classifier")
     wrong = ["bad" if label == "good" else "good" for label in labels]
@@ -413,6 +490,12 @@ def test_methods_before_fit_raise_an_error(estimator, tmp_path):
         (made.save, (tmp_path / "model",)),
     ):
         assert message_of(NotFittedError, call, *arguments) == expected
+        with pytest.raises(NotFittedErrorOfScikitLearn) as caught:
+            call(*arguments)
+        sent = pickle.loads(pickle.dumps(caught.value))  # from a process
+        assert isinstance(sent, NotFittedError)
+        assert isinstance(sent, NotFittedErrorOfScikitLearn)
+        assert str(sent) == expected
     assert list(tmp_path.iterdir()) == []
 
 

@@ -304,7 +304,7 @@ def test_labels_as_tensors(labels, tiny):
         (pd.array([1, pd.NA], dtype="Int64"), "a label is <NA>. Drop examples without a label."),
         ([b"x", b"y"], "the label b'[xy]' is of type bytes. Use strings or numbers."),
         (
-            pd.DataFrame({"y": [0, 1]}),
+            pd.DataFrame({"y": [0, 1], "z": [1, 0]}),
             "labels are a DataFrame. Give one column of it, or for several labels to_numpy().",
         ),
     ],

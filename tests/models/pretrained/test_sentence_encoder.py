@@ -4,7 +4,11 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.utils import get_tags
 
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.pretrained import SentenceEncoder
@@ -45,13 +49,27 @@ def test_words_and_sentences_are_inputs_too(minilm):
 
 
 def test_it_works_in_scikit_learn(minilm):
-    from sklearn.base import clone
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
     model = make_pipeline(clone(SentenceEncoder(minilm)), LogisticRegression())
     texts = ["a lovely film", "a great film", "a dull film", "a bad film"]
     assert model.fit(texts, [1, 1, 0, 0]).predict(["wonderful", "terrible"]).tolist() == [1, 0]
+
+
+def test_output_of_a_transformer(save_model):
+    texts = ["a film", "a plot", "bad"]
+    encoder = SentenceEncoder(save_model("bert"))
+    vectors = encoder.transform(texts)
+    frame = clone(encoder).set_output(transform="pandas").fit_transform(pd.DataFrame({"text": texts}, index=[5, 6, 7]))
+    assert frame.columns.tolist() == encoder.get_feature_names_out().tolist()
+    assert frame.index.tolist() == [5, 6, 7]
+    np.testing.assert_allclose(frame.to_numpy(), vectors, atol=1e-6)
+    columns = ColumnTransformer([("vector", encoder, ["text"]), ("size", "passthrough", ["size"])])
+    table = columns.set_output(transform="pandas").fit_transform(pd.DataFrame({"text": texts, "size": [1, 2, 3]}))
+    assert table.columns.tolist() == [f"vector__{name}" for name in frame.columns] + ["size__size"]
+    assert get_tags(encoder).transformer_tags is not None
+    assert not get_tags(encoder).requires_fit
 
 
 @pytest.fixture
