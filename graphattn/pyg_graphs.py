@@ -102,10 +102,10 @@ class PyGBatch:
 
     def num_nodes(self, node_type: str = TOKEN) -> int:
         """Nodes of a type."""
-        count: int | None = self.graph[node_type].num_nodes if node_type in self.graph.node_types else None
+        count = self.graph[node_type].num_nodes if node_type in self.graph.node_types else None
         if count is None:
             raise GraphError(f"the number of nodes of type {node_type!r} is unknown; set their num_nodes")
-        return count
+        return int(count)
 
     def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
         """(B,) nodes of a type in each graph of the batch; a graph without ``batch`` and ``ptr`` is a single one."""
