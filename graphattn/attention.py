@@ -14,6 +14,7 @@ from graphattn.backends.registry import choose_backend, load_backend
 from graphattn.backends.torch import sum_by_weights
 from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
+from graphattn.flops import report_products
 from graphattn.gradients import forbid_double_backward, with_zero_gradients
 from graphattn.schema import CanonicalRelation
 from graphattn.transforms import opaque, operator
@@ -213,8 +214,11 @@ def attend_edges(
     query, scale = scale_queries(query, scale)
     query, key, value = (forbid_double_backward(tensor) for tensor in (query, key, value))
     bias = None if bias is None else forbid_double_backward(bias)
+    pairs = 0 if edges.is_identity and bias is None else edges.num_edges * value.shape[1]
+    width = query.shape[2] + value.shape[2]
     if not (return_weights and _is_recorded(query, key, value, bias)):
         out, slots = _run_backend(edges, query, key, value, scale, bias, dropout, backend, return_weights)
+        report_products(out, pairs, width)
         return out, None if slots is None else edges.by_id(slots)
     # gradients must pass through the weights: compute them first, then the result from them
     no_values = value.new_zeros(*value.shape[:2], 1)
@@ -223,7 +227,9 @@ def attend_edges(
     weights = edges.by_id(slots)
     if not weights.requires_grad:  # only the values are trained
         weights.requires_grad_()
-    return sum_by_weights(edges, edges.by_slot(F.dropout(weights, dropout)), value), weights
+    out = sum_by_weights(edges, edges.by_slot(F.dropout(weights, dropout)), value)
+    report_products(out, pairs, width)
+    return out, weights
 
 
 @operator
@@ -253,6 +259,8 @@ def attend_layer(
     out, slots = fused.attend_heads(
         edges, heads, forbid_double_backward(rows), scale=scale, dropout=dropout, return_weights=return_weights
     )
+    pairs = sum(part.num_edges * count for part, count in zip(edges, heads, strict=True) if not part.is_identity)
+    report_products(out, pairs, 2 * rows.shape[2])
     if not return_weights:
         return out, None
     return out, [relation.by_id(weights) for relation, weights in zip(edges, slots, strict=True)]

@@ -21,6 +21,7 @@ from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
 from graphattn.backends.registry import load_backend
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError, GraphError
+from graphattn.flops import report_products
 from graphattn.gradients import forbid_double_backward
 from graphattn.precision import at_least_float32
 from graphattn.schema import CanonicalRelation
@@ -215,6 +216,8 @@ def _attend(
 
         out, rows = attend_fused(edges, *inputs, rule=rule, bias=bias)
         out = _recompute_rows(out, rows, edges, inputs, bias, rule)
+    # a score, and two sums for each feature
+    report_products(out, edges.num_edges * out.shape[1], inputs[0].shape[2] + 2 * out.shape[2])
     return out, mean_weights(edges, *inputs, rule=rule, bias=bias) if return_weights else None
 
 

@@ -64,8 +64,9 @@ class OpaqueModule(nn.Module):
 
 
 def is_transformed() -> bool:
-    """Whether PyTorch compiles, exports or transforms what runs now: use its own operations then."""
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    """Whether PyTorch compiles, exports, transforms or counts what runs now: use its own operations then."""
+    is_watched = torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack()
+    return torch.compiler.is_compiling() or bool(is_watched)
 
 
 def operator(function: Callable[P, R]) -> Callable[P, R]:

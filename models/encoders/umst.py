@@ -319,7 +319,7 @@ def word_classes(graph: TextBatch) -> Tensor:
     """(N,) 0 for a token that is a whole word, 1 for a part of a split one (section 3.1)."""
     data = features_of(graph, TOKEN)
     continues = (data["word"][1:] == data["word"][:-1]) & (data["position"][1:] > 0)
-    classes = torch.zeros(len(data["word"]), dtype=torch.long)
+    classes = torch.zeros_like(data["word"], dtype=torch.long)
     classes[1:] |= continues
     classes[:-1] |= continues
     return classes

@@ -1,6 +1,7 @@
 """Models on a GPU equal those on a CPU."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,14 +13,16 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 
 def assert_same_losses(model, batch):
     results = []
-    for device in ("cpu", "cuda"):
+    moved = replace(batch, graph=batch.graph.to("cuda"))
+    for device, inputs in (("cpu", batch), ("cuda", batch), ("cuda", moved)):
         copy = deepcopy(model).double().eval().to(device)
         with torch.backends.cudnn.flags(enabled=False):  # its LSTM has no gradients in evaluation
-            loss, scores = copy.loss(batch)
+            loss, scores = copy.loss(inputs)
             loss.backward()
         gradients = {name: p.grad.cpu() for name, p in copy.named_parameters() if p.grad is not None}
         results.append((loss.detach().cpu(), scores.detach().cpu(), gradients))
-    torch.testing.assert_close(results[1], results[0], rtol=1e-8, atol=1e-8)
+    for result in results[1:]:
+        torch.testing.assert_close(result, results[0], rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -1,0 +1,26 @@
+"""Report products of our kernels to ``torch.utils.flop_counter``, which sees only PyTorch's operators."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def report_products(out: Tensor, edges: int, width: int) -> None:
+    """Report what a kernel multiplied to make ``out``, and what its gradients will multiply, which is twice as much.
+
+    Parameters
+    ----------
+    out : computed on a CPU; on a GPU, attention consists of PyTorch's products
+    edges : edges times heads
+    width : numbers of a query and of a value
+    """
+    if torch._C._len_torch_dispatch_stack() and out.device.type == "cpu":
+        _multiply(edges, width)
+        if out.requires_grad:
+            out.register_hook(lambda gradient: _multiply(2 * edges, width))
+
+
+def _multiply(rows: int, width: int) -> None:
+    """Multiply tensors that have no memory."""
+    torch.mm(torch.empty(rows, width, device="meta"), torch.empty(width, 1, device="meta"))
