@@ -83,8 +83,16 @@ def test_threads_are_set_for_all_libraries(graphattn, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["attention", "--peers", "xla"], "--peers has 'xla'; choose from: dense, dgl, flex, pyg; or none"),
-        (["encoder", "--peers", "flex"], "--peers has 'flex'; choose from: transformer, masked, dgl; or none"),
+        (
+            ["attention", "--peers", "xla"],
+            "--peers has 'xla'; choose from: dense, dense-math, dense-by-token, dgl, flex, flex-64, pyg, pyg-sorted; or "
+            "none",
+        ),
+        (
+            ["encoder", "--peers", "flex"],
+            "--peers has 'flex'; choose from: transformer, transformer-fast-path, transformer-compiled, masked, "
+            "masked-additive, dgl; or none",
+        ),
         (["memory", "--peers", "flex"], "--peers has 'flex'; choose from: torch, dgl, dense, pyg; or none"),
         (["attention", "--lengths", "22,,3"], "--lengths is '22,,3'; give comma-separated names"),
         (
