@@ -131,7 +131,7 @@ class TaggingHead(Head):
     def items(self, graph: TextBatch) -> Tensor:
         lengths = lengths_of(graph, TOKEN)
         sentence = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
-        return torch.bincount(sentence[first_tokens(graph)], minlength=len(lengths))
+        return torch.bincount(sentence[first_tokens(graph).to(sentence.device)], minlength=len(lengths))
 
     def _chains(self, scores: Tensor, graph: TextBatch) -> list[tuple[Tensor, Tensor]]:
         """Groups of sentences that the CRF scores together: (word numbers, words per sentence without empty ones)."""
