@@ -51,8 +51,9 @@ LONG = 2048
 DESCRIPTION = """\
 Attention of three layers with MS-Trans heads (alpha 0.5, scales 1, 3, N/16, N/8, N/4), ten heads of 30 features,
 float32. All contenders get the same random queries, keys and values, in their favourite layout. GraphAttn, DGL and
-PyTorch Geometric follow the edges of the windows; FlexAttention has a block mask of every head's window; dense SDPA
-attends to all tokens in all heads, as a plain Transformer of the same width does. GraphAttn gets no queries and keys
+PyTorch Geometric follow the edges of the windows; FlexAttention has a block mask of every head's window, in blocks of
+64 tokens; dense SDPA attends to all tokens in all heads, as a plain Transformer of the same width does, by PyTorch's
+fused kernel or by its backend "math". GraphAttn gets no queries and keys
 of heads whose window is one token, as in its models: their softmax is one, whatever the score, and gradients of both
 are zero. Outputs stay in the layout of the inputs. `forward` runs in inference mode; `forward + backward` ends with
 the gradients of queries, keys and values. Not timed: random numbers, padding, masks, compilation, graph construction
@@ -272,7 +273,14 @@ class DenseAttention(AttentionContender):
 class DenseMath(DenseAttention):
     """The same by matrix products and a softmax, which store all scores."""
 
-    name, title, is_trial = "dense-math", "dense SDPA, backend math", True
+    name, title = "dense-math", "dense SDPA, backend math"
+
+    @override
+    def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
+        """Scores before and after the softmax; the backward pass keeps the latter of all layers."""
+        pairs = [len(batch) * max(batch) ** 2 for batch in problem.workload.batches]
+        kept = len(problem.heads.layers) * sum(pairs) if backward else 0
+        return FLOAT * problem.heads.num_heads * (2 * max(pairs) + kept)
 
     @override
     def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
@@ -294,7 +302,7 @@ class Flex(DenseAttention):
     """PyTorch's FlexAttention, compiled for each shape, with a block mask of every head's window."""
 
     name, title, has_backward = "flex", "FlexAttention (compiled)", False
-    block_size: ClassVar[int] = 128
+    block_size: ClassVar[int] = 64
 
     def __init__(self, *, compiled: bool = True):
         self.compiled = compiled
@@ -344,10 +352,10 @@ class Flex(DenseAttention):
         return [function(*triple) for function, triple in zip(context, layers, strict=True)]
 
 
-class FlexSmallBlocks(Flex):
-    """The same with blocks of 64 tokens, which skip more of a window's neighbourhood."""
+class FlexLargeBlocks(Flex):
+    """The same with PyTorch's default of 128 tokens a block, which skips less of a window's neighbourhood."""
 
-    name, title, is_trial, block_size = "flex-64", "FlexAttention, blocks of 64", True, 64
+    name, title, is_trial, block_size = "flex-128", "FlexAttention, blocks of 128", True, 128
 
 
 def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor], block_size: int) -> list[Any]:
@@ -444,7 +452,7 @@ CONTENDERS = (
     DenseByToken,
     DGLOperators,
     Flex,
-    FlexSmallBlocks,
+    FlexLargeBlocks,
     PyGTransformerConv,
     PyGSorted,
 )

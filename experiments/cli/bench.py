@@ -66,7 +66,7 @@ _TIMED = "lengths repeats threads seconds out quick"
 _COMPARED = "lengths repeats peers threads seconds out quick"
 BENCHMARKS = {
     "attention": Benchmark(
-        "The operator, forward and backward. Peers: dense, dgl, flex, pyg.",
+        "The operator, forward and backward. Peers: dense, dense-math, dgl, flex, pyg.",
         "--lengths 109,8x2048,mr --peers dense,dgl",
         _COMPARED,
     ),

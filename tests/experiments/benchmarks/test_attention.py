@@ -12,7 +12,7 @@ from graphattn.experiments.benchmarks.attention import (
     DenseMath,
     DGLOperators,
     Flex,
-    FlexSmallBlocks,
+    FlexLargeBlocks,
     Ours,
     PyGSorted,
     PyGTransformerConv,
@@ -140,7 +140,7 @@ def test_dense_attention_has_gradients_of_all_inputs(problem):
 
 @needs_current_flex
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("flex", [Flex, FlexSmallBlocks])
+@pytest.mark.parametrize("flex", [Flex, FlexLargeBlocks])
 def test_flex_attention_masks_the_same_windows(problem, reference_attention, flex):
     """Not compiled here: its result is the same, and compiling takes half a minute."""
     outputs = unpad_outputs(problem, run(flex(compiled=False).make_job(problem, backward=False)))

@@ -85,7 +85,7 @@ def test_threads_are_set_for_all_libraries(graphattn, monkeypatch):
     [
         (
             ["attention", "--peers", "xla"],
-            "--peers has 'xla'; choose from: dense, dense-math, dense-by-token, dgl, flex, flex-64, pyg, pyg-sorted; "
+            "--peers has 'xla'; choose from: dense, dense-math, dense-by-token, dgl, flex, flex-128, pyg, pyg-sorted; "
             "or none",
         ),
         (
