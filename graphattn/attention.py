@@ -288,7 +288,9 @@ def _attend_by_relation(
 def scale_queries(query: Tensor, scale: float | Tensor | None) -> tuple[Tensor, float]:
     """Queries, and the factor on their products with keys; a tensor is multiplied here, so that it gets a gradient."""
     if isinstance(scale, Tensor):
-        return query * scale.to(query.dtype), 1.0
+        if scale.numel() != 1:
+            raise GraphError(f"scale has shape {tuple(scale.shape)}; give one number, and multiply queries by more")
+        return query * scale.to(query.dtype).reshape(()), 1.0
     return query, 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
 
 

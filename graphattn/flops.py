@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 
 def report_products(out: Tensor, edges: int, width: int) -> None:
@@ -15,10 +16,16 @@ def report_products(out: Tensor, edges: int, width: int) -> None:
     edges : edges times heads
     width : numbers of a query and of a value
     """
-    if torch._C._len_torch_dispatch_stack() and out.device.type == "cpu":
+    if _is_counting() and out.device.type == "cpu":
         _multiply(edges, width)
         if out.requires_grad:
             out.register_hook(lambda gradient: _multiply(2 * edges, width))
+
+
+def _is_counting() -> bool:
+    if not torch._C._len_torch_dispatch_stack():
+        return False
+    return any(type(mode).__module__ == "torch.utils.flop_counter" for mode in _get_current_dispatch_mode_stack())
 
 
 def _multiply(rows: int, width: int) -> None:

@@ -44,7 +44,7 @@ RowTypes = Mapping[str, tuple[str, str, Sequence[int]]]
 CLS = "[CLS]"
 SCHEMA = "graphattn"
 """Graph attribute with the :class:`_Schema` as JSON."""
-_RESERVED = frozenset("id index key label source target type value start end pid parents spells viz".split())
+_RESERVED = frozenset("id index key label text source target type value start end pid parents spells viz".split())
 """Attributes with a meaning in GEXF, GML, JSON or PyTorch Geometric."""
 _MISSING: Mapping[type, Any] = {bool: False, int: -1, float: 0.0, str: ""}
 

@@ -137,7 +137,8 @@ class PyGBatch:
         edges: Edges | None
         edges, copy = _CACHE.get(edge_index, (None, None))
         pairs = _plain(edge_index)
-        if edges is None or (edges.num_sources, edges.num_destinations) != num_nodes or not pairs.equal(copy):
+        is_same = edges is not None and (edges.num_sources, edges.num_destinations) == num_nodes
+        if edges is None or not is_same or pairs.device != copy.device or not pairs.equal(copy):
             sources, destinations = pairs.clamp(-1, _MOST).int()  # numbers beyond int32 stay out of range
             edges = Edges.of_pairs(sources, destinations, *num_nodes)
             _cache_edges(edge_index, edges)

@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch._C._dynamo import eval_frame
 from torch.utils import _pytree as pytree
 
 from graphattn.exceptions import BackendError, DoubleBackwardError
@@ -20,7 +19,14 @@ from graphattn.exceptions import BackendError, DoubleBackwardError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_SKIP = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT)
+try:
+    from torch._C._dynamo import eval_frame
+
+    _SKIP = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT)
+except (ImportError, AttributeError):  # not public: a later PyTorch may have another name for it
+    eval_frame = None  # type: ignore[assignment]
+_TRACERS = torch._C._TorchDispatchModeKey.PROXY, torch._C._TorchDispatchModeKey.FAKE
+"""Modes of ``make_fx`` and of non-strict export, whose tensors have no memory."""
 _REASON = "attention on graphs runs as it is, between compiled graphs; do not use fullgraph=True or torch.export"
 
 
@@ -32,14 +38,16 @@ def opaque(function: Callable[P, R]) -> Callable[P, R]:
     Raises
     ------
     BackendError
-        at a call inside ``torch.export`` or ``torch.jit.trace``
+        at a call inside ``torch.export``, ``torch.jit.trace`` or ``make_fx``
     """
+    if eval_frame is None:
+        return torch.compiler.disable(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         callback = eval_frame.set_eval_frame(None)
         try:
-            if torch.compiler.is_compiling() or torch._C._is_tracing():
+            if _is_recording():
                 raise BackendError(
                     "torch.export, torch.jit.trace and make_fx cannot record attention on graphs: its kernels compute "
                     "with each batch's own edges. Save models with save(), and read them with graphattn.load()"
@@ -54,6 +62,11 @@ def opaque(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+def _is_recording() -> bool:
+    is_traced = torch.compiler.is_compiling() or torch._C._is_tracing()
+    return is_traced or any(torch._C._get_dispatch_mode(tracer) is not None for tracer in _TRACERS)
+
+
 class OpaqueModule(nn.Module):
     """Base of modules whose ``forward`` is :func:`opaque`."""
 
@@ -65,8 +78,9 @@ class OpaqueModule(nn.Module):
 
 def is_transformed() -> bool:
     """Whether PyTorch compiles, exports, transforms or counts what runs now: use its own operations then."""
-    is_watched = torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack()
-    return torch.compiler.is_compiling() or bool(is_watched)
+    if torch.compiler.is_compiling():  # first: the compiler cannot look into the other two
+        return True
+    return torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack() > 0
 
 
 def operator(function: Callable[P, R]) -> Callable[P, R]:

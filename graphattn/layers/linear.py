@@ -207,7 +207,9 @@ def embedding(table: Tensor, ids: Tensor, padding: int | None = None) -> Tensor:
     (..., D)
     """
     differs = table.element_size() < 4 or table.numel() * table.element_size() >= MIN_BYTES
-    if is_transformed() or not (differs and table.device.type == "cpu" and table.requires_grad):
+    if is_transformed():
+        return F.embedding(ids, at_least_float32(table), padding).to(table.dtype)
+    if not (differs and table.device.type == "cpu" and table.requires_grad):
         return F.embedding(ids, table, padding)
     return apply(_Embedding, table, ids, padding)
 
@@ -217,6 +219,8 @@ class Embedding(nn.Embedding):
 
     @override
     def forward(self, input: Tensor) -> Tensor:
+        if self.max_norm is not None or self.scale_grad_by_freq or self.sparse:
+            return super().forward(input)
         return embedding(self.weight, input, self.padding_idx)
 
 

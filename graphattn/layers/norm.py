@@ -23,6 +23,8 @@ class LayerNorm(nn.LayerNorm):
 
     @override
     def forward(self, inputs: Tensor) -> Tensor:
+        if not self.elementwise_affine:
+            return super().forward(inputs)
         return layer_norm(inputs, self.weight, self.bias, self.eps)
 
 

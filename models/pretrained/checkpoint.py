@@ -85,8 +85,26 @@ def find_transformer(name: str | Path) -> Path:
 
 
 def _transformer_folder(folder: Path) -> Path:
-    modules = read_json(folder / MODULES, list) if (folder / MODULES).is_file() else []
-    return folder / modules[0].get("path", "") if modules else folder
+    modules = read_modules(folder)
+    return folder / modules[0]["path"] if modules else folder
+
+
+def read_modules(folder: Path) -> list[dict[str, Any]]:
+    """The modules of a model of ``sentence-transformers``, each with ``type`` and ``path``; none for other models.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when ``modules.json`` is damaged
+    """
+    path = folder / MODULES
+    modules = read_json(path, list) if path.is_file() else []
+    for module in modules:
+        if not (
+            isinstance(module, dict) and isinstance(module.get("type"), str) and isinstance(module.get("path"), str)
+        ):
+            raise ModelDirectoryError(f"{path} is damaged (a module lacks its type or path). Download it again")
+    return modules
 
 
 def is_hugging_face_directory(path: Path) -> bool:
@@ -156,9 +174,8 @@ def _read_side_files(folder: Path) -> dict[str, Any]:
     }
     for path in folder.glob("sentence_*_config.json"):  # early: sentence_roberta_config.json
         files[SENTENCES] = read_json(path)
-    if (root / MODULES).is_file():
-        modules = read_json(root / MODULES, list)
-        files[MODULES] = [{**module, "path": module.get("path", "").replace(early, "")} for module in modules]
+    if modules := read_modules(root):
+        files[MODULES] = [{**module, "path": module["path"].replace(early, "")} for module in modules]
     return files
 
 

@@ -22,11 +22,11 @@ from graphattn.models.options import InputOptions, resolve_precision
 from graphattn.models.parameters import Parameters
 from graphattn.models.pretrained.checkpoint import (
     CONFIG,
-    MODULES,
     TOKENIZER_CONFIG,
     find_directory,
     find_transformer,
     read_json,
+    read_modules,
 )
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.schema import TOKEN
@@ -115,6 +115,8 @@ class SentenceEncoder(Parameters):
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """The names of the columns of vectors: ``sentenceencoder0`` and so on."""
+        if not hasattr(self, "encoder_"):
+            self.fit()
         return np.array([f"sentenceencoder{number}" for number in range(self.encoder_.width)], object)
 
     def __sklearn_tags__(self) -> Any:
@@ -175,10 +177,10 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
     """
     model = find_transformer(folder)
     tokenizer = _read_options(model / TOKENIZER_CONFIG, _SUPPORTED[TOKENIZER_CONFIG])
-    if not (folder / MODULES).exists():
+    modules = read_modules(folder)
+    if not modules:
         return "mean", False, tokenizer.get("model_max_length")
-    modules = read_json(folder / MODULES, list)
-    types = [str(module.get("type", "")) for module in modules]
+    types = [module["type"] for module in modules]
     kinds = [name.rpartition(".")[2] if name.startswith("sentence_transformers.") else name for name in types]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise ModelDirectoryError(

@@ -504,3 +504,11 @@ def test_invalid_networkx_graphs(dgl, nx_graph, message):
     with pytest.raises(GraphError) as caught:
         from_networkx(nx_graph)
     assert str(caught.value) == message
+
+
+def test_a_feature_named_text_is_no_text():
+    batch = TextGraphBuilder([Window(1)], cls=False).text_batch([["a", "b"]])
+    batch.node_features["token"]["text"] = torch.tensor([7, 8])
+    exported = to_networkx(batch)
+    assert [data["label"] for _, data in exported.nodes(data=True)] == ["token 0", "token 1"]
+    assert [data["feature_text"] for _, data in exported.nodes(data=True)] == [7, 8]

@@ -3,14 +3,18 @@
 import pytest
 import torch
 from torch import _dynamo, func, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from graphattn import Edges, MultiScaleAttention, TensorizedAttention, attend, tensorized_attend
 from graphattn.aggregation import aggregate
 from graphattn.attention import attend_heads
 from graphattn.builders import TextGraphBuilder, Window
-from graphattn.exceptions import BackendError, DoubleBackwardError
+from graphattn.exceptions import BackendError, DoubleBackwardError, GraphError
 from graphattn.layers import edges_of
 from graphattn.layers.dropout import dropout
+from graphattn.layers.linear import Embedding, Linear, embedding
+from graphattn.layers.norm import LayerNorm
 
 BACKENDS = ["fused", "torch", "dgl"]
 
@@ -137,12 +141,49 @@ class Closed(nn.Module):
     [
         lambda query: torch.export.export(Closed(), (query,), strict=False),
         lambda query: torch.jit.trace(Closed(), (query,)),
+        lambda query: make_fx(Closed())(query),
     ],
-    ids=["export", "trace"],
+    ids=["export", "trace", "make_fx"],
 )
 def test_exporters_get_an_error(record):
     with pytest.raises(BackendError):
         record(tensors(5)[0])
+
+
+def test_tensors_without_memory_are_an_error():
+    closed = Closed()
+    with FakeTensorMode(allow_non_fake_inputs=True), pytest.raises(BackendError):
+        closed(torch.ones(5, 2, 4))
+
+
+def test_plain_layers_are_compiled_without_breaks():
+    model = nn.Sequential(Embedding(6, 4), Linear(4, 4), nn.ReLU(), LayerNorm(4))
+    ids = torch.tensor([1, 5, 1])
+    torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="aot_eager")(ids), model(ids))
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [
+        lambda table, loss: torch.autograd.grad(torch.compile(loss, backend="aot_eager")(table), table)[0],
+        lambda table, loss: func.grad(loss)(table.detach()),
+        lambda table, loss: torch.autograd.grad(loss(table), table)[0],
+    ],
+    ids=["compiled", "func", "eager"],
+)
+def test_gradients_of_half_precision_embeddings_are_sums_in_float32(gradient):
+    table = torch.zeros(2, 1, dtype=torch.bfloat16, requires_grad=True)
+    ids = torch.zeros(10_000, dtype=torch.long)
+    result = gradient(table, lambda table: (0.01 * embedding(table, ids).float()).sum())
+    torch.testing.assert_close(result, torch.tensor([[100.0], [0.0]], dtype=torch.bfloat16), rtol=0.01, atol=0)
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_a_learned_scale_is_one_number(shape):
+    edges, (q, k, v, _) = random_edges(5), tensors(5)
+    with pytest.raises(GraphError):
+        attend(edges, q, k, v, scale=torch.ones(shape))
+    assert torch.equal(attend(edges, q, k, v, scale=torch.ones(1, 1)), attend(edges, q, k, v, scale=1.0))
 
 
 @every_operator

@@ -109,6 +109,7 @@ def integrate(
             for start, end in line
         ]
         vectors, presence = (torch.cat([part.flatten(0, 1) for part in x.split(lengths, dim=1)]) for x in points)
+        vectors = vectors.to(dtype)
         copies = inputs.corpus[[0] * len(shares)]
         return points, explained.value(estimator._copy_scores(copies, vectors=vectors, presence=presence))
 
@@ -117,6 +118,8 @@ def integrate(
             explained = estimator.target(inputs, estimator._copy_scores(batch)[0], label=label, word=word)
             ids, unknown, is_special = _token_ids(inputs, model.device)
             origin, text = model.embed_tokens(unknown, _without_characters(batch)), model.embed_tokens(ids, batch)
+            dtype = text.dtype
+            origin, text = at_least_float32(origin), at_least_float32(text)  # the line and sums along it need them
             presence = is_special.to(text.dtype)
             line = [(origin, text), (presence, torch.ones_like(presence))]
             start, end = move(text.new_tensor([0.0, 1.0]))[1].tolist()
@@ -132,7 +135,7 @@ def integrate(
             )
             sums = [total + gradient.sum(0) for total, gradient in zip(sums, gradients, strict=True)]
         of_vectors, of_presence = (total * (stop - begin) for total, (begin, stop) in zip(sums, line, strict=True))
-        attributions = at_least_float32(of_vectors.sum(1) + of_presence).detach().cpu().numpy()
+        attributions = (of_vectors.sum(1) + of_presence).detach().cpu().numpy()
     table = _list_tokens(inputs).assign(attribution=0.0)
     # the model does not read the end of a text longer than max_tokens_per_text
     is_read = table.position < table.part.map(dict(zip(inputs.graph_texts, lengths, strict=True)))

@@ -351,3 +351,16 @@ def test_forget_gradients_empties_the_pool(pool):
 def test_embedding_of_an_id_out_of_range():
     with pytest.raises(IndexError):
         embedding(make_table(), torch.tensor([LARGE]))
+
+
+@pytest.mark.parametrize("options", [{"max_norm": 0.1}, {"scale_grad_by_freq": True}, {"sparse": True}])
+def test_other_options_of_embeddings_are_those_of_pytorch(options):
+    ids, vectors = torch.tensor([0, 0, 1]), torch.randn(4, 3)
+    outputs, gradients = [], []
+    for kind in (Embedding, torch.nn.Embedding):
+        module = kind(4, 3, _weight=vectors.clone(), **options)
+        outputs.append(module(ids))
+        outputs[-1].sum().backward()
+        gradients.append(module.weight.grad.to_dense())
+    assert torch.equal(*outputs)
+    assert torch.equal(*gradients)

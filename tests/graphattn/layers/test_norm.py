@@ -35,3 +35,9 @@ def test_sums_in_float32_enter_norms_of_half_precision(dtype):
     norm, inputs = LayerNorm(6, dtype=dtype), torch.randn(5, 6)
     torch.testing.assert_close(norm(inputs), norm(inputs.to(dtype)), rtol=0.02, atol=0.02)
     assert norm(inputs).dtype == dtype
+
+
+def test_without_parameters():
+    inputs = torch.randn(5, 6)
+    ours, theirs = (kind(6, elementwise_affine=False)(inputs) for kind in (LayerNorm, torch.nn.LayerNorm))
+    assert torch.equal(ours, theirs)

@@ -257,3 +257,15 @@ def test_bfloat16_is_close(minilm):
         warnings.simplefilter("ignore")
         exact, rounded = (SentenceEncoder(minilm, precision=p).transform(TEXTS[:4]) for p in ("32", "bf16"))
     assert (exact * rounded).sum(1).min() > 0.999
+
+
+@pytest.mark.parametrize("modules", [["text"], [{"type": "sentence_transformers.models.Transformer"}], {}])
+def test_damaged_modules_are_an_error(save_sentence_model, modules):
+    folder = save_sentence_model()
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ModelDirectoryError):
+        SentenceEncoder(folder).fit()
+
+
+def test_names_of_columns_before_fit(save_model):
+    assert len(SentenceEncoder(save_model("bert")).get_feature_names_out()) == 24
