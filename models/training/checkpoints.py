@@ -134,7 +134,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         torch.save(checkpoint, content)  # torch.save to a file hides the disk's error
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path, sync=True) as temporary:
-            temporary.write_bytes(content.getbuffer())
+            # no view of the buffer: Python 3.12.1 crashes when it collects one that an error keeps
+            temporary.write_bytes(content.getvalue())
 
     @override
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
