@@ -11,5 +11,5 @@ def at_least_float32(tensor: Tensor) -> Tensor:
 
 def residual_type(tokens: Tensor) -> torch.dtype:
     """The type of sums of residual connections: that of the tokens, but under autocast at least float32."""
-    wide = torch.is_autocast_enabled(tokens.device.type)
-    return torch.promote_types(tokens.dtype, torch.float32) if wide else tokens.dtype
+    has_autocast = torch.is_autocast_enabled(tokens.device.type)
+    return torch.promote_types(tokens.dtype, torch.float32) if has_autocast else tokens.dtype
