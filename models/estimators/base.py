@@ -65,8 +65,19 @@ class Estimator(Task):
     # -- options -------------------------------------------------------------------------------------------------------
 
     def resolved_encoder(self) -> EncoderOptions:
-        """The encoder's options; for a name, its defaults for this task."""
-        return encoder_options("ms-trans" if self.encoder is None else self.encoder)
+        """The encoder's options, where those that were not set have the defaults of the task and the preset."""
+        encoder = self._named_encoder()
+        return encoder.with_defaults(vars(self._encoder_defaults(type(encoder))))
+
+    def _named_encoder(self) -> EncoderOptions:
+        """The encoder's options as they were set."""
+        return encoder_options(self._default_encoder() if self.encoder is None else self.encoder)
+
+    def _default_encoder(self) -> str:
+        return "ms-trans"
+
+    def _encoder_defaults(self, kind: type[EncoderOptions]) -> EncoderOptions:
+        return kind()
 
     def resolved_options(self) -> dict[str, Any]:
         """Group -> its options, where those that were not set have the defaults of the preset or pretrained model."""
@@ -105,7 +116,8 @@ class Estimator(Task):
         A class that writes more than its base adds their types.
         """
         groups = {name: kind | None if name in cls.late_options else kind for name, kind in cls._parts().items()}
-        return {"encoder": dict[str, Any], "history": list[dict[str, float]], **groups}
+        set_options = dict[str, list[str]] | None
+        return {"encoder": dict[str, Any], "history": list[dict[str, float]], "set_options": set_options, **groups}
 
     def _resolve_options(self) -> None:
         """Copy the options, so that ``set_params`` does not change a fitted model."""
@@ -156,8 +168,8 @@ class Estimator(Task):
 
     @override
     def _get_nested(self, name: str) -> Any:
-        if name == "encoder" and not isinstance(self.encoder, EncoderOptions):
-            self.encoder = self.resolved_encoder()
+        if name == "encoder":
+            self.encoder = self._named_encoder()
         return super()._get_nested(name)
 
     # -- scikit-learn's metadata routing ------------------------------------------------------------------------------
@@ -578,7 +590,19 @@ class Estimator(Task):
     def _serialize_options(self) -> dict[str, Any]:
         groups = {name: getattr(self, f"{name}_", getattr(self, name)).to_dict() for name in self._parts()}
         groups["training"] |= {"run_dir": None, "progress": True}  # a folder and the terminal of this machine
-        return {"task": self.task, "encoder": self.encoder_.to_dict(), **groups, "history": self.history_}
+        given = {"encoder": self._named_encoder(), **{name: getattr(self, name) for name in self._parts()}}
+        set_options = {name: sorted(vars(options)) for name, options in given.items()}
+        encoder = self.encoder_.to_dict()
+        return {"task": self.task, "encoder": encoder, **groups, "set_options": set_options, "history": self.history_}
+
+    def _forget_unset(self, set_options: Mapping[str, Sequence[str]] | None) -> None:
+        """Let only options that were set before training count as set in a loaded model."""
+        if set_options is None:
+            return
+        for name in ("encoder", *self._parts()):
+            options = getattr(self, name)
+            for unset in vars(options).keys() - {*set_options.get(name, ())}:
+                delattr(options, unset)
 
     def _state(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}

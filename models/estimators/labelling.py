@@ -300,10 +300,8 @@ class LabellingEstimator(Estimator):
     # -- fitting -------------------------------------------------------------------------------------------------------
 
     @override
-    def resolved_encoder(self) -> EncoderOptions:
-        if self.encoder is None and self.pretrained.pretrained:
-            return encoder_options("pretrained")
-        return super().resolved_encoder()
+    def _default_encoder(self) -> str:
+        return "pretrained" if self.pretrained.pretrained else super()._default_encoder()
 
     @override
     def _option_defaults(self) -> Mapping[str, Mapping[str, Any]]:
@@ -765,6 +763,7 @@ class LabellingEstimator(Estimator):
         parts: dict[str, Any] = {name: kind.from_dict(config.get(name) or {}) for name, kind in cls._parts().items()}
         estimator = cls(encoder_options(config["encoder"]), **parts, **arguments)
         estimator._resolve_options()
+        estimator._forget_unset(config.get("set_options"))
         estimator.labels_ = LabelSet(files.labels)
         estimator.classes_ = np.asarray(files.labels)
         architecture = config.get("architecture")

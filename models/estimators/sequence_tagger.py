@@ -183,9 +183,8 @@ class SequenceTagger(LabellingEstimator):
         return super().format_predictions(X, output)
 
     @override
-    def resolved_encoder(self) -> EncoderOptions:
-        options = super().resolved_encoder()
-        return options.for_tagging() if self.encoder is None or isinstance(self.encoder, str) else options
+    def _encoder_defaults(self, kind: type[EncoderOptions]) -> EncoderOptions:
+        return kind.for_tagging()
 
     @override
     def _resolve_options(self) -> None:

@@ -40,7 +40,6 @@ from graphattn.models.encoders import (
     NoEncoderOptions,
     encoder_options,
     make_encoder,
-    options_class,
 )
 from graphattn.models.estimators.base import Estimator
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
@@ -189,13 +188,12 @@ class Translator(Estimator):
     # -- options -------------------------------------------------------------------------------------------------------
 
     @override
-    def resolved_encoder(self) -> EncoderOptions:
-        encoder = self.encoder
-        if encoder is None:
-            encoder = NoEncoderOptions.name if self.pretrained.pretrained else "transformer"
-        if isinstance(encoder, str):
-            return options_class(encoder).for_translation(_find_preset(self.preset).encoder)
-        return encoder_options(encoder)
+    def _default_encoder(self) -> str:
+        return NoEncoderOptions.name if self.pretrained.pretrained else "transformer"
+
+    @override
+    def _encoder_defaults(self, kind: type[EncoderOptions]) -> EncoderOptions:
+        return kind.for_translation(_find_preset(self.preset).encoder)
 
     @override
     def _option_defaults(self) -> Mapping[str, Mapping[str, Any]]:
@@ -632,6 +630,7 @@ class Translator(Estimator):
         groups: dict[str, Any] = {name: kind.from_dict(config.get(name) or {}) for name, kind in cls._parts().items()}
         estimator = cls(encoder_options(config["encoder"]), preset=config["preset"], **groups)
         estimator._resolve_options()
+        estimator._forget_unset(config.get("set_options"))
         vocabulary = Vocabulary.from_json(files.tokenizer)
         estimator.subwords_ = Subwords(vocabulary, estimator.inputs_.split)
         estimator.history_ = number_epochs(config["history"])

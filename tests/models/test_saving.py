@@ -16,7 +16,17 @@ from graphattn.builders import files as compression
 from graphattn.builders.store.manifest import MANIFEST
 from graphattn.builders.subwords import BLANK
 from graphattn.exceptions import ConfigError, ModelDirectoryError
-from graphattn.models import TASKS, TextClassifier, load, register_task, saving
+from graphattn.models import (
+    TASKS,
+    PairClassifier,
+    SequenceTagger,
+    TextClassifier,
+    TextRegressor,
+    Translator,
+    load,
+    register_task,
+    saving,
+)
 from graphattn.models.saving import FORMAT, ModelFiles, read_config, read_model, read_task, write_model
 
 NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
@@ -396,6 +406,32 @@ def test_a_loaded_model_can_be_trained_again(saved, corpus):
     assert loaded.training.epochs == 1
     loaded.set_params(training__epochs=2).fit(texts, labels)
     assert len(loaded.history_) == 2
+
+
+SHORT = {"training__epochs": 1, "encoder__hidden": 12, "encoder__heads": 4}
+
+
+@pytest.mark.parametrize(
+    ("kind", "estimator", "preset"),
+    [
+        ("classifier", TextClassifier().set_params(**SHORT, inputs__embedding=9), "paper"),
+        ("pair", PairClassifier(preset="paper").set_params(**SHORT, head__head_dropout=0.2), "default"),
+        ("tagger", SequenceTagger().set_params(**SHORT, inputs__characters=False), "paper"),
+        ("regressor", TextRegressor().set_params(**SHORT), "paper"),
+        ("translator", Translator().set_params(**SHORT, inputs__vocabulary_size=90, decoder__decoder_heads=4), "deep"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_loaded_model_follows_another_preset_except_in_options_that_were_set(
+    kind, estimator, preset, corpus, tmp_path
+):
+    path = estimator.fit(*corpus(kind)).save(tmp_path / "model")
+    loaded = load(path)
+    for name in (estimator.preset, preset):
+        loaded.set_params(preset=name)
+        estimator.set_params(preset=name)
+        assert loaded.resolved_encoder() == estimator.resolved_encoder()
+        assert loaded.resolved_options() == estimator.resolved_options()
 
 
 def test_loading_does_not_change_the_global_generator(saved):

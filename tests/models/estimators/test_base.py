@@ -72,7 +72,7 @@ def test_set_parameters(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_options_of_an_encoder_that_is_a_name(estimator):
     made = estimator("mtsa").set_params(encoder__hidden=50)
-    assert made.encoder == replace(estimator("mtsa").resolved_encoder(), hidden=50)
+    assert made.resolved_encoder() == replace(estimator("mtsa").resolved_encoder(), hidden=50)
     assert estimator().set_params(encoder="bilstm", encoder__hidden=50).encoder.name == "bilstm"
     with pytest.raises(ValueError, match="alpha"):
         made.set_params(encoder__alpha=0.5)

@@ -243,7 +243,9 @@ def test_a_search_over_pretrained_models(folder, tmp_path):
     best = search.best_estimator_
     assert (best.training_.optimizer, best.training_.batch_size, best.head_.wide) == ("adamw", 8, False)
     loaded = load(best.save(tmp_path / "model"))
-    assert (loaded.training.optimizer, loaded.training.average) == ("adamw", 0.995)
+    assert (loaded.training_.optimizer, loaded.training_.average) == ("adamw", 0.995)
+    without = loaded.set_params(pretrained=None).resolved_options()
+    assert (without["training"].optimizer, without["training"].batch_size, without["head"].wide) == ("adam", 8, True)
 
 
 def test_the_crf_counts_no_special_tokens(folder):
