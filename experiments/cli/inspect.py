@@ -1,4 +1,4 @@
-"""``graphattn inspect``: attention weights of predictions as table, file, picture or page, or of a corpus."""
+"""``graphattn inspect``: attention weights of predictions as table, file, picture or page; words that decide them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -21,13 +21,16 @@ from graphattn.validation import require_choice
 if TYPE_CHECKING:
     from graphattn.models import Estimator
     from graphattn.models.inspection import Attention
+    from graphattn.models.inspection.attributions import WordAttributions
 
+Explanation = TypeVar("Explanation")
 EXAMPLES = (
     'graphattn inspect model "a lovely film"\n\n'
     'graphattn inspect model "a lovely film" --layer 1 --by head --picture arcs.png\n\n'
     "graphattn inspect model reviews.txt --out weights.parquet\n\n"
     "graphattn inspect model reviews.txt --html page.html --other model2\n\n"
     "graphattn inspect --serve model model2\n\n"
+    'graphattn inspect model "a lovely film" --words --html words.html\n\n'
     "graphattn inspect model reviews.txt --summary --picture distances.png --out tables"
 )
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
@@ -81,6 +84,9 @@ def inspect(
         Path | None, typer.Option(help="With --summary or --html: a second model to compare with.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Web page to write: one HTML file.")] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="Instead of edges, the words that decide the prediction.")
+    ] = False,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the page with a text field; TEXT may be a second model.")
     ] = False,
@@ -93,6 +99,9 @@ def inspect(
 
     Prints the prediction and the strongest edges of each text, without edges that are the only one of their token:
     their weight is always one. With --summary, --out is a .json file or a folder.
+
+    With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
+    of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
     """
     parser, given = split_parser_flags(given)
     load = partial(_load, parser=parser)
@@ -100,7 +109,8 @@ def inspect(
     outputs = Outputs(out, picture, html, kind, other)
     selecting = _set_flags(**selection, by=by)
     if serve:
-        writing = _set_flags(out=out, picture=picture, html=html, other=other, summary=summary or None)
+        writing = _set_flags(out=out, picture=picture, html=html, other=other)
+        writing += _set_flags(summary=summary or None, words=words or None)
         _reject([*selecting, *writing, *map(as_flag, given)], "--serve only serves the page")
         models = [model] if text is None else [model, Path(text)]
         _serve([(path, load(path)) for path in models], host or "127.0.0.1", 8000 if port is None else port)
@@ -108,7 +118,11 @@ def inspect(
     _reject(_set_flags(host=host, port=port), "only --serve listens")
     if text is None:
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
-    if summary:
+    if words:
+        unused = _set_flags(picture=picture, other=other, summary=summary or None)
+        _reject([*selecting, *unused], "--words shows words, not edges")
+        _inspect_words(load, model, text, CorpusOptions(**given), outputs, top)
+    elif summary:
         reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
         _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
         _inspect_corpus(load, model, text, CorpusOptions(**given), outputs, layer)
@@ -166,6 +180,55 @@ def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: Outp
     if outputs.html is not None:
         _write_page(columns, outputs.html)
         print(outputs.html)
+
+
+def _inspect_words(
+    load: Callable[[Path], Estimator], model: Path, text: str, options: CorpusOptions, outputs: Outputs, top: int
+) -> None:
+    """Print the words with the largest attributions in each text; write the attributions of all words."""
+    from graphattn.experiments.cli.output import open_output
+    from graphattn.models.inspection.attributions import word_attributions
+    from graphattn.models.inspection.files import check_suffix, save_table
+    from graphattn.models.inspection.notebook import words_html
+    from graphattn.models.saving import read_task
+
+    if outputs.out is not None:
+        check_suffix(outputs.out, (".parquet", ".csv"))
+    _check_files(outputs, model, text, summary=False)
+    texts = _texts(text, read_task(model), options)
+    estimator = load(model)
+    explained = []
+    for number, attributions in enumerate(_of_each(partial(word_attributions, estimator), texts)):
+        if number:
+            print()
+        print("\n".join(_format_words(attributions, top)), flush=True)
+        if outputs.out is not None or outputs.html is not None:
+            attributions.table.insert(0, "sentence", number)
+            explained.append(attributions)
+    if outputs.out is not None:
+        import pandas as pd
+
+        print(save_table(pd.concat([attributions.table for attributions in explained]), outputs.out))
+    if outputs.html is not None:
+        with open_output(outputs.html) as file:
+            file.write('<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Words that decide</title>\n')
+            file.writelines(f"{words_html(attributions)}\n" for attributions in explained)
+        print(outputs.html)
+
+
+def _format_words(attributions: WordAttributions, top: int) -> list[str]:
+    """The text, the explained quantity, and the words with the largest attributions."""
+    from graphattn.networkx_graphs import CLS
+    from graphattn.experiments.drawing.canvas import printable
+
+    table = attributions.table[attributions.table.word != CLS]
+    texts = [" ".join(rows.word) for _, rows in table.groupby("part", sort=False)]
+    quantity = f"{attributions.explains}: {attributions.value:.3f} ({attributions.baseline:.3f} if no word were known)"
+    largest = table.sort_values("attribution", key=abs, ascending=False, kind="stable").head(top)
+    shown = largest.assign(word=[printable(word) for word in largest.word])
+    columns = ["part", "word", "attribution"] if len(texts) > 1 else ["word", "attribution"]
+    rows = shown[columns].to_string(index=False, float_format="{:+.3f}".format).splitlines()
+    return [printable(" / ".join(texts), 100), printable(quantity, 500), *(rows if len(shown) else ["no words"])]
 
 
 def _inspect_corpus(
@@ -298,13 +361,19 @@ def _is_corpus(text: str) -> bool:
 
 
 def _attentions(estimator: Estimator, texts: Iterable[Any], selection: dict[str, Any]) -> Iterator[Attention]:
-    """The selected weights of each text; errors name its number."""
+    """The selected weights of each text."""
+    for attention in _of_each(estimator.attention, texts):
+        yield attention.only(**selection)
+
+
+def _of_each(explain: Callable[[Any], Explanation], texts: Iterable[Any]) -> Iterator[Explanation]:
+    """Explain each text; errors name its number."""
     for number, text in enumerate(texts, start=1):
         try:
-            attention = estimator.attention(text)
+            explanation = explain(text)
         except DataError as error:
             raise DataError(f"text {number}: {error.message}", hint=error.hint, options=error.options) from error
-        yield attention.only(**selection)
+        yield explanation
 
 
 def _check_layer(estimator: Estimator, texts: Iterable[Any], layer: int | None) -> Iterator[Any]:

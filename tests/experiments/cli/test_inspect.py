@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -65,6 +66,42 @@ def test_a_tagger_and_a_pair(graphattn, tagger, pair_classifier):
     output = lines(graphattn("inspect", pair_classifier, "a film\tthe film", "--top", 2))
     assert output[0] == "a film / the film"
     assert {"source_part", "target_part"} <= set(output[2].split())
+
+
+def test_the_words_that_decide_add_up_to_the_log_odds(graphattn, classifier, pair_classifier, tagger, tmp_path):
+    out, page = tmp_path / "words.csv", tmp_path / "words.html"
+    (tmp_path / "texts.txt").write_text("a good film\n\nbad\n")
+    command = ("inspect", classifier, tmp_path / "texts.txt", "--words", "--top", 2, "--out", out, "--html", page)
+    first, empty, last = "\n".join(lines(graphattn(*command))).split("\n\n")
+    title, explains, header, *rows = first.split("\n")
+    model = load(classifier)
+    label, table = model.predict(["a good film"])[0], pd.read_csv(out, keep_default_na=False)
+    (probability,) = model.predict_proba(["a good film"])[0, model.classes_ == label]
+    value = float(np.log(probability / (1 - probability)))
+    assert (title, header.split()) == ("a good film", ["word", "attribution"])
+    assert explains.startswith(f"log-odds of {label}: {value:.3f} (")
+    baseline = float(explains.split("(")[1].split()[0])
+    of_text = table[table.sentence == 0]
+    assert of_text.word.tolist() == ["[CLS]", "a", "good", "film"]
+    assert of_text.attribution.sum() == pytest.approx(value - baseline, abs=0.02)
+    largest = of_text.sort_values("attribution", key=abs).word.tolist()[:-3:-1]
+    assert [row.split()[0] for row in rows] == largest
+    assert empty.splitlines()[2] == "no words"
+    assert last.splitlines()[0] == "bad"
+    assert page.read_text().count("log-odds") == 3
+    pair = lines(graphattn("inspect", pair_classifier, "a film\tthe film", "--words"))
+    assert (pair[0], pair[2].split()) == ("a film / the film", ["part", "word", "attribution"])
+    tags = lines(graphattn("inspect", tagger, "Ada saw Rome", "--words"))
+    assert {row.split()[0] for row in tags[3:]} == {"Ada", "saw", "Rome"}
+
+
+@pytest.mark.parametrize("flag", ["--layer=0", "--by=head", "--picture=a.png", "--summary", "--other=model"])
+def test_words_have_no_edges(graphattn, classifier, flag):
+    answer = graphattn("inspect", classifier, "a film", "--words", flag)
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: --words shows words, not edges; leave {flag.split('=')[0]} out\n",
+    )
 
 
 def test_weights_in_files(graphattn, classifier, tmp_path):
