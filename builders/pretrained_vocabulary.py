@@ -79,12 +79,13 @@ class PretrainedVocabulary(Vocabulary):
             ids.append(np.array(numbers, np.int32))
         return sentences, ids
 
-    def add_special_tokens(self, parts: Sequence[Sentence]) -> Sentence:
+    def add_special_tokens(self, parts: Sequence[Sentence], limit: int | None = None) -> Sentence:
         """A text, or both texts of a pair, with the special tokens that batches add, each as a word.
 
         Parameters
         ----------
         parts : one sentence or two, tokenized by this vocabulary
+        limit : maximum number of tokens of each; the rest is cut off as by :meth:`Layout.truncate`
         """
         tokens: list[str] = []
         word_ids: list[int] = []
@@ -93,10 +94,12 @@ class PretrainedVocabulary(Vocabulary):
         for part, ids in zip([None, *parts], self.special_tokens.template(len(parts)).ids, strict=True):
             start = len(heads)
             if part is not None:
-                tokens += part.tokens
-                word_ids += [start + word for word in part.word_ids or range(len(part))]
-                heads += [head + start if head else 0 for head in part.heads or (0,) * part.num_words]
-                deprels += part.deprels or ("dep",) * part.num_words
+                tokens += part.tokens[:limit]
+                words = (part.word_ids or range(len(part)))[:limit]
+                count = words[-1] + 1 if words else 0
+                word_ids += [start + word for word in words]
+                heads += [start + head if 0 < head <= count else 0 for head in (part.heads or (0,) * count)[:count]]
+                deprels += (part.deprels or ("dep",) * count)[:count]
             for index in ids:
                 tokens.append(self._words[index])
                 word_ids.append(len(heads))

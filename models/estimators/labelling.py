@@ -174,6 +174,11 @@ class LabellingEstimator(Estimator):
     def _can_truncate(self) -> bool:
         return "max_tokens_per_text" not in self.unused_options
 
+    @property
+    def _length_limit(self) -> int | None:
+        """Maximum number of tokens of each text, without special tokens."""
+        return self.inputs_.max_tokens_per_text if self._can_truncate else None
+
     # -- interface of a subclass --------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -497,7 +502,7 @@ class LabellingEstimator(Estimator):
             predicates=self.tokens_.predicates,
             targets=targets,
         )
-        limit = self.inputs_.max_tokens_per_text if self._can_truncate else None
+        limit = self._length_limit
         data_set = "" if where == "data" else where
         if limit is not None:
             corpus, cut = corpus.truncate(limit)
@@ -647,7 +652,8 @@ class LabellingEstimator(Estimator):
         if isinstance(self.vocabulary_, PretrainedVocabulary):
             joined = [list(zip(*sentences, strict=True))] if self.builder_.joins_pairs else None
             groups = joined or [[(sentence,) for sentence in column] for column in sentences]
-            sentences = [[self.vocabulary_.add_special_tokens(parts) for parts in group] for group in groups]
+            add, limit = self.vocabulary_.add_special_tokens, self._length_limit
+            sentences = [[add(parts, limit) for parts in group] for group in groups]
         names = ("text",) if len(sentences) == 1 else ("first", "second")
         return EncodedInputs(self._corpus(columns), dict(zip(names, sentences, strict=True)))
 

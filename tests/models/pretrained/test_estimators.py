@@ -282,6 +282,33 @@ def test_attention_has_the_special_tokens(folder):
     assert {"a", "good", "film"} <= set(table.source_word)
 
 
+@pytest.mark.parametrize(
+    ("kind", "x", "join", "tokens"),
+    [
+        (TextClassifier, "a f g o i", True, {"text": "[CLS] a f g [SEP]"}),
+        (PairClassifier, ("a f g o i", "a f"), True, {"text": "[CLS] a f g [SEP] a f [SEP]"}),
+        (
+            PairClassifier,
+            ("a f", "a f g o i"),
+            False,
+            {"first": "[CLS] a f [SEP]", "second": "[CLS] a f g [SEP]"},
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::graphattn.exceptions.TruncationWarning")
+def test_attention_and_attributions_name_the_tokens_of_texts_that_are_cut(folder, kind, x, join, tokens):
+    options = {"join_pairs": join} if kind is PairClassifier else {}
+    estimator, _ = fit(kind, folder, inputs=InputOptions(max_tokens_per_text=3), **options)
+    attention = estimator.attention(x)
+    assert {part: " ".join(nodes) for part, nodes in attention.tokens.items()} == tokens
+    assert {int(head.sources.max()) + 1 for head in attention.maps} == {len(nodes.split()) for nodes in tokens.values()}
+    table = integrated_gradients(estimator, x)
+    assert table.token.tolist() == " ".join(tokens.values()).split()
+    special = table.token.isin(["[CLS]", "[SEP]"])
+    assert (table.attribution[~special] != 0).all()
+    np.testing.assert_allclose(table.attribution[special], 0, atol=1e-6)
+
+
 def test_the_prediction_of_a_tagger_is_printed_by_word(folder):
     tagger, _ = fit(SequenceTagger, folder)
     words, prediction = ["the", "plot"], tagger.predict([["the", "plot"]])[0]
