@@ -100,11 +100,12 @@ class TextBatch:
         Parameters
         ----------
         relation : canonical edge type
-        ids : of the edges to remove
+        ids : of the edges to remove, or a mask of them
         """
+        selected = torch.as_tensor(ids)
         edges = self.edges[relation]
         keep = torch.ones(edges.num_edges, dtype=torch.bool, device=edges.indptr.device)
-        keep[torch.as_tensor(ids, dtype=torch.int64)] = False
+        keep[selected if selected.dtype == torch.bool else selected.long()] = False
         slots = keep if edges.edge_ids is None else keep[edges.edge_ids]
         kept_before = torch.nn.functional.pad(slots.cumsum(0), (1, 0))
         indptr = kept_before[edges.indptr.long()].to(edges.indptr.dtype)

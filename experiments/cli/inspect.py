@@ -218,8 +218,8 @@ def _inspect_words(
 
 def _format_words(attributions: WordAttributions, top: int) -> list[str]:
     """The text, the explained quantity, and the words with the largest attributions."""
-    from graphattn.networkx_graphs import CLS
     from graphattn.experiments.drawing.canvas import printable
+    from graphattn.networkx_graphs import CLS
 
     table = attributions.table[attributions.table.word != CLS]
     texts = [" ".join(rows.word) for _, rows in table.groupby("part", sort=False)]

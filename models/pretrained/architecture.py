@@ -203,6 +203,9 @@ def _derive_modernbert(config: Mapping[str, Any], values: Values) -> Values:
     kinds = config.get("layer_types") or [
         "sliding_attention" if number % every else "full_attention" for number in range(layers)
     ]
+    unknown = next((kind for kind in kinds if kind not in ("full_attention", "sliding_attention")), None)
+    if unknown is not None:
+        raise ModelDirectoryError(f"one of its layer_types is {unknown!r}, which GraphAttn cannot compute")
     rotary = config.get("rope_parameters") or {}
     theta = {
         "full_attention": _read_theta(rotary, "full_attention", config.get("global_rope_theta", 160000.0)),

@@ -114,12 +114,17 @@ def test_copies(batch):
 
 @pytest.mark.parametrize("edge_ids", [None, [3, 1, 0, 2]])
 @pytest.mark.parametrize("ids", [[], [0], [1, 3], [0, 1, 2, 3]])
-def test_edges_can_be_left_out(ids, edge_ids, batch):
+@pytest.mark.parametrize(
+    "select",
+    [list, lambda ids: np.array(ids, np.int64), lambda ids: np.isin(np.arange(4), ids)],
+    ids=["list", "array", "mask"],
+)
+def test_edges_can_be_left_out(ids, select, edge_ids, batch):
     indptr, indices = batch.edges[CHAIN].indptr, batch.edges[CHAIN].indices
     chain = Edges(indptr, indices, 3, None if edge_ids is None else torch.tensor(edge_ids))
     batch = TextBatch(batch.node_counts, {**batch.edges, CHAIN: chain}, batch.node_features, batch.edge_features)
     sources, targets = batch.edges[CHAIN].ends_by_id()
-    smaller = batch.remove_edges(CHAIN, np.array(ids, dtype=np.int64))
+    smaller = batch.remove_edges(CHAIN, select(ids))
     kept = [edge for edge in range(4) if edge not in ids]
     kept_sources, kept_targets = smaller.edges[CHAIN].ends_by_id()
     assert (kept_sources.tolist(), kept_targets.tolist()) == (sources[kept].tolist(), targets[kept].tolist())

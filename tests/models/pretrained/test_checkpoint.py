@@ -97,6 +97,13 @@ def test_settings_that_are_not_supported(folder, values, message):
         states_of(folder)
 
 
+def test_attention_that_is_neither_full_nor_sliding(save_model):
+    folder = save_model("modernbert")
+    change_config(folder, layer_types=["full_attention", "chunked_attention", "full_attention"])
+    with pytest.raises(ModelDirectoryError, match="one of its layer_types is 'chunked_attention'"):
+        states_of(folder)
+
+
 @pytest.mark.parametrize(("family", "key"), [("bert", "hidden_size"), ("roberta", "pad_token_id")])
 def test_a_config_without_a_size(save_model, family, key):
     folder = save_model(family)
