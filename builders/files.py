@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import glob
 import gzip
 import hashlib
@@ -320,6 +321,14 @@ def is_store(path: str | Path) -> bool:
     return os.path.isfile(os.path.join(path, "store.json"))
 
 
+def resolve_path(path: FilePath) -> Path:
+    """The path without links and ``..``, which the system calls of a write would follow; an OSError for a NUL in it."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "a file name cannot contain a NUL character", os.fspath(path)) from error
+
+
 @contextmanager
 def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     """Write a temporary file next to ``path`` and rename it to ``path`` at the end; on errors, ``path`` is unchanged.
@@ -348,7 +357,7 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     if is_stream(path):
         yield Path(path)
         return
-    target = Path(os.path.realpath(path))
+    target = resolve_path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
     _remove_leftovers(target)
     try:
@@ -390,7 +399,7 @@ def atomic_folder(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     OSError
         when the folder cannot be written
     """
-    target = Path(os.path.realpath(path))
+    target = resolve_path(path)
     temporary, previous = target.with_name(f".{target.name}.new"), replaced_folder(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with _file_lock(target.with_name(f".{target.name}.lock"), timeout=-1):

@@ -14,7 +14,7 @@ import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from graphattn.builders.files import atomic_folder, file_sha256, replaced_folder
+from graphattn.builders.files import atomic_folder, file_sha256, replaced_folder, resolve_path
 from graphattn.builders.json_types import check_fields, check_json, json_checksum, require_keys
 from graphattn.exceptions import ConfigError, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import options_class
@@ -86,10 +86,10 @@ def write_model(path: Path, files: ModelFiles) -> Path:
     ModelDirectoryError
         when ``path`` is a file or another folder, or the disk is full
     """
-    path = Path(os.path.realpath(path))  # keeps a link; "." has no name for the temporary folder
-    if path.exists() and not (path.is_dir() and (is_model_directory(path) or not any(path.iterdir()))):
-        raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
     try:
+        path = resolve_path(path)  # keeps a link; "." has no name for the temporary folder
+        if path.exists() and not (path.is_dir() and (is_model_directory(path) or not any(path.iterdir()))):
+            raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
         with atomic_folder(path, sync=True) as temporary:
             _write_files(temporary, files)
     except (OSError, safetensors.SafetensorError) as error:

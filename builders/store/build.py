@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.files import atomic_file, display_name, folder_lock
+from graphattn.builders.files import atomic_file, display_name, folder_lock, resolve_path
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
 from graphattn.builders.relations.composition import may_read_ids
@@ -132,6 +132,7 @@ def build_store(
     if settings.builder.vocabulary is None:
         learn = {"level": "word", "min_count": 1, "size": None, **settings.learn}
         check_options(learn["level"], learn["min_count"], learn["size"])
+    folder = resolve_path(folder)
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -14,7 +14,7 @@ from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 
-from graphattn.builders.files import atomic_file
+from graphattn.builders.files import atomic_file, resolve_path
 from graphattn.exceptions import ConfigError, DataError
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
@@ -124,7 +124,7 @@ def write_figure(figure: Figure, path: Path) -> None:
     suffix = path.suffix.lower()
     metadata = {".png": {"Software": "graphattn"}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        resolve_path(path).parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as temporary:
             figure.savefig(temporary, format=suffix[1:], dpi=_DPI, metadata=metadata, facecolor="white")
     except OSError as error:

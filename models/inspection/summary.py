@@ -17,6 +17,7 @@ from torch import Tensor
 
 from graphattn.builders import BudgetBatches
 from graphattn.builders.batch import TextBatch
+from graphattn.builders.files import resolve_path
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.inputs import as_collection
@@ -346,7 +347,7 @@ def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]
         text = json.dumps(plain, indent=1) + "\n"
         return write_by_suffix(path, {".json": lambda temporary: temporary.write_text(text, encoding="utf-8")})
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        resolve_path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot be created ({error.strerror})", path=path, hint="Give another folder.") from error
     for name, table in tables.items():

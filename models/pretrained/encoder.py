@@ -195,20 +195,19 @@ class PretrainedEncoder(Encoder):
         ------
         ConfigError
             when heads have other edges than in pretraining, which ``transformers`` lacks, or the directory exists
+        DataError
+            when the directory cannot be written
         """
         heads = self.architecture.heads
         if self.layer_heads != [{relation: heads} for relation in self.architecture.relations]:
             raise ConfigError("transformers has no other edges than those of pretraining; keep these edges")
-        folder = Path(directory)
-        if folder.exists():
-            raise ConfigError(f"{folder} exists; choose another directory")
         vocabulary = self.vocabulary if vocabulary is None else vocabulary
         assert vocabulary is not None
         weights = self.state_dict()
         if embedding is not None:
             weights["embedding.trained"] = embedding
         write_directory(
-            folder,
+            directory,
             self.architecture,
             weights,
             vocabulary.to_json(),

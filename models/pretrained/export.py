@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from graphattn.builders.files import atomic_folder
+from graphattn.builders.files import FilePath, atomic_folder, resolve_path, write_error
+from graphattn.exceptions import ConfigError
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import (
     CONFIG,
@@ -63,7 +63,7 @@ class NativeHead:
 
 
 def write_directory(
-    folder: Path,
+    folder: FilePath,
     architecture: Architecture,
     weights: Mapping[str, Tensor],
     tokenizer: str,
@@ -100,14 +100,20 @@ def write_directory(
     if missing:  # without classes, pipelines raise an error instead of answering from random weights
         files[CONFIG] |= {"id2label": {}, "label2id": {}}
     readme = _describe(architecture, head, missing, sentences=MODULES in files)
-    with atomic_folder(folder) as temporary:
-        # save_file lets only the owner read it
-        (temporary / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
-        (temporary / TOKENIZER).write_text(tokenizer, encoding="utf-8")
-        (temporary / "README.md").write_text(readme, encoding="utf-8")
-        for name, values in files.items():
-            (temporary / name).parent.mkdir(exist_ok=True)
-            (temporary / name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+    try:
+        target = resolve_path(folder)
+        if target.exists():
+            raise ConfigError(f"{folder} exists; choose another directory")
+        with atomic_folder(target) as temporary:
+            # save_file lets only the owner read it
+            (temporary / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
+            (temporary / TOKENIZER).write_text(tokenizer, encoding="utf-8")
+            (temporary / "README.md").write_text(readme, encoding="utf-8")
+            for name, values in files.items():
+                (temporary / name).parent.mkdir(exist_ok=True)
+                (temporary / name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+    except OSError as error:
+        raise write_error(folder, error) from error
 
 
 def _tokenizer_settings(

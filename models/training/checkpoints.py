@@ -15,7 +15,7 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
-from graphattn.builders.files import atomic_file, folder_lock
+from graphattn.builders.files import atomic_file, folder_lock, resolve_path
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.options import TrainingOptions
 
@@ -41,9 +41,9 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
         return
-    folder_path = Path(options.run_dir)
     with ExitStack() as lock:
         try:
+            folder_path = resolve_path(options.run_dir)
             folder_path.mkdir(parents=True, exist_ok=True)
             if is_first_process():
                 lock.enter_context(folder_lock(folder_path))
@@ -51,7 +51,7 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
                     stale.unlink()
         except OSError as error:
             raise ConfigError(
-                f"{{run_dir}} {folder_path} is not writable ({error.strerror}); give another folder",
+                f"{{run_dir}} {options.run_dir} is not writable ({error.strerror}); give another folder",
                 options=("run_dir",),
             ) from error
         except DataError as error:

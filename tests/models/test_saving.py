@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 from graphattn.builders import files as compression
 from graphattn.builders.store.manifest import MANIFEST
 from graphattn.builders.subwords import BLANK
-from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.exceptions import ConfigError, GraphAttnError, ModelDirectoryError
+from graphattn.experiments.drawing import draw_arcs
 from graphattn.models import (
     TASKS,
     PairClassifier,
@@ -27,6 +29,8 @@ from graphattn.models import (
     register_task,
     saving,
 )
+from graphattn.models.inspection import summarise
+from graphattn.models.inspection.summary import save_tables
 from graphattn.models.saving import FORMAT, ModelFiles, read_config, read_model, read_task, write_model
 
 NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
@@ -118,6 +122,24 @@ def test_other_folders_and_files_are_not_changed(tmp_path):
         )
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
     assert {path.name for path in tmp_path.iterdir()} == {"mine", "file"}
+
+
+WRITERS = {
+    "model": lambda fitted, path: fitted.save(path),
+    "vocabulary": lambda fitted, path: fitted.vocabulary_.save(path),
+    "attention": lambda fitted, path: fitted.attention("a").save(f"{path}.csv"),
+    "picture": lambda fitted, path: draw_arcs(fitted.attention("a"), f"{path}.png"),
+    "statistics": lambda fitted, path: save_tables(summarise(fitted, ["a"]).tables(), path),
+    "run": lambda fitted, path: clone(fitted).set_params(training__run_dir=str(path)).fit(["a", "b"], [0, 1]),
+}
+
+
+@pytest.mark.parametrize("path", ["file/x", "a\0b", "/proc/x/y"])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_paths_that_no_file_can_have(writer, path, fitted, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(GraphAttnError):
+        WRITERS[writer](fitted("classifier"), tmp_path / path)
 
 
 @pytest.mark.parametrize("config", ['{"name": "my web app"}', "{not json", "[]", '{"format": 1}'])

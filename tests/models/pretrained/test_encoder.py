@@ -455,3 +455,22 @@ def test_what_transformers_cannot_have(save_model, tmp_path):
         PretrainedEncoder.from_directory(folder, heads="window:3").to_huggingface(tmp_path / "copy")
     with pytest.raises(ConfigError, match="exists; choose another directory"):
         PretrainedEncoder.from_directory(folder).to_huggingface(folder)
+
+
+@pytest.mark.parametrize("path", ["docs/new/..", "link", "docs/notes.txt"])
+def test_an_export_never_replaces_what_exists(path, save_model, tmp_path):
+    """Also if ``new`` does not, so that the operating system does not find the path."""
+    notes = tmp_path / "docs" / "notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("keep")
+    (tmp_path / "link").symlink_to(notes.parent)
+    with pytest.raises(ConfigError, match="exists; choose another directory"):
+        PretrainedEncoder.from_directory(save_model("bert")).to_huggingface(tmp_path / path)
+    assert notes.read_text() == "keep"
+
+
+@pytest.mark.parametrize("path", ["file/x", "a\0b", "/proc/x/y"])
+def test_an_export_to_where_nothing_can_be_written(path, save_model, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written"):
+        PretrainedEncoder.from_directory(save_model("bert")).to_huggingface(tmp_path / path)
