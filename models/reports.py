@@ -220,7 +220,8 @@ class Report(dict[str, Any]):
         line = f"{self.main_metric.replace('_', ' ')}: {self[self.main_metric]:.2f}"
         if bounds := self.get("confidence_interval"):
             line += f" ({100 * LEVEL:.0f} % confidence interval {bounds['low']:.2f} to {bounds['high']:.2f})"
-        return "\n".join([*lines, line])
+        signature = self.get("signatures", {}).get(self.main_metric)
+        return "\n".join([*lines, line, *filter(None, [signature])])
 
     __repr__ = dict.__repr__
 

@@ -48,6 +48,9 @@ def evaluate(
     compare: Annotated[
         Path | None, typer.Option(help="Another translator, or a file of its outputs: is the difference chance?")
     ] = None,
+    bleu_tokenizer: Annotated[
+        str, typer.Option(help="sacrebleu's tokenizer for BLEU (default: that of the training).")
+    ] = "",
     search: Search = "",
     longest: Longest = None,
     max_tokens_per_text: MaxTokens = None,
@@ -80,12 +83,15 @@ def evaluate(
     _check_files(out, picture, mistakes, inputs=[*corpus, *model_files(model)])
     parser, given = split_parser_flags(given)
     estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
-    options = {"compare": compare, "search": search, "longest": longest, "picture": picture, "mistakes": mistakes}
+    options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
+    options |= {"picture": picture, "mistakes": mistakes}
     reject_unused(model, estimator, **options)
     corpora = estimator.name_corpora(corpus)
     if len(corpora) > 1 and (picture or mistakes):
         raise ConfigError("{picture} and {mistakes} are of one corpus; give one", options=("picture", "mistakes"))
     change_search(estimator, search, longest)
+    if bleu_tokenizer:
+        estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
     reader = CorpusOptions(**given)
     reading = {"format": reader.format, **reader.reader_options()}
     reports: dict[str, Report] = {}

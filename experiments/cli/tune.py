@@ -119,7 +119,7 @@ class Search:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphAttnWarning)
             estimator.fit(*self.training, dev=self.dev)
-        return estimator.dev_metrics()[estimator.training.metric or estimator.main_metric]
+        return estimator.dev_metrics()[estimator.training_.metric or estimator.main_metric]
 
     def fixed_options(self, encoder: str) -> dict[str, Any]:
         """Everything that trials in one file must share."""

@@ -13,6 +13,9 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.encoders.umst import SIZES
 from graphattn.models.options import CLS_HELP, Options, TrainingOptions, option
 
+BLEU_TOKENIZERS = ("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "none")
+"""See :func:`~graphattn.models.training.text_metrics.choose_tokenizer`; the others are sacrebleu's."""
+
 
 @dataclass
 class SubwordOptions(Options):
@@ -107,7 +110,12 @@ class TranslationTraining(TrainingOptions):
     )
     warmup_steps: int | None = option(1000, "number of warm-up steps, instead of a share", min=1)
     label_smoothing: float = option(0.1, "probability mass spread over all subwords", min=0, below=1)
-    metric: str | None = option(None, "dev metric that chooses the best epoch (default: BLEU)")
+    metric: str | None = option(
+        None, "dev metric that chooses the best epoch (default: BLEU; chrF if most references have under four tokens)"
+    )
+    bleu_tokenizer: str = option(
+        "auto", "sacrebleu's tokenizer for BLEU; auto: by the script of the references", choices=BLEU_TOKENIZERS
+    )
 
 
 @dataclass(frozen=True)

@@ -249,6 +249,8 @@ class Estimator(Task):
                 torch.manual_seed(self.training_.seed)
                 self._fit_labels(training)
                 training, held_out = self._split_dev_set(training, dev)
+                if held_out is not None:
+                    self.training_.metric = self._choose_dev_metric(held_out.labels)
                 metric = self.training_.dev_metric(self._metric_names(), self.main_metric, dev_set=held_out is not None)
                 self._fit_vocabulary(training)
                 self.model_ = self._make_model(self._class_weights(training.labels, training.weights))

@@ -316,6 +316,10 @@ class Task(Parameters):
     @abstractmethod
     def _metric_names(self) -> Sequence[str]: ...
 
+    def _choose_dev_metric(self, labels: Sequence[Any]) -> str | None:
+        """The metric that chooses the best epoch on a dev set with these labels; None for the main one."""
+        return self.training_.metric
+
     @abstractmethod
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
         """The contents of the model directory."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as count_from
@@ -61,7 +62,14 @@ from graphattn.models.pretrained.stack import find_pretrained, learning_rates, m
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, number_epochs, register_task
 from graphattn.models.text_model import in_evaluation
-from graphattn.models.training.text_metrics import bleu_interval, compare_systems, signatures, text_metrics
+from graphattn.models.training.text_metrics import (
+    are_short,
+    bleu_interval,
+    choose_tokenizer,
+    compare_systems,
+    signatures,
+    text_metrics,
+)
 from graphattn.validation import require_multiple, require_range
 
 if TYPE_CHECKING:
@@ -143,10 +151,11 @@ class Translator(Estimator):
     }
     unused_options = frozenset({"join_pairs"})
     late_options = frozenset({"search", "parsing"})
-    prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare"})
+    prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare", "bleu_tokenizer"})
     source_and_target_files = True
     weighted_metrics = False
     dev_search = "greedy search"
+    training: TranslationTraining
     inputs_: SubwordOptions
     decoder_: DecoderOptions
     pretrained_: PretrainedOptions
@@ -443,11 +452,28 @@ class Translator(Estimator):
     def _metrics(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
-        return text_metrics(labels, decisions)
+        return text_metrics(labels, decisions, tokenizer=self.training.bleu_tokenizer)
 
     @override
     def _metric_names(self) -> Sequence[str]:
-        return list(text_metrics([""], [""]))  # raises before training if a library is missing
+        return list(self._metrics([""], [""]))  # raises before training if a library is missing
+
+    @override
+    def _choose_dev_metric(self, labels: Sequence[Any]) -> str | None:
+        from graphattn.models.training.hints import hint_at_short_references, hint_at_tokenizer
+
+        metric, tokenizer = self.training_.metric, self.training.bleu_tokenizer
+        if tokenizer == "auto" and (chosen := choose_tokenizer(labels)) != "13a":
+            warnings.warn(hint_at_tokenizer(chosen), stacklevel=3)
+        if metric is None:
+            useful = not are_short(labels, tokenizer=tokenizer)
+        else:
+            perfect = [label if isinstance(label, str) else label[0] for label in labels]
+            useful = self._metrics(labels, perfect).get(metric) != 0
+        if useful:
+            return metric
+        warnings.warn(hint_at_short_references(metric or self.main_metric), stacklevel=3)
+        return "chrf"
 
     # -- using ---------------------------------------------------------------------------------------------------------
 
@@ -523,10 +549,13 @@ class Translator(Estimator):
     ) -> Report:
         examples = self._evaluation_set(X, y, unknown)
         references, texts = examples.labels, self.predict(examples.columns[0])
-        report: dict[str, Any] = {**text_metrics(references, texts), "signatures": signatures(references, texts)}
+        report: dict[str, Any] = self._metrics(references, texts)
+        tokenizer = self.training.bleu_tokenizer
+        report["signatures"] = signatures(references, texts, tokenizer=tokenizer)
         if others:
-            report["compared"] = compare_systems(references, {"model": texts, **others})
-        return Report(report, self.main_metric, interval=bleu_interval(references, texts))
+            report["compared"] = compare_systems(references, {"model": texts, **others}, tokenizer=tokenizer)
+        interval = bleu_interval(references, texts, tokenizer=tokenizer)
+        return Report(report, self.main_metric, interval=interval)
 
     @override
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:

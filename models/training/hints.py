@@ -77,6 +77,24 @@ def hint_at_empty_texts(texts: Sequence[str]) -> Hint | None:
     )
 
 
+def hint_at_tokenizer(tokenizer: str) -> Hint:
+    """A hint for BLEU by a tokenizer that was chosen by the script of the dev set's references."""
+    return Hint(
+        f"BLEU counts the tokens of sacrebleu's {tokenizer!r}, for the script of the dev set's references; "
+        "choose others with {bleu_tokenizer}",
+        options=("bleu_tokenizer",),
+    )
+
+
+def hint_at_short_references(metric: str) -> Hint:
+    """A hint for a dev set whose best epoch chrF chooses, since another metric would hardly tell epochs apart."""
+    return Hint(
+        f"most references of the dev set are too short for {metric}, which would be 0 for nearly all outputs with an "
+        "error, so chrF chooses the best epoch; choose another {metric}, or keep chrF",
+        options=("metric",),
+    )
+
+
 def hint_at_loss(history: Sequence[Mapping[str, float]], learning_rate: float) -> Hint | None:
     """A hint for a loss that has not gone down by at least 1 % after the first of three or more epochs."""
     losses = [row["train_loss"] for row in history]

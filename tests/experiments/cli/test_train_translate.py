@@ -43,7 +43,8 @@ def test_a_directory_with_metrics_and_settings(translator):
     figures = json.loads((path / "metrics.json").read_text())
     assert figures["examples"] == {"training": 16, "dev": 16, "test": 16}
     assert figures["task"] == "translate"
-    assert figures["test"].keys() == figures["dev"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"}
+    names = {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l", "exact_match"}
+    assert figures["test"].keys() == figures["dev"].keys() == names
     assert printed.splitlines()[0] == f"dev (greedy search) bleu: {figures['dev']['bleu']:.2f}"
     assert printed.splitlines()[-1] == f"model: {path}"
     assert not list(path.with_name("model.run").glob("*.ckpt"))
@@ -101,6 +102,20 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
     searched = json.loads(graphattn("evaluate", path, *pairs, "--compare", path, "--search", "max_length=3").out)
     rows = searched["compared"]["chrf"]
     assert rows[str(path)]["score"] == rows["model"]["score"] == searched["chrf"] != figures["chrf"]
+
+
+def test_evaluate_with_another_tokenizer(translator, graphattn, folder):
+    path, _ = translator
+    pairs = folder / "a.en", folder / "a.de"
+    answer = graphattn("evaluate", path, *pairs, "--compare", folder / "a.de", "--bleu-tokenizer", "char")
+    figures = json.loads(answer.out)
+    assert "|tok:char|" in answer.err
+    assert figures["signatures"]["bleu"] in answer.err
+    assert figures["compared"]["bleu"]["model"]["score"] == figures["bleu"]
+    assert figures["bleu"] != load(path).evaluate(*zip(*PAIRS, strict=True))["bleu"]
+    wrong = graphattn("evaluate", path, *pairs, "--bleu-tokenizer", "chars")
+    assert (wrong.code, wrong.err.count("\n")) == (1, 1)
+    assert wrong.err.startswith("error: --bleu-tokenizer is 'chars'; did you mean 'char'? choose one of: auto, 13a, ")
 
 
 @pytest.mark.parametrize(

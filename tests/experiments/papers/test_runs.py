@@ -250,7 +250,7 @@ def parallel_folder(tmp_path, monkeypatch):
 def test_a_run_of_a_translator(data_set, parallel_folder):
     row = results.run(data_set, "transformer", 1, changes=SMALL, folder=parallel_folder)
     assert (row["data_set"], row["encoder"], row["seed"], row["epochs"]) == (data_set, "transformer", 1, 2)
-    assert row["all_test"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"}
+    assert row["all_test"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l", "exact_match"}
     assert row["test"] == row["all_test"][DATA_SETS[data_set].metric]
     assert result_rows.describe_run(row).startswith(f"{data_set} transformer seed 1: dev ")
 

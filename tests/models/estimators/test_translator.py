@@ -4,6 +4,7 @@ import json
 import math
 import warnings
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 import torch
@@ -55,11 +56,50 @@ def test_the_dev_set_selects_the_epoch_by_bleu(small, toy_pairs):
     references = [(target, "another one") for target in targets[20:]]
     translator = small(training={"epochs": 3}, search=SearchOptions(max_length=None))
     translator.fit(sources[:20], targets[:20], dev=(sources[20:], references))
-    names = {"epoch", "train_loss", "dev_bleu", "dev_chrf", "dev_rouge_1", "dev_rouge_2", "dev_rouge_l"}
-    assert [row.keys() for row in translator.history_] == [names] * 3
+    names = {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l", "exact_match"}
+    assert [row.keys() - {"epoch", "train_loss"} for row in translator.history_] == [{f"dev_{n}" for n in names}] * 3
     translator.search.beam = 1  # like the dev set
     best = max(row["dev_bleu"] for row in translator.history_)
     assert translator.evaluate(sources[20:], references)["bleu"] == pytest.approx(best, abs=1e-6)
+
+
+ANIMALS = {"dog": "狗", "cat": "猫", "bird": "鸟"}
+
+
+@pytest.mark.parametrize(
+    ("training", "reference", "metric", "hint"),
+    [
+        ({}, "那只{}找到了一只{}。", None, "'zh'"),
+        ({"bleu_tokenizer": "char"}, "那只{}找到了一只{}。", None, None),
+        ({"bleu_tokenizer": "13a"}, "那只{}找到了一只{}。", "chrf", "too short for bleu"),
+        ({"bleu_tokenizer": "13a", "metric": "bleu"}, "那只{}找到了一只{}。", "bleu", None),
+        ({}, "Der {} findet den {}.", None, None),
+        ({}, "{} + {}", "chrf", "too short for bleu"),
+        ({"metric": "rouge_2"}, "{}{}", "chrf", "too short for rouge_2"),
+        ({"metric": "exact_match"}, "{}-{}", "exact_match", None),
+    ],
+)
+def test_chrf_chooses_the_epoch_where_another_metric_would_be_zero(small, training, reference, metric, hint):
+    names = list(ANIMALS.values() if "只" in reference else ANIMALS)
+    sources = [f"the {one} finds a {two}" for one in ANIMALS for two in ANIMALS]
+    targets = [reference.format(one, two) for one in names for two in names]
+    translator = small(training={"epochs": 2, **training})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        translator.fit(sources, targets, dev=(sources, targets))
+    assert [hint in str(warning.message) for warning in caught] == [True] * (hint is not None)
+    assert translator.training_.metric == metric
+    name = f"dev_{metric or 'bleu'}"
+    assert translator.best_epoch()[name] == max(row[name] for row in translator.history_)
+
+
+def test_references_may_be_decomposed(small, toy_pairs):
+    sources, targets = toy_pairs(8)
+    targets = [f"Đây là ví dụ: {target}" for target in targets]
+    translator = small(training={"epochs": 1}).fit(sources, [normalize("NFD", target) for target in targets])
+    composed = translator.evaluate(sources, targets)
+    assert composed["chrf"] > 0
+    assert translator.evaluate(sources, [normalize("NFD", target) for target in targets]) == composed
 
 
 def test_an_empty_list_of_references(small, toy_pairs):
@@ -228,7 +268,7 @@ def test_a_long_source_is_rejected_by_predict(small, toy_pairs):
         ({"decoder": DecoderOptions(decoder_heads=5)}, "hidden is 256; it must be a multiple of decoder_heads (5)"),
         (
             {"training": TranslationTraining(metric="ter")},
-            "metric 'ter' is not measured; choose one of: bleu, chrf, rouge_1, rouge_2, rouge_l",
+            "metric 'ter' is not measured; choose one of: bleu, chrf, rouge_1, rouge_2, rouge_l, exact_match",
         ),
     ],
     ids=str,
