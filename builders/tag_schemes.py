@@ -91,6 +91,34 @@ def extract_spans(tags: Sequence[str], scheme: str, *, repair: bool = False) -> 
     return _merge_into_spans(parsed)
 
 
+def extract_valid_spans(tags: Sequence[str], scheme: str) -> list[Span]:
+    """Extract only spans whose tags are valid, as seqeval does in its strict mode.
+
+    Parameters
+    ----------
+    tags, scheme : as for :func:`extract_spans`
+
+    Raises
+    ------
+    ConfigError
+        if there is no such scheme
+    DataError
+        if a tag is not of the scheme
+
+    Examples
+    --------
+    >>> extract_valid_spans(["O", "I-PER", "B-LOC", "I-LOC"], "IOB2")
+    [('LOC', 2, 4)]
+    """
+    spans = extract_spans(tags, scheme, repair=True)
+    ends = {(name, end) for name, _, end in spans}
+    return [
+        (name, start, end)
+        for name, start, end in spans
+        if _write_span(name, end - start, scheme, touches=(name, start) in ends) == list(tags[start:end])
+    ]
+
+
 def write_tags(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
     """Write spans as tags, the inverse of :func:`extract_spans`.
 

@@ -1,20 +1,17 @@
-"""Metrics of labels and tags, by scikit-learn and seqeval."""
+"""Metrics of labels and tags."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from seqeval import metrics as seqeval_metrics
-from seqeval.scheme import IOB1, IOB2, IOBES, Entities
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
-Weights = npt.NDArray[np.floating]
+from graphattn.builders.tag_schemes import extract_valid_spans
 
-SCHEMES = {"IOB1": IOB1, "IOB2": IOB2, "BIOES": IOBES}
+Weights = npt.NDArray[np.floating]
 
 
 def classification_metrics(
@@ -109,7 +106,9 @@ def _weighted_ranks(values: npt.NDArray[np.float64], weights: Weights) -> npt.ND
 def tagging_metrics(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str, weights: Weights | None = None
 ) -> dict[str, float]:
-    """Accuracy of tags; for entity tags also strict precision, recall and F1 of whole entities; in percent.
+    """Accuracy of tags; for entity tags also precision, recall and F1 of whole entities; in percent.
+
+    They are those of seqeval's strict mode, which would count types such as ``ion`` and ``ion-`` as one.
 
     Parameters
     ----------
@@ -126,46 +125,22 @@ def tagging_metrics(
     flat_predicted = np.array([tag for tags in predicted for tag in tags], dtype=object)
     of_words = None if weights is None else np.repeat(weights, [len(tags) for tags in gold])
     accuracy = 100 * _mean(flat_gold == flat_predicted, of_words)
-    result = {"accuracy": accuracy}
     if scheme == "none":
-        return result
-    if weights is not None:
-        return {**result, **_weighted_entity_metrics(gold, predicted, scheme, weights)}
-    arguments = {"mode": "strict", "scheme": SCHEMES[scheme], "zero_division": 0}
-    lists = [list(tags) for tags in gold], [list(tags) for tags in predicted]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in ("precision", "recall", "f1"):
-            score = getattr(seqeval_metrics, f"{name}_score")
-            result[name] = 100 * float(score(*lists, **arguments))
-    return result
+        return {"accuracy": accuracy}
+    sides = [[{*extract_valid_spans(tags, scheme)} for tags in side] for side in (gold, predicted)]
+    counted = [*sides, map(set.intersection, *sides)]
+    each = np.ones(len(gold)) if weights is None else weights
+    num_gold, num_predicted, right = (float(each @ [*map(len, spans)]) for spans in counted)
+    shares = {
+        "precision": (right, num_predicted),
+        "recall": (right, num_gold),
+        "f1": (2 * right, num_gold + num_predicted),
+    }
+    return {"accuracy": accuracy} | {
+        name: 100 * count / total if total else 0.0 for name, (count, total) in shares.items()
+    }
 
 
 def _mean(right: npt.NDArray[np.bool_], weights: Weights | None) -> float:
     total = len(right) if weights is None else weights.sum()
     return float(np.average(right, weights=weights)) if total else 0.0
-
-
-def _weighted_entity_metrics(
-    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str, weights: Weights
-) -> dict[str, float]:
-    """Precision, recall and F1 of seqeval's entities, which count with the weight of their sentence."""
-
-    def count(sets: Iterable[set[Any]]) -> Any:
-        return sum(weight * len(entities) for weight, entities in zip(weights, sets, strict=True))
-
-    gold_sets, predicted_sets = (
-        [
-            {entity.to_tuple() for entity in entities}
-            for entities in Entities(list(map(list, tags)), SCHEMES[scheme]).entities
-        ]
-        for tags in (gold, predicted)
-    )
-    correct = count(map(set.intersection, gold_sets, predicted_sets))
-    num_gold, num_predicted = count(gold_sets), count(predicted_sets)
-    ratios = {
-        "precision": (correct, num_predicted),
-        "recall": (correct, num_gold),
-        "f1": (2 * correct, num_gold + num_predicted),
-    }
-    return {name: 100 * float(part / whole) if whole else 0.0 for name, (part, whole) in ratios.items()}

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seqeval import scheme as seqeval_scheme
 
-from graphattn.builders.tag_schemes import SCHEMES, convert, detect_scheme, extract_spans, write_tags
+from graphattn.builders.tag_schemes import (
+    SCHEMES,
+    convert,
+    detect_scheme,
+    extract_spans,
+    extract_valid_spans,
+    write_tags,
+)
 from graphattn.exceptions import ConfigError, DataError
 
 SEQEVAL = {"IOB1": seqeval_scheme.IOB1, "IOB2": seqeval_scheme.IOB2, "BIOES": seqeval_scheme.IOBES}
@@ -73,9 +80,35 @@ def test_a_sequence_is_valid_if_and_only_if_its_spans_round_trip(scheme, prefixe
             assert rewritten != tags
         else:
             assert rewritten == tags
-            assert spans == repaired == by_seqeval(tags, scheme)
+            assert spans == repaired == extract_valid_spans(tags, scheme) == by_seqeval(tags, scheme)
 
     check()
+
+
+@pytest.mark.parametrize(("scheme", "prefixes"), [("IOB2", "BI"), ("BIOES", "BIES")])
+def test_valid_spans_agree_with_seqeval_in_any_sequence(scheme, prefixes):
+    @given(tag_lists(prefixes))
+    def check(tags):
+        assert extract_valid_spans(tags, scheme) == by_seqeval(tags, scheme)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("tags", "spans"),
+    [
+        (["O", "B-PER", "I-PER"], []),
+        (["I-PER", "B-PER", "I-PER"], [("PER", 0, 1), ("PER", 1, 3)]),
+        (["I-PER", "B-LOC", "O", "I-LOC"], [("PER", 0, 1), ("LOC", 3, 4)]),
+    ],
+)
+def test_valid_spans_of_iob1(tags, spans):
+    assert extract_valid_spans(tags, "IOB1") == spans
+
+
+def test_hyphens_belong_to_types():
+    tags = ["B-ion", "I-ion", "I-ion-", "B-ion-", "B--ion", "B"]
+    assert extract_valid_spans(tags, "IOB2") == [("ion", 0, 2), ("ion-", 3, 4), ("-ion", 4, 5), ("", 5, 6)]
 
 
 @given(st.lists(marked_sentences(min_spans=1), min_size=1), schemes)

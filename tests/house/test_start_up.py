@@ -16,11 +16,10 @@ SLOW = {
     "numpy",
     "pandas",
     "scipy",
-    "seqeval",
     "sklearn",
     "torch",
 }
-NOT_FOR_PREDICTION = {"dgl", "lightning", "matplotlib", "networkx", "pandas", "seqeval", "sklearn", "tensorboard"}
+NOT_FOR_PREDICTION = {"dgl", "lightning", "matplotlib", "networkx", "pandas", "sklearn", "tensorboard"}
 
 
 def list_loaded(script):

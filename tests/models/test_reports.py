@@ -81,6 +81,17 @@ def test_entities_equal_seqeval(entity_tagger, corpus):
     assert matrix[:, :2].sum() == sum(map(len, found))
 
 
+def test_types_that_differ_in_a_hyphen_count_as_different(tiny):
+    words = [["Na+", "and", "Cl-"]] * 8
+    tagger = tiny("crf").fit(words, [["B-ion", "O", "B-ion-"]] * 8)
+    report = tagger.report(words, [["B-ion-", "O", "B-ion"]] * 8)
+    assert {name: row["support"] for name, row in report["classes"].items()} == {"ion": 8, "ion-": 8}
+    found = report.outcomes.confusion()[1].trace()
+    bounds = report["confidence_interval"]
+    assert bounds["low"] <= report["f1"] <= bounds["high"]
+    assert (report["f1"] > 0) == (found > 0)
+
+
 def test_plain_tags_equal_scikit_learn(fitted, corpus):
     words, tags = corpus("tagger")
     tagger = fitted("tagger")

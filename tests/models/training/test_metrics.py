@@ -1,8 +1,14 @@
 """Metrics on cases small enough to count by hand."""
 
+import warnings
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
+from seqeval import metrics as seqeval_metrics
+from seqeval.scheme import IOB2, IOBES
 from sklearn.metrics import mean_squared_error, r2_score
 
 from graphattn.models.training.metrics import (
@@ -67,6 +73,33 @@ def test_entities(scheme, gold, predicted, right, found, there, accuracy):
     f1 = 2 * precision * recall / (precision + recall) if right else 0
     expected = {"accuracy": accuracy, "precision": 100 * precision, "recall": 100 * recall, "f1": 100 * f1}
     assert tagging_metrics([gold], [predicted], scheme) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("scheme", "prefixes", "theirs"), [("IOB2", "BI", IOB2), ("BIOES", "BIES", IOBES)])
+def test_entities_equal_seqevals_strict_mode(scheme, prefixes, theirs):
+    tags = st.sampled_from(["O", *(f"{prefix}-{name}" for prefix in prefixes for name in ("PER", "creative-work"))])
+
+    @given(st.lists(st.lists(st.tuples(tags, tags), min_size=1, max_size=8), min_size=1, max_size=4))
+    def check(sentences):
+        gold, predicted = ([[pair[side] for pair in pairs] for pairs in sentences] for side in (0, 1))
+        figures = tagging_metrics(gold, predicted, scheme)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name in ("precision", "recall", "f1"):
+                score = getattr(seqeval_metrics, f"{name}_score")
+                expected = 100 * score(gold, predicted, mode="strict", scheme=theirs, zero_division=0)
+                assert figures[name] == pytest.approx(expected), name
+
+    check()
+
+
+@pytest.mark.parametrize("types", [("ion", "ion-"), ("ion", "-ion"), ("", "_"), ("a-b", "a-b-")])
+@pytest.mark.parametrize("weights", [None, np.ones(2)])
+def test_types_that_differ_in_hyphens_are_different(types, weights):
+    gold = [[f"B-{name}" if name else "B", "O"] for name in types]
+    predicted = gold[::-1]
+    assert tagging_metrics(gold, predicted, "IOB2", weights)["f1"] == 0
+    assert tagging_metrics(gold, gold, "IOB2", weights)["f1"] == 100
 
 
 def test_entities_end_with_their_sentence():
