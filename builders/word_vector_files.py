@@ -16,7 +16,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from graphattn.builders.files import FilePath, atomic_file, display_name, is_standard_input, numbered_lines
+from graphattn.builders.files import FilePath, atomic_file, display_name, is_standard_input, open_text
 from graphattn.exceptions import DataError, GraphAttnWarning
 
 Matrix = npt.NDArray[np.float32]
@@ -48,7 +48,8 @@ class VectorFile:
         self._path = path
         self._keep = keep
         self._limit = limit
-        self._lines = numbered_lines(path)
+        self._lines = self._iterate_lines()
+        self._is_last_complete = True
         self._declared: int | None = None  # number of vectors according to the header
         self._dim = 0
 
@@ -86,12 +87,27 @@ class VectorFile:
             self._check_count(count, self._declared)
         return list(words), np.concatenate(blocks) if blocks else np.empty((0, self._dim), dtype=np.float32)
 
+    def _iterate_lines(self) -> Iterator[tuple[int, str]]:
+        """The numbered lines without their line ends; blank ones at the end of the file are left out."""
+        with open_text(self._path) as lines:
+            blank: list[tuple[int, str]] = []
+            for line in lines:
+                self._is_last_complete = line.endswith("\n")
+                numbered = lines.line, line.removesuffix("\n")
+                if lines.line > 1 and not line.strip():
+                    blank.append(numbered)
+                    continue
+                yield from blank
+                blank.clear()
+                yield numbered
+
     def _check_count(self, count: int, declared: int) -> None:
-        if count < declared:
+        if count < declared and not self._is_last_complete:
             raise self._error(f"ends after {count:,} of {declared:,} vectors", None, "Copy or download the file again.")
-        if count > declared:
+        if count != declared:  # gensim also counts the repeated words that it leaves out
+            cause = "; if it was copied or downloaded, compare its size" if count < declared else ""
             warnings.warn(
-                f"{display_name(self._path)}: the header declares {declared:,} vectors; read all {count:,}",
+                f"{display_name(self._path)}: the header declares {declared:,} vectors; read all {count:,}{cause}",
                 GraphAttnWarning,
                 stacklevel=3,
             )

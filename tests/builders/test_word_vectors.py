@@ -143,7 +143,9 @@ def test_more_vectors_than_one_block(write):
         ("hello\n", f", line 1: no numbers after the first word. {HINT}"),
         ("a 1 2\nb nan 4\n", ", line 2: 'nan' is not a finite float32. Remove the line."),
         ("a 1 2\nb 3 1e60\n", ", line 2: '1e60' is not a finite float32. Remove the line."),
-        ("3 2\na 1 2\nb 3 4\n", ": ends after 2 of 3 vectors. Copy or download the file again."),
+        ("a 1 2\n\n\nb 3 4\n", f", line 2: 0 numbers after '', expected 2. {HINT}"),
+        ("\n", f", line 1: no numbers after the first word. {HINT}"),
+        ("3 2\na 1 2\nb 3 4", ": ends after 2 of 3 vectors. Copy or download the file again."),
         ("2 0\na\nb\n", f", line 1: 0 numbers per word. {HINT}"),
         ("0 2\n", ": holds no vectors. Check that language and spelling of corpus and vectors agree."),
     ],
@@ -152,11 +154,23 @@ def test_broken_lines(write, text, message):
     assert error_of(write(text)) == message
 
 
-def test_more_vectors_than_the_header_declares(write):
-    path = write("1 2\na 1 2\nb 3 4\n")
+@pytest.mark.parametrize(
+    ("declared", "cause"), [(1, ""), (3, "; if it was copied or downloaded, compare its size")], ids=["fewer", "more"]
+)
+def test_another_number_of_vectors_than_the_header_declares(write, declared, cause):
+    """gensim also counts repeated words, and writes only the first of them."""
+    path = write(f"{declared} 2\na 1 2\nb 3 4\n")
     with pytest.warns(GraphAttnWarning) as caught:
         assert WordVectors.read(path).words == ["a", "b"]
-    assert [str(warning.message) for warning in caught] == [f"{path}: the header declares 1 vectors; read all 2"]
+    assert [str(warning.message) for warning in caught] == [
+        f"{path}: the header declares {declared} vectors; read all 2{cause}"
+    ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n", " \n\r\n", "   "])
+def test_blank_lines_at_the_end(write, end, recwarn):
+    assert WordVectors.read(write(f"2 2\na 1 2\nb 3 4\n{end}")).words == ["a", "b"]
+    assert not recwarn.list
 
 
 def test_words_with_spaces_may_contain_numbers(write):
@@ -208,7 +222,7 @@ def test_copy_is_read_instead_of_the_file(write, tmp_path, monkeypatch):
     check_glove(WordVectors.read(path))
     (copy,) = folder.iterdir()
     assert copy.suffix == ".safetensors"
-    monkeypatch.setattr(word_vector_files, "numbered_lines", None)
+    monkeypatch.setattr(word_vector_files, "open_text", None)
     check_glove(WordVectors.read(path))
     assert WordVectors.read(path, only=["cat"]).words == ["cat"]
     assert WordVectors.read(path, only=["cat"]).matrix.tolist() == [[1, 2, 3]]
