@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from graphattn.builders.files import FilePath
 from graphattn.builders.sentence import Sentence
+from graphattn.builders.spelling import restore_final_sigma
 from graphattn.builders.vocabulary import UNKNOWN, Ids, Vocabulary
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, Source, WordSplitter, replace_surrogates
 from graphattn.builders.word_vectors import WordVectors
@@ -40,6 +41,7 @@ class Subwords:
 
     def __init__(self, vocabulary: Vocabulary, split: str = DEFAULT_SPLIT):
         self.vocabulary, self.splitter = vocabulary, WordSplitter.by_rule(split)
+        self._lowercase = vocabulary.spelling("S") == "s"
         self._pieces = np.array(["" if word == UNKNOWN else word for word in vocabulary.words], dtype=object)
 
     @classmethod
@@ -82,14 +84,15 @@ class Subwords:
         (V, D)
         """
         words = {word.removeprefix(BLANK) for word in self.vocabulary.words}
-        found = WordVectors.read(path, only=words | {word.lower() for word in words})
+        found = WordVectors.read(path, only=words)
         marked = [*found.words, *(BLANK + word for word in found.words)]
         table = WordVectors(marked, np.tile(found.matrix, (2, 1))).table(self.vocabulary, seed=seed)
         return table / max(float(found.matrix.std()), 1e-8)
 
     def text(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
         """The text of tokens; ids without text are skipped."""
-        return join_pieces(self._pieces[np.asarray(ids, dtype=np.int64)])
+        text = join_pieces(self._pieces[np.asarray(ids, dtype=np.int64)])
+        return restore_final_sigma(text) if self._lowercase else text
 
 
 def join_pieces(pieces: Iterable[str]) -> str:

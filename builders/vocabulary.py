@@ -12,11 +12,12 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from graphattn.builders.files import atomic_file
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.special_tokens import SpecialTokens
+from graphattn.builders.spelling import make_normalizer
 from graphattn.builders.word_boundaries import (
     DEFAULT_SPLIT,
     LONGEST_WORD,
@@ -349,20 +350,6 @@ class Vocabulary:
         pieces = [pieces_of[word] for word in words]
         word_ids = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces]).tolist()
         return with_tokens(source, tuple(chain.from_iterable(pieces)), word_ids)
-
-
-def make_normalizer(level: str, lowercase: bool) -> normalizers.Normalizer:
-    """Normalize to NFC and straight quotes; at word level shorten runs of one mark to three; lower case optional."""
-    steps: list[normalizers.Normalizer] = [
-        normalizers.NFC(),
-        normalizers.Replace(Regex(r"[\x{2018}\x{2019}]"), "'"),
-        normalizers.Replace(Regex(r"[\x{201C}\x{201D}]"), '"'),
-    ]
-    if level == "word":
-        steps.append(normalizers.Replace(Regex(r"([^\p{L}\p{M}\p{N}\s])\1\1\K\1+"), ""))
-    if lowercase:
-        steps.append(normalizers.Lowercase())
-    return normalizers.Sequence(steps)
 
 
 def count_words(corpus: Iterable[Source] | Counter[str], splitter: WordSplitter) -> Counter[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders.files import FilePath
+from graphattn.builders.spelling import compose, restore_final_sigma, spell
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, Vocabulary
 from graphattn.builders.word_vector_files import Matrix, VectorFile, read_through_cache
 from graphattn.exceptions import DataError
@@ -19,7 +20,7 @@ _PADDING = SPECIAL_TOKENS.index("[PAD]")
 
 
 class WordVectors:
-    """Words and their vectors. A word is looked up as it is, then in lower case.
+    """Words and their vectors. A word is looked up as it is, then in lower case, in any Unicode form.
 
     Parameters
     ----------
@@ -52,6 +53,9 @@ class WordVectors:
         self._rows = {word: row for row, word in enumerate(self.words)}
         if len(self._rows) < len(self.words):
             raise DataError("a word has several vectors", hint="Keep one of them.")
+        for row, word in enumerate(self.words):
+            if not word.isascii():
+                self._rows.setdefault(compose(word), row)
 
     @classmethod
     def read(cls, path: FilePath, *, only: Collection[str] | None = None, limit: int | None = None) -> WordVectors:
@@ -75,7 +79,7 @@ class WordVectors:
         """
         if limit is not None:
             require_range("limit", limit, min=1)
-        requested = None if only is None else {*only, *(word.lower() for word in only)}
+        requested = None if only is None else {*map(compose, only), *map(_lower_case, only)}
         words, matrix = _read_vectors(path, requested, limit)
         if not words:
             raise DataError(
@@ -197,22 +201,24 @@ class WordVectors:
 
     def _find_row(self, word: str) -> int | None:
         row = self._rows.get(word)
-        return self._rows.get(word.lower()) if row is None else row
+        return self._rows.get(_lower_case(word)) if row is None else row
+
+
+def _lower_case(word: str) -> str:
+    """The spelling in lower case that files have: Greek sigmas at the ends of words differ from others."""
+    return restore_final_sigma(spell(word, lowercase=True))
 
 
 def _read_vectors(path: FilePath, requested: Collection[str] | None, limit: int | None) -> tuple[list[str], Matrix]:
+    def keep(word: str) -> bool:
+        return requested is None or compose(word) in requested
+
     cached = read_through_cache(path) if limit is None else None
     if cached is None:
-        return VectorFile(path, _keep_all if requested is None else requested.__contains__, limit).read()
+        return VectorFile(path, keep, limit).read()
     words, matrix = cached
-    if requested is None:
-        return words, matrix
-    rows = [row for row, word in enumerate(words) if word in requested]
-    return [words[row] for row in rows], matrix[rows]
-
-
-def _keep_all(word: str) -> bool:
-    return True
+    rows = [row for row, word in enumerate(words) if keep(word)]
+    return (words, matrix) if requested is None else ([words[row] for row in rows], matrix[rows])
 
 
 def _draw(seed: int, word: str, dim: int) -> npt.NDArray[np.float64]:

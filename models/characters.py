@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.builders.vocabulary import make_normalizer
+from graphattn.builders.spelling import spell
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Embedding, embedding
 from graphattn.precision import at_least_float32
@@ -109,7 +109,7 @@ class TokenTypeBatch:
 
 
 class TokenTypeIndex:
-    """Ids of distinct tokens in the order of their first appearance, from 1.
+    """Ids of distinct spellings of tokens, with case, in the order of their first appearance, from 1.
 
     Examples
     --------
@@ -119,13 +119,22 @@ class TokenTypeIndex:
 
     def __init__(self) -> None:
         self.ids: dict[str, int] = {}
+        self._by_token = _TypesByToken(self.ids)
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[npt.NDArray[np.int32]]:
-        """The type of each token, sentence by sentence; new tokens get a new id."""
-        ids = self.ids
-        return [
-            np.array([ids.setdefault(token, len(ids) + 1) for token in tokens], dtype=np.int32) for tokens in sentences
-        ]
+        """The type of each token, sentence by sentence; new spellings get a new id."""
+        return [np.array([self._by_token[token] for token in tokens], dtype=np.int32) for tokens in sentences]
+
+
+class _TypesByToken(dict[str, int]):
+    """Token -> its type; a new token is added to the types by its spelling."""
+
+    def __init__(self, types: dict[str, int]):
+        self._types = types
+
+    def __missing__(self, token: str) -> int:
+        number = self[token] = self._types.setdefault(spell(token, lowercase=False), len(self._types) + 1)
+        return number
 
 
 class CharacterVocabulary:
@@ -145,7 +154,7 @@ class CharacterVocabulary:
         """All characters of a corpus, most frequent first."""
         counts: Counter[str] = Counter()
         for token, count in Counter(tokens).items():
-            for character in _normalize_spelling(token):
+            for character in spell(token, lowercase=False):
                 counts[character] += count
         return cls(sorted(counts, key=lambda character: (-counts[character], character)))
 
@@ -157,20 +166,11 @@ class CharacterVocabulary:
         characters = np.zeros((len(index.ids) + 1, MAX_CHARACTERS), dtype=np.int32)
         capitals = np.zeros(len(index.ids) + 1, dtype=np.int32)
         half = MAX_CHARACTERS // 2
-        for raw, row in index.ids.items():
-            token = _normalize_spelling(raw)
+        for token, row in index.ids.items():
             kept = token if len(token) <= MAX_CHARACTERS else token[:half] + token[-half:]
             characters[row, : len(kept)] = [self._ids.get(character, UNKNOWN) for character in kept]
             capitals[row] = classify_capitals(token)
         return TokenTypes(characters, capitals)
-
-
-_SPELLING = make_normalizer("bpe", lowercase=False)
-
-
-def _normalize_spelling(token: str) -> str:
-    """Compose characters and straighten quotes, as the vocabulary does, but keep case."""
-    return token if token.isascii() else str(_SPELLING.normalize_str(token))
 
 
 class CharacterFeatures(nn.Module):

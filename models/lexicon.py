@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from graphattn.builders.files import FilePath, numbered_lines
 from graphattn.builders.sentence import Sentence
+from graphattn.builders.spelling import compose, spell, split_clusters
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
 from graphattn.layers.linear import Embedding
@@ -25,7 +27,7 @@ _DEFAULT_TYPE = "entry"
 
 
 class Gazetteer:
-    """Entries of several words, each with a type; case is ignored.
+    """Entries of several words, each with a type; case and Unicode form are ignored.
 
     Parameters
     ----------
@@ -40,11 +42,11 @@ class Gazetteer:
 
     def __init__(self, entries: Iterable[tuple[str, str]]):
         self.entries = tuple(dict.fromkeys((entry, kind) for entry, kind in entries))
-        self.types = tuple(dict.fromkeys(kind for _, kind in self.entries))
+        self.types = tuple(dict.fromkeys(compose(kind) for _, kind in self.entries))
         self._numbers: dict[tuple[str, ...], list[int]] = {}
         numbers = {kind: number for number, kind in enumerate(self.types)}
         for entry, kind in self.entries:
-            self._numbers.setdefault(tuple(entry.lower().split(" ")), []).append(numbers[kind])
+            self._numbers.setdefault(tuple(_fold(entry).split(" ")), []).append(numbers[compose(kind)])
         self._longest: dict[str, int] = {}
         for words in self._numbers:
             self._longest[words[0]] = max(len(words), self._longest.get(words[0], 0))
@@ -86,7 +88,7 @@ class Gazetteer:
 
         Of each type, entries do not overlap: the longest one at the first word counts, then the search goes on behind.
         """
-        lower = [word.lower() for word in words]
+        lower = list(map(_fold, words))
         marks = np.zeros((len(words), len(self.types), len(PLACES)), np.uint8)
         free = [0] * len(self.types)
         for start, first in enumerate(lower):
@@ -96,6 +98,12 @@ class Gazetteer:
                         free[kind] = start + size
                         _mark_entry(marks[start : start + size, kind])
         return marks.reshape(len(words), self.width)
+
+
+@lru_cache(1 << 17)
+def _fold(word: str) -> str:
+    """The spelling in which words are compared."""
+    return spell(word, lowercase=True)
 
 
 def _mark_entry(places: npt.NDArray[np.uint8]) -> None:
@@ -108,15 +116,16 @@ def _mark_entry(places: npt.NDArray[np.uint8]) -> None:
 
 
 def suffix_ids(word: str, longest: int) -> list[int]:
-    """Row in the table of suffixes for each length from 1 to ``longest``; of a shorter word, of the whole word.
+    """Row in the table for the suffixes of 1 to ``longest`` grapheme clusters; of a shorter word, of the whole word.
 
     Examples
     --------
     >>> suffix_ids("Walking", 3)[1:] == suffix_ids("talking", 3)[1:], len(suffix_ids("a", 3))
     (True, 3)
     """
-    lower = word.lower()
-    return [1 + zlib.crc32(f"{size} {lower[-size:]}".encode()) % (SUFFIX_BUCKETS - 1) for size in range(1, longest + 1)]
+    clusters = split_clusters(_fold(word))
+    keys = (f"{size} {''.join(clusters[-size:])}" for size in range(1, longest + 1))
+    return [1 + zlib.crc32(key.encode()) % (SUFFIX_BUCKETS - 1) for key in keys]
 
 
 class Lexicon:

@@ -10,6 +10,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.spelling import spell, split_clusters
+
+FEATURES = 1
+"""Version of the features of words, here and in :mod:`~graphattn.models.lexicon`; increase it when one changes."""
 _LETTERS = ((re.compile(r"[^\W\d_]"), lambda match: "X" if match[0].isupper() else "x"), (re.compile(r"\d"), "d"))
 _RUN = re.compile(r"(.)\1{2,}")
 
@@ -18,16 +22,20 @@ _RUN = re.compile(r"(.)\1{2,}")
 def hash_word_features(token: str) -> tuple[int, ...]:
     """64-bit hashes of a token's features: lower case, shape, suffix of 3, spelling, affixes, kinds of characters.
 
+    Affixes are of grapheme clusters, and the shape is that of their first characters.
+
     Examples
     --------
     >>> first, second = hash_word_features("Dogs"), hash_word_features("dogs")
     >>> [a == b for a, b in zip(first, second)][:4]
     [True, False, True, False]
     """
-    lower = token.lower()
-    values = [lower, word_shape(token), lower[-3:], token]
-    values += [lower[:size] for size in (1, 2, 3, 4)] + [lower[-size:] for size in (1, 2, 4)]
-    values += [str(token.istitle()), str(token.isupper()), str(any(map(str.isdigit, token))), "bias"]
+    token, lower = spell(token, lowercase=False), spell(token, lowercase=True)
+    letters = "".join(cluster[0] for cluster in split_clusters(token))
+    clusters = split_clusters(lower)
+    values = [lower, word_shape(letters), "".join(clusters[-3:]), token]
+    values += ["".join(clusters[:size]) for size in (1, 2, 3, 4)] + ["".join(clusters[-size:]) for size in (1, 2, 4)]
+    values += [str(letters.istitle()), str(letters.isupper()), str(any(map(str.isdigit, letters))), "bias"]
     digests = (hashlib.blake2b(f"{kind}{value}".encode(), digest_size=8) for kind, value in enumerate(values))
     return tuple(int.from_bytes(digest.digest(), "little", signed=True) for digest in digests)
 

@@ -100,3 +100,10 @@ def test_vectors_of_subwords(tmp_path):
     assert table.shape == (len(words), 2)
     assert np.isfinite(table).all()
     np.testing.assert_array_equal(table, subwords.look_up(path, seed=0))
+
+
+def test_texts_in_lower_case_have_final_sigmas():
+    text = "ΚΌΣΜΟΣ της Σίφνου"
+    lower, cased = (Subwords.train([text], size=60, lowercase=lowercase) for lowercase in (True, False))
+    assert lower.text(lower.ids([text])[0]) == "κόσμος της σίφνου"
+    assert cased.text(cased.ids([text])[0]) == text

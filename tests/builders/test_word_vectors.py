@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import word_vector_files
-from graphattn.builders.vocabulary import Vocabulary, make_normalizer
+from graphattn.builders.spelling import make_normalizer
+from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import replace_surrogates
 from graphattn.builders.word_vectors import WordVectors
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
@@ -311,6 +312,25 @@ def test_words_are_looked_up_in_the_spelling_of_the_vocabulary():
     both = WordVectors.concatenate(sets, normalize=False)
     assert both.table(vocabulary, seed=0)[3].tolist() == [1, 7]
     assert "paris" not in vectors  # the original does not change
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize(
+    ("in_file", "in_text"),
+    [
+        ("κόσμος", "ΚΌΣΜΟΣ"),
+        ("izmir", "İZMİR".replace("Z", "z").replace("R", "r")),
+        ("e\u0301te\u0301", "Été"),
+        ("été", "E\u0301te\u0301"),
+        ("한국".encode().decode(), "\u1112\u1161\u11ab\u1100\u116e\u11a8"),
+    ],
+)
+def test_a_word_and_its_vector_may_differ_in_case_and_unicode_form(write, in_file, in_text, lowercase):
+    path = write(f"{in_file} 1\nb 2\n")
+    vocabulary = Vocabulary.train([[in_text]], lowercase=lowercase)
+    for vectors in (WordVectors.read(path), WordVectors.read(path, only=[in_text])):
+        assert in_text in vectors
+        assert vectors.table(vocabulary, seed=0)[3].tolist() == [1]
 
 
 @settings(max_examples=50, deadline=None)

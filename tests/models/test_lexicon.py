@@ -136,3 +136,24 @@ def test_options():
     with pytest.raises(graphattn.exceptions.ConfigError) as caught:
         InputOptions(suffixes=-1).validate()
     assert caught.value.options == ("suffixes",)
+
+
+@pytest.mark.parametrize(
+    ("entry", "word"),
+    [
+        ("Été", "E\u0301te\u0301"),
+        ("ΚΌΣΜΟΣ", "κόσμος"),
+        ("izmir", "İZMIR"),
+        ("O\u2019Brien", "o'brien"),
+        ("각", "\u1100\u1161\u11a8"),
+    ],
+)
+def test_entries_are_found_in_any_spelling(entry, word):
+    for one, other in ((entry, word), (word, entry)):
+        assert Gazetteer([(f"big {one}", "x")]).mark(["Big", other]).tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
+
+
+def test_a_type_has_one_unicode_form():
+    gazetteer = Gazetteer([("a", "café"), ("b", "cafe\u0301")])
+    assert gazetteer.types == ("café",)
+    assert gazetteer.mark(["a", "b"]).tolist() == [[0, 0, 0, 1]] * 2
