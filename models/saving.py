@@ -262,6 +262,8 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
     _add_former_values(files.config, task)
     try:
         estimator = task._from_files(files)
+    except ModelDirectoryError as error:
+        raise ModelDirectoryError(f"{path}: {error}") from None
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
         relation = _find_unregistered_name(error)
         if relation is not None:

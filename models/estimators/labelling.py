@@ -24,7 +24,7 @@ from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.builders.word_boundaries import strip_html
-from graphattn.exceptions import ConfigError, DataError, Hint, TruncationWarning
+from graphattn.exceptions import ConfigError, DataError, Hint, ModelDirectoryError, TruncationWarning
 from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.base import Estimator, Predicted
@@ -36,7 +36,7 @@ from graphattn.models.estimators.inputs import (
     pair_columns,
     single_column,
 )
-from graphattn.models.estimators.labels import LabelSet
+from graphattn.models.estimators.labels import LabelSet, find_respellings
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
 from graphattn.models.estimators.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
 from graphattn.models.estimators.task import EncodedInputs, Examples
@@ -53,6 +53,7 @@ from graphattn.models.pretrained.options import DEFAULT_EPOCHS, FINE_TUNING, Pre
 from graphattn.models.pretrained.stack import find_pretrained
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
+from graphattn.models.spelling import FEATURES
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding
 
@@ -207,6 +208,38 @@ class LabellingEstimator(Estimator):
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
         return labels
 
+    def _unify_spelling(self, labels: Sequence[Any], known: Iterable[Any] = ()) -> Sequence[Any]:
+        """Labels whose names have one Unicode form each: the known one, or the first.
+
+        Without known ones, a hint says that there are several.
+        """
+        respellings = find_respellings(dict.fromkeys(self._names(labels)), known)
+        if not respellings:
+            return labels
+        if not known:
+            count = sum(name in respellings for name in self._names(labels))
+            example = next(iter(respellings.values()))
+            warnings.warn(
+                Hint(
+                    f"{self.label_field.removesuffix('s')}s such as {example!r} are written in several Unicode forms; "
+                    f"{count:,} are read as the form that occurs first"
+                ),
+                stacklevel=6,
+            )
+        return [self._respell(label, respellings) for label in labels]
+
+    def _names(self, labels: Sequence[Any]) -> Iterable[Any]:
+        """The names in labels, each as often as it occurs."""
+        return labels
+
+    def _respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
+        """A label in which names have other spellings."""
+        return respellings.get(label, label)
+
+    @override
+    def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        return self._unify_spelling(labels, self.labels_.classes)
+
     @abstractmethod
     def _outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
         """Compare decisions with labels."""
@@ -228,6 +261,7 @@ class LabellingEstimator(Estimator):
         types: dict[str, Any] = {"widths": list[int], "characters": characters, "class_weight": weights}
         types |= {"mixture": dict[str, float] | None, "gazetteer": list[list[str]] | None, "preset": str | None}
         types |= {"architecture": dict[str, Any] | None, "pretrained": PretrainedOptions | None}
+        types |= {"features": int | None}
         return {**super().config_types(), **types}
 
     def _extra_config(self) -> dict[str, Any]:
@@ -669,7 +703,9 @@ class LabellingEstimator(Estimator):
     ) -> ExplanationTarget:
         from graphattn.models.inspection.attributions.targets import select_class
 
-        return select_class(self.model_.head, self.classes_.tolist(), scores, label=label, word=word)
+        classes = self.classes_.tolist()
+        label = find_respellings([label], classes).get(label, label)
+        return select_class(self.model_.head, classes, scores, label=label, word=word)
 
     @override
     def _describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
@@ -752,6 +788,7 @@ class LabellingEstimator(Estimator):
             **self.tokens_.to_config(),
             "class_weight": serialize_class_weight(self.class_weight),
             "mixture": self.mixture_,
+            "features": self._features_version(),
             "preset": self.preset,
             "architecture": None if self.architecture_ is None else self.architecture_.to_dict(),
             **self._extra_config(),
@@ -792,4 +829,14 @@ class LabellingEstimator(Estimator):
             estimator.model_.wide = cls._wide_kind.like(wide)
         estimator.model_.load_state_dict(files.weights)
         estimator.model_.eval()
+        if config.get("features") != estimator._features_version():
+            raise ModelDirectoryError(
+                "another version of GraphAttn computes other features of words. Install the GraphAttn that wrote the "
+                "model, or train again"
+            )
         return estimator
+
+    def _features_version(self) -> int | None:
+        """The version of the features of words, if the model has any."""
+        has_features = self.tokens_.lexicon is not None or isinstance(self.model_.wide, WordFeatureBranch)
+        return FEATURES if has_features else None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.spelling import compose
 from graphattn.exceptions import DataError, UnknownLabelError
 
 
 class LabelSet:
-    """The classes of a task, sorted.
+    """The classes of a task, sorted. A label is looked up in any Unicode form.
 
     Parameters
     ----------
@@ -27,7 +29,8 @@ class LabelSet:
 
     def __init__(self, classes: Sequence[Any]):
         self.classes = list(classes)
-        self._ids = {label: index for index, label in enumerate(self.classes)}
+        self._ids = {_composed(label): index for index, label in enumerate(self.classes)}
+        self._ids |= {label: index for index, label in enumerate(self.classes)}
 
     @classmethod
     def of(cls, labels: Iterable[Any], *, what: str = "label", least: int = 2) -> LabelSet:
@@ -52,7 +55,7 @@ class LabelSet:
             problem = f"all {counts.total()} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
             raise DataError(f"{problem}; training needs at least two different ones")
         try:
-            return cls(sorted(plain))
+            return cls(sorted(plain, key=_composed))
         except TypeError:
             raise DataError(f"{what}s of several types: {sorted(map(repr, plain))[:5]}; use strings") from None
 
@@ -80,6 +83,8 @@ class LabelSet:
         def id_of(label: Any) -> int:
             number = self._ids.get(label)
             if number is None:
+                number = self._ids.get(_composed(label))
+            if number is None:
                 unknown[repr(plain_label(label))] = label
             return number or 0
 
@@ -99,6 +104,36 @@ class LabelSet:
         listed = ", ".join(names[:20]) + " ..." * (len(names) > 20)
         alike = next((at for label in unknown for at, name in enumerate(names) if name == str(label)), None)
         return listed if alike is None else f"{listed}, of type {type(self.classes[alike]).__name__}"
+
+
+def find_respellings(names: Iterable[Any], known: Iterable[Any] = ()) -> Mapping[Any, str]:
+    """Name -> the first name that is equal in another Unicode form, for those that are not the first.
+
+    Of entity tags the types are compared, so that all tags of an entity have the same.
+
+    Parameters
+    ----------
+    names : distinct labels or tags; only strings have several forms
+    known : names that come before them
+
+    Examples
+    --------
+    >>> list(find_respellings(["B-caf\\u00e9", "I-cafe\\u0301", "O"]).values())
+    ['I-caf\u00e9']
+    """
+    first: dict[str, str] = {}
+    respellings = {}
+    for name in chain(known, names):
+        if isinstance(name, str) and not name.isascii():
+            prefix, kind = (name[:2], name[2:]) if name[1:2] == "-" else ("", name)
+            kept = first.setdefault(compose(kind), kind)
+            if kept != kind:
+                respellings[name] = prefix + kept
+    return respellings
+
+
+def _composed(label: Any) -> Any:
+    return compose(label) if isinstance(label, str) else label
 
 
 def _validate_label(label: Any, what: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import chain, repeat
 from operator import itemgetter
@@ -208,11 +209,21 @@ class SequenceTagger(LabellingEstimator):
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         labels = resolve_labels(X, y, "tags")
         if y is None and isinstance(X, LazyCorpus):
-            return labels
+            return self._unify_spelling(labels)
         sources = X if y is None else repeat(None)  # tags in ``y`` have no file and line
-        return [
-            _locate_tags(index, tags, item) for index, (tags, item) in enumerate(zip(labels, sources, strict=False))
-        ]
+        return self._unify_spelling(
+            [_locate_tags(index, tags, item) for index, (tags, item) in enumerate(zip(labels, sources, strict=False))]
+        )
+
+    @override
+    def _names(self, labels: Sequence[Any]) -> Iterable[Any]:
+        return chain.from_iterable(labels)
+
+    @override
+    def _respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
+        tags = copy(label)  # keeps the origin
+        tags[:] = [respellings.get(tag, tag) for tag in tags]
+        return tags
 
     @override
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
@@ -308,6 +319,7 @@ class SequenceTagger(LabellingEstimator):
 
     @override
     def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        labels = super()._normalize_labels(labels, where)
         if self.scheme_ == "none" or all(_find_invalid_tag(tags, self.scheme_) is None for tags in labels):
             return labels
         try:

@@ -200,10 +200,24 @@ class TextClassifier(LabellingEstimator):
             return _IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
         labels = resolve_labels(X, y if self._is_multilabel else single_target(y), "label")
         if not self._is_multilabel:
-            return [_check_single(label) for label in labels]
+            return self._unify_spelling([_check_single(label) for label in labels])
         if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may mix both
             labels = [(label,) if isinstance(label, str) else label for label in labels]
-        return [_unique_labels(label) for label in labels]
+        return self._unify_spelling([_unique_labels(label) for label in labels])
+
+    @override
+    def _names(self, labels: Sequence[Any]) -> Iterable[Any]:
+        return chain.from_iterable(labels) if self._is_multilabel else labels
+
+    @override
+    def _respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
+        if not self._is_multilabel:
+            return super()._respell(label, respellings)
+        return tuple(dict.fromkeys(respellings.get(name, name) for name in label))
+
+    @override
+    def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        return labels if isinstance(labels, _IndicatorRows) else super()._normalize_labels(labels, where)
 
     @override
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:

@@ -627,6 +627,15 @@ def test_values_of_other_types_in_a_config(changes, reason, folder):
     assert failure(load, folder) == f"{folder}/config.json is damaged ({reason}). Save the model again"
 
 
+@pytest.mark.parametrize("version", [None, 0])
+def test_features_of_words_of_another_version(version, corpus, tiny, tmp_path):
+    folder = (
+        tiny("crf", inputs={"suffixes": 2}, training={"epochs": 1}).fit(*corpus("crf", 12)).save(tmp_path / "tagger")
+    )
+    change(folder, features=version)
+    assert "Install the GraphAttn that wrote the model, or train again" in failure(load, folder)
+
+
 def test_an_edited_config_must_lose_its_checksum(folder):
     path = folder / "config.json"
     text = path.read_text()

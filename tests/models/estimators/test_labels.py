@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.labels import LabelSet
+from graphattn.models.estimators.labels import LabelSet, find_respellings
 
 
 @given(st.lists(st.one_of(st.text(max_size=3)), min_size=2).filter(lambda labels: len(set(labels)) > 1))
@@ -106,3 +106,25 @@ def test_lists_have_at_most_twenty_known_and_five_unknown_labels():
         "the data has label 'u', 'v', 'w', 'x', 'y' and 1 more, which the training set lacks. "
         f"Known are: {', '.join(f'c{number:02}' for number in range(20))}."
     )
+
+
+DECOMPOSED = "cafe\u0301"
+
+
+def test_labels_are_looked_up_in_any_unicode_form():
+    for first, other in (("café", DECOMPOSED), (DECOMPOSED, "café")):
+        labels = LabelSet.of(["tea", first])
+        assert labels.classes == [first, "tea"]
+        assert labels.ids([other, first, "tea"]).tolist() == [0, 0, 1]
+
+
+def test_the_order_of_classes_does_not_depend_on_the_unicode_form():
+    composed, decomposed = (LabelSet.of(names).classes for names in (["cafz", "café"], ["cafz", DECOMPOSED]))
+    assert [composed.index("cafz"), decomposed.index("cafz")] == [0, 0]
+
+
+def test_entity_types_have_one_form():
+    tags = ["B-café", f"I-{DECOMPOSED}", f"B-{DECOMPOSED}", "O"]
+    assert find_respellings(tags) == {f"I-{DECOMPOSED}": "I-café", f"B-{DECOMPOSED}": "B-café"}
+    assert find_respellings(tags[:1], [f"S-{DECOMPOSED}"]) == {"B-café": f"B-{DECOMPOSED}"}
+    assert not find_respellings([1, 1.5, True, "a", "é"])
