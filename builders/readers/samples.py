@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from graphattn.builders.files import TextLines, split_suffix
 from graphattn.builders.readers.rows import split_at_blanks
+from graphattn.builders.spelling import compose
 
 SAMPLE_LINES = 200
 MAX_MISTAKES = 2
@@ -56,7 +57,7 @@ class Sample:
             next(lines)  # raises the error of the first line
         while sampled and not sampled[-1].strip():
             sampled.pop()
-        return cls(tuple(sampled), split_suffix(lines)[0], text_column, tagged)
+        return cls(tuple(sampled), split_suffix(lines)[0], compose(text_column), tagged)
 
     @cached_property
     def filled(self) -> list[str]:
@@ -167,7 +168,7 @@ def is_labelled(sample: Sample) -> bool:
 
 def has_tsv_header(sample: Sample) -> bool:
     """Whether the first line names columns: that of the text, or others with common names."""
-    names = [name.strip().strip('"') for name in sample.lines[0].split("\t")] if sample.lines else []
+    names = [name.strip().strip('"') for name in compose(sample.lines[0]).split("\t")] if sample.lines else []
     if len(names) < 2:
         return sample.suffix == ".tsv" and names == [sample.text_column]
     # A header with other names than the requested ones must not be read as an example.
@@ -176,7 +177,7 @@ def has_tsv_header(sample: Sample) -> bool:
 
 
 def _has_csv_header(sample: Sample) -> bool:
-    names = [name.strip('"') for name in sample.lines[0].split(",")] if sample.lines else []
+    names = [name.strip('"') for name in compose(sample.lines[0]).split(",")] if sample.lines else []
     if sample.suffix == ".csv":  # in other files a sentence may have this word after a comma and a blank
         names = [name.strip().strip('"') for name in names]
     return len(names) > 1 and sample.text_column in names
@@ -260,7 +261,7 @@ RULES: Rules = {
 SURE_RULES: Rules = {
     "fasttext": _is_fasttext,
     "sentences": is_sentences,
-    "jsonl": lambda sample: _is_json_lines(sample) and f'"{sample.text_column}"' in sample.filled[0],
+    "jsonl": lambda sample: _is_json_lines(sample) and f'"{sample.text_column}"' in compose(sample.filled[0]),
     "conllu": is_conllu,
 }
 """Rules that plain text does not fit."""

@@ -17,6 +17,7 @@ from graphattn.builders.readers.rows import (
     rows_of_width,
 )
 from graphattn.builders.sentence import Example, Label
+from graphattn.builders.spelling import compose
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -55,7 +56,7 @@ def read_table(
     Parameters
     ----------
     path : the table, plain or compressed, or ``"-"`` for standard input
-    text : column of the text
+    text : column of the text, its name in any Unicode form
     second : column of the other text of a pair
     label : column of the label; None reads texts alone
     format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension
@@ -86,7 +87,7 @@ def read_table(
     """
     kind = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
-    columns = _Columns(text, second, label, label_separator)
+    columns = _Columns(compose(text), second and compose(second), label and compose(label), label_separator)
     if kind == "jsonl":
         return _read_json_lines(path, columns, skip)
     if kind not in _DELIMITERS:
@@ -129,7 +130,7 @@ def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tu
     """Names of the columns and the rows after them; ``quoted=None`` asks whether all names are quoted."""
     rows: PlainRows | QuotedRows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
     _, header = next(rows, (1, []))
-    names = [name.strip() for name in header]
+    names = [compose(name.strip()) for name in header]
     if quoted is None and names and all(map(_is_quoted, names)):
         return [name[1:-1] for name in names], QuotedRows(lines, delimiter)
     return names, rows
@@ -222,6 +223,8 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
         def example(numbered: tuple[int, str]) -> Example:
             line, content = numbered
             record = parse_object(content, name, line)
+            if not record.keys() >= {*columns.by_role().values()}:
+                record = {compose(key): value for key, value in record.items()}
             for role, column in columns.by_role().items():
                 if column not in record:
                     raise _missing_column_error(role, column, list(record), name, line, has_header=False)

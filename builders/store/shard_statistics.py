@@ -17,6 +17,7 @@ from graphattn.builders.files import file_sha256
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.validation import count_edges, is_third_party
+from graphattn.builders.spelling import compose
 from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import Manifest, ShardEntry
 from graphattn.builders.store.shards import Shard, shard_name
@@ -157,13 +158,18 @@ def _chunks(shard: Shard, columns: list[str] | None = None) -> Iterator[pa.Table
     return (shard.chunk(number, columns) for number in range(len(shard.chunk_sizes)))
 
 
-def _count_names(column: pa.ChunkedArray) -> dict[str, int]:
+def _count_names(column: pa.ChunkedArray) -> Counter[str]:
+    """Name, composed -> count."""
     values = column.combine_chunks()
     if pa.types.is_list(values.type):
         values = values.flatten()
     values = values.drop_null()
     counts = np.bincount(values.indices.to_numpy(), minlength=len(values.dictionary))
-    return {name: int(count) for name, count in zip(values.dictionary.to_pylist(), counts, strict=True) if count}
+    names: Counter[str] = Counter()
+    for name, count in zip(values.dictionary.to_pylist(), counts.tolist(), strict=True):
+        if count:
+            names[compose(name)] += count
+    return names
 
 
 def _shortest_texts(layout: Layout) -> npt.NDArray[np.integer[Any]]:

@@ -23,6 +23,7 @@ from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
+from graphattn.builders.spelling import compose
 from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import MANIFEST, TOKENIZER, Manifest, ShardEntry, find_damaged_shards
 from graphattn.builders.store.shards import Shard, damage_error
@@ -35,13 +36,15 @@ OPEN_SHARDS = 16
 
 
 class _NameIndex(dict[str, int]):
-    """Name -> its index; a name that ``store.json`` lacks is an error."""
+    """Name in any Unicode form -> its index; a name that ``store.json`` lacks is an error."""
 
     def __init__(self, names: Iterable[str], path: Path):
         super().__init__((name, number) for number, name in enumerate(names))
         self._path = path
 
     def __missing__(self, name: str) -> int:
+        if (composed := compose(name)) in self:
+            return self[composed]
         hint = "Run graphattn build with all corpora of the store again; it keeps undamaged shards."
         raise DataError(f"does not list {name!r}, which a sentence has", path=self._path, hint=hint)
 

@@ -341,3 +341,20 @@ def test_a_broken_line_without_a_header(corpus, broken, line, options):
 
 def test_with_a_separator_a_csv_file_keeps_its_quotes(corpus):
     assert list(read_labelled_lines(corpus("a.csv", '1;"a, b"'), separator=";")) == [Example('"a, b"', label="1")]
+
+
+@pytest.mark.parametrize("asked", ["opinión", "opinio\u0301n"])
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.csv", ["id,opini\N{LATIN SMALL LETTER O WITH ACUTE}n,señal", "7,good,1"]),
+        ("a.csv", ["id,opinio\u0301n,sen\u0303al", "7,good,1"]),
+        ("a", ["id\topinio\u0301n\tsen\u0303al", "7\tgood\t1"]),
+        ("a.jsonl", ['{"opinio\u0301n": "good", "señal": 1}']),
+        ("a.jsonl", ['{"opinio\\u0301n": "good", "sen\\u0303al": 1}']),
+    ],
+)
+def test_names_of_columns_are_compared_in_any_unicode_form(corpus, asked, name, lines):
+    path = corpus(name, *lines)
+    detected = detect(path, task="classify", text=asked, label="señal").name
+    assert list(read_table(path, text=asked, label="señal", format=detected)) == [Example("good", label="1")]

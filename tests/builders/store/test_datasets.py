@@ -136,6 +136,15 @@ def test_the_matrix_of_single_labels(stored, builder):
     ]
 
 
+def test_labels_and_tags_have_one_unicode_form(stored, builder):
+    sentences = [Sentence(["a"], heads=[0], label=label, tags=[label]) for label in ("café", "cafe\u0301", "tea")]
+    store = stored(sentences)
+    assert (store.manifest.labels, store.manifest.tags) == ({"café": 2, "tea": 1}, {"café": 2, "tea": 1})
+    batch = GraphDataset(store, builder)[[0, 1, 2]]
+    assert batch.labels.tolist() == batch.tags.tolist() == [0, 0, 1]
+    assert [sentence.label for sentence in store] == ["café", "cafe\u0301", "tea"]
+
+
 def test_a_loader_with_workers_reads_each_sentence_once(stored, trees, builder):
     store = stored(trees(60))
     dataset = GraphDataset(store, TextGraphBuilder([Window(3)], vocabulary=store.vocabulary))
