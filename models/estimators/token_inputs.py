@@ -15,7 +15,7 @@ import numpy.typing as npt
 from graphattn.builders import Vocabulary, WordVectors
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.vocabulary import count_words
-from graphattn.builders.word_boundaries import Source, WordSplitter
+from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import GraphAttnWarning
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.estimators.inputs import Columns, iter_chunks, vocabulary_source
@@ -176,20 +176,23 @@ def _iter_ids(vocabulary: Vocabulary, columns: Columns) -> Iterator[npt.NDArray[
 
 def _train_vocabulary(options: InputOptions, columns: Columns) -> tuple[list[WordVectors], Vocabulary]:
     """Read the files of vectors, and collect the words of the texts and of the vectors."""
+    from graphattn.models.training.hints import hint_at_dotless_i
+
     rules: dict[str, Any] = {"level": options.level, "split": options.split, "lowercase": options.lowercase}
     spelling = Vocabulary.train([], **rules).spelling  # with lower case, "paris" gets the vector of "Paris"
     sets = [WordVectors.read(path).with_spelling(spelling) for path in options.vector_files()]
-    source: Iterable[Source] | Counter[str] = vocabulary_source(columns)
+    counts = count_words(vocabulary_source(columns), WordSplitter.by_rule(options.split))
+    if options.lowercase and (hint := hint_at_dotless_i(counts)):
+        warnings.warn(hint, stacklevel=6)
     extra: Iterable[str] = ()
     if sets and options.level == "word":
-        source = count_words(source, WordSplitter.by_rule(options.split))
-        warn_about_few_vectors(options.vector_files(), sets, source, spelling)
+        warn_about_few_vectors(options.vector_files(), sets, counts, spelling)
         if options.vectors_words == "corpus" and options.vocabulary_size is None:  # rare words may have a vector
-            extra = [word for word in source if any(word in words or spelling(word) in words for words in sets)]
+            extra = [word for word in counts if any(word in words or spelling(word) in words for words in sets)]
     if options.vectors_words == "all":
         extra = chain.from_iterable(vectors.words for vectors in sets)
     vocabulary = Vocabulary.train(
-        source, **rules, min_count=options.min_count, size=options.vocabulary_size, extra_words=extra
+        counts, **rules, min_count=options.min_count, size=options.vocabulary_size, extra_words=extra
     )
     return sets, vocabulary
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 from graphattn.exceptions import Hint
 from graphattn.models.estimators.labels import plain_label
 
 MANY_NUMBERS = 20
 """From so many classes, numbers with fractions are probably quantities."""
+DOTLESS_SHARE = 0.05
+"""From this share of words with a dotless i, texts are probably Turkish or Azerbaijani."""
 FEW_EXAMPLES = 10_000
 """From fewer examples, word vectors are learnt badly."""
 MIN_DEV = 20
@@ -38,6 +40,26 @@ def hint_at_quantities(classes: Sequence[Hashable]) -> Hint | None:
     return Hint(
         f"the labels are {len(numbers):,} different numbers, each a class of its own; to predict numbers, use "
         "graphattn train regress (TextRegressor in Python)"
+    )
+
+
+def hint_at_dotless_i(words: Collection[str]) -> Hint | None:
+    """A hint for Turkish and Azerbaijani words that lower case does not unite, since capital I is read as i.
+
+    Parameters
+    ----------
+    words : distinct ones of the training set
+    """
+    if sum("\u0131" in word for word in words) < DOTLESS_SHARE * len(words):
+        return None
+    divided = [word for word in words if "I" in word and word.replace("I", "\u0131").lower() in words]
+    if not divided:
+        return None
+    lower = divided[0].replace("I", "\u0131").lower()
+    return Hint(
+        f"{len(divided):,} words with a capital I, such as {divided[0]!r}, are not known as those with \u0131, such as "
+        f"{lower!r}; if the texts are Turkish or Azerbaijani, write small letters first, also in texts to predict: "
+        "sed 's/\u0130/i/g; s/I/\u0131/g'"
     )
 
 

@@ -9,6 +9,7 @@ from graphattn import TextClassifier
 from graphattn.exceptions import Hint
 from graphattn.models import SearchOptions, TrainingOptions
 from graphattn.models.training.hints import (
+    hint_at_dotless_i,
     hint_at_empty_texts,
     hint_at_loss,
     hint_at_quantities,
@@ -120,3 +121,31 @@ def _constant_decisions(kind, labels, data):
 def test_fit_gives_no_hint_if_the_model_learns(kind, corpus, able):
     X, y = corpus(kind)
     assert hints_of(able(kind).fit, X, y, dev=(X, y)) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "divided"),
+    [
+        (["\u0131ş\u0131k", "IŞIK", "Iş\u0131k", "k\u0131z", "KIZ", "ve"], 3),
+        (["\u0131ş\u0131k", "Iş\u0131k", *map(str, range(100))], 0),  # a name in texts of another language
+        (["k\u0131z\u0131", "Isparta", "ISPARTA", "In", "in", "I"], 0),
+        (["it", "It", "I"], 0),
+    ],
+)
+def test_turkish_words_with_a_capital_i(words, divided):
+    hint = hint_at_dotless_i(dict.fromkeys(words))
+    assert (hint is not None) is bool(divided)
+    if divided:
+        assert str(hint).startswith(
+            f"{divided} words with a capital I, such as 'IŞIK', are not known as those with \u0131"
+        )
+        assert str(hint).endswith("sed 's/İ/i/g; s/I/\u0131/g'")
+
+
+def test_turkish_texts_are_hinted_at_in_training(tiny):
+    texts, labels = ["\u0131ş\u0131k ve k\u0131z", "IŞIK VE KIZ"] * 6, ["a", "b"] * 6
+    with pytest.warns(Hint, match="2 words with a capital I"):
+        tiny(training={"epochs": 1}).fit(texts, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Hint)
+        tiny(training={"epochs": 1}, inputs={"lowercase": False}).fit(texts, labels)
