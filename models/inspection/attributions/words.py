@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from graphattn.builders.spelling import compose
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.attention import word_texts
 from graphattn.models.inspection.attributions.integrated_gradients import integrate
@@ -119,7 +120,7 @@ def top_words(
 
     Returns
     -------
-    Columns word, total, mean and texts; largest first
+    Columns word (composed), total, mean and texts; largest first
 
     Raises
     ------
@@ -157,5 +158,5 @@ def _sums_by_word(attributions: WordAttributions | pd.DataFrame) -> dict[str, fl
     column = next((name for name in ("word", "source_word") if name in table), None)
     if column is None or "attribution" not in table:
         raise ConfigError("top_words needs tables with the columns attribution, and word or source_word")
-    sums: dict[str, float] = table.groupby(column, sort=False).attribution.sum().to_dict()
+    sums: dict[str, float] = table.groupby(table[column].map(compose), sort=False).attribution.sum().to_dict()
     return {word: value for word, value in sums.items() if _NO_WORD.fullmatch(word) is None}

@@ -134,6 +134,12 @@ def test_top_words_of_a_corpus(classifier):
     assert not set(top_words(tables, 50).word) & {"[CLS]", "[relay 0]"}
 
 
+def test_top_words_in_several_unicode_forms():
+    table = pd.DataFrame({"word": ["caf\u00e9", "cafe\u0301", "tea"], "attribution": [1.0, 2.0, 0.5]})
+    assert top_words(table).word.tolist() == ["caf\u00e9", "tea"]
+    assert top_words(table).total.tolist() == [3.0, 0.5]
+
+
 def test_order_and_rare_words():
     tables = [
         pd.DataFrame({"word": ["a", "b", "b"], "attribution": [1.0, -1.0, -1.5]}),
