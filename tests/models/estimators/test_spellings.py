@@ -5,6 +5,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+import torch
 
 from graphattn import load
 from graphattn.builders.spelling import compose
@@ -156,3 +157,12 @@ def test_predictions_print_words_as_given(tagged, make):
     words = write(tagged[0][:20], "NFD")
     model = make(SequenceTagger).fit(*tagged)
     assert [row["words"] for row in model.predict_rows(words)] == words
+
+
+@pytest.mark.parametrize("kind", [TextClassifier, SequenceTagger])
+def test_a_class_to_explain_is_named_in_any_form(kind, tagged, make):
+    words, tags = tagged
+    model = make(kind).fit(words, tags if kind is SequenceTagger else [row[0] for row in tags])
+    inputs, name = model.encode_input(words[0]), next(name for name in model.classes_.tolist() if not name.isascii())
+    scores = torch.zeros(len(words[0]) if kind is SequenceTagger else 1, len(model.classes_))
+    assert model.target(inputs, scores, label=write(name, "NFD")) == model.target(inputs, scores, label=name)
