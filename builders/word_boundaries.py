@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -27,13 +28,26 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 # The parts of the rules `words` and `web`, in Oniguruma's syntax. Apostrophes are straight or curly.
 _CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\x{30FC}"
-_CHARACTER = rf"[\p{{L}}\p{{M}}\p{{N}}&&[^{_CJK}]]"  # a character of a word
-_INNER = rf"(?:{_CHARACTER}|[\x{{AD}}\x{{200C}}\x{{200D}}])"  # soft hyphen and joiners count inside words only
+# Scripts that are written without blanks: those with the line breaks SA, or AK and AS (Unicode 17.0, UAX 14).
+_UNSPACED = r"\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}\p{Tai_Le}\p{New_Tai_Lue}\p{Tai_Tham}\p{Tai_Viet}\p{Ahom}" + (
+    r"\p{Balinese}\p{Batak}\p{Brahmi}\p{Cham}\p{Dives_Akuru}\p{Grantha}\p{Javanese}\p{Kawi}\p{Makasar}"
+)
+_UNSPACED_LETTER = rf"[\p{{L}}\p{{M}}&&[{_UNSPACED}]]"
+# Punctuation and symbols that are letters (ALetter) in UAX 29, such as the question mark inside Armenian words.
+_LETTER_SIGNS = r"\x{2C2}-\x{2C5}\x{2D2}-\x{2D7}\x{2DE}\x{2DF}\x{2E5}-\x{2EB}\x{2ED}\x{2EF}-\x{2FF}\x{55A}-\x{55C}" + (
+    r"\x{55E}\x{58A}\x{5F3}\x{A708}-\x{A716}\x{A720}\x{A721}\x{A789}\x{A78A}\x{AB5B}"
+)
+_TAG_CHARACTER = rf"[\p{{L}}\p{{M}}\p{{N}}{_LETTER_SIGNS}&&[^{_CJK}]]"
+_CHARACTER = rf"[{_TAG_CHARACTER}&&[^{_UNSPACED_LETTER}]]"  # a character of a word
+_JOINERS = r"[\x{AD}\x{200C}\x{200D}]"  # soft hyphen and joiners count inside words only
+_INNER = rf"(?:{_CHARACTER}|{_JOINERS})"
 _APOSTROPHE = r"['\x{2019}]"
 _NOT = rf"[nN]{_APOSTROPHE}[tT](?!{_CHARACTER})"
 _CLITIC = rf"{_APOSTROPHE}(?:[sSmMdD]|[lL][lL]|[rR][eE]|[vV][eE])(?!{_CHARACTER})"
 _RUN = rf"(?!{_NOT}){_CHARACTER}(?:(?!{_NOT}){_INNER})*"
-_JOINT = rf"(?:(?<=\p{{Nd}})[.,](?=\p{{Nd}})|(?!{_CLITIC}){_APOSTROPHE}|[-\x{{2010}}\x{{2011}}])"
+# Inside words by UAX 29: MidLetter without its colons, as in col·legi, and quotes between Hebrew letters.
+_MIDDLE = r"(?<=[\p{L}\p{M}])[\x{B7}\x{387}\x{55F}\x{5F4}\x{2027}](?=\p{L})|(?<=\p{Hebrew})[\x22\x{201D}](?=\p{Hebrew})"
+_JOINT = rf"(?:(?<=\p{{Nd}})[.,](?=\p{{Nd}})|(?!{_CLITIC}){_APOSTROPHE}|[-\x{{2010}}\x{{2011}}]|{_MIDDLE})"
 WORD_PATTERN = "|".join(
     (
         _NOT,
@@ -43,6 +57,7 @@ WORD_PATTERN = "|".join(
         rf"(?:(?=\p{{L}}){_CHARACTER}\.){{2,}}",  # U.S., e.g.
         rf"{_RUN}(?:{_JOINT}{_RUN})*",
         rf"[{_CJK}]\p{{M}}*",
+        rf"(?={_UNSPACED_LETTER})\X",
         r"(?=[\p{Extended_Pictographic}\p{Regional_Indicator}])\X",  # an emoji with its modifiers
         r"(\S)\1*",  # a run of one mark; so no character is lost
     )
@@ -50,14 +65,13 @@ WORD_PATTERN = "|".join(
 _URL_CHARACTER = rf"(?:{_CHARACTER}|[-_.~:/?\#\[\]@!$&'()*+,;=%])"
 _ADDRESS_PART = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?"
 _AFTER_WORD, _BEFORE_WORD = rf"(?<!{_CHARACTER})", rf"(?!{_CHARACTER})"
-_TAG, _FORMER_TAG = (rf"[\#@](?=[\p{{N}}_]{{0,63}}{letter})" for letter in (rf"(?=\p{{L}}){_CHARACTER}", r"\p{L}"))
-"""The sign of a #tag or @name, before a letter that belongs to it; formerly before any letter, as in ``#3漢``."""
+_TAG = rf"[\#@](?=[\p{{N}}_]{{0,63}}(?=\p{{L}}){_TAG_CHARACTER})"  # the sign of a #tag or @name
 # Bounds such as {0,63} keep the search linear in the length of a text.
 WEB_PATTERN = "|".join(
     (
         rf"(?i:https?://|www\.){_URL_CHARACTER}*(?:{_CHARACTER}|[-_~/\#&=%+])",  # no punctuation at the end
         rf"[A-Za-z0-9](?:[A-Za-z0-9_.+-]{{0,62}}[A-Za-z0-9_])?@{_ADDRESS_PART}(?:\.{_ADDRESS_PART}){{1,9}}",  # e-mail
-        rf"(?<![\p{{L}}\p{{N}}_]){_TAG}(?:(?!{_NOT})(?:{_INNER}|_))+",
+        rf"(?<![\p{{L}}\p{{M}}\p{{N}}_]){_TAG}(?:(?!{_NOT})(?:{_TAG_CHARACTER}|{_JOINERS}|_))+",
         rf"[:;][-^o']?(?:\)+|\(+|\]+|\[+|[|*/\\](?![/\\])){_BEFORE_WORD}",  # :-)
         rf"{_AFTER_WORD}(?:=[-^']?[()\]\[]|[:;=xX][-^]?[dDpPoO]|</?3|\^_+\^|-_+-){_BEFORE_WORD}",  # =) :D <3 ^_^
         WORD_PATTERN,
@@ -71,9 +85,10 @@ def make_pre_tokenizer(split: str) -> pre_tokenizers.PreTokenizer:
     ``whitespace`` splits at white space only. ``words`` follows the Penn Treebank where it can: English clitics are
     words (``do n't``, ``it 's``); apostrophes, hyphens, and the points and commas of numbers stay inside words
     (``rock'n'roll``, ``re-imagining``, ``3,000.50``), as do ``U.S.`` and a few titles (``Mr.``). A run of one
-    punctuation mark is a word (``...``), and so is each Chinese or Japanese character and each emoji. Text that was
-    already split by this rule does not change. ``<br />`` counts as white space. ``web`` also keeps hashtags, mentions,
-    URLs, e-mail addresses and emoticons in one piece.
+    punctuation mark is a word (``...``), and so is each Chinese or Japanese character, each emoji, and each grapheme
+    cluster of a script that is written without blanks, such as Thai. Text that was already split by this rule does not
+    change. ``<br />`` counts as white space. ``web`` also keeps hashtags, mentions, URLs, e-mail
+    addresses and emoticons in one piece.
 
     Examples
     --------
@@ -93,6 +108,11 @@ def make_pre_tokenizer(split: str) -> pre_tokenizers.PreTokenizer:
             ]
         )
     raise ConfigError(f"{{split}} is {split!r}; choose {', '.join(SPLITS[:-1])} or {SPLITS[-1]}", options=("split",))
+
+
+def rule_digest(split: str) -> str:
+    """Digest of a splitting rule, for caches; it changes with the rule's pattern."""
+    return hashlib.blake2b(make_pre_tokenizer(split).__getstate__(), digest_size=8).hexdigest()
 
 
 class _TextOfHtml(HTMLParser):
@@ -149,7 +169,7 @@ class WordSplitter:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        config = json.loads(tokenizer.to_str().replace(json.dumps(_FORMER_TAG)[1:-1], json.dumps(_TAG)[1:-1]))
+        config = json.loads(tokenizer.to_str())
         if config["pre_tokenizer"] is None:
             config["pre_tokenizer"] = _as_json(make_pre_tokenizer("words"))
         rules = (split for split in SPLITS if _as_json(make_pre_tokenizer(split)) == config["pre_tokenizer"])

@@ -38,7 +38,7 @@ from graphattn.builders.store.shard_statistics import collect_statistics, count_
 from graphattn.builders.store.shard_writer import REQUIRED_BY, ShardSettings, write_block
 from graphattn.builders.store.shards import SHARDS
 from graphattn.builders.vocabulary import Vocabulary, check_options
-from graphattn.builders.word_boundaries import DEFAULT_SPLIT
+from graphattn.builders.word_boundaries import DEFAULT_SPLIT, rule_digest
 from graphattn.exceptions import DataError
 
 Progress = Callable[[Iterable[Any], str], Iterable[Any]]
@@ -74,10 +74,11 @@ class StoreSettings:
         """The settings as JSON values; the manifest keeps them to compare them with those of the next build."""
         vocabulary = self.builder.vocabulary
         digest = None if vocabulary is None else hashlib.sha256(vocabulary.to_json().encode()).hexdigest()
+        split = self.learn.get("split", DEFAULT_SPLIT)
         settings = {
             "relations": [relation.spec for relation in self.builder.relations],
             "cls": self.builder.cls,
-            "tokenizer": digest or {"split": DEFAULT_SPLIT, **self.learn},
+            "tokenizer": digest or {"split": split, "rule": rule_digest(split), **self.learn},
             "skip": self.skip,
             "parser": None if self.parser is None else self.parser.name,
             "raw": self.raw,
@@ -209,14 +210,11 @@ class _Build:
                 raise
             manifest = Manifest(settings, names)  # shards that are up to date stay
             manifest.write(self.folder)
-        earlier = dict(manifest.settings)
-        if isinstance(earlier["tokenizer"], dict):
-            earlier["tokenizer"] = {"split": "words", **earlier["tokenizer"]}  # the default of former releases
-            if "split" not in self.settings.learn:
-                self.settings = replace(
-                    self.settings, learn={**self.settings.learn, "split": earlier["tokenizer"]["split"]}
-                )
-                settings = self.settings.to_json()
+        earlier = manifest.settings
+        if isinstance(earlier["tokenizer"], dict) and "split" not in self.settings.learn:
+            learn = {**self.settings.learn, "split": earlier["tokenizer"]["split"]}
+            self.settings = replace(self.settings, learn=learn)
+            settings = self.settings.to_json()
         if self.settings.block_bytes is None:
             self.settings = replace(self.settings, block_bytes=manifest.settings.get("block_bytes"))
             settings = self.settings.to_json()

@@ -24,7 +24,7 @@ from graphattn.builders.store.conllu_columns import read_conllu_columns
 from graphattn.builders.store.shards import Shard, shard_name, write_shard
 from graphattn.builders.store.tables import add_null_columns, to_sentences, to_table
 from graphattn.builders.vocabulary import Vocabulary
-from graphattn.builders.word_boundaries import DEFAULT_SPLIT, WordSplitter
+from graphattn.builders.word_boundaries import DEFAULT_SPLIT, WordSplitter, rule_digest
 from graphattn.exceptions import DataError
 
 REQUIRED_BY = {
@@ -86,7 +86,7 @@ class ShardSettings:
             self.tokenizer,
             self.required,
             None if self.parser is None else [self.parser.name, self.raw],
-            self.split,
+            rule_digest(self.split),
         ]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 

@@ -87,12 +87,8 @@ def test_stores_of_earlier_releases_open_unchanged(tmp_path, name, corpora, sett
     shutil.copytree(DATA / name, old)
     before = inodes(old)
     build_store(corpora, old, settings)
-    expected = content(DATA / name)
-    expected["store.json"] = expected["store.json"].replace(
-        b'"tokenizer": {}', b'"tokenizer": {\n   "split": "words"\n  }'
-    )
-    assert (content(old), inodes(old)) == (expected, before), "digests of blocks and settings do not change"
-    build_store(corpora, new, replace(settings, learn={"split": "words"}))  # the default of those releases
+    assert (content(old), inodes(old)) == (content(DATA / name), before), "digests of blocks and settings do not change"
+    build_store(corpora, new, settings)
     stores = Store(old), Store(new)
     assert list(stores[0]) == list(stores[1])
     assert stores[0].find_damaged() == {}
@@ -497,7 +493,7 @@ def test_other_folders_are_not_changed(tmp_path, write, trees, settings, builder
     before = content(folder)
     check_error(r"other corpora \(a\.conllu\)", corpus=CorpusFile(write("b.conllu", trees(9))))
     check_error(
-        r"other settings \(tokenizer: {\"split\": \"web\"}\)", settings=replace(settings, learn={"level": "bpe"})
+        r"other settings \(tokenizer: {\"split\": \"web\", ", settings=replace(settings, learn={"level": "bpe"})
     )
     assert content(folder) == before
 
