@@ -105,8 +105,8 @@ class TextGraphBuilder:
         columns: dict[str, TokenFeature] = {}
         with_sentences = any(relation.needs_sentences for relation in self.relations)
         if self.vocabulary is not None:
-            if with_sentences and self.vocabulary.level == "bpe":  # subwords may split the punctuation
-                sentences = list(map(_with_sentence_ids, sentences, self.vocabulary.splitter.split_sources(sentences)))
+            if with_sentences:  # before subwords split the punctuation
+                sentences = list(map(_with_sentence_ids, self.vocabulary.splitter.sentences(sentences)))
             plain, ids = self.vocabulary.encode_batch(sentences)
             columns["id"] = (ids, CLS_ID)
         else:
@@ -320,10 +320,11 @@ def _leaves(relation: Relation) -> Iterator[Relation]:
         yield from _leaves(operand)
 
 
-def _with_sentence_ids(source: Source, words: Sequence[str]) -> Sentence:
+def _with_sentence_ids(sentence: Sentence) -> Sentence:
     """Assign words to sentences by punctuation, unless they are assigned already."""
-    sentence = source if isinstance(source, Sentence) else Sentence(tuple(words))
-    return sentence if sentence.sentence_ids is not None else replace(sentence, sentence_ids=assign_sentence_ids(words))
+    if sentence.sentence_ids is not None:
+        return sentence
+    return replace(sentence, sentence_ids=assign_sentence_ids(sentence.words))
 
 
 def _as_sentence(source: Source) -> Sentence:

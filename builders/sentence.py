@@ -5,16 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from unicodedata import category
 
 from graphattn.exceptions import DataError
 
 Label = str | tuple[str, ...]
 
-_MARKS = ".!?\u2026\u3002\uff01\uff1f"  # with the ellipsis, the ideographic full stop and the full-width marks
-_CLOSERS = "\"'\u201d\u2019\u00bb)]}"  # quotes and brackets
+# Sentence_Terminal in Unicode 17.0 (PropList.txt), and the ellipsis.
+_MARKS = (
+    "!.?\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104a\u104b\u1362"
+    "\u1367\u1368\u166e\u1735\u1736\u17d4\u17d5\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b4e\u1b4f\u1b5a\u1b5b"
+    "\u1b5e\u1b5f\u1b7d-\u1b7f\u1c3b\u1c3c\u1c7e\u1c7f\u2024\u2026\u203c\u203d\u2047-\u2049\u2cf9-\u2cfb\u2e2e\u2e3c"
+    "\u2e53\u2e54\u2e60\u2e61\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8\ua9c9"
+    "\uaa5d-\uaa5f\uaaf0\uaaf1\uabeb\ufe12\ufe15\ufe16\ufe52\ufe56\ufe57\uff01\uff0e\uff1f\uff61\U00010a56\U00010a57"
+    "\U00010f55-\U00010f59\U00010f86-\U00010f89\U00011047\U00011048\U000110be-\U000110c1\U00011141-\U00011143"
+    "\U000111c5\U000111c6\U000111cd\U000111de\U000111df\U00011238\U00011239\U0001123b\U0001123c\U000112a9"
+    "\U000113d4\U000113d5\U0001144b\U0001144c\U000115c2\U000115c3\U000115c9-\U000115d7\U00011641\U00011642"
+    "\U0001173c-\U0001173e\U00011944\U00011946\U00011a42\U00011a43\U00011a9b\U00011a9c\U00011c41\U00011c42"
+    "\U00011ef7\U00011ef8\U00011f43\U00011f44\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016b44"
+    "\U00016d6e\U00016d6f\U00016e98\U0001bc9f\U0001da88"
+)
 _BLANK = "\u2581?"  # sub-words that keep blanks may begin with it
-_END = re.compile(f"{_BLANK}[{re.escape(_MARKS)}]+[{re.escape(_CLOSERS)}]*")
-_CLOSING = re.compile(f"{_BLANK}[{re.escape(_CLOSERS)}]+")
+_END = re.compile(f"{_BLANK}(?:[{_MARKS}]\ufe0f?)+(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +142,40 @@ class Sentence:
         return replace(self, tokens=tokens, word_ids=word_ids)
 
 
-def assign_sentence_ids(words: Sequence[str]) -> tuple[int, ...]:
+def assign_sentence_ids(*paragraphs: Sequence[str]) -> tuple[int, ...]:
     """Find the 0-based sentence of each word by punctuation.
 
-    A sentence ends with a word of sentence-final punctuation and the closing quotes and brackets after it. An
-    abbreviation that keeps its full stop (``Dr.``) ends none.
+    A sentence ends with a word of sentence-final punctuation in any script (Unicode's Sentence_Terminal) and the
+    closing quotes and brackets after it, or with its paragraph. An abbreviation that keeps its full stop (``Dr.``) ends
+    none.
 
     Parameters
     ----------
-    words : of one text
+    paragraphs : the words of one text, or of each of its paragraphs
 
     Examples
     --------
     >>> assign_sentence_ids(["He", "said", '"', "no", ".", '"', "Dr.", "X", "left", "!"])
     (0, 0, 0, 0, 0, 0, 1, 1, 1, 1)
     """
-    ids, sentence, ended = [], 0, False
-    for word in words:
-        is_end = _END.fullmatch(word) is not None
-        if ended and not is_end and not _CLOSING.fullmatch(word):
-            sentence, ended = sentence + 1, False
-        ended = ended or is_end
-        ids.append(sentence)
+    ids: list[int] = []
+    sentence = 0
+    for words in paragraphs:
+        ended = False
+        for word in words:
+            end = _END.fullmatch(word)
+            is_end = end is not None and _is_closing(end[1])
+            if ended and not is_end and not _is_closing(word.removeprefix("\u2581")):
+                sentence, ended = sentence + 1, False
+            ended = ended or is_end
+            ids.append(sentence)
+        sentence += bool(words)
     return tuple(ids)
+
+
+def _is_closing(text: str) -> bool:
+    """Whether a text consists of closing quotes and brackets."""
+    return all(character in "\"'" or category(character) in ("Pe", "Pf") for character in text)
 
 
 def check_heads(

@@ -13,7 +13,7 @@ import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer, models, pre_tokenizers
 from typing_extensions import override
 
-from graphattn.builders.sentence import Sentence
+from graphattn.builders.sentence import Sentence, assign_sentence_ids
 from graphattn.exceptions import ConfigError, DataError
 
 Source = str | Sequence[str] | Sentence
@@ -24,6 +24,7 @@ LONGEST_WORD = 1 << 17
 _CACHED_RUNS = 1 << 17
 _CHUNK = 1024  # texts per call: an Encoding costs hundreds of bytes per word
 _HINT = "Drop missing values or turn them into strings."
+_BLANK_LINE = re.compile(r"\n\s*\n")  # as for Stanza's tokenizer
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 # The parts of the rules `words` and `web`, in Oniguruma's syntax. Apostrophes are straight or curly.
@@ -255,6 +256,18 @@ class WordSplitter:
         check_is_batch(sources)
         words = self.split_batch([source for source in sources if isinstance(source, str)])
         return [next(words) if isinstance(source, str) else words_of(source) for source in sources]
+
+    def sentences(self, sources: Sequence[Source]) -> list[Sentence]:
+        """Sources as sentences; blank lines and punctuation divide raw texts, and punctuation lists of words."""
+        paragraphs = [_BLANK_LINE.split(source) if isinstance(source, str) else [source] for source in sources]
+        split = iter(self.split_sources(list(chain.from_iterable(paragraphs))))
+        texts = [[next(split) for _ in parts] for parts in paragraphs]
+        return [
+            source
+            if isinstance(source, Sentence)
+            else Sentence(tuple(chain.from_iterable(words)), sentence_ids=assign_sentence_ids(*words))
+            for source, words in zip(sources, texts, strict=True)
+        ]
 
 
 def check_is_batch(sources: object) -> None:

@@ -18,7 +18,7 @@ from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers.parser import parse_texts
 from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.builders.readers.sentences import json_sentences
-from graphattn.builders.sentence import Example, Sentence, assign_sentence_ids
+from graphattn.builders.sentence import Example, Sentence
 from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, ItemBlock, Skipped, TextBlock
 from graphattn.builders.store.conllu_columns import read_conllu_columns
 from graphattn.builders.store.shards import Shard, shard_name, write_shard
@@ -44,7 +44,7 @@ class ShardSettings:
     required : columns that a sentence needs: heads, links
     skip : skip sentences that cannot be used, instead of raising an error
     parser : parses sentences without heads, or None
-    raw : the parser splits raw texts into words; otherwise our rule does, and sentences end at punctuation
+    raw : the parser splits raw texts into words; otherwise our rule does; sentences end at punctuation and blank lines
     split : rule that splits raw texts into words without a tokenizer or parser
     """
 
@@ -63,10 +63,9 @@ class ShardSettings:
             splitter = WordSplitter.by_rule(self.split)
         else:
             splitter = Vocabulary.from_json(self.tokenizer).splitter
-        texts_in_words = splitter.split_batch(texts)
         if self.parser is None:
-            return (Sentence(tuple(words)) for words in texts_in_words)
-        return (Sentence(tuple(words), sentence_ids=assign_sentence_ids(words)) for words in texts_in_words)
+            return (Sentence(tuple(words)) for words in splitter.split_batch(texts))
+        return splitter.sentences(texts)
 
     def count_split_texts(self, block: Block) -> int:
         """How many texts of a block our rule or a tokenizer splits into words."""

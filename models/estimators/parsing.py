@@ -10,7 +10,6 @@ from graphattn.builders import Sentence
 from graphattn.builders.parsers import Parser, StanzaParser
 from graphattn.builders.parsers.cache import with_cache
 from graphattn.builders.parsers.parser import parse_texts
-from graphattn.builders.sentence import assign_sentence_ids
 from graphattn.builders.word_boundaries import Source, WordSplitter
 from graphattn.exceptions import GraphAttnWarning
 from graphattn.models.options import Options, option
@@ -40,20 +39,12 @@ def parse_column(texts: Sequence[Source], splitter: WordSplitter, parser: Parser
 
     Parameters
     ----------
-    texts : raw texts and lists of words, which punctuation divides into sentences; or sentences
+    texts : sources, which :meth:`~graphattn.builders.word_boundaries.WordSplitter.sentences` divides
     splitter : splits raw texts into words
     parser : parses texts without heads
     """
-    sentences = to_sentences(texts, splitter)
+    sentences = splitter.sentences(texts)
     return add_heads(sentences, sentences, splitter, parser)
-
-
-def to_sentences(texts: Sequence[Source], splitter: WordSplitter) -> list[Sentence]:
-    """Texts as sentences; punctuation divides raw texts and lists of words."""
-    return [
-        text if isinstance(text, Sentence) else Sentence(tuple(words), sentence_ids=assign_sentence_ids(words))
-        for text, words in zip(texts, splitter.split_sources(texts), strict=True)
-    ]
 
 
 def add_heads(
@@ -69,16 +60,12 @@ def add_heads(
     """
     completed = list(sentences)
     unparsed = [number for number, sentence in enumerate(sentences) if sentence.heads is None]
-    sources = [texts[number] for number in unparsed]
-    words = splitter.split_sources(sources)
-    parses = parse_texts(parser, words, list(map(_sentence_ids, sources, words))) if unparsed else []
+    sources = splitter.sentences([texts[number] for number in unparsed])
+    words, ids = [text.words for text in sources], [text.sentence_ids for text in sources]
+    parses = parse_texts(parser, words, ids) if unparsed else []
     for number, parse in zip(unparsed, parses, strict=True):
         completed[number] = replace(completed[number], heads=parse.heads, deprels=parse.deprels)
     return completed
-
-
-def _sentence_ids(text: Source, words: Sequence[str]) -> Sequence[int] | None:
-    return text.sentence_ids if isinstance(text, Sentence) else assign_sentence_ids(words)
 
 
 def make_roots(sentences: Sequence[Sentence]) -> tuple[list[Sentence], int]:

@@ -48,7 +48,6 @@ from graphattn.models.estimators.parsing import (
     ParsingOptions,
     add_heads,
     make_roots,
-    to_sentences,
     warn_about_missing_parses,
 )
 from graphattn.models.estimators.prediction import prediction_batches
@@ -420,7 +419,7 @@ class Translator(Estimator):
         if self.builder_.deprel_id is None:
             return self.subwords_.sources(sources) if vocabulary is None else sources
         splitter = self.subwords_.splitter if vocabulary is None else vocabulary.splitter
-        sentences = self.subwords_.sources(sources) if vocabulary is None else to_sentences(sources, splitter)
+        sentences = self.subwords_.sources(sources) if vocabulary is None else splitter.sentences(sources)
         parser = self.parsing.make_parser()
         if parser is not None:
             return add_heads(sentences, sources, splitter, parser)

@@ -1,14 +1,17 @@
 """Sentences: their fields, errors (above all cyclic heads), and boundaries found by punctuation."""
 
+from itertools import chain
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Regex, pre_tokenizers
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders.sentence import assign_sentence_ids
 from graphattn.builders.subwords import BLANK
+from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
 
 
@@ -129,10 +132,31 @@ def test_random_sentences_vary(random_sentence):
         ("Dr. X left . So did 3.5 % …", [0, 0, 0, 0, 1, 1, 1, 1, 1]),
         ("a . '' b !\" c", [0, 0, 0, 1, 1, 2]),
         ("a \u3002 b \uff1f\uff01 c", [0, 0, 1, 1, 2]),
+        ("a 。 」 b 「 c 」 d ！』 e", [0, 0, 0, 1, 1, 1, 1, 1, 1, 2]),  # noqa: RUF001
+        ("a ‼️ ” b", [0, 0, 0, 1]),
     ],
 )
 def test_a_sentence_ends_after_its_punctuation(text, ids):
     assert list(assign_sentence_ids(text.split())) == ids
+
+
+@pytest.mark.parametrize("mark", ["।", "॥", "؟", "۔", "։", "።", "។", "｡", "．", "‼", "⁇", "။", "᪨", "꧈"])  # noqa: RUF001
+def test_sentences_end_in_every_script(mark):
+    words = WordSplitter.by_rule("web").split(f"a b{mark} c")
+    assert assign_sentence_ids(words) == (0, 0, 0, 1)
+
+
+def test_sentence_terminals_are_those_of_unicode():
+    """Oniguruma may have an older version of Unicode, so a mark may be missing there."""
+    every = "".join(map(chr, chain(range(0xD800), range(0xE000, 0x110000))))
+    split = pre_tokenizers.Split(Regex(r"[^\p{Sentence_Terminal}]+"), "removed")
+    marks = "".join(run for run, _ in split.pre_tokenize_str(every))
+    assert len(marks) > 150
+    assert [mark for mark in marks if assign_sentence_ids([mark, "a"]) != (0, 1)] == []
+
+
+def test_a_paragraph_ends_a_sentence():
+    assert assign_sentence_ids(["a", "b"], [], ["c", ".", "d"], ["e"]) == (0, 0, 1, 1, 2, 3)
 
 
 @pytest.mark.parametrize("text", ["a . b ! ? c", "a ?! ' ) b . . . c", "Dr. X left . So did 3.5 % …"])

@@ -199,3 +199,23 @@ def test_two_iterators_split_more_runs_than_are_cached():
 
 def test_digests_of_rules_differ():
     assert len({rule_digest(split) for split in SPLITS}) == len(SPLITS)
+
+
+def test_blank_lines_end_sentences():
+    given = Sentence(["a", ".", "b"])
+    texts = [
+        "Storm hits coast\n\nThousands lost power. All night\r\n \r\nin town\n",
+        "one\nline",
+        "\n\n",
+        ["x", "!", "y"],
+        given,
+    ]
+    sentences = WORDS.sentences(texts)
+    assert [sentence.words for sentence in sentences] == [tuple(words) for words in WORDS.split_sources(texts)]
+    assert [sentence.sentence_ids for sentence in sentences] == [
+        (0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3),
+        (0, 0),
+        (),
+        (0, 0, 1),
+        None,
+    ]

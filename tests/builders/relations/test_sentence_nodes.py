@@ -96,3 +96,10 @@ def test_sub_words_without_the_text_of_the_punctuation(alphabet):
     words = ["ab", "ba", ".", "ab", "!", "b"]
     texts = ["ab ba. ab! b", words, Sentence(words), Sentence(words, sentence_ids=[0] * 6)]
     assert builder.text_batch(texts).batch_num_nodes("sentence").tolist() == [3, 3, 3, 1]
+
+
+@pytest.mark.parametrize("level", ["word", "bpe"])
+def test_a_blank_line_of_a_raw_text_ends_a_sentence(level):
+    vocabulary = Vocabulary.train(["a b c d"], level=level)
+    graph = TextGraphBuilder("sentence", cls=False, vocabulary=vocabulary).text_batch(["a b\n\nc . d"])
+    assert graph.num_nodes("sentence") == 3

@@ -18,6 +18,7 @@ from graphattn.models.estimators import parsing
 from graphattn.models.estimators.parsing import add_heads, make_roots, parse_column, warn_about_missing_parses
 
 TEXTS = ["Dogs bark. Cats don't!", "Birds sing."]
+HEADLINE = "Storm hits coast\n\nThousands lost power"
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,16 @@ def test_the_parser_gets_sentences_of_words_without_marks(subwords):
     assert one.heads == (0, 1, 2, 0, 4, 5, 6)
     assert one.tokens[:4] == ("▁Dogs", "▁bark", ".", "▁Cats")
     assert (given.heads, two.heads) == ((2, 0), (0, 1, 2))
+
+
+def test_a_blank_line_ends_a_sentence_for_every_task(subwords, tmp_path):
+    heads = (0, 1, 2, 0, 4, 5)
+    assert parse_sources([HEADLINE], subwords, Chain())[0].heads == heads
+    assert parse_column([HEADLINE], WordSplitter.by_rule("words"), Chain())[0].heads == heads
+    (tmp_path / "texts.csv").write_text(f'text,label\n"{HEADLINE}",x\n')
+    settings = StoreSettings(TextGraphBuilder([Window(3)]), parser=Chain())
+    build_store([CorpusFile(tmp_path / "texts.csv")], tmp_path / "s", settings)
+    assert Store(tmp_path / "s")[0].heads == heads
 
 
 def test_texts_are_parsed_as_a_store_of_them_parses_them(tmp_path):
