@@ -34,7 +34,7 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]")
 UNKNOWN = "[UNK]"
 _UNKNOWN_ID = SPECIAL_TOKENS.index(UNKNOWN)
 _CACHE_SIZE = 1 << 18  # words whose tokens are cached; bounds the memory for endless streams
-_BPE_SIZE = 8000
+_BPE_SIZE = 8000  # at most
 _COUNT_CHUNK = 4096  # texts counted at a time
 _LINE = 10_000  # words per line for the BPE trainer
 
@@ -111,7 +111,8 @@ class Vocabulary:
         split : rule for raw text, see :func:`~graphattn.builders.word_boundaries.make_pre_tokenizer`
         lowercase : look words up in lower case; word-level tokens keep their case
         min_count : minimum frequency of words (``bpe``: of pairs of pieces)
-        size : maximum number of entries, special tokens included; by default unlimited for ``word``, 8000 for ``bpe``
+        size : maximum number of entries, special tokens included; by default unlimited for ``word``; for
+            ``bpe`` the characters and half as many pieces as there are words, but not more than 8000
         extra_words : added after the corpus' words, in addition to ``size``; ``word`` only
 
         Raises
@@ -124,7 +125,7 @@ class Vocabulary:
         check_options(level, min_count, size)
         counts = count_words(corpus, WordSplitter.by_rule(split))
         if level == "bpe":
-            return cls(_train_bpe(counts, split, lowercase, min_count, _BPE_SIZE if size is None else size))
+            return cls(_train_bpe(counts, split, lowercase, min_count, size))
         return cls(_train_word_level(counts, split, lowercase, min_count, size, extra_words))
 
     def with_words(self, words: Iterable[str]) -> Vocabulary:
@@ -403,13 +404,15 @@ def _train_word_level(
     return _assemble(model, normalizer, split)
 
 
-def _train_bpe(counts: Counter[str], split: str, lowercase: bool, min_count: int, size: int) -> Tokenizer:
+def _train_bpe(counts: Counter[str], split: str, lowercase: bool, min_count: int, size: int | None) -> Tokenizer:
     normalizer = make_normalizer("bpe", lowercase)
     words = _normalize_counts(counts, normalizer)
     characters: Counter[str] = Counter()
     for word, count in words.items():
         for character in word:
             characters[character] += count
+    if size is None:  # more pieces would be whole words that occur once, above all in small corpora
+        size = min(_BPE_SIZE, len(SPECIAL_TOKENS) + len(characters) + len(words) // 2)
     # the trainer would choose at random among equally rare characters
     alphabet = sorted(characters, key=lambda character: (-characters[character], character))
     alphabet = alphabet[: size - len(SPECIAL_TOKENS)]

@@ -561,3 +561,14 @@ def test_another_thread_may_fill_the_cache_between_any_two_steps():
             return super().__iter__()
 
     assert vocabulary.ids_of_words(Words(["a", "bad", "a1"]))[0].tolist() == [1, 3, 2]
+
+
+@pytest.mark.parametrize("words", [500, 40_000])
+def test_bpe_has_fewer_pieces_than_a_small_corpus_has_words(words):
+    corpus = [f"{number:b}" for number in range(2**16, 2**16 + words)]
+    assert len(Vocabulary.train(corpus, level="bpe")) == min(8000, len(SPECIAL_TOKENS) + 2 + words // 2)
+
+
+def test_bpe_has_every_character_of_a_small_corpus():
+    corpus = [chr(0x4E00 + number) for number in range(3000)]
+    assert 1 not in Vocabulary.train(corpus, level="bpe").encode("".join(corpus))
