@@ -82,11 +82,14 @@ def fit_and_save(
         examples["test"] = unpack_single({name: count_texts(inputs) for name, (inputs, _) in tests.items()})
     figures = collect_metrics(estimator, examples)
     measured, unmeasured = {}, None
-    for name, test in tests.items():
-        try:
-            measured[name] = estimator.evaluate(*test)
-        except DataError as error:  # the training must not be lost
-            unmeasured = unmeasured or _test_set_error(error, name, out)
+    with warnings.catch_warnings():
+        if not report:
+            warnings.simplefilter("ignore", Hint)
+        for name, test in tests.items():
+            try:
+                measured[name] = estimator.evaluate(*test)
+            except DataError as error:  # the training must not be lost
+                unmeasured = unmeasured or _test_set_error(error, name, out)
     if measured:
         figures["test"] = measured if len(tests) > 1 else unpack_single(measured)
     notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: format_plan(plan)}

@@ -42,6 +42,12 @@ from graphattn.models.estimators.prediction import Predictions, encode_corpus, p
 from graphattn.models.estimators.task import EncodedInputs, Examples
 from graphattn.models.estimators.token_inputs import TokenInputs
 from graphattn.models.estimators.warm_start import check_same_kind, copy_vectors, copy_weights
+from graphattn.models.estimators.word_checks import (
+    expect_unknown_words,
+    hint_at_unsplit_texts,
+    share_of_cut_words,
+    warn_about_words,
+)
 from graphattn.models.heads import Head
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
@@ -132,7 +138,8 @@ class LabellingEstimator(Estimator):
     builder_: TextGraphBuilder
     architecture_: Architecture | None = None
     """Of the pretrained model."""
-    _transient = ("_pretrained_folder",)
+    _transient = ("_pretrained_folder", "_warned_of_words")
+    _warned_of_words = False
 
     def __init__(
         self,
@@ -261,7 +268,7 @@ class LabellingEstimator(Estimator):
         types: dict[str, Any] = {"widths": list[int], "characters": characters, "class_weight": weights}
         types |= {"mixture": dict[str, float] | None, "gazetteer": list[list[str]] | None, "preset": str | None}
         types |= {"architecture": dict[str, Any] | None, "pretrained": PretrainedOptions | None}
-        types |= {"features": int | None}
+        types |= {"features": int | None, "cut_words": float | None, "unknown_words": float | None}
         return {**super().config_types(), **types}
 
     def _extra_config(self) -> dict[str, Any]:
@@ -395,13 +402,18 @@ class LabellingEstimator(Estimator):
         check_same_kind(self.pretrained_, previous)
         if self.pretrained_.pretrained:
             self._fit_pretrained_vocabulary(self.pretrained_.pretrained, columns)
-            return
-        self.architecture_ = None
-        check_same_tokenization(columns, options.split)
-        if previous is None:
-            self.tokens_ = TokenInputs.fit(options, columns, self.training_.seed)
         else:
-            self.tokens_ = previous.tokens_.with_new_words(options, columns, previous.model_.embedding)
+            self.architecture_ = None
+            check_same_tokenization(columns, options.split)
+            if previous is None:
+                self.tokens_ = TokenInputs.fit(options, columns, self.training_.seed)
+            else:
+                self.tokens_ = previous.tokens_.with_new_words(options, columns, previous.model_.embedding)
+        splitter = self.vocabulary_.splitter
+        self.tokens_.cut_words = share_of_cut_words(columns, splitter)
+        hint = hint_at_unsplit_texts(columns, splitter) if self.vocabulary_.level == "word" else None
+        if hint is not None:
+            warnings.warn(hint, stacklevel=3)
 
     def _fit_pretrained_vocabulary(self, name: str, columns: Columns) -> None:
         """The tokenizer and the architecture of a pretrained model."""
@@ -543,7 +555,19 @@ class LabellingEstimator(Estimator):
             if cut:
                 warnings.warn(TruncationWarning(cut, limit, data_set), stacklevel=2)
         self._check_lengths(corpus, numbers, data_set)
+        if labels is None:
+            self._check_words(columns, corpus)
         return corpus
+
+    def _check_words(self, columns: Columns, corpus: Corpus) -> None:
+        """Warn, once, about texts whose words are not those of the training set."""
+        if self._warned_of_words:
+            return
+        cut, expected = self.tokens_.cut_words, self.tokens_.unknown_words
+        warning = warn_about_words(columns, corpus.layouts, self.vocabulary_, cut=cut, expected=expected)
+        if warning is not None:
+            self._warned_of_words = True
+            warnings.warn(warning, stacklevel=3)
 
     def _check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None, where: str) -> None:
         """Reject texts that a pretrained model cannot read."""
@@ -564,6 +588,8 @@ class LabellingEstimator(Estimator):
     def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
         from graphattn.models.training.wide import add_wide_branch
 
+        if self.vocabulary_.level == "word":
+            self.tokens_.unknown_words = expect_unknown_words(corpus.layouts, self.vocabulary_)
         if not self.head_.wide:
             return
         weights = self.model_.head.class_weights

@@ -41,6 +41,7 @@ class TokenInputs:
     predicates : whether inputs mark predicates (MTSA, section 4.2)
     vectors : (V, D) initial vectors, until the input layer has been made; None for random ones
     num_trained : with ``vectors``, those of the first words that are trained
+    cut_words, unknown_words : shares in the training set, see :mod:`~graphattn.models.estimators.word_checks`
     """
 
     options: InputOptions
@@ -51,6 +52,8 @@ class TokenInputs:
     predicates: bool = False
     vectors: npt.NDArray[np.float32] | None = field(default=None, repr=False)
     num_trained: int = 0
+    cut_words: float | None = None
+    unknown_words: float | None = None
 
     @classmethod
     def fit(cls, options: InputOptions, columns: Columns, seed: int) -> Self:
@@ -153,6 +156,8 @@ class TokenInputs:
             "widths": list(self.widths),
             "characters": None if self.characters is None else list(self.characters.characters),
             "gazetteer": None if self.gazetteer is None else [list(entry) for entry in self.gazetteer.entries],
+            "cut_words": self.cut_words,
+            "unknown_words": self.unknown_words,
         }
 
     @classmethod
@@ -166,6 +171,8 @@ class TokenInputs:
             config["widths"],
             None if characters is None else CharacterVocabulary(characters),
             None if entries is None else Gazetteer((entry, kind) for entry, kind in entries),
+            cut_words=config.get("cut_words"),
+            unknown_words=config.get("unknown_words"),
         )
 
 
