@@ -47,6 +47,10 @@ class LazyTexts(Sequence[Sentence]):
         """How often each word occurs, in the order of first appearance."""
 
     @abstractmethod
+    def deprels(self) -> Counter[str]:
+        """How often each dependency relation occurs."""
+
+    @abstractmethod
     def num_words(self) -> Ints:
         """(S,) words of each text."""
 

@@ -74,7 +74,8 @@ def from_spacy(document: Any) -> Sentence:
     """The words of a spaCy document or span with their heads, relations and tags.
 
     White-space tokens are left out; a word that depends on one depends on its head instead. A head outside of a span
-    makes a root. Names of relations become lower case, as in Universal Dependencies (spaCy has ``ROOT``).
+    makes a root. Names of relations become lower case (spaCy has ``ROOT``); their scheme is the model's, which
+    is not that of Universal Dependencies in English (``prep``, ``pobj``, ``dobj``) and German (``sb``, ``oa``, ``nk``).
 
     Parameters
     ----------

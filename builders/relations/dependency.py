@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, check_choice
 from graphattn.builders.relations.csc import edges_per_sentence, expand_to_tokens, indptr_from_degrees
 from graphattn.builders.relations.word_group import Membership
+from graphattn.builders.sentence import Sentence
 from graphattn.schema import DEPENDENCY, TOKEN, WORD
 
 UNIVERSAL_RELATIONS = tuple(
@@ -39,7 +40,7 @@ class Dependency(Relation):
     Parameters
     ----------
     on : ``"word"`` (adds the relation ``in``) or ``"token"``
-    labels : names of dependency relations
+    labels : names of dependency relations; by default those of Universal Dependencies, see :meth:`of` for other schemes
     required : whether every sentence must have a parse; otherwise a sentence without one gets only self-loops, with a
         warning
 
@@ -57,6 +58,19 @@ class Dependency(Relation):
         self.source = self.target = on
         self.labels, self.needs_heads = tuple(labels), required
         self._ids = {label: index for index, label in enumerate(self.labels, start=UNKNOWN + 1)}
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sentence], on: str = WORD, *, required: bool = True) -> Self:
+        """The relation with the names of the training sentences as labels, whatever their scheme.
+
+        Examples
+        --------
+        >>> from graphattn.builders import Sentence
+        >>> Dependency.of([Sentence(["in", "town"], heads=[0, 1], deprels=["root", "pobj"])]).labels
+        ('pobj', 'root')
+        """
+        names = {name for sentence in sentences for name in sentence.deprels or ()}
+        return cls(on, labels=sorted(names), required=required)
 
     @override
     def parts(self) -> tuple[Relation, ...]:

@@ -27,7 +27,7 @@ from graphattn.builders.spelling import compose
 from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import MANIFEST, TOKENIZER, Manifest, ShardEntry, find_damaged_shards
 from graphattn.builders.store.shards import Shard, damage_error
-from graphattn.builders.store.tables import count_words, list_lengths, to_sentences
+from graphattn.builders.store.tables import count_words, dictionary_codes, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
 
@@ -301,6 +301,14 @@ class StoredTexts(LazyTexts):
         counts: Counter[str] = Counter()
         for table in self.tables(["tokens", "word_ids"]):
             counts.update(count_words(table))
+        return counts
+
+    @override
+    def deprels(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for table in self.tables(["deprels"]):
+            codes, names = dictionary_codes(table["deprels"])
+            counts.update(dict(zip(names, np.bincount(codes, minlength=len(names)).tolist(), strict=True)))
         return counts
 
     @override

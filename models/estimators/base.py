@@ -30,6 +30,7 @@ from graphattn.models.estimators.inputs import (
     split_held_out,
     unpack_dev_set,
 )
+from graphattn.models.estimators.parsing import check_scheme, count_relations
 from graphattn.models.estimators.task import Examples, Task
 from graphattn.models.estimators.warm_start import check_same_options, copy_weights
 from graphattn.models.options import Options
@@ -59,6 +60,8 @@ class Estimator(Task):
     """Whether :meth:`fit` continues from the fitted model, if there is one."""
     _previous: Self | None = None
     """The estimator before a fit that continues from it, until training begins."""
+    deprels_: list[str] | None = None
+    """Dependency relations of the training set, for an encoder that uses dependency arcs."""
     _transient: ClassVar[tuple[str, ...]] = ()
     """Attributes that are deleted after fitting; they may be large."""
 
@@ -116,8 +119,8 @@ class Estimator(Task):
         A class that writes more than its base adds their types.
         """
         groups = {name: kind | None if name in cls.late_options else kind for name, kind in cls._parts().items()}
-        set_options = dict[str, list[str]] | None
-        return {"encoder": dict[str, Any], "history": list[dict[str, float]], "set_options": set_options, **groups}
+        shared = {"encoder": dict[str, Any], "history": list[dict[str, float]], "deprels": list[str] | None}
+        return {**shared, "set_options": dict[str, list[str]] | None, **groups}
 
     def _resolve_options(self) -> None:
         """Copy the options, so that ``set_params`` does not change a fitted model."""
@@ -240,6 +243,7 @@ class Estimator(Task):
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
         with _FITTING, self._rollback_on_failure():
             self._previous = previous
+            self.deprels_ = None if previous is None else previous.deprels_
             self._resolve_options()
             training = self._examples(X, y, "there are no training examples", sample_weight=sample_weight)
             self.training_.epochs = self.training_.resolve_epochs(len(training.labels), **self._epochs_by_default())
@@ -378,6 +382,16 @@ class Estimator(Task):
     def _dev_corpus(self, held_out: Examples) -> Corpus:
         where = "dev set" if held_out.numbers is None else "training set"  # held-out texts are counted there
         return self._corpus(held_out.columns, held_out.labels, where=where, numbers=held_out.numbers)
+
+    def _check_relations(self, columns: Columns, where: str) -> None:
+        """Keep the dependency relations of the training set, and reject those of another scheme."""
+        if self.builder_.deprel_id is None:
+            return
+        counts = count_relations(columns)
+        if self.deprels_ is None and where == "training set":
+            self.deprels_ = sorted(counts)
+        elif self.deprels_ is not None:
+            check_scheme(counts, self.deprels_)
 
     def _fingerprint(self, held_out: Examples | None) -> dict[str, Any]:
         """What must be equal to resume a run, besides training options and corpora."""
@@ -594,8 +608,8 @@ class Estimator(Task):
         groups["training"] |= {"run_dir": None, "progress": True}  # a folder and the terminal of this machine
         given = {"encoder": self._named_encoder(), **{name: getattr(self, name) for name in self._parts()}}
         set_options = {name: sorted(vars(options)) for name, options in given.items()}
-        encoder = self.encoder_.to_dict()
-        return {"task": self.task, "encoder": encoder, **groups, "set_options": set_options, "history": self.history_}
+        facts = {"set_options": set_options, "history": self.history_, "deprels": self.deprels_}
+        return {"task": self.task, "encoder": self.encoder_.to_dict(), **groups, **facts}
 
     def _forget_unset(self, set_options: Mapping[str, Sequence[str]] | None) -> None:
         """Let only options that were set before training count as set in a loaded model."""

@@ -538,6 +538,7 @@ class LabellingEstimator(Estimator):
             self._check_sizes(labels, columns, where, numbers)
             targets = self._targets(labels, where)
         columns = self._add_heads(columns)  # last, since it may take hours
+        self._check_relations(columns, where)
         spelling = self._wide_kind is WordFeatureBranch and self.head_.wide
         corpus = Corpus.encode(
             self.builder_,
@@ -839,7 +840,7 @@ class LabellingEstimator(Estimator):
         estimator.architecture_ = None if architecture is None else Architecture.from_dict(architecture)
         estimator.tokens_ = TokenInputs.from_config(config, estimator._options_of_tokens(), files.tokenizer)
         estimator.tokens_.predicates = "embedding.predicate.weight" in files.weights
-        estimator.history_ = number_epochs(config["history"])
+        estimator.history_, estimator.deprels_ = number_epochs(config["history"]), config.get("deprels")
         trained, table = files.weights["embedding.trained"], files.weights.pop("embedding.table")
         if estimator.inputs_.vectors:
             estimator.tokens_.vectors = torch.cat([trained, table]).numpy()

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from graphattn.builders import Sentence
+from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.parsers import Parser, StanzaParser
 from graphattn.builders.parsers.cache import with_cache
 from graphattn.builders.parsers.parser import parse_texts
+from graphattn.builders.relations.dependency import UNIVERSAL_RELATIONS
 from graphattn.builders.word_boundaries import Source, WordSplitter
-from graphattn.exceptions import GraphAttnWarning
+from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.models.estimators.inputs import Columns
 from graphattn.models.options import Options, option
+
+_NEW_RELATIONS = 0.15
+"""Share of words whose relations may be new."""
 
 
 @dataclass
@@ -77,6 +85,44 @@ def make_roots(sentences: Sequence[Sentence]) -> tuple[list[Sentence], int]:
         for sentence in sentences
     ]
     return roots, sum(sentence.heads is None for sentence in sentences)
+
+
+def count_relations(columns: Columns) -> Counter[str]:
+    """How often each dependency relation occurs in sentences."""
+    counts: Counter[str] = Counter()
+    for column in columns:
+        if isinstance(column, LazyTexts):
+            counts += column.deprels()
+        else:
+            counts.update(chain.from_iterable(s.deprels or () for s in column if isinstance(s, Sentence)))
+    return counts
+
+
+def check_scheme(counts: Counter[str], known: Sequence[str]) -> None:
+    """Reject sentences whose dependency relations are of another scheme than those of the training set.
+
+    Parameters
+    ----------
+    counts : of :func:`count_relations` for the sentences
+    known : the relations of the training set
+
+    Raises
+    ------
+    DataError
+        when the training set has relations, but not those of many words, unless both are of Universal Dependencies
+    """
+    relations = {name.partition(":")[0] for name in known}
+    new = {name: n for name, n in counts.items() if name and name.partition(":")[0] not in relations}
+    universal = {name.partition(":")[0] for name in new} | relations <= {*UNIVERSAL_RELATIONS}
+    if len(relations) < 2 or universal or sum(new.values()) <= _NEW_RELATIONS * counts.total():
+        return
+    names = ", ".join(sorted(new, key=new.__getitem__, reverse=True)[:5])
+    raise DataError(
+        f"{sum(new.values()) / counts.total():.0%} of the words have dependency relations that the training set lacks "
+        f"({names}), so it was parsed in another scheme",
+        field="deprels",
+        hint="Parse these texts with the parser of the training set, or train again on parses of this one.",
+    )
 
 
 def warn_about_missing_parses(count: int, total: int) -> None:

@@ -406,7 +406,9 @@ class Translator(Estimator):
             lengths = np.array([*map(len, source_ids)], np.int64) + self.builder_.count_special_tokens(1)
             options = ("pretrained_length", "pretrained_heads")
             lower.check_lengths(lengths, numbers, where="dev set" if dev else "", options=options)
-        return ParallelCorpus.of(self.builder_, self._sentences(sources), ids)
+        sentences = self._sentences(sources)
+        self._check_relations([sentences], where)
+        return ParallelCorpus.of(self.builder_, sentences, ids)
 
     def _source_ids(self, sources: Sequence[Source]) -> list[Ids]:
         if self.source_vocabulary_ is None:
@@ -661,7 +663,7 @@ class Translator(Estimator):
         estimator._forget_unset(config.get("set_options"))
         vocabulary = Vocabulary.from_json(files.tokenizer)
         estimator.subwords_ = Subwords(vocabulary, estimator.inputs_.split)
-        estimator.history_ = number_epochs(config["history"])
+        estimator.history_, estimator.deprels_ = number_epochs(config["history"]), config.get("deprels")
         if config.get("architecture") is not None:
             assert files.source_tokenizer is not None
             estimator.architecture_ = Architecture.from_dict(config["architecture"])

@@ -102,6 +102,7 @@ def warn_about_words(
     return None
 
 
-def _word_ids(layouts: Sequence[Layout]) -> npt.NDArray[np.int64]:
-    ids: npt.NDArray[np.int64] = np.concatenate([layout.features["id"][:_MANY_TOKENS] for layout in layouts])
-    return ids[ids != CLS_ID]
+def _word_ids(layouts: Sequence[Layout]) -> npt.NDArray[np.integer]:
+    ids: npt.NDArray[np.integer] = np.concatenate([layout.features["id"][:_MANY_TOKENS] for layout in layouts])
+    words: npt.NDArray[np.integer] = ids[ids != CLS_ID]
+    return words

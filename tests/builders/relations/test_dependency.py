@@ -115,3 +115,10 @@ def test_one_relation_that_requires_parses_suffices():
     builder = TextGraphBuilder([Dependency(required=False), Dependency("token")])
     with pytest.raises(DataError, match="has no heads, but the relation 'dependency' needs them"):
         builder.text_batch([["a"]])
+
+
+def test_labels_of_any_scheme_come_from_the_training_sentences():
+    sentences = [Sentence(["a", "b"], heads=[0, 1], deprels=["root", "pobj"]), Sentence(["a"])]
+    relation = Dependency.of(sentences, "token", required=False)
+    assert (relation.labels, relation.target, relation.needs_heads) == (("pobj", "root"), "token", False)
+    assert [relation.deprel_id(name) for name in ("pobj", "root", "obj")] == [2, 3, 1]

@@ -1,6 +1,7 @@
 """Dependency arcs of texts: given, parsed, or omitted with a warning."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -15,7 +16,14 @@ from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.experiments.cli.flags import as_flag
 from graphattn.models import MSTransOptions, ParsingOptions, load
 from graphattn.models.estimators import parsing
-from graphattn.models.estimators.parsing import add_heads, make_roots, parse_column, warn_about_missing_parses
+from graphattn.models.estimators.parsing import (
+    add_heads,
+    check_scheme,
+    count_relations,
+    make_roots,
+    parse_column,
+    warn_about_missing_parses,
+)
 
 TEXTS = ["Dogs bark. Cats don't!", "Birds sing."]
 HEADLINE = "Storm hits coast\n\nThousands lost power"
@@ -204,3 +212,60 @@ def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
     assert two.heads == (2, 0, 2)
     assert two.deprels == ("nsubj", "root", "punct")
     assert parse_sources(TEXTS, subwords, options.make_parser()) == [one, two]
+
+
+UNIVERSAL = "nsubj root obj case det obl punct cop conj".split()
+CLEAR = "nsubj root dobj prep det pobj punct attr conj".split()  # as spaCy's English models
+TIGER = "sb root oa mo nk nk punct pd cj".split()  # as spaCy's German models
+STANFORD = "nsubj root dobj case det nmod:prep punct attr conj".split()
+
+
+@pytest.mark.parametrize("training", [UNIVERSAL, CLEAR, TIGER])
+@pytest.mark.parametrize("new", [UNIVERSAL, CLEAR, TIGER, STANFORD])
+def test_schemes_are_not_mixed(training, new):
+    if training == new:
+        check_scheme(Counter(new), training)
+        return
+    with pytest.raises(DataError) as caught:
+        check_scheme(Counter(new), training)
+    assert caught.value.field == "deprels"
+
+
+@pytest.mark.parametrize(
+    ("new", "training"),
+    [
+        (UNIVERSAL, ["nsubj", "root"]),  # a small training set of one scheme
+        (["nsubj:pass", "obl:agent", "root"], UNIVERSAL),
+        ([*UNIVERSAL, "unheard"], UNIVERSAL),  # one of ten words
+        (["", ""], UNIVERSAL),
+        ([], UNIVERSAL),
+        (UNIVERSAL, []),  # there was no parse
+        (CLEAR, ["root"]),
+    ],
+)
+def test_one_scheme_has_rare_relations(new, training):
+    check_scheme(Counter(new), training)
+
+
+def tree(*deprels):
+    return Sentence(["w"] * len(deprels), heads=[0, *[1] * (len(deprels) - 1)], deprels=deprels)
+
+
+@pytest.mark.parametrize("kind", ["classifier", "translator"])
+def test_a_model_rejects_parses_of_another_scheme(kind, tiny, tmp_path):
+    inputs, same, other = [tree(*UNIVERSAL)] * 6, tree(*reversed(UNIVERSAL)), tree(*CLEAR)
+    model = tiny(kind, ARCS, training={"epochs": 1}).fit(inputs, ["x", "y"] * 3)
+    model = load(model.save(tmp_path / "model"))
+    model.predict([same])
+    with pytest.raises(DataError) as caught:
+        model.predict([other])
+    assert caught.value.field == "deprels"
+
+
+def test_a_store_counts_its_relations(tmp_path):
+    rows = [{"tokens": ["a", "b"], "heads": [2, 0], "deprels": ["pobj", "root"]}, {"tokens": ["a"], "heads": [0]}]
+    (tmp_path / "trees.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows * 2))
+    build_store([CorpusFile(tmp_path / "trees.jsonl")], tmp_path / "s", StoreSettings(TextGraphBuilder([Dependency()])))
+    expected = {"pobj": 2, "root": 2}
+    assert count_relations([Store(tmp_path / "s").texts()]) == expected
+    assert count_relations([list(Store(tmp_path / "s")), ["raw"]]) == expected
