@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import time
+import warnings
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,12 +26,22 @@ from typing import BinaryIO, cast
 
 from filelock import FileLock, Timeout
 
-from graphattn.exceptions import DataError, UnreadableError
+from graphattn.builders.encodings import guess_encoding, is_damaged_utf8, join_surrogates
+from graphattn.exceptions import DataError, Hint, UnreadableError
 
 FilePath = str | os.PathLike[str]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_WIDE_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_WIDE_BYTE_ORDER_MARKS = {  # that of UTF-32 first, since it begins like that of UTF-16
+    "UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"),
+    "UTF-16": (b"\xff\xfe", b"\xfe\xff"),
+}
+_JAPANESE = re.compile(rb"\x1b\$[@B]")
+"""What ISO-2022-JP writes before Japanese characters; all its bytes are ASCII."""
+BLANKS = " \t\n\v\f\r"
+"""The blanks of file formats. ``str.strip`` and ``str.split`` take others, too, which are parts of words and labels:
+no-break and ideographic spaces, line separators.
+"""
 _FIRST_BYTES = {
     ".gz": re.compile(rb"\x1f\x8b"),
     ".xz": re.compile(rb"\xfd7zXZ\x00"),
@@ -47,6 +58,7 @@ _DIRECTORIES = {
     "model.safetensors": "a model, for graphattn.load, graphattn evaluate and predict",
 }
 _LOCK = ".writing"
+_SAMPLE_BYTES = 1 << 16
 _LEFTOVER_SECONDS = 24 * 3600
 _ARCHIVE_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
@@ -85,7 +97,9 @@ class TextLines:
     """An open text file, read line by line. It is path-like, so readers take it in place of a path.
 
     Each line ends in one newline character, whether the file has ``\\n`` or ``\\r\\n``; only the last line of a
-    file may have none. Use it as a context manager, or call :meth:`close`.
+    file may have none. Byte order marks at the beginning of lines, which concatenated files have, are left out, and
+    surrogate pairs of CESU-8 are joined; a hint at the end counts such lines. Use it as a context manager, or call
+    :meth:`close`.
 
     Attributes
     ----------
@@ -100,6 +114,8 @@ class TextLines:
         self._stream = stream
         self._resources = resources
         self._sampled: deque[bytes] = deque()
+        self._marked, self._joined = set[int](), set[int]()
+        self._encoding_hint: str | None = None
 
     def __fspath__(self) -> str:
         return os.fspath(self._source)
@@ -113,16 +129,62 @@ class TextLines:
         except _ARCHIVE_ERRORS as error:
             raise _read_error(error, self.path, self.line + 1) from error
         if not raw:
+            self._hint_at_repairs()
             raise StopIteration
         self.line += 1
         # The rest is _decode, without a call per line.
-        if self.line == 1 or b"\0" in raw:
-            return _decode(raw, self.path, self.line)
+        if self.line == 1 or b"\0" in raw or raw[0] == _BYTE_ORDER_MARK[0]:
+            return self._decode(raw, self.line)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            return self._decode(raw, self.line)
+        return text[:-2] + "\n" if text.endswith("\r\n") else text
+
+    def _decode(self, raw: bytes, line: int) -> str:
+        if b"\0" in raw:
+            raise _binary_error(self.path, line)
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise _encoding_error(error, self.path, self.line) from error
+            joined = join_surrogates(raw)
+            if joined is None:
+                raise self._encoding_error(error, line) from error
+            text = joined
+            self._joined.add(line)
+        if text[:1] == "\ufeff":
+            marks = len(text)
+            text = text.lstrip("\ufeff")
+            if line > 1 or marks - len(text) > 1:
+                self._marked.add(line)
         return text[:-2] + "\n" if text.endswith("\r\n") else text
+
+    def _encoding_error(self, error: UnicodeDecodeError, line: int) -> DataError:
+        if self._encoding_hint is None:
+            self._encoding_hint = _hint_at_encoding(self._read_around(error.object))
+        message = f"byte 0x{error.object[error.start]:02x} at column {error.start + 1} is not UTF-8"
+        return DataError(message, path=self.path, line=line, hint=self._encoding_hint)
+
+    def _read_around(self, line: bytes) -> bytes:
+        """The first lines of a file, a line that is not UTF-8, and those that were read ahead."""
+        ahead = b"".join(self._sampled)
+        if is_stream(self):
+            return line + ahead
+        ahead += getattr(self._stream, "peek", bytes)()
+        with suppress(DataError), open_text(self._source) as lines:
+            first, _, _ = lines.read(_SAMPLE_BYTES).rpartition(b"\n")
+            return b"\n".join((first, line, ahead[:_SAMPLE_BYTES].rpartition(b"\n")[0]))
+        return line
+
+    def _hint_at_repairs(self) -> None:
+        repairs = {
+            "byte order marks (U+FEFF) at the beginning of lines, as in joined files, are left out": self._marked,
+            "characters of CESU-8, two surrogates each, are read as in UTF-8": self._joined,
+        }
+        self._marked, self._joined = set(), set()
+        for repair, lines in repairs.items():
+            if lines:
+                warnings.warn(Hint(f"{self.path}: {repair}; lines: {len(lines):,}"), stacklevel=3)
 
     def sample(self, count: int) -> list[str]:
         """The next ``count`` lines without their line ends, except those that are not text; they are not consumed."""
@@ -134,7 +196,7 @@ class TextLines:
         lines = []
         for number, raw in enumerate(islice(self._sampled, count), self.line + 1):
             with suppress(DataError):
-                lines.append(_decode(raw, self.path, number).removesuffix("\n"))
+                lines.append(self._decode(raw, number).removesuffix("\n"))
         return lines
 
     def read(self, size: int) -> bytes:
@@ -160,18 +222,7 @@ class TextLines:
     def close(self) -> None:
         """Close the file; standard input stays open."""
         self._resources.close()
-
-
-def _decode(raw: bytes, path: str, line: int) -> str:
-    if b"\0" in raw:
-        raise _binary_error(path, line)
-    if line == 1:
-        raw = raw.removeprefix(_BYTE_ORDER_MARK)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _encoding_error(error, path, line) from error
-    return text[:-2] + "\n" if text.endswith("\r\n") else text
+        self._hint_at_repairs()
 
 
 def lines_within(data: bytes, path: str, first: int) -> TextLines:
@@ -278,8 +329,11 @@ def _detect_compression(head: bytes) -> str:
 def _check_text(head: bytes, name: str) -> None:
     if head in (b"", _BYTE_ORDER_MARK):
         raise _empty_error(name)
-    if head.startswith(_WIDE_BYTE_ORDER_MARKS):
-        raise DataError("is UTF-16, not UTF-8", path=name, hint="Convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW.")
+    wide = next((encoding for encoding, marks in _WIDE_BYTE_ORDER_MARKS.items() if head.startswith(marks)), None)
+    encoding = wide or ("ISO-2022-JP" if _JAPANESE.search(head) else None)
+    if encoding is not None:
+        hint = f"Convert it: iconv -f {encoding} -t UTF-8 OLD > NEW."
+        raise DataError(f"is {encoding}, not UTF-8", path=name, hint=hint)
     if b"\0" in head:
         raise _binary_error(name, head[: head.index(b"\0")].count(b"\n") + 1)
 
@@ -297,12 +351,18 @@ def _binary_error(name: str, line: int) -> DataError:
     )
 
 
-def _encoding_error(error: UnicodeDecodeError, name: str, line: int) -> DataError:
-    return DataError(
-        f"byte 0x{error.object[error.start]:02x} at column {error.start + 1} is not UTF-8",
-        path=name,
-        line=line,
-        hint="Convert the file, for example from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW.",
+def _hint_at_encoding(sample: bytes) -> str:
+    if is_damaged_utf8(sample):
+        return (
+            "The file is UTF-8 with damaged places. Repair the line, or drop such bytes: "
+            "iconv -c -f UTF-8 -t UTF-8 OLD > NEW."
+        )
+    guess = guess_encoding(sample)
+    if guess is None:
+        return "The encoding is unknown. Find out which it is, and convert the file: iconv -f IT -t UTF-8 OLD > NEW."
+    name, words = guess
+    return (
+        f"It is probably {name}, with words such as {words!r}. If so, convert it: iconv -f {name} -t UTF-8 OLD > NEW."
     )
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders.files import atomic_file, atomic_folder, folder_lock, is_locked, numbered_lines, open_text
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, Hint
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 suffixes = pytest.mark.parametrize("suffix", PACK)
@@ -47,9 +47,41 @@ def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
 
 
 @suffixes
+@pytest.mark.filterwarnings("error")
 def test_a_byte_order_mark_at_the_start_is_dropped(tmp_path, suffix):
-    path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("\ufeffa\n\ufeffb\n".encode()))
-    assert list(numbered_lines(path)) == [(1, "a"), (2, "\ufeffb")]
+    path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("\ufeffa\nb \ufeffc\n".encode()))
+    assert list(numbered_lines(path)) == [(1, "a"), (2, "b \ufeffc")]
+
+
+def test_byte_order_marks_of_joined_files_are_dropped_with_one_hint(tmp_path):
+    path = write(tmp_path, "a.txt", "\ufeff\ufeffa\nabc\n\ufeffb\r\n\ufeff\nabc\ufeff\n".encode())
+    lines = open_text(path)
+    assert lines.sample(3) == ["a", "abc", "b"]
+    with pytest.warns(Hint, match="U\\+FEFF.*lines: 3$") as caught:
+        assert list(lines) == ["a\n", "abc\n", "b\n", "\n", "abc\ufeff\n"]
+    lines.close()
+    assert len(caught) == 1
+
+
+def test_cesu_8_is_read_with_one_hint(tmp_path):
+    pairs = "a \ud83d\ude00\r\nb\n\ud83d\ude00\n".encode("utf-8", "surrogatepass")
+    path = write(tmp_path, "a.txt", pairs)
+    with pytest.warns(Hint, match="CESU-8.*lines: 2$") as caught:
+        assert list(numbered_lines(path)) == [(1, "a 😀"), (2, "b"), (3, "😀")]
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "\ud83d\n".encode("utf-8", "surrogatepass"),
+        "été et caf".encode() + b"\xe9\n",
+        "русский\n".encode() + b"\xd0 end\n",
+        b"\xff\xfa\n" + "中文\n".encode(),
+    ],
+)
+def test_damaged_utf_8_is_named_as_such(tmp_path, damaged):
+    assert "UTF-8 with damaged places" in message(write(tmp_path, "a.txt", "Пример\n".encode() + damaged))
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"])), min_size=1))
@@ -109,11 +141,16 @@ def test_binary_file(tmp_path, suffix, lines_before):
     )
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-16-le"])
-def test_utf_16(tmp_path, encoding):
-    mark = "" if encoding == "utf-16" else "\ufeff"
-    path = write(tmp_path, "wide.txt", (mark + "text\n").encode(encoding))
-    assert message(path) == f"{path}: is UTF-16, not UTF-8. Convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW."
+@pytest.mark.parametrize("name", ["UTF-16", "UTF-32"])
+@pytest.mark.parametrize("order", ["", "-be", "-le"])
+def test_wide_encodings_with_a_byte_order_mark(tmp_path, name, order):
+    path = write(tmp_path, "wide.txt", (("\ufeff" if order else "") + "text\n").encode(name + order))
+    assert message(path) == f"{path}: is {name}, not UTF-8. Convert it: iconv -f {name} -t UTF-8 OLD > NEW."
+
+
+def test_japanese_in_ascii_bytes_is_no_text(tmp_path):
+    path = write(tmp_path, "mail.txt", "pos\t映画\n".encode("iso2022_jp"))
+    assert message(path) == f"{path}: is ISO-2022-JP, not UTF-8. Convert it: iconv -f ISO-2022-JP -t UTF-8 OLD > NEW."
 
 
 @suffixes
@@ -121,7 +158,8 @@ def test_latin_1_names_line_and_column(tmp_path, suffix):
     path = write(tmp_path, "latin.txt" + suffix, PACK[suffix](b"fine\ncaf\xe9 au lait\n"))
     assert message(path) == (
         f"{path}, line 2: byte 0xe9 at column 4 is not UTF-8."
-        " Convert the file, for example from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
+        " It is probably WINDOWS-1252, with words such as 'café'."
+        " If so, convert it: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
     )
 
 

@@ -463,7 +463,7 @@ def test_a_wrong_encoding_is_reported_at_any_position(tmp_path, name, line):
         build_store([CorpusFile(tmp_path / name)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
     assert str(caught.value) == (
         f"{tmp_path / name}, line {line}: byte 0xe9 at column {bad.index(0xE9) + 1} is not UTF-8. "
-        "Convert the file, for example from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
+        "The encoding is unknown. Find out which it is, and convert the file: iconv -f IT -t UTF-8 OLD > NEW."
     )
 
 

@@ -154,7 +154,8 @@ def test_a_wrong_encoding_on_a_late_line(graphattn, tmp_path):
         assert (answer.code, answer.err) == (
             1,
             f"error: {tmp_path / 'a.tsv'}, line {line}: byte 0xe9 at column 6 is not UTF-8. "
-            "Convert the file, for example from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW. "
+            "It is probably WINDOWS-1252, with words such as 'café'. If so, convert it: "
+            "iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW. "
             "Or skip and list such lines with --skip-bad.\n",
         )
     answer = graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / "t", "--skip-bad", "--relations", "all")
