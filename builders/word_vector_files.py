@@ -22,9 +22,9 @@ from graphattn.exceptions import DataError, GraphAttnWarning
 Matrix = npt.NDArray[np.float32]
 
 _BLOCK = 4096  # lines parsed at once
-_HEADER = re.compile(r"\s*(\d+)\s+(\d+)\s*")
-_INTEGER = re.compile(r"[-+]?\d+")
-_DECIMAL = re.compile(r"[-+]?(?:(?:\d*\.\d+|\d+\.)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)")
+_HEADER = re.compile(r"[ \t]*(\d+)[ \t]+(\d+)[ \t]*", re.ASCII)
+_INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
+_DECIMAL = re.compile(r"[-+]?(?:(?:\d*\.\d+|\d+\.)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)", re.ASCII)
 _SEPARATOR = re.compile(r"[ \t]+")
 _HINT = "Each line is a word and its numbers, separated by spaces; a first line with two counts is allowed."
 _BINARY_HINT = (

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
-from graphattn.builders.files import FilePath, display_name, numbered_lines
+from graphattn.builders.files import BLANKS, FilePath, display_name, numbered_lines
 from graphattn.builders.sentence import Sentence, check_heads
 from graphattn.exceptions import ConfigError, DataError
 
@@ -84,7 +84,7 @@ def conllu_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str |
     for line, content in lines:
         if content.startswith("#"):
             continue
-        if content.strip():
+        if content.strip(BLANKS):
             word = _read_word(content, tag_column, path, line)
             if word is None:
                 continue

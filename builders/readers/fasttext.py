@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from graphattn.builders.files import FilePath, open_text
+from graphattn.builders.files import BLANKS, FilePath, open_text
 from graphattn.builders.readers.fields import distinct_labels
 from graphattn.builders.readers.rows import Skip, map_with_errors, reject_blank_rows
 from graphattn.builders.sentence import Example, Label
@@ -22,7 +22,8 @@ def read_fasttext(
 ) -> Iterator[Example]:
     """Read examples from lines such as ``__label__joy what a day``, one at a time.
 
-    As in fastText, every word that begins with the prefix is a label.
+    As in fastText, every word that begins with the prefix is a label, and words are between ASCII blanks: a no-break
+    space is part of a label.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def read_fasttext(
     >>> list(read_fasttext(path, multilabel=True))
     [Example(text='what a day', second=None, label=('joy', 'love'))]
     """
-    if not prefix or re.search(r"\s", prefix):
+    if not prefix or {*BLANKS} & {*prefix}:
         raise ConfigError(
             f"{{prefix}} is {prefix!r}. Set it to the first characters of labels, '__label__' for example",
             options=("prefix",),
@@ -63,15 +64,15 @@ def read_fasttext(
 def _read_lines(
     path: FilePath, prefix: str, skip: Skip | None, *, multilabel: bool, require_label: bool
 ) -> Iterator[Example]:
-    labelled = re.compile(rf"(?<!\S){re.escape(prefix)}(\S*)")
+    labelled = re.compile(rf"(?<![^{BLANKS}]){re.escape(prefix)}([^{BLANKS}]*)")
     with open_text(path) as lines:
 
         def number_line(line: str) -> tuple[int, str]:
-            return lines.line, line.strip()
+            return lines.line, line.strip(BLANKS)
 
         def parse(row: tuple[int, str]) -> Example:
             number, line = row
-            labels = labelled.findall(line)
+            labels = [label.strip() for label in labelled.findall(line)]
             if "" in labels:
                 raise DataError(
                     f"{prefix!r} has no name after it",
@@ -82,7 +83,7 @@ def _read_lines(
             label: Label | None = distinct_labels(labels)
             if not multilabel:
                 label = _single_label(labels, prefix, lines.path, number, require_label=require_label)
-            return Example(labelled.sub("", line).strip(), label=label)
+            return Example(labelled.sub("", line).strip(BLANKS), label=label)
 
         rows = map(number_line, lines)
         yield from map_with_errors(reject_blank_rows(rows, lines.path, skip) if require_label else rows, parse, skip)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from graphattn.builders.files import TextLines, split_suffix
+from graphattn.builders.files import BLANKS, TextLines, split_suffix
 from graphattn.builders.readers.rows import split_at_blanks
 from graphattn.builders.spelling import compose
 
@@ -22,7 +22,7 @@ _COMMON_HEADERS = frozenset(
     "sentiment target text text1 text2".split()
 )
 _HEADER_NAME = re.compile(r"[^\W\d][\w .#-]*")
-_ENTITY_TAG = re.compile(r"O|[BIESLUM]-\S+")
+_ENTITY_TAG = re.compile(r"O|[BIESLUM]-.+")
 _CAPITAL_ENTITY_TAG = re.compile(r"O|[BIESLUM]-[A-Z_]{2,}")
 """``B-PER``, but neither ``B-12`` nor ``U-Bahn``."""
 _WORD_CLASS = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
@@ -55,14 +55,14 @@ class Sample:
         sampled = lines.sample(count)
         if not sampled:
             next(lines)  # raises the error of the first line
-        while sampled and not sampled[-1].strip():
+        while sampled and not sampled[-1].strip(BLANKS):
             sampled.pop()
         return cls(tuple(sampled), split_suffix(lines)[0], compose(text_column), tagged)
 
     @cached_property
     def filled(self) -> list[str]:
         """The lines that are not blank."""
-        return [line for line in self.lines if line.strip()]
+        return [line for line in self.lines if line.strip(BLANKS)]
 
     @cached_property
     def tab_rows(self) -> list[list[str]]:
@@ -82,7 +82,7 @@ class Sample:
 
     def has_adjacent_lines(self) -> bool:
         """Whether some lines have no blank line between them; sentences in columns rarely all have one word."""
-        return any(line.strip() and after.strip() for line, after in pairwise(self.lines))
+        return any(line.strip(BLANKS) and after.strip(BLANKS) for line, after in pairwise(self.lines))
 
     def has_blank_lines(self) -> bool:
         """Whether blank lines separate sentences."""
@@ -139,7 +139,7 @@ def _may_be_labels(fields: Sequence[str]) -> bool:
     """
     filled = [field for field in fields if field.strip()]
     repeats = len(set(filled)) < len(filled) or len(filled) < 10
-    is_word = all(len(field.split()) == 1 for field in filled)
+    is_word = all(len(split_at_blanks(field)) == 1 for field in filled)
     return repeats and is_word and _are_mistakes_few(len(filled), len(fields))
 
 
@@ -188,7 +188,7 @@ def _is_json_lines(sample: Sample) -> bool:
 
 
 def _is_fasttext(sample: Sample) -> bool:
-    labelled = sum(line.lstrip().startswith("__label__") for line in sample.filled)
+    labelled = sum(line.lstrip(BLANKS).startswith("__label__") for line in sample.filled)
     return _are_mistakes_few(labelled, len(sample.filled))
 
 
@@ -222,7 +222,7 @@ def _is_surely_conll(sample: Sample) -> bool:
     """Whether lines of equally many words are words with their tags, and not texts of the same length."""
     if not _is_conll(sample) or not sample.has_adjacent_lines():
         return False
-    rows = [line.split() for line in sample.filled]
+    rows = [split_at_blanks(line) for line in sample.filled]
     tags = [row[-1] for row in rows]
     if _are_entity_tags(tags):
         return True

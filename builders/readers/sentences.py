@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from graphattn.builders.files import FilePath, display_name, numbered_lines
+from graphattn.builders.files import BLANKS, FilePath, display_name, numbered_lines
 from graphattn.builders.readers.fields import json_label, json_text, parse_object
 from graphattn.builders.readers.rows import reject_blank_rows
 from graphattn.builders.sentence import Sentence
@@ -59,7 +59,7 @@ def json_sentences(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Sent
     lines : 1-based numbers and lines without their line ends
     path : the file's name in errors
     """
-    for line, content in reject_blank_rows(((line, content.strip()) for line, content in lines), path):
+    for line, content in reject_blank_rows(((line, content.strip(BLANKS)) for line, content in lines), path):
         record = parse_object(content, path, line)
         try:
             yield Sentence(**_parse_fields(record, path, line), origin=(path, line))

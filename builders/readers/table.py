@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from graphattn.builders.files import FilePath, TextLines, open_text, split_suffix
+from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text, split_suffix
 from graphattn.builders.readers.fields import check_label_separator, json_label, json_text, parse_label, parse_object
 from graphattn.builders.readers.rows import (
     PlainRows,
@@ -238,7 +238,7 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
             return json_label(value, columns.label_separator, column, name, line, alternative=_NO_LABELS)
 
         def strip(text: str) -> tuple[int, str]:
-            return lines.line, text.strip()
+            return lines.line, text.strip(BLANKS)
 
         yield from map_with_errors(reject_blank_rows(map(strip, lines), name, skip), example, skip)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from graphattn.builders.files import FilePath, display_name, open_text
+from graphattn.builders.files import BLANKS, FilePath, display_name, open_text
 from graphattn.builders.readers.rows import Skip, iterate_with_errors, map_with_errors, raise_or_skip, split_at_blanks
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
@@ -192,7 +192,7 @@ def read_word_tag(path: FilePath, *, separator: str = "/", skip: Skip | None = N
     >>> [(sentence.tokens, sentence.tags) for sentence in read_word_tag(path)]
     [(('1/2', 'hour'), ('CD', 'NN'))]
     """
-    if not separator or "\\" in separator or len(separator.split()) != 1 or separator != separator.strip():
+    if not separator or {*BLANKS, "\\"} & {*separator}:
         raise ConfigError(
             f"{{separator}} is {separator!r}. Set it to the characters between word and tag, '/' for example",
             options=("separator",),

@@ -332,12 +332,13 @@ def _reject(flags: Iterable[str], reason: str) -> None:
 
 def _texts(text: str, task: type[Estimator], options: CorpusOptions) -> Iterator[Any]:
     """The inputs in a file or standard input, or the text itself."""
+    from graphattn.builders.readers.rows import split_at_blanks
     from graphattn.experiments.cli.text_stream import read_texts
 
     if _is_corpus(text):
         return read_texts(text, task.corpus_kind, options)
     if task.texts_per_input == 1:
-        return iter([text.split() if options.format == "words" else text])
+        return iter([split_at_blanks(text.replace("\n", " ")) if options.format == "words" else text])
     pair = text.split("\t")
     if len(pair) != 2:
         hint = "Put a tab between the two texts, $'first\\tsecond' in a shell."

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from graphattn.builders.files import FilePath, TextLines, is_store, open_text
 from graphattn.builders.readers import FORMATS, corpus_kind, detect
 from graphattn.builders.readers.formats import PLAIN
-from graphattn.builders.readers.rows import iterate_with_errors
+from graphattn.builders.readers.rows import iterate_with_errors, split_at_blanks
 from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions, reject_for_store
@@ -115,7 +115,7 @@ def _read_lines(source: FilePath, *, words: bool) -> Iterator[NumberedText]:
                 yield NumberedText(lines.line, None, line)
             else:
                 content = line.removesuffix("\n")
-                yield NumberedText(lines.line, content.split() if words else content)
+                yield NumberedText(lines.line, split_at_blanks(content) if words else content)
 
 
 def _read_corpus(source: FilePath, format: str, options: dict[str, Any], *, pairs: bool) -> Iterator[NumberedText]:

@@ -31,7 +31,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         if the file cannot be read, or a line is not a row
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise DataError(f"cannot be read ({reason})", path=path, hint="Give the file of an earlier run.") from None

@@ -385,8 +385,12 @@ class LabellingEstimator(Estimator):
 
     @override
     def _fit_labels(self, examples: Examples) -> None:
+        from graphattn.models.training.hints import hint_at_invisible_ends
+
         self.labels_ = self._label_set(examples.labels)
         self.classes_ = np.asarray(self.labels_.classes)
+        if hint := hint_at_invisible_ends(self.labels_.classes):
+            warnings.warn(hint, stacklevel=4)
 
     @override
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
@@ -61,6 +62,24 @@ def hint_at_dotless_i(words: Collection[str]) -> Hint | None:
         f"{lower!r}; if the texts are Turkish or Azerbaijani, write small letters first, also in texts to predict: "
         "sed 's/\u0130/i/g; s/I/\u0131/g'"
     )
+
+
+def hint_at_invisible_ends(classes: Sequence[Hashable]) -> Hint | None:
+    """A hint for names of classes that begin or end with a character that nobody sees."""
+    hidden = [name for name in classes if isinstance(name, str) and (_is_invisible(name[0]) or _is_invisible(name[-1]))]
+    if not hidden:
+        return None
+    shown = ", ".join(map(ascii, hidden[:3])) + (", ..." if len(hidden) > 3 else "")
+    return Hint(
+        f"the names of {len(hidden)} of {len(classes)} classes begin or end with invisible characters ({shown}); they "
+        "are not the classes without these, which you may want: delete the characters from the labels"
+    )
+
+
+def _is_invisible(character: str) -> bool:
+    """Whether a character has no ink; emoji of flags may end with tags (U+E007F)."""
+    is_format = unicodedata.category(character) in ("Cc", "Cf") and not "\U000e0020" <= character <= "\U000e007f"
+    return is_format or character in "\u034f\u115f\u1160\u2800\u3164\uffa0"
 
 
 def hint_at_single_class(

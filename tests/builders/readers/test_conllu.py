@@ -28,6 +28,16 @@ def problem(path, **options):
     return str(caught.value).replace(str(path), "FILE")
 
 
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u2028", "\x1c"])
+def test_a_line_of_other_blanks_is_not_blank(corpus, broken, blank):
+    path = corpus("a.conllu", row("1", form=blank), blank, row("1"))
+    broken(read_conllu(path), path, 2)
+    assert [sentence.tokens for sentence in read_conllu(corpus("b.conllu", row(form=blank), " \t", row()))] == [
+        (blank,),
+        ("word",),
+    ]
+
+
 @pytest.mark.parametrize(
     ("tags", "expected"),
     [("upos", ("PRON", "AUX", "PART", "VERB")), ("xpos", ("PRP", "VBP", "RB", "VB")), (None, None)],

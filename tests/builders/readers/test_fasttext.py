@@ -23,6 +23,23 @@ def test_labels_are_found_anywhere_in_a_line(corpus):
     ]
 
 
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u0085", "\u2028", "\u1680", "\x1c"])
+def test_only_ascii_blanks_end_a_word_as_in_fasttext(corpus, blank):
+    path = corpus("a.txt", f"__label__New{blank}York the game", f"{blank}__label__x\v__label__a\fb{blank}")
+    assert list(read_fasttext(path, multilabel=True)) == [
+        Example("the game", label=(f"New{blank}York",)),
+        Example(f"{blank}__label__x\v\fb{blank}", label=("a",)),
+    ]
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000"])
+def test_blanks_at_the_ends_of_a_label_are_no_part_of_it(corpus, blank):
+    path = corpus("a.txt", f"__label__a{blank} one", "__label__a two")
+    assert {example.label for example in read_fasttext(path)} == {"a"}
+    with pytest.raises(DataError):
+        list(read_fasttext(corpus("b.txt", f"__label__{blank} one")))
+
+
 def test_the_prefix_is_not_a_regular_expression(corpus):
     assert list(read_fasttext(corpus("a.txt", "l.b:x text", "lab:x l.b:y"), prefix="l.b:")) == [
         Example("text", label="x"),

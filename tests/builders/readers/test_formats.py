@@ -37,10 +37,16 @@ CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_
         ("a.tsv", ["Dogs\tNNS", "bark\tVBP", "", "Cats\tNNS"], "conll"),
         ("eng.testa", ["-DOCSTART- -X- O O", "", "EU NNP I-NP I-ORG"], "conll"),
         ("a.pos", ["Dogs/NNS bark/VBP", "", "and\\/or/CC"], "word/tag"),
+        ("a.tsv", ["New\u00a0York\ta fine film", "New\u3000Jersey\tdull", "New\u00a0York\tso"], "labelled"),
+        ("a.txt", ["\u00a0__label__a text"] * 5, None),
     ],
 )
 def test_formats(corpus, name, lines, expected):
     path = corpus(name, *lines)
+    if expected is None:
+        with pytest.raises(DataError):
+            detect(path)
+        return
     assert detect(path).name == expected
     packed = Path(f"{path}.gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
@@ -136,6 +142,8 @@ def test_the_sample_is_read_again(corpus):
         ("a.txt", ["# sent_id = 1", CONLLU], "classify", "conllu"),
         ("a.txt", ["Ada B-PER", "went O", "home O"], "tag", None),
         ("a.tsv", ["Ada\tN", "went\tV", "Rome\tN"], "tag", "conll"),
+        ("a.tsv", ["10\u00a0000\tN", "\u3000\tV", "\u2028\tN"], "tag", "conll"),
+        ("a.tsv", ["New\u00a0York\tthe game", "New\u00a0York\tso\u3000it is"], "classify", "labelled"),
         ("a.tsv", ["A dog\tEin Hund"], "translate", "labelled"),
     ],
 )

@@ -21,6 +21,12 @@ def test_sentences_end_at_blank_lines_and_documents(corpus):
     ]
 
 
+@pytest.mark.parametrize("separator", ["\u00a0", "\u3000", "|"])
+def test_a_separator_of_words_and_tags_that_is_no_ascii_blank(corpus, separator):
+    path = corpus("a", f"a{separator}DT dog\u2028s{separator}NN")
+    assert list(read_word_tag(path, separator=separator)) == [Sentence(("a", "dog\u2028s"), tags=("DT", "NN"))]
+
+
 @pytest.mark.parametrize(
     ("columns", "tokens", "tags"),
     [

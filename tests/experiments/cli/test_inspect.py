@@ -63,6 +63,8 @@ def test_a_tagger_and_a_pair(graphattn, tagger, pair_classifier):
         "Ada saw Rome",
         " ".join(f"{w}/{t}" for w, t in zip("Ada saw Rome".split(), tags, strict=True)),
     ]
+    output = lines(graphattn("inspect", tagger, "New\u00a0York won\n", "--format", "words", "--top", 2))
+    assert output[0] == "New\\xa0York won"
     output = lines(graphattn("inspect", pair_classifier, "a film\tthe film", "--top", 2))
     assert output[0] == "a film / the film"
     assert {"source_part", "target_part"} <= set(output[2].split())

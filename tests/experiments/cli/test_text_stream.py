@@ -160,6 +160,12 @@ def test_words_are_split_at_blanks(tmp_path):
     assert read(tmp_path / "a", format="words") == [["don't", "stop", "."], []]
 
 
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u0085", "\u2028", "\x1c", "\u200b"])
+def test_words_have_blanks_that_are_not_of_ascii(tmp_path, blank):
+    (tmp_path / "a").write_text(f"10{blank}000 km\t{blank}\n{blank}\n", encoding="utf-8")
+    assert read(tmp_path / "a", format="words") == [[f"10{blank}000", "km", blank], [blank]]
+
+
 def test_labels_can_be_present(tmp_path):
     (tmp_path / "a.txt").write_text("x\tgood film\ny\tbad film\n")
     assert read(tmp_path / "a.txt", format="labelled") == [

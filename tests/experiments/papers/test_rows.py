@@ -37,6 +37,13 @@ def test_lines_that_are_not_rows(tmp_path, content, message):
     assert message in str(caught.value)
 
 
+def test_only_newlines_end_a_row(tmp_path):
+    row = {"data_set": "a\u2028b\x85c\x1cd", "encoder": "b", "seed": 0}
+    append_row(tmp_path / "r.jsonl", row)
+    (tmp_path / "s.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert read_rows(tmp_path / "r.jsonl") == read_rows(tmp_path / "s.jsonl") == [row]
+
+
 def test_blank_lines_are_skipped_and_incomplete_lines_completed(tmp_path):
     row = {"data_set": "a", "encoder": "b", "seed": 0}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n \n\n" + json.dumps(row))

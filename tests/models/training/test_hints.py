@@ -11,6 +11,7 @@ from graphattn.models import SearchOptions, TrainingOptions
 from graphattn.models.training.hints import (
     hint_at_dotless_i,
     hint_at_empty_texts,
+    hint_at_invisible_ends,
     hint_at_loss,
     hint_at_quantities,
     hint_at_single_class,
@@ -57,6 +58,23 @@ def test_a_single_class(gold, predicted, given):
 )
 def test_classes_that_are_quantities(classes, given):
     assert (hint_at_quantities(classes) is not None) is given
+
+
+@pytest.mark.parametrize("hidden", ["\ufeff", "\u200b", "\u200e", "\u2060", "\u00ad", "\x7f", "\u3164"])
+def test_classes_with_invisible_ends(hidden):
+    for name in (hidden, f"pos{hidden}", f"{hidden}pos"):
+        assert ascii(name) in str(hint_at_invisible_ends(["neg", "pos", name]))
+    assert hint_at_invisible_ends(["neg", f"po{hidden}s", 1, True]) is None
+
+
+def test_classes_that_are_emoji_are_visible():
+    assert hint_at_invisible_ends(["\u2764\ufe0f", "\U0001f3f4\U000e0067\U000e0062\U000e007f", "\u0928\u094d"]) is None
+
+
+def test_a_classifier_hints_at_invisible_ends():
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
+    with pytest.warns(Hint, match=r"1 of 3 classes .*'pos\\u200b'"):
+        TextClassifier("bilstm", training=training).fit(["a", "b", "c"] * 2, ["pos", "pos\u200b", "neg"] * 2)
 
 
 def test_a_classifier_hints_at_regression():
