@@ -31,7 +31,7 @@ def read_fasttext(
     multilabel : give each example a tuple of labels, empty when it has none
     prefix : the first characters of a label
     require_label : reject lines without a label when ``multilabel`` is False, and blank lines except at the end;
-        otherwise a line without one has the label None
+        otherwise a line without one, or whose label has no name, has the label None
     skip : receives the error of each line that is left out; None raises the first
 
     Returns
@@ -73,7 +73,7 @@ def _read_lines(
         def parse(row: tuple[int, str]) -> Example:
             number, line = row
             labels = [label.strip() for label in labelled.findall(line)]
-            if "" in labels:
+            if "" in labels and require_label:
                 raise DataError(
                     f"{prefix!r} has no name after it",
                     path=lines.path,
@@ -82,7 +82,9 @@ def _read_lines(
                 )
             label: Label | None = distinct_labels(labels)
             if not multilabel:
-                label = _single_label(labels, prefix, lines.path, number, require_label=require_label)
+                label = _single_label(
+                    list(filter(None, labels)), prefix, lines.path, number, require_label=require_label
+                )
             return Example(labelled.sub("", line).strip(BLANKS), label=label)
 
         rows = map(number_line, lines)

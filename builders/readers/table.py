@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text, split_suffix
@@ -32,11 +32,17 @@ class _Columns(NamedTuple):
     second: str | None
     label: str | None
     label_separator: str | None
+    require_label: bool
 
     def by_role(self) -> dict[str, str]:
         """Role -> column, for the columns to read."""
         columns = {"text": self.text, "second": self.second, "label": self.label}
         return {role: name for role, name in columns.items() if name is not None}
+
+    def without_label(self, names: Collection[str]) -> _Columns:
+        """These columns, without the label if it is ``none`` and no column."""
+        is_none = self.label is not None and self.label.lower() == "none" and self.label not in names
+        return self._replace(label=None) if is_none else self
 
 
 def read_table(
@@ -49,6 +55,7 @@ def read_table(
     label_separator: str | None = None,
     delimiter: str | None = None,
     quoted: bool | None = None,
+    require_label: bool = True,
     skip: Skip | None = None,
 ) -> Iterator[Example]:
     """Read examples from a table with named columns, one at a time.
@@ -58,12 +65,13 @@ def read_table(
     path : the table, plain or compressed, or ``"-"`` for standard input
     text : column of the text, its name in any Unicode form
     second : column of the other text of a pair
-    label : column of the label; None reads texts alone
+    label : column of the label; None reads texts alone, and so does ``"none"`` unless a column has this name
     format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension
     label_separator : the characters between several labels of one example; a JSON list needs none
     delimiter : the character between two fields, by default a comma (csv) or a tab (tsv)
     quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
         ordinary character, so for tsv None means yes only if the whole header is quoted
+    require_label : reject rows with an empty label; otherwise their label is None
     skip : receives the error of each row that is left out; None raises the first
 
     Returns
@@ -87,7 +95,8 @@ def read_table(
     """
     kind = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
-    columns = _Columns(compose(text), second and compose(second), label and compose(label), label_separator)
+    names = (compose(text), second and compose(second), label and compose(label))
+    columns = _Columns(*names, label_separator, require_label)
     if kind == "jsonl":
         return _read_json_lines(path, columns, skip)
     if kind not in _DELIMITERS:
@@ -119,10 +128,10 @@ def _read_delimited(
             + ("be in double quotes." if quoted else "not be in this table."),
             skip=skip,
         )
-        index = _column_indices(names, columns, lines.path)
+        index = _column_indices(names, columns.without_label(names), lines.path)
         if quoted is None and isinstance(rows, PlainRows):
             filled = _warn_of_quotes(filled, index["text"], lines.path)
-        parse = _row_parser(index, columns.label_separator, lines.path)
+        parse = _row_parser(index, columns.label_separator, lines.path, require_label=columns.require_label)
         yield from map_with_errors(filled, parse, skip)
 
 
@@ -137,7 +146,7 @@ def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tu
 
 
 def _row_parser(
-    index: Mapping[str, int], label_separator: str | None, path: str
+    index: Mapping[str, int], label_separator: str | None, path: str, *, require_label: bool
 ) -> Callable[[tuple[int, list[str]]], Example]:
     """A function from a numbered row to its example; ``index`` is role -> field."""
     text, second, label = index["text"], index.get("second"), index.get("label")
@@ -147,7 +156,9 @@ def _row_parser(
         return Example(
             row[text],
             None if second is None else row[second],
-            None if label is None else parse_label(row[label], label_separator, path, line),
+            None
+            if label is None or not (require_label or row[label].strip())
+            else parse_label(row[label], label_separator, path, line),
         )
 
     return parse
@@ -223,18 +234,22 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
         def example(numbered: tuple[int, str]) -> Example:
             line, content = numbered
             record = parse_object(content, name, line)
-            if not record.keys() >= {*columns.by_role().values()}:
+            wanted = columns.without_label(record)
+            if not record.keys() >= {*wanted.by_role().values()}:
                 record = {compose(key): value for key, value in record.items()}
-            for role, column in columns.by_role().items():
+                wanted = columns.without_label(record)
+            for role, column in wanted.by_role().items():
                 if column not in record:
                     raise _missing_column_error(role, column, list(record), name, line, has_header=False)
             return Example(
                 json_text(record[columns.text], columns.text, name, line),
                 None if columns.second is None else json_text(record[columns.second], columns.second, name, line),
-                None if columns.label is None else label_of(record[columns.label], columns.label, line),
+                None if wanted.label is None else label_of(record[wanted.label], wanted.label, line),
             )
 
-        def label_of(value: object, column: str, line: int) -> Label:
+        def label_of(value: object, column: str, line: int) -> Label | None:
+            if not columns.require_label and (value is None or (isinstance(value, str) and not value.strip())):
+                return None
             return json_label(value, columns.label_separator, column, name, line, alternative=_NO_LABELS)
 
         def strip(text: str) -> tuple[int, str]:
@@ -249,6 +264,7 @@ def read_labelled_lines(
     columns: str | Sequence[str | None] = ("label", "text"),
     separator: str | None = None,
     label_separator: str | None = None,
+    require_label: bool = True,
     skip: Skip | None = None,
 ) -> Iterator[Example]:
     """Read examples from lines of a fixed number of fields, one at a time.
@@ -261,6 +277,7 @@ def read_labelled_lines(
     separator : the characters between two fields, without quotes; None means a tab, and in a file named ``.csv`` a
         comma with CSV's double quotes
     label_separator : the characters between several labels of one example
+    require_label : reject lines with an empty label; otherwise their label is None
     skip : receives the error of each line that is left out; None raises the first
 
     Returns
@@ -303,7 +320,8 @@ def read_labelled_lines(
                 hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
                 skip=skip,
             )
-            yield from map_with_errors(filled, _row_parser(index, label_separator, lines.path), skip)
+            parse = _row_parser(index, label_separator, lines.path, require_label=require_label)
+            yield from map_with_errors(filled, parse, skip)
 
     return read()
 

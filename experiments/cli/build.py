@@ -145,6 +145,8 @@ def _build(
         if error.skippable:
             error.hint = f"{error.hint} {_SKIP}" if error.hint else _SKIP
         raise
+    except BrokenPipeError:  # of the output, whose reader ended; the store is complete
+        raise
     except OSError as error:
         raise write_error(out, error) from error
     finally:

@@ -71,7 +71,7 @@ class CorpusOptions:
         "second", "column of the other text (csv, tsv, jsonl)", _has_second_text, reader="second", common=True
     )
     label_column: str = _option(
-        "label", "column of the label (csv, tsv, jsonl)", _has_label, reader="label", common=True
+        "label", "column of the label, or none (csv, tsv, jsonl)", _has_label, reader="label", common=True
     )
     label_separator: str | None = _option(
         None, "characters between several labels of one text", _may_have_several_labels
@@ -102,8 +102,6 @@ class CorpusOptions:
             for item in fields(self)
             if item.name != "format" and item.name in self.non_default
         }
-        if str(options.get("label", "")).lower() == NONE:
-            options["label"] = None
         for name in {"separator", "delimiter"} & options.keys():
             options[name] = options[name].replace("\\t", "\t")
         if "columns" in options:

@@ -32,6 +32,8 @@ def open_output(path: Path, *, binary: bool = False) -> Iterator[Any]:
             open(temporary, "wb") if binary else open(temporary, "w", encoding="utf-8") as stream,
         ):
             yield stream
+    except BrokenPipeError:  # the reader of a pipe ended
+        raise
     except OSError as error:
         raise write_error(path, error) from error
 

@@ -18,7 +18,8 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions, reject_for_store
 
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
-    **{table: {"label": None} for table in ("csv", "tsv", "jsonl")},
+    **{table: {"label": None, "require_label": False} for table in ("csv", "tsv", "jsonl")},
+    "labelled": {"require_label": False},
     "fasttext": {"require_label": False, "multilabel": True},
     "conll": {"tag_column": None},
     "conllu": {"tags": None},

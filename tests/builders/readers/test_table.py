@@ -358,3 +358,19 @@ def test_names_of_columns_are_compared_in_any_unicode_form(corpus, asked, name, 
     path = corpus(name, *lines)
     detected = detect(path, task="classify", text=asked, label="señal").name
     assert list(read_table(path, text=asked, label="señal", format=detected)) == [Example("good", label="1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.csv", ("text,{0}", "a,x", "b,y")),
+        ("a.tsv", ("{0}\ttext", "x\ta", "y\tb")),
+        ("a.jsonl", ('{{"text": "a", "{0}": "x"}}', '{{"text": "b", "{0}": "y"}}')),
+    ],
+)
+def test_none_is_no_label_unless_a_column_has_this_name(corpus, name, lines):
+    for label in ("none", "None"):
+        path = corpus(name, *(line.format(label) for line in lines))
+        assert [example.label for example in read_table(path, label=label)] == ["x", "y"]
+        path = corpus(name, *(line.format("kind") for line in lines))
+        assert [example.label for example in read_table(path, label=label)] == [None, None]

@@ -45,8 +45,7 @@ def test_every_task_can_use_its_relevant_options(task):
     [
         (CorpusOptions(), {}),
         (CorpusOptions(format="csv", text_column="review"), {"text": "review"}),
-        (CorpusOptions(label_column="none"), {"label": None}),
-        (CorpusOptions(label_column="None"), {"label": None}),
+        (CorpusOptions(label_column="none"), {"label": "none"}),
         (CorpusOptions(columns=("None", "text")), {"columns": (None, "text")}),
         (CorpusOptions(columns=("none", "text", "")), {"columns": (None, "text", None)}),
         (CorpusOptions(separator="\\t", delimiter=";"), {"separator": "\t", "delimiter": ";"}),

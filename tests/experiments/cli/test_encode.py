@@ -76,6 +76,14 @@ def test_parquet_has_a_column_of_labels(graphattn, model, tmp_path, name, head, 
     assert table["text"] == [text or "a play" for text in TEXTS]
 
 
+def test_a_row_without_a_label_has_a_vector(graphattn, model, tmp_path):
+    (tmp_path / "a.csv").write_text("text,kind\na film,x\na play,\n")
+    answer = graphattn("encode", model, tmp_path / "a.csv", "--label-column", "kind", "--out", tmp_path / "v.parquet")
+    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+    assert (answer.code, table["label"]) == (0, ["x", None])
+    assert np.isfinite(table["vector"]).all()
+
+
 def test_several_labels_of_one_text_make_all_labels_lists(graphattn, model, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a film", "label": "x"}\n{"text": "a play", "label": ["x", "y"]}\n')
     out = tmp_path / "v.parquet"

@@ -173,6 +173,19 @@ def test_a_closed_pipe_ends_quietly(start_command, classifier, tmp_path):
     assert process.wait(timeout=120) == 141
 
 
+@pytest.mark.parametrize("command", ["build", "predict"])
+def test_a_pipe_that_closes_after_the_work_ends_quietly(start_command, classifier, corpora_folder, tmp_path, command):
+    words = {
+        "build": ["build", corpora_folder / "reviews.tsv", "--out", tmp_path / "store"],
+        "predict": ["predict", classifier, corpora_folder / "reviews.tsv", "--out", "/dev/stdout"],
+    }[command]
+    process = start_command(*words)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=120) == 141
+    assert command == "predict" or (tmp_path / "store" / "store.json").exists()
+
+
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 

@@ -192,6 +192,30 @@ def test_labels_are_not_part_of_the_texts(tmp_path, name, task, content, expecte
     assert read(tmp_path / name, task) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("a.txt", "x\tgood film\n\tbad film\nx\tfilm\nx\tmore\n", {}),
+        ("a.tsv", "good film\tx\nbad film\t\nfilm\tx\nmore\tx\n", {}),
+        ("a.csv", 'x,good film\n"",bad film\nx,film\nx,more\n', {"columns": ("label", "text")}),
+        ("a.txt", "__label__x good film\n__label__ bad film\n__label__x film\n__label__x more\n", {}),
+        ("b.txt", "__label__x good film\nbad film\n__label__x film\n__label__x more\n", {}),
+    ],
+)
+def test_a_label_may_be_empty(tmp_path, name, content, options):
+    (tmp_path / name).write_text(content)
+    assert read(tmp_path / name, **options) == [
+        Example("good film", label="x"), Example("bad film"), Example("film", label="x"), Example("more", label="x"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", ['""', "null", '" "'])
+def test_a_label_in_json_may_be_empty(tmp_path, label):
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "a", "kind": "x"}}\n{{"text": "b", "kind": {label}}}\n')
+    texts = read_texts(str(tmp_path / "a.jsonl"), "classify", CorpusOptions(), label_column="kind")
+    assert list(texts) == [Example("a", label="x"), Example("b")]
+
+
 def test_texts_with_tabs_are_texts(tmp_path):
     (tmp_path / "a.txt").write_text("one two\tthree four\none\ttwo\n")
     assert read(tmp_path / "a.txt") == ["one two\tthree four", "one\ttwo"]
