@@ -16,7 +16,9 @@ from graphattn.builders.word_boundaries import DEFAULT_SPLIT, Source, WordSplitt
 from graphattn.builders.word_vectors import WordVectors
 
 BLANK = "\u2581"
-"""Marks a word that follows a blank, as in SentencePiece; in a text it becomes an underscore."""
+"""Marks a word that follows a blank, as in SentencePiece."""
+_LITERAL = "\ufdd0"
+"""Stands for the same character in a text; Unicode keeps this one for such uses, so texts do not have it."""
 
 
 class Subwords:
@@ -103,7 +105,7 @@ def join_pieces(pieces: Iterable[str]) -> str:
     >>> join_pieces(["▁It", "▁is", "n't", "."])
     "It isn't."
     """
-    return "".join(pieces).replace(BLANK, " ").strip()
+    return "".join(pieces).replace(BLANK, " ").strip().replace(_LITERAL, BLANK)
 
 
 def mark_blanks(texts: Sequence[Source], splitter: WordSplitter) -> list[list[str]]:
@@ -132,4 +134,4 @@ def _mark_by_offset(words: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _escape(word: str) -> str:
-    return BLANK.join(word.replace(BLANK, "_").split())
+    return BLANK.join(word.replace(BLANK, _LITERAL).split())

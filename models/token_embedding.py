@@ -163,6 +163,6 @@ def _initial_vectors(options: InputOptions, num_tokens: int, vectors: npt.NDArra
     if vectors is not None:
         words = initial[len(SPECIAL_TOKENS) :]
         words.copy_(torch.from_numpy(vectors[len(SPECIAL_TOKENS) :]))
-        if options.normalize_vectors:
+        if options.normalize_vectors and words.numel() > 1:
             words /= words.std().clamp(min=1e-8)
     return initial

@@ -402,7 +402,11 @@ class LabellingEstimator(Estimator):
 
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
+        from graphattn.models.training.hints import hint_at_half_pairs
+
         columns, options, previous = examples.columns, self.inputs_, self._previous
+        if len(columns) == 2 and (hint := hint_at_half_pairs(*columns)):
+            warnings.warn(hint, stacklevel=3)
         check_same_kind(self.pretrained_, previous)
         if self.pretrained_.pretrained:
             self._fit_pretrained_vocabulary(self.pretrained_.pretrained, columns)

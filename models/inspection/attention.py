@@ -15,7 +15,7 @@ import pandas as pd
 
 from graphattn.builders.relations import parse_relation, split_heads
 from graphattn.builders.sentence import Sentence
-from graphattn.builders.subwords import BLANK
+from graphattn.builders.subwords import join_pieces
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
@@ -364,7 +364,7 @@ def word_texts(sentence: Sentence, *, cls: bool = True) -> list[str]:
     >>> word_texts(Sentence(["un", "known", "word"], word_ids=[0, 0, 1]))
     ['[CLS]', 'unknown', 'word']
     """
-    return [*[CLS] * cls, *(word.removeprefix(BLANK) for word in sentence.words)]
+    return [*[CLS] * cls, *(join_pieces([word]) for word in sentence.words)]
 
 
 def word_nodes(text: str, sentence: Sentence, *, cls: bool = True) -> dict[str, Ints]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
+
+from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.exceptions import Hint
 from graphattn.models.estimators.labels import plain_label
 
@@ -104,6 +108,21 @@ def hint_at_single_class(
         f"labels; train longer, try another {{learning_rate}}, {vectors}or use {{class_weight=balanced}}",
         options=("learning_rate", "vectors", "class_weight"),
     )
+
+
+def hint_at_half_pairs(first: Sequence[Any], second: Sequence[Any]) -> Hint | None:
+    """A hint for pairs of which one text has no words."""
+    counts = {"first": _count_empty(first), "second": _count_empty(second)}
+    empty = [f"{count:,} of {len(first):,} {name} texts" for name, count in counts.items() if count]
+    if not empty:
+        return None
+    return Hint(f"{' and '.join(empty)} are empty; leave these pairs out, or check the columns")
+
+
+def _count_empty(texts: Sequence[Any]) -> int:
+    if isinstance(texts, LazyTexts):
+        return int(np.count_nonzero(texts.num_words() == 0))
+    return sum(not (text.strip() if isinstance(text, str) else len(text)) for text in texts)
 
 
 def hint_at_empty_texts(texts: Sequence[str]) -> Hint | None:

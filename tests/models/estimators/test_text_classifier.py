@@ -360,3 +360,9 @@ def test_quantities_are_not_classes(fraction, tiny):
 def test_whole_floats_are_classes(tiny):
     estimator = tiny("classifier", training={"epochs": 1}).fit(["a", "b"] * 4, [1.0, 2.0] * 4)
     assert estimator.classes_.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.filterwarnings("error", "ignore::graphattn.exceptions.Hint")
+def test_texts_without_words(tiny):
+    estimator = tiny("classifier", training={"epochs": 1}).fit(["", " "] * 4, ["a", "b"] * 4)
+    assert np.isfinite(estimator.predict_proba(["", "unknown"])).all()

@@ -5,12 +5,14 @@ import warnings
 import numpy as np
 import pytest
 
-from graphattn import TextClassifier
+from graphattn import PairClassifier, PairRegressor, TextClassifier
+from graphattn.builders import Sentence
 from graphattn.exceptions import Hint
 from graphattn.models import SearchOptions, TrainingOptions
 from graphattn.models.training.hints import (
     hint_at_dotless_i,
     hint_at_empty_texts,
+    hint_at_half_pairs,
     hint_at_invisible_ends,
     hint_at_loss,
     hint_at_quantities,
@@ -75,6 +77,27 @@ def test_a_classifier_hints_at_invisible_ends():
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
     with pytest.warns(Hint, match=r"1 of 3 classes .*'pos\\u200b'"):
         TextClassifier("bilstm", training=training).fit(["a", "b", "c"] * 2, ["pos", "pos\u200b", "neg"] * 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ((["a", "b"], ["", "c"]), "1 of 2 second texts are empty"),
+        ((["a", ""], [" ", " "]), "1 of 2 first texts and 2 of 2 second texts are empty"),
+        (([["a"], []], [Sentence(["a"]), Sentence([])]), "1 of 2 first texts and 1 of 2 second texts"),
+        ((["a", "."], ["b", "c"]), None),
+    ],
+)
+def test_half_pairs(columns, found):
+    hint = hint_at_half_pairs(*columns)
+    assert (hint is None) if found is None else (found in str(hint))
+
+
+@pytest.mark.parametrize(("make", "labels"), [(PairClassifier, "ab"), (PairRegressor, [0.0, 1.0])])
+def test_empty_second_texts(make, labels):
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
+    with pytest.warns(Hint, match="2 of 4 second texts are empty"):
+        make("bilstm", training=training).fit([("a", ""), ("b", "c")] * 2, [*labels] * 2)
 
 
 def test_a_classifier_hints_at_regression():
