@@ -46,6 +46,22 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class TableRow(Example):
+    """An example with all fields of its row.
+
+    Parameters
+    ----------
+    names : of the columns
+    cells : the fields
+    quoted : whether fields may be in double quotes, so that they may have separators and newlines
+    """
+
+    names: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """A tokenized sentence; the unit from which graphs are built.
 

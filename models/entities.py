@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, NamedTuple
 
+from graphattn.builders.readers.tagged import DOCUMENT_START
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import Source, WordSplitter
+from graphattn.exceptions import DataError
 
 HTML_HEAD = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Entities</title>\n'
 """Begins a file of :meth:`TaggedText._repr_html_` paragraphs."""
+_NO_FIELD = re.compile("^$|^\ufeff|[\t\r\n\0]")
 _TINTS = ("#c6e2f7", "#fbd3b0", "#bfead9", "#f3d0e4", "#fbe6a8", "#d8d3f5", "#e0e0e0", "#d3efb4")
 """Backgrounds on which black text is readable."""
 _MARK = "color:#222;padding:2px 4px;border-radius:3px;white-space:pre-wrap"
@@ -98,7 +102,18 @@ def locate_words(sources: Sequence[Source], splitter: WordSplitter) -> Iterator[
 
 
 def format_conll(words: Sequence[str], tags: Sequence[str]) -> str:
-    """A sentence in CoNLL format: a word, a tab and its tag on each line, then an empty line."""
+    """A sentence in CoNLL format: a word, a tab and its tag on each line, then an empty line.
+
+    Raises
+    ------
+    DataError
+        when readers would not get a word or tag back
+    """
+    for word, tag in zip(words, tags, strict=True):
+        if word == DOCUMENT_START or _NO_FIELD.search(word) or _NO_FIELD.search(tag):
+            raise DataError(
+                f"{word[:40]!r} with the tag {tag[:40]!r} cannot be a line of columns", hint="Write JSON instead."
+            )
     return "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True)) + "\n"
 
 

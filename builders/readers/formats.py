@@ -70,7 +70,7 @@ class CorpusFormat:
     @property
     def options(self) -> frozenset[str]:
         """Names of the reader's options."""
-        return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "skip"}
+        return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "keep_rows", "skip"}
 
 
 FORMATS: dict[str, CorpusFormat] = {}

@@ -16,7 +16,7 @@ from graphattn.builders.readers.rows import (
     reject_blank_rows,
     rows_of_width,
 )
-from graphattn.builders.sentence import Example, Label
+from graphattn.builders.sentence import Example, Label, TableRow
 from graphattn.builders.spelling import compose
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
@@ -56,6 +56,7 @@ def read_table(
     delimiter: str | None = None,
     quoted: bool | None = None,
     require_label: bool = True,
+    keep_rows: bool = False,
     skip: Skip | None = None,
 ) -> Iterator[Example]:
     """Read examples from a table with named columns, one at a time.
@@ -72,6 +73,7 @@ def read_table(
     quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
         ordinary character, so for tsv None means yes only if the whole header is quoted
     require_label : reject rows with an empty label; otherwise their label is None
+    keep_rows : give each example all fields of its row, as :class:`~graphattn.builders.sentence.TableRow` (csv, tsv)
     skip : receives the error of each row that is left out; None raises the first
 
     Returns
@@ -110,11 +112,11 @@ def read_table(
             options=("delimiter",),
         )
     quoted = True if quoted is None and kind == "csv" else quoted
-    return _read_delimited(path, columns, delimiter or _DELIMITERS[kind], skip, quoted=quoted)
+    return _read_delimited(path, columns, delimiter or _DELIMITERS[kind], skip, quoted=quoted, keep_rows=keep_rows)
 
 
 def _read_delimited(
-    path: FilePath, columns: _Columns, delimiter: str, skip: Skip | None, *, quoted: bool | None
+    path: FilePath, columns: _Columns, delimiter: str, skip: Skip | None, *, quoted: bool | None, keep_rows: bool
 ) -> Iterator[Example]:
     with open_text(path) as lines:
         names, rows = _read_header(lines, delimiter, quoted=quoted)
@@ -132,6 +134,8 @@ def _read_delimited(
         if quoted is None and isinstance(rows, PlainRows):
             filled = _warn_of_quotes(filled, index["text"], lines.path)
         parse = _row_parser(index, columns.label_separator, lines.path, require_label=columns.require_label)
+        if keep_rows:
+            parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
         yield from map_with_errors(filled, parse, skip)
 
 
@@ -141,13 +145,25 @@ def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tu
     _, header = next(rows, (1, []))
     names = [compose(name.strip()) for name in header]
     if quoted is None and names and all(map(_is_quoted, names)):
-        return [name[1:-1] for name in names], QuotedRows(lines, delimiter)
+        return [name[1:-1].replace('""', '"') for name in names], QuotedRows(lines, delimiter)
     return names, rows
 
 
-def _row_parser(
-    index: Mapping[str, int], label_separator: str | None, path: str, *, require_label: bool
-) -> Callable[[tuple[int, list[str]]], Example]:
+_Parse = Callable[[tuple[int, list[str]]], Example]
+
+
+def _keep_row(parse: _Parse, names: Sequence[str], *, quoted: bool) -> _Parse:
+    """A function from a numbered row to its example with all fields."""
+    kept = tuple(names)
+
+    def parse_and_keep(numbered: tuple[int, list[str]]) -> Example:
+        example = parse(numbered)
+        return TableRow(example.text, example.second, example.label, kept, tuple(numbered[1]), quoted)
+
+    return parse_and_keep
+
+
+def _row_parser(index: Mapping[str, int], label_separator: str | None, path: str, *, require_label: bool) -> _Parse:
     """A function from a numbered row to its example; ``index`` is role -> field."""
     text, second, label = index["text"], index.get("second"), index.get("label")
 
@@ -265,6 +281,7 @@ def read_labelled_lines(
     separator: str | None = None,
     label_separator: str | None = None,
     require_label: bool = True,
+    keep_rows: bool = False,
     skip: Skip | None = None,
 ) -> Iterator[Example]:
     """Read examples from lines of a fixed number of fields, one at a time.
@@ -278,6 +295,7 @@ def read_labelled_lines(
         comma with CSV's double quotes
     label_separator : the characters between several labels of one example
     require_label : reject lines with an empty label; otherwise their label is None
+    keep_rows : give each example all fields of its line, as :class:`~graphattn.builders.sentence.TableRow`
     skip : receives the error of each line that is left out; None raises the first
 
     Returns
@@ -321,6 +339,9 @@ def read_labelled_lines(
                 skip=skip,
             )
             parse = _row_parser(index, label_separator, lines.path, require_label=require_label)
+            if keep_rows:
+                names = [role or f"column {number}" for number, role in enumerate(roles, start=1)]
+                parse = _keep_row(parse, names, quoted=quoted)
             yield from map_with_errors(filled, parse, skip)
 
     return read()

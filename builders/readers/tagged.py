@@ -10,7 +10,7 @@ from graphattn.builders.readers.rows import Skip, iterate_with_errors, map_with_
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
-_DOCUMENT_START = "-DOCSTART-"
+DOCUMENT_START = "-DOCSTART-"
 _NO_PREDICATE = {"0", "-", "_", "O"}
 
 
@@ -82,7 +82,7 @@ class _ColumnParser:
         if self.comment is not None and content.startswith(self.comment):
             return None
         fields = self._split(content) if content.strip(" \t\r") else []
-        if not fields or _DOCUMENT_START in (fields[0], fields[self.columns["token"] % len(fields)]):
+        if not fields or DOCUMENT_START in (fields[0], fields[self.columns["token"] % len(fields)]):
             return []
         self._check(line, fields)
         return fields

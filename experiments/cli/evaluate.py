@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from graphattn.experiments.cli.chunks import Longest, MaxTokens, Precision, Sear
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output, unpack_single
+from graphattn.experiments.cli.tables import format_table
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
@@ -64,8 +64,8 @@ def evaluate(
     mistakes: Annotated[
         Path | None,
         typer.Option(
-            help="Write what is wrong (.tsv or .jsonl), most confident first: texts with the gold and predicted label; "
-            "of taggers each place where entities or tags differ."
+            help="Write what is wrong (.tsv, .csv, .jsonl), most confident first: texts with the gold and predicted "
+            "label; of taggers each place where entities or tags differ."
         ),
     ] = None,
 ) -> None:
@@ -112,9 +112,9 @@ def _check_files(
         from graphattn.experiments.drawing.canvas import check_format
 
         check_format(picture)
-    if mistakes is not None and mistakes.suffix not in (".tsv", ".jsonl"):
+    if mistakes is not None and mistakes.suffix not in (".tsv", ".csv", ".jsonl"):
         raise ConfigError(
-            f"{{mistakes}} is {str(mistakes)!r}; the name must end in .tsv or .jsonl", options=("mistakes",)
+            f"{{mistakes}} is {str(mistakes)!r}; the name must end in .tsv, .csv or .jsonl", options=("mistakes",)
         )
     for file in filter(None, (out, picture, mistakes)):
         check_output(file, *inputs)
@@ -142,15 +142,9 @@ def _write_details(report: Report, picture: Path | None, mistakes: Path | None) 
         if mistakes.suffix == ".jsonl":
             file.writelines(map(encode_line, report.mistakes))
             return
-        rows = [
-            {name: ", ".join(map(str, cell)) if isinstance(cell, list) else cell for name, cell in row.items()}
-            for row in report.mistakes
-        ]
-        table = csv.DictWriter(
-            file, rows[0] if rows else ("text", "gold", "predicted", "confidence"), dialect="excel-tab"
-        )
-        table.writeheader()
-        table.writerows(rows)
+        rows = report.mistakes
+        header = list(rows[0]) if rows else ["text", "gold", "predicted", "confidence"]
+        file.write(format_table([header, *(list(row.values()) for row in rows)], mistakes.suffix))
 
 
 @contextmanager

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.chunks import (
     CHUNK,
     Address,
@@ -36,8 +38,10 @@ from graphattn.experiments.cli.chunks import (
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output
+from graphattn.experiments.cli.tables import PredictionTable
 
 if TYPE_CHECKING:
+    from graphattn.experiments.cli.text_stream import NumberedText
     from graphattn.models import Estimator
 
 EXAMPLES = (
@@ -47,6 +51,17 @@ EXAMPLES = (
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
+_TABLES = ("csv", "tsv")
+_OUTPUTS = {
+    ".csv": ("csv",),
+    ".tsv": ("tsv",),
+    ".conll": ("conll",),
+    ".html": ("html",),
+    ".jsonl": ("json", "spans"),
+    ".ndjson": ("json", "spans"),
+    ".json": ("json", "spans"),
+}
+"""Extension -> what such a file may have; the first by default."""
 
 
 @with_flags([*flags_of(CorpusOptions(), "Input", without=_UNUSED), *parser_flags()])
@@ -62,9 +77,12 @@ def predict(
     search: Search = "",
     longest: Longest = None,
     output: Annotated[
-        Literal["json", "spans", "conll", "html"],
-        typer.Option(help="Taggers: tags as JSON or CoNLL; or entities with offsets as JSON, or in colours as HTML."),
-    ] = "json",
+        Literal["json", "csv", "tsv", "spans", "conll", "html"] | None,
+        typer.Option(
+            help="JSON Lines, or a table with all columns of the input; taggers: tags as JSON or CoNLL, or entities as "
+            "JSON or in colours as HTML (default: as the extension of --out says, else json)."
+        ),
+    ] = None,
     plain: Annotated[
         bool, typer.Option("--plain", help="Print a translator's or regressor's outputs alone, without JSON.")
     ] = False,
@@ -93,8 +111,11 @@ def predict(
 
     if out is not None:
         check_output(out, texts, *model_files(model))
-    options = {"probabilities": probabilities, "n_best": n_best > 1, "plain": plain, "output": output != "json"}
-    reject_unused(model, read_task(model), **options, search=search, longest=longest)
+    options = {"probabilities": probabilities, "n_best": n_best > 1, "plain": plain}
+    task = read_task(model)
+    reject_unused(model, task, **options, search=search, longest=longest)
+    form = _choose_output(output, out, task, plain=plain, n_best=n_best)
+    is_table = form in _TABLES
     parser, given = split_parser_flags(given)
     settings = ModelSettings.of(
         model,
@@ -107,8 +128,6 @@ def predict(
         max_tokens_per_text=max_tokens_per_text,
     )
     estimator = load_once(replace(settings, threads=None))
-    if output != "json":
-        estimator.format_predictions([], output)  # an error before texts are read
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
     numbered = read_numbered_texts(
         texts,
@@ -116,13 +135,60 @@ def predict(
         CorpusOptions(**given),
         split=estimator.inputs_.split,
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
+        keep_rows=is_table,
     )
-    choices = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": output}
+    choices: dict[str, Any] = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": form}
+    if is_table:
+        first = list(_take_until_readable(numbered))
+        numbered = chain(first, numbered)
+        choices["table"] = _make_table(estimator, first, f".{form}", probabilities=probabilities)
     job = ModelJob(settings, predict_chunk, choices)
     chunks, executor = iter_chunks(numbered, chunk), make_engine(engine, jobs, address)
     tally = _write_predictions(job, chunks, executor, out)
-    place = 'See the rows with "error".' if _has_rows(output, plain=plain) else "Empty lines stand for them."
+    place = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
+    place = "They have no prediction." if is_table else place
     tally.report(getattr(estimator.inputs_, "max_tokens_per_text", None), place)
+
+
+def _choose_output(output: str | None, out: Path | None, task: type[Estimator], *, plain: bool, n_best: int) -> str:
+    """The output that the extension of the file says, unless another is given; an error if they contradict."""
+    suffix = "" if out is None else out.suffix.lower()
+    allowed = _OUTPUTS.get(suffix, ())
+    chosen = output or (allowed[0] if allowed else "json")
+    if chosen not in task.output_formats:
+        named = f"{{output}} is {chosen!r}" if output else f"{{out}} ends in {suffix}"
+        raise ConfigError(
+            f"{named}; a model that {task.description} has: {', '.join(task.output_formats)}", options=("output", "out")
+        )
+    if allowed and chosen not in allowed:
+        raise ConfigError(
+            f"{{output}} is {chosen!r}, but {{out}} ends in {suffix}; leave {{output}} out, or change the extension",
+            options=("output", "out"),
+        )
+    if chosen in _TABLES and (plain or n_best > 1):
+        raise ConfigError(
+            "a table has one output next to each text; leave {plain} and {n_best} out, or let {out} end in .jsonl",
+            options=("plain", "n_best", "out"),
+        )
+    return chosen
+
+
+def _take_until_readable(texts: Iterable[NumberedText]) -> Iterator[NumberedText]:
+    """The texts up to the first that can be read."""
+    for text in texts:
+        yield text
+        if text.error is None:
+            return
+
+
+def _make_table(
+    estimator: Estimator, texts: Sequence[NumberedText], suffix: str, *, probabilities: bool
+) -> PredictionTable:
+    """The table for the last of some texts and all others like it."""
+    nothing = "" if estimator.texts_per_input == 1 else ("", "")
+    (row,) = estimator.predict_rows([nothing], probabilities=probabilities)
+    content = texts[-1].content if texts else None
+    return PredictionTable.of("" if content is None else content, row, suffix)
 
 
 def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, out: Path | None) -> Tally:
@@ -151,6 +217,7 @@ def predict_chunk(
     probabilities: bool = False,
     plain: bool = False,
     output: str = "json",
+    table: PredictionTable | None = None,
 ) -> Part:
     """Predict a chunk; a text that cannot be predicted has a row with its line and the error, else an empty line.
 
@@ -161,25 +228,32 @@ def predict_chunk(
     n_best, probabilities : see :meth:`~graphattn.models.Estimator.predict_rows`
     plain : write outputs of a translator or regressor without JSON; several of a source with its number and scores
     output : one of the estimator's ``output_formats``
+    table : the table for the outputs csv and tsv
     """
     from graphattn.models.entities import HTML_HEAD
 
     def format_texts(inputs: list[Any], first: int) -> list[str]:
-        if output != "json":
+        if output != "json" and table is None:
             return estimator.format_predictions(inputs, output)
         rows = estimator.predict_rows(inputs, first=first, n_best=n_best, probabilities=probabilities)
+        if table is not None:
+            return list(map(table.line, inputs, rows))
         if plain:
             return [_format_plain(number, row, n_best) for number, row in enumerate(rows, first)]
         return list(map(encode_line, rows))
 
-    lines, bad_lines = [HTML_HEAD] if output == "html" and chunk.first == 1 else [], []
+    head = table.header() if table is not None else HTML_HEAD if output == "html" else ""
+    lines, bad_lines = [head] if chunk.first == 1 else [], []
     error = ""
-    for line in apply_to_texts(format_texts, chunk):
+    for text, line in zip(chunk.texts, apply_to_texts(format_texts, chunk), strict=True):
         if isinstance(line, TextError):
             bad_lines.append(line.line)
             error = error or line.message
             row = {"line": line.line, "error": line.message}
-            lines.append(encode_line(row) if _has_rows(output, plain=plain) else "\n")
+            if table is not None:
+                lines.append(table.line_without_prediction(text.content))
+            else:
+                lines.append(encode_line(row) if _has_rows(output, plain=plain) else "\n")
         else:
             lines.append(line)
     return Part("".join(lines).encode(), tuple(bad_lines), error)

@@ -60,6 +60,7 @@ def read_numbered_texts(
     split: str | None = None,
     label_column: str | None = None,
     sample_lines: int = SAMPLE_LINES,
+    keep_rows: bool = False,
 ) -> Iterator[NumberedText]:
     """Read inputs for ``predict`` and ``encode`` in constant memory.
 
@@ -73,6 +74,7 @@ def read_numbered_texts(
     split : the model's rule for raw texts, by which a store's must be tokenized; None for any
     label_column : the column of a table whose labels are kept
     sample_lines : how many lines to read ahead in order to detect the format
+    keep_rows : keep all fields of a table, see :func:`~graphattn.builders.readers.read_table`
 
     Returns
     -------
@@ -93,10 +95,12 @@ def read_numbered_texts(
     if detected.columns is not None:
         chosen["columns"] = detected.columns
     if detected.name == "text" and pairs:
-        return _read_corpus(detected.source, "labelled", {"columns": ("text", "second")}, pairs=True)
+        return _read_corpus(
+            detected.source, "labelled", {"columns": ("text", "second")}, pairs=True, keep_rows=keep_rows
+        )
     if detected.name in PLAIN:
         return _read_lines(detected.source, words=detected.name == "words")
-    return _read_corpus(detected.source, detected.name, chosen, pairs=pairs)
+    return _read_corpus(detected.source, detected.name, chosen, pairs=pairs, keep_rows=keep_rows)
 
 
 def _read_store(path: Path, split: str | None, *, pairs: bool) -> Iterator[Any]:
@@ -119,12 +123,17 @@ def _read_lines(source: FilePath, *, words: bool) -> Iterator[NumberedText]:
                 yield NumberedText(lines.line, split_at_blanks(content) if words else content)
 
 
-def _read_corpus(source: FilePath, format: str, options: dict[str, Any], *, pairs: bool) -> Iterator[NumberedText]:
+def _read_corpus(
+    source: FilePath, format: str, options: dict[str, Any], *, pairs: bool, keep_rows: bool
+) -> Iterator[NumberedText]:
     entry = FORMATS[format]
+    parameters = inspect.signature(entry.read).parameters
+    if keep_rows and "keep_rows" in parameters:
+        options = {**options, "keep_rows": True}
     if pairs and "second" in entry.options:
         options.setdefault("second", "second")
     errors: list[DataError] = []
-    if "skip" in inspect.signature(entry.read).parameters:
+    if "skip" in parameters:
         options = {**options, "skip": errors.append}
     items = entry.read(source, **{**_WITHOUT_LABELS.get(format, {}), **options})
     return _number(map(_unpack_label, items) if format == "fasttext" else items, source, errors)

@@ -81,7 +81,6 @@ class SequenceTagger(LabellingEstimator):
     """
 
     task = corpus_kind = "tag"
-    prediction_options = LabellingEstimator.prediction_options | {"output"}
     description = "tags words"
     label_field = "tags"
     _wide_kind = WordFeatureBranch

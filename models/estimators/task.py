@@ -101,7 +101,8 @@ class Task(Parameters):
     unused_options : options of the groups that have no effect on this task
     late_options : groups that may still change after training
     prediction_options : flags of ``graphattn predict`` and ``evaluate`` that only some tasks have
-    output_formats : of ``graphattn predict --output``; :meth:`format_predictions` writes those besides ``json``
+    output_formats : of ``graphattn predict --output``; :meth:`format_predictions` writes those besides ``json`` and
+        tables
     source_and_target_files : whether a corpus is a file of sources and a file of targets
     weighted_metrics : whether examples can have weights in metrics
     dev_search : the search that generates outputs for dev metrics, if :meth:`predict` uses another
@@ -115,7 +116,7 @@ class Task(Parameters):
     unused_options: ClassVar[frozenset[str]] = frozenset()
     late_options: ClassVar[frozenset[str]] = frozenset()
     prediction_options: ClassVar[frozenset[str]] = frozenset()
-    output_formats: ClassVar[tuple[str, ...]] = ("json",)
+    output_formats: ClassVar[tuple[str, ...]] = ("json", "csv", "tsv")
     source_and_target_files: ClassVar[bool] = False
     weighted_metrics: ClassVar[bool] = True
     dev_search: ClassVar[str | None] = None

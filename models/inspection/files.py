@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -48,9 +49,14 @@ def save_table(table: pd.DataFrame, path: Path) -> Path:
     """Write a table as ``.parquet`` or ``.csv``."""
     writers: dict[str, Callable[[Path], object]] = {
         ".parquet": lambda temporary: table.to_parquet(temporary, index=False),
-        ".csv": lambda temporary: table.to_csv(temporary, index=False),
+        ".csv": partial(write_csv, table),
     }
     return write_by_suffix(path, writers)
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """Write a table with all strings in quotes, without which a carriage return in one would end a row."""
+    table.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
 
 
 def write_by_suffix(path: Path, writers: dict[str, Callable[[Path], object]]) -> Path:

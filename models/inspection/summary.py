@@ -25,7 +25,7 @@ from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
 from graphattn.models.inspection.edge_kinds import CLS_TOKEN, ITSELF, OTHER, EdgeKinds, begins_with_cls
-from graphattn.models.inspection.files import write_by_suffix
+from graphattn.models.inspection.files import write_by_suffix, write_csv
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
 from graphattn.scales import Scale
 from graphattn.schema import TOKEN, WORD
@@ -351,5 +351,5 @@ def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]
     except OSError as error:
         raise DataError(f"cannot be created ({error.strerror})", path=path, hint="Give another folder.") from error
     for name, table in tables.items():
-        write_by_suffix(path / f"{name}.csv", {".csv": partial(table.to_csv, index=False)})
+        write_by_suffix(path / f"{name}.csv", {".csv": partial(write_csv, table)})
     return path

@@ -48,7 +48,7 @@ def test_details_need_one_corpus_and_a_known_suffix(graphattn, classifier, corpo
     answer = graphattn("evaluate", classifier, reviews, other, "--picture", tmp_path / "a.png")
     assert answer.err == "error: --picture and --mistakes are of one corpus; give one\n"
     answer = graphattn("evaluate", classifier, reviews, "--mistakes", "a.doc")
-    assert answer.err == "error: --mistakes is 'a.doc'; the name must end in .tsv or .jsonl\n"
+    assert answer.err == "error: --mistakes is 'a.doc'; the name must end in .tsv, .csv or .jsonl\n"
 
 
 def test_each_file_has_its_metrics(graphattn, tagger, corpora_folder, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 from graphattn import load
 from graphattn.builders import Sentence
+from graphattn.builders.readers import read_conll, read_table
 from graphattn.exceptions import EdgeCountError
 from graphattn.experiments.cli.predict import predict_lines
 from graphattn.models import TextClassifier, Translator
@@ -148,7 +149,96 @@ def test_plain_tags_are_no_entities(graphattn, corpora_folder, tmp_path, tiny):
 
 def test_classifiers_have_no_spans(graphattn, classifier):
     answer = graphattn("predict", classifier, "--output", "spans", stdin="a film\n")
-    assert answer.err == f"error: --output does not apply to {classifier}, which classifies texts; leave it out\n"
+    assert answer.err == "error: --output is 'spans'; a model that classifies texts has: json, csv, tsv\n"
+
+
+REVIEWS = [("a good film", "7"), ('dull, "so" dull', "8"), ("", "9")]
+
+
+@pytest.mark.parametrize("out", ["out.csv", "out.TSV"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("in.csv", 'stars,text,id\n5,a good film,7\n1,"dull, ""so"" dull",8\n,"",9\n'),
+        ("in.tsv", 'stars\ttext\tid\n5\ta good film\t7\n1\tdull, "so" dull\t8\n\t\t9\n'),
+    ],
+)
+def test_a_table_keeps_all_columns(graphattn, classifier, tmp_path, name, content, out):
+    (tmp_path / name).write_text(content)
+    for chunk in (1, 2, 512):
+        answer = graphattn("predict", classifier, tmp_path / name, "--out", tmp_path / out, "--chunk", chunk)
+        assert (answer.code, answer.err, answer.out) == (0, "", "")
+        texts = [text for text, _ in REVIEWS]
+        labels = load(classifier).predict(texts).tolist()
+        for label, expected in (("id", ["7", "8", "9"]), ("predicted", labels)):
+            examples = list(read_table(tmp_path / out, label=label))
+            assert ([example.text for example in examples], [example.label for example in examples]) == (
+                texts,
+                expected,
+            )
+    again = rows(graphattn("predict", classifier, tmp_path / out))
+    assert [row["label"] for row in again] == labels
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_texts_become_a_table(graphattn, classifier, pair_classifier, tmp_path, suffix):
+    out = tmp_path / f"out.{suffix}"
+    graphattn("predict", classifier, "--probabilities", "--out", out, stdin="a good, film\n\n")
+    header, _, last = out.read_text().splitlines()
+    separator = {"csv": ",", "tsv": "\t"}[suffix]
+    assert header.split(separator) == ["text", "predicted", "p(neg)", "p(pos)"]
+    assert sum(map(float, last.split(separator)[2:])) == pytest.approx(1, abs=1e-4)
+    assert [example.text for example in read_table(out, label="predicted")] == ["a good, film", ""]
+    assert graphattn("predict", pair_classifier, "--output", suffix, stdin="a\tb\n").out.split(separator)[:3] == [
+        "text", "second", "predicted\na",
+    ]  # fmt: skip
+
+
+def test_fields_without_names_and_repeated_names(graphattn, classifier, tmp_path):
+    (tmp_path / "in.tsv").write_text("1\tpos\ta film\n2\tneg\ta play\n")
+    columns = ["--columns", "none,label,text", "--format", "labelled"]
+    answer = graphattn("predict", classifier, tmp_path / "in.tsv", *columns, "--output", "csv")
+    assert answer.out.splitlines()[0] == "column 1,label,text,predicted"
+    (tmp_path / "in.csv").write_text("text,predicted,x,x\na film,?,1,2\n")
+    answer = graphattn("predict", classifier, tmp_path / "in.csv", "--output", "tsv")
+    assert answer.out.splitlines()[0] == '"text"\t"predicted"\t"x"\t"x"\t"predicted (new)"'
+    assert answer.out.splitlines()[1].startswith('"a film"\t"?"\t"1"\t"2"\t')
+
+
+def test_rows_that_cannot_be_predicted_stay_in_a_table(graphattn, classifier, tmp_path):
+    (tmp_path / "in.csv").write_text("text,id\na film\nb,2\nc\n")
+    answer = graphattn("predict", classifier, tmp_path / "in.csv", "--out", tmp_path / "out.csv")
+    assert answer.code == 1
+    assert "2 texts could not be processed (line 2, 4). They have no prediction." in answer.err
+    header, first, second, third = (tmp_path / "out.csv").read_text().splitlines()
+    assert (header, first, third) == ("text,id,predicted", ",,", ",,")
+    assert second.startswith("b,2,")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--out", "x.csv", "--output", "json"], "--output is 'json', but --out ends in .csv; leave --output out"),
+        (["--out", "x.jsonl", "--output", "tsv"], "--output is 'tsv', but --out ends in .jsonl"),
+        (["--out", "x.conll"], "--out ends in .conll; a model that classifies texts has: json, csv, tsv"),
+        (["--out", "x.html"], "--out ends in .html; a model that"),
+    ],
+)
+def test_the_extension_of_a_file_decides_its_format(graphattn, classifier, flags, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = graphattn("predict", classifier, *flags, stdin="a film\n")
+    assert answer.code == 1
+    assert answer.err.startswith(f"error: {message}")
+
+
+def test_the_extension_of_a_file_decides_for_taggers(graphattn, tagger, tmp_path):
+    for name in ("a.conll", "a.html", "a.jsonl", "a.txt"):
+        assert graphattn("predict", tagger, "--out", tmp_path / name, stdin="Ada saw Rome\n").code == 0
+    assert [sentence.tokens for sentence in read_conll(tmp_path / "a.conll")] == [("Ada", "saw", "Rome")]
+    assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "a.jsonl").read_text() == (tmp_path / "a.txt").read_text()
+    answer = graphattn("predict", tagger, "--out", tmp_path / "a.csv", stdin="Ada\n")
+    assert answer.err == "error: --out ends in .csv; a model that tags words has: json, spans, conll, html\n"
 
 
 def test_parsed_sentences_are_tagged(graphattn, tagger, corpora_folder):

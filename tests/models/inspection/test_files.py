@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.inspection.files import save_table
 
 HOSTILE = "<script>&amp;\x01\u2028 🙂"
 
@@ -124,3 +125,9 @@ def test_other_extensions(name, attention, tmp_path):
     assert str(caught.value) == (
         f"cannot save to {name!r}; the name must end in .parquet, .csv, .graphml, .gexf, .gml or .json"
     )
+
+
+def test_words_with_line_ends_stay_in_a_row(tmp_path):
+    table = pd.DataFrame({"word": ["a\rb", "a\r\nb", "a\nb", '"', "\u2028", ""], "weight": [0.5, 1, 2, 3, 4, 5]})
+    read = pd.read_csv(save_table(table, tmp_path / "a.csv"), keep_default_na=False)
+    assert read.to_dict("list") == table.to_dict("list")
