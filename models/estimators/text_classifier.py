@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from reprlib import repr as shorten
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.class_weights import class_weights
+from graphattn.models.estimators.indicators import BOTH_FORMS, IndicatorRows, as_matrix, find_indicators
 from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels, single_target
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
@@ -48,7 +50,7 @@ class TextClassifier(LabellingEstimator):
 
     Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; labels are class names or numbers. With
     ``multilabel`` there is a collection of them for each text, or a (texts, classes) matrix of zeros and ones as in
-    scikit-learn; then classes are column numbers, and predictions are a matrix too.
+    scikit-learn, in an array, frame or list; then classes are column numbers, and predictions are a matrix too.
 
     Parameters
     ----------
@@ -194,13 +196,14 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
-        if self._is_multilabel and _is_matrix(y):
-            matrix = _indicators(y)
-            resolve_labels(X, matrix, "label")
-            return _IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
-        labels = resolve_labels(X, y if self._is_multilabel else single_target(y), "label")
         if not self._is_multilabel:
+            labels = resolve_labels(X, single_target(y), "label")
             return self._unify_spelling([_check_single(label) for label in labels])
+        matrix = as_matrix(y)
+        labels = resolve_labels(X, y if matrix is None else matrix, "label")
+        indicators = find_indicators(labels) if matrix is None else _columns_of_ones(matrix)
+        if indicators is not None:
+            return indicators
         if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may mix both
             labels = [(label,) if isinstance(label, str) else label for label in labels]
         return self._unify_spelling([_unique_labels(label) for label in labels])
@@ -217,7 +220,14 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
-        return labels if isinstance(labels, _IndicatorRows) else super()._normalize_labels(labels, where)
+        if not isinstance(labels, IndicatorRows):
+            return super()._normalize_labels(labels, where)
+        if labels.collections is not None and not (self.indicators_ and labels.columns == len(self.labels_)):
+            return super()._normalize_labels([_unique_labels(label) for label in labels.collections], where)
+        if self.indicators_:
+            return labels
+        self._check_width(labels, where)
+        return [tuple(self.labels_.classes[column] for column in row) for row in labels]
 
     @override
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
@@ -238,8 +248,11 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def _label_set(self, labels: Sequence[Any]) -> LabelSet:
-        self.indicators_ = isinstance(labels, _IndicatorRows)
-        if isinstance(labels, _IndicatorRows):
+        self.indicators_ = isinstance(labels, IndicatorRows)
+        if isinstance(labels, IndicatorRows):
+            if labels.collections is not None:
+                problem = "rows of zeros and ones may be a matrix, or the classes 0 and 1 of each text"
+                raise DataError(problem, hint=BOTH_FORMS)
             return LabelSet.of([*range(labels.columns), *self._list_known_classes()], least=0)
         every = chain(self._flat_labels(labels), self._list_known_classes())
         return LabelSet.of(every, least=1 if self._is_multilabel else 2)
@@ -339,7 +352,7 @@ class TextClassifier(LabellingEstimator):
 
     def _check_width(self, labels: Sequence[Any], where: str) -> None:
         """Reject a matrix with another number of columns than the training set's."""
-        if isinstance(labels, _IndicatorRows) and labels.columns != len(self.labels_):
+        if isinstance(labels, IndicatorRows) and labels.columns != len(self.labels_):
             columns = f"{labels.columns} columns, the model {len(self.labels_)} classes"
             raise DataError(
                 f"the matrix of the {where}'s labels has {columns}",
@@ -379,35 +392,17 @@ class TextClassifier(LabellingEstimator):
         return classifier
 
 
-class _IndicatorRows(list[tuple[int, ...]]):
-    """The classes of each text, from a matrix with this number of columns."""
-
-    def __init__(self, rows: Iterable[tuple[int, ...]], columns: int):
-        super().__init__(rows)
-        self.columns = columns
-
-
-def _is_matrix(y: Any) -> bool:
-    """Whether labels are a two-dimensional array, dense or sparse, of numbers."""
-    if len(getattr(y, "shape", ())) != 2 or hasattr(y, "columns"):
-        return False
-    return not (isinstance(y, np.ndarray) and y.size and isinstance(y.flat[0], str))
-
-
-def _indicators(y: Any) -> npt.NDArray[Any]:
-    """A matrix of 0 and 1 as an array."""
-    matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
-    if matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():
-        raise DataError(
-            "a matrix of labels has values other than 0 and 1",
-            hint="Give zeros and ones, or a tuple of class names for each text.",
-        )
-    return matrix
+def _columns_of_ones(matrix: npt.NDArray[Any]) -> IndicatorRows:
+    return IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
 
 
 def _check_single(label: Any) -> Any:
-    if isinstance(label, (tuple, list, set)):
-        raise DataError(f"label {label!r} is a collection", hint="Use TextClassifier(multilabel=True).")
+    if isinstance(label, (tuple, list, Set, Mapping)) or len(getattr(label, "shape", ())) > 0:
+        raise DataError(
+            f"label {shorten(label)} is a collection",
+            hint="Of one-hot rows give the column of the one, as np.argmax(y, axis=1) does; for texts with several "
+            "labels use TextClassifier(multilabel=True).",
+        )
     label = label.item() if hasattr(label, "item") else label  # of NumPy or PyTorch
     if isinstance(label, float) and math.isfinite(label) and not label.is_integer():
         hint = "Labels are classes, not quantities: round them, sort them into ranges, or use str(label)."
@@ -416,6 +411,8 @@ def _check_single(label: Any) -> Any:
 
 
 def _unique_labels(label: Any) -> tuple[Any, ...]:
-    if isinstance(label, str):
-        raise DataError(f"label {label!r} is not a collection", hint="Give a tuple of class names for each text.")
+    if isinstance(label, (str, Mapping)) or not isinstance(label, Iterable):
+        raise DataError(
+            f"label {shorten(label)} is not a collection", hint="Give a tuple of class names for each text."
+        )
     return tuple(dict.fromkeys(map(_check_single, label)))

@@ -243,13 +243,118 @@ def test_several_labels_as_a_matrix(corpus, able, tmp_path):
     assert loaded.predict([]).shape == (0, 4)
 
 
-@pytest.mark.parametrize("form", [sparse.csr_matrix, torch.tensor], ids=["sparse", "tensor"])
+MATRIX_FORMS = {
+    "sparse": sparse.csr_matrix,
+    "tensor": torch.tensor,
+    "lists": np.ndarray.tolist,
+    "tuples": lambda matrix: tuple(map(tuple, matrix.tolist())),
+    "arrays": list,
+    "tensors": lambda matrix: list(torch.tensor(matrix)),
+    "truth values": lambda matrix: matrix.astype(bool).tolist(),
+    "fractions": lambda matrix: matrix.astype(float).tolist(),
+    "objects": lambda matrix: matrix.astype(object),
+    "frame": pd.DataFrame,
+    "nullable frame": lambda matrix: pd.DataFrame(matrix, columns=list("abc")).astype("Int64"),
+    "series": lambda matrix: pd.Series(matrix.tolist()),
+    "polars": lambda matrix: pytest.importorskip("polars").DataFrame(matrix),
+    "polars series": lambda matrix: pytest.importorskip("polars").Series(matrix.tolist()),
+}
+
+
+@pytest.mark.parametrize("form", MATRIX_FORMS.values(), ids=MATRIX_FORMS)
 def test_forms_of_a_matrix(form, corpus, tiny):
     texts, labels = corpus("multilabel", 16)
-    matrix = np.array([[name in several for name in ("dull", "great")] for several in labels]).astype(int)
-    expected, estimator = (tiny("multilabel", training={"epochs": 1}).fit(texts, y) for y in (matrix, form(matrix)))
+    matrix = np.array([[name in several for name in ("dull", "great", "slow")] for several in labels]).astype(int)
+    expected = tiny("multilabel", training={"epochs": 1}).fit(texts, matrix, dev=(texts, matrix))
+    estimator = tiny("multilabel", training={"epochs": 1}).fit(texts, form(matrix), dev=(texts, form(matrix)))
+    assert estimator.classes_.tolist() == [0, 1, 2]
     assert np.array_equal(estimator.predict_proba(texts), expected.predict_proba(texts))
-    assert estimator.score(texts, form(matrix)) == expected.score(texts, matrix)
+    assert estimator.history_[-1]["dev_micro_f1"] == expected.history_[-1]["dev_micro_f1"]
+    for measure in ("score", "evaluate"):
+        assert getattr(estimator, measure)(texts, form(matrix)) == getattr(expected, measure)(texts, matrix)
+    assert str(estimator.report(texts, form(matrix))) == str(expected.report(texts, matrix))
+
+
+def test_examples_with_rows_of_a_matrix(corpus, tiny):
+    texts, labels = corpus("multilabel", 16)
+    matrix = np.array([[name in several for name in ("dull", "great", "slow")] for several in labels]).astype(int)
+    rows = [Example(text, label=tuple(map(str, row))) for text, row in zip(texts, matrix.tolist(), strict=True)]
+    estimator, expected = tiny("multilabel", training={"epochs": 1}), tiny("multilabel", training={"epochs": 1})
+    estimator.fit(rows)
+    assert estimator.evaluate(rows) == expected.fit(texts, matrix).evaluate(texts, matrix)
+    estimator.warm_start = expected.warm_start = True
+    assert estimator.fit(rows).evaluate(rows) == expected.fit(texts, matrix.tolist()).evaluate(texts, matrix)
+    assert estimator.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [[0, 1], [1, 0]] * 6,
+        [(True, False), (False, True)] * 6,
+        [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], [0, 1]],
+        [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], [0, 1, 2]],
+        [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], ["a"]],
+        [{"x": 1, "y": 0}, {"x": 0, "y": 1}] * 6,
+        [0, 1] * 6,
+    ],
+)
+def test_labels_that_may_be_a_matrix_or_collections(y, tiny):
+    with pytest.raises(DataError):
+        tiny("multilabel", training={"epochs": 1}).fit(["a b", "c d"] * 6, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([{0, 1}, {1, 0}] * 6, [0, 1]),
+        ([[1], [0]] * 6, [0, 1]),
+        ([[0, 1], [5]] * 6, [0, 1, 5]),
+        ([(3, 3), (1, 0)] * 6, [0, 1, 3]),
+        ([np.array([0, 1]), np.array([])] * 6, [0, 1]),
+    ],
+)
+def test_collections_of_numbers(y, classes, tiny):
+    assert tiny("multilabel", training={"epochs": 1}).fit(["a b", "c d"] * 6, y).classes_.tolist() == classes
+
+
+def test_the_other_form_of_labels_than_in_training(corpus, tiny):
+    """A matrix has a column for each class; collections of a model of a matrix have its columns."""
+    texts, labels = corpus("multilabel", 16)
+    names = ["dull", "great", "never", "slow"]
+    labels[0] = ("never", *labels[0])
+    matrix = np.array([[name in several for name in names] for several in labels]).astype(int)
+    named, numbered = tiny("multilabel", training={"epochs": 1}), tiny("multilabel", training={"epochs": 1})
+    named.fit(texts, labels, dev=(texts, matrix))
+    assert named.evaluate(texts, matrix) == named.evaluate(texts, matrix.tolist()) == named.evaluate(texts, labels)
+    numbered.fit(texts, matrix.tolist())
+    columns = [tuple(map(names.index, several)) for several in labels]
+    assert numbered.evaluate(texts, columns) == numbered.evaluate(texts, matrix)
+    with pytest.raises(DataError, match="3 columns, the model 4 classes"):
+        named.evaluate(texts, matrix[:, :3])
+
+
+def test_rows_of_two_mean_what_the_model_has_learnt(tiny):
+    texts, unclear = ["a b", "c d"] * 6, [[0, 1], [1, 0]] * 6
+    matrix = tiny("multilabel", training={"epochs": 1}).fit(texts, np.array(unclear))
+    assert matrix.evaluate(texts, unclear) == matrix.evaluate(texts, np.array(unclear))
+    sets = tiny("multilabel", training={"epochs": 1}).fit(texts, [(0, 1), (2,)] * 6)
+    assert sets.evaluate(texts, unclear) == sets.evaluate(texts, [{0, 1}] * 12)
+
+
+ONE_HOT = np.eye(2, dtype=int)[[0, 1] * 6]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [ONE_HOT, ONE_HOT.tolist(), list(ONE_HOT), torch.tensor(ONE_HOT), list(torch.tensor(ONE_HOT)), [{0: 1}, {1: 0}] * 6,
+     pd.DataFrame(ONE_HOT)],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["classifier", "pair"])
+def test_one_hot_rows_for_a_single_label(y, kind, tiny):
+    texts = [("a", "b")] * 12 if kind == "pair" else ["a b"] * 12
+    with pytest.raises(DataError):
+        tiny(kind, training={"epochs": 1}).fit(texts, y)
 
 
 def test_several_labels_are_cross_validated(corpus, tiny):
@@ -270,7 +375,7 @@ OTHER_VALUES = (
         (["a", "b"], np.array([[1, 2], [0, 1]]), OTHER_VALUES),
         (["a", "b"], np.array([["x"], ["y"]]).astype("S"), OTHER_VALUES),
         (["a", "b"], np.eye(3, dtype=int), "2 inputs but 3 labels. Give one for each."),
-        (["a"], pd.DataFrame({"x": [1]}), "labels are a DataFrame. Give one column of it, or for several labels "
+        (["a"], pd.DataFrame({"x": ["b"]}), "labels are a DataFrame. Give one column of it, or for several labels "
          "to_numpy()."),
     ],
 )  # fmt: skip

@@ -1,0 +1,98 @@
+"""Labels of several classes as rows of zeros and ones, one column for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from reprlib import repr as shorten
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphattn.exceptions import DataError
+
+BOTH_FORMS = (
+    "Give a NumPy array of zeros and ones with a column for each class, or for each text a set of its classes, such "
+    "as {0, 1}."
+)
+
+
+class IndicatorRows(list[tuple[int, ...]]):
+    """The columns that are 1 in each row of a matrix of zeros and ones.
+
+    Parameters
+    ----------
+    rows : for each text the columns
+    columns : of the matrix
+    collections : the rows as collections of the classes 0 and 1, if they may be such; None for what is a matrix
+    """
+
+    def __init__(
+        self, rows: Iterable[tuple[int, ...]], columns: int, collections: Sequence[tuple[Any, ...]] | None = None
+    ):
+        super().__init__(rows)
+        self.columns, self.collections = columns, collections
+
+
+def as_matrix(y: Any) -> npt.NDArray[Any] | None:
+    """An array, tensor, sparse matrix or frame of zeros and ones as an array; None for labels in another form.
+
+    Raises
+    ------
+    DataError
+        for other numbers
+    """
+    if hasattr(y, "columns"):
+        y = y.to_numpy()
+    if len(getattr(y, "shape", ())) != 2:
+        return None
+    matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    if matrix.size and isinstance(matrix.flat[0], str):
+        return None
+    if matrix.dtype.kind not in "biufO" or not np.isin(matrix, (0, 1)).all():
+        raise DataError(
+            "a matrix of labels has values other than 0 and 1",
+            hint="Give zeros and ones, or a tuple of class names for each text.",
+        )
+    return matrix.astype(np.int64)
+
+
+def find_indicators(labels: Sequence[Any]) -> IndicatorRows | None:
+    """Read collections of labels as a matrix if they are rows of one; None if they are collections of classes.
+
+    Rows are those of a matrix if all have the same length, hold only 0 and 1 (also as truth values or text) and some
+    repeat one, as no collection of classes does. Rows of two without repetitions may be either.
+
+    Raises
+    ------
+    DataError
+        for rows of a matrix among others
+    """
+    rows = list(map(_as_flags, labels))
+    is_matrix = any(row is not None and len(set(row)) < len(row) for row in rows)
+    widths = {-1 if row is None else len(row) for row in rows}
+    if not is_matrix and widths != {2}:
+        return None
+    if len(widths) > 1 or -1 in widths:
+        width = next(len(row) for row in rows if row is not None and len(set(row)) < len(row))
+        number = next(number for number, row in enumerate(rows) if row is None or len(row) != width)
+        raise DataError(
+            f"label {number}, {shorten(labels[number])}, is no row of {width} zeros and ones, as others are",
+            hint=BOTH_FORMS,
+        )
+    flags = np.array(rows)
+    collections = None if is_matrix else list(map(tuple, labels))
+    return IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in flags], flags.shape[1], collections)
+
+
+def _as_flags(label: Any) -> list[int] | None:
+    """A list, tuple, array or tensor of zeros and ones as numbers; None for another label."""
+    if isinstance(label, (str, Set)) or not hasattr(label, "__len__"):
+        return None
+    flags = []
+    for value in label:
+        value = value.item() if hasattr(value, "item") else value
+        if not isinstance(value, (str, int, float)) or value not in (0, 1, "0", "1"):
+            return None
+        flags.append(int(value))
+    return flags
