@@ -17,8 +17,10 @@ from graphattn.builders.readers.formats import (
     register_reader,
 )
 from graphattn.builders.readers.sentences import read_sentences
+from graphattn.builders.readers.spans import read_spans
 from graphattn.builders.readers.table import read_labelled_lines, read_table
 from graphattn.builders.readers.tagged import read_conll, read_word_tag
+from graphattn.builders.readers.webanno import read_webanno
 
 __all__ = [
     "FORMATS",
@@ -34,7 +36,9 @@ __all__ = [
     "read_labelled_lines",
     "read_parallel",
     "read_sentences",
+    "read_spans",
     "read_table",
+    "read_webanno",
     "read_word_tag",
     "register_reader",
 ]

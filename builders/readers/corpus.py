@@ -13,8 +13,10 @@ from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.formats import FORMATS, CorpusFormat, corpus_kind, detect
 from graphattn.builders.readers.rows import Skip
 from graphattn.builders.readers.sentences import read_sentences
+from graphattn.builders.readers.spans import read_spans
 from graphattn.builders.readers.table import read_labelled_lines, read_table
 from graphattn.builders.readers.tagged import read_conll, read_word_tag
+from graphattn.builders.readers.webanno import read_webanno
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import DataError
 
@@ -32,6 +34,8 @@ FORMATS.update(
         "word/tag": CorpusFormat(read_word_tag, _TAGGED),
         "conllu": CorpusFormat(read_conllu, _TAGGED, (".conllu",)),
         "sentences": CorpusFormat(read_sentences, frozenset({"classify", "tag"})),
+        "spans": CorpusFormat(read_spans, _TAGGED),
+        "webanno": CorpusFormat(read_webanno, _TAGGED),
     }
 )
 
@@ -78,11 +82,17 @@ def read_corpus(
 
 
 def resolve_reader(
-    path: FilePath, *, format: str = "auto", task: str | None = None, multilabel: bool = False, **options: Any
+    path: FilePath,
+    *,
+    format: str = "auto",
+    task: str | None = None,
+    multilabel: bool = False,
+    split: str | None = None,
+    **options: Any,
 ) -> tuple[FilePath, str, dict[str, Any]]:
     """What :func:`read_corpus` reads, given the same arguments: the source, the format and the reader's options.
 
-    ``multilabel`` is an option of some formats; it does not exclude the others.
+    ``multilabel`` and ``split`` are options of some formats; they do not exclude the others.
     """
     detected = detect(path, task, format=format, **options)
     entry = FORMATS[detected.name]
@@ -92,6 +102,8 @@ def resolve_reader(
         options.setdefault("second", "second")
     if multilabel and "multilabel" in entry.options:
         options["multilabel"] = True
+    if split is not None and "split" in entry.options:
+        options["split"] = split
     return detected.source, detected.name, options
 
 

@@ -105,9 +105,9 @@ def _spell(item: object, field: str, path: str, line: int, alternative: str | No
         path=path,
         line=line,
         field=field,
-        hint="A label is a string, a number, or a list of them.",
+        hint="A label is a string, a number, or a list of them; spans in texts are for {format=spans} and taggers.",
         alternative=alternative,
-        options=("label",),
+        options=("label", "format"),
     )
 
 

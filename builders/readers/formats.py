@@ -141,8 +141,10 @@ def detect(
     =========  ======================================================================================
     format     the first lines
     =========  ======================================================================================
+    webanno    the first begins with ``#FORMAT=WebAnno TSV 3``
     fasttext   each begins with ``__label__``, except for one or two mistakes
-    sentences  the first begins with ``{`` and has ``"tokens":``
+    sentences  the first begins with ``{`` and has ``"tokens":``, not of objects
+    spans      the first begins with ``{`` or ``[``, and one has a list of spans; to tag words, or without a label
     jsonl      the first begins with ``{``
     conllu     the first that is no comment has ten columns and the id 1
     tsv, csv   the first is a header: it names the text column (tsv: or has a common name such as ``label``)
@@ -287,6 +289,8 @@ class _Request:
 def _detect_corpus(sample: Sample, request: _Request, path: str) -> str:
     """The first candidate that fits the sample."""
     candidates, extension_format = request.candidates(), _format_of_extension(sample)
+    if extension_format == "jsonl" and "spans" in candidates and not request.optional and samples.is_spans(sample):
+        extension_format = "spans"  # to predict, the text is enough
     if extension_format is None or (request.optional and extension_format not in candidates):
         fitting = [name for name, fits in samples.RULES.items() if fits(sample)]
     else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -29,6 +31,11 @@ _WORD_CLASS = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
 """``NN``, ``PRP$`` or ``.``"""
 _JSON_ARRAY = re.compile(r"\[\s*(\{|$)")
 _JSON_OBJECT = re.compile(r'\s*\{\s*"\w+"\s*:')
+_SPANS = re.compile(
+    r'"[^"\\]+"\s*:\s*\[\s*(\[\s*\d+\s*,\s*\d+\s*,\s*"|\{(?=[^{}]*"start(_offset)?"\s*:\s*\d)[^{}]*"(label|type|labels)"\s*:)'
+    r'|"value"\s*:\s*\{[^{}]*"start"\s*:\s*\d|"(spans|entities)"\s*:\s*\[\s*\]'
+)
+"""A list of triples or of objects with a start and a type; Label Studio's values; or an empty list of spans."""
 _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 
@@ -150,7 +157,27 @@ def is_json_array(sample: Sample) -> bool:
 
 def is_sentences(sample: Sample) -> bool:
     """Whether the file is JSON Lines with tokens."""
-    return _is_json_lines(sample) and re.search(r'[{,]\s*"tokens"\s*:', sample.filled[0]) is not None
+    return _is_json_lines(sample) and re.search(r'[{,]\s*"tokens"\s*:(?!\s*\[\s*\{)', sample.filled[0]) is not None
+
+
+def is_spans(sample: Sample) -> bool:
+    """Whether the file is JSON, on lines or one array, of texts with spans; besides labels only for words to tag."""
+    is_json = _is_json_lines(sample) or is_json_array(sample)
+    has_spans = is_json and _SPANS.search("\n".join(sample.filled)) is not None
+    return has_spans and (sample.tagged or not _has_plain_label(sample.filled[0]))
+
+
+def _has_plain_label(line: str) -> bool:
+    with suppress(ValueError, RecursionError):
+        record = json.loads(line)
+        label = record.get("label") if isinstance(record, dict) else None
+        return label is not None and not (isinstance(label, list) and all(isinstance(x, (list, dict)) for x in label))
+    return False
+
+
+def is_webanno(sample: Sample) -> bool:
+    """Whether the first line says so."""
+    return bool(sample.lines) and sample.lines[0].startswith("#FORMAT=WebAnno TSV 3")
 
 
 def is_conllu(sample: Sample) -> bool:
@@ -247,8 +274,10 @@ def _are_mistakes_few(fitting: int, lines: int) -> bool:
 
 
 RULES: Rules = {
+    "webanno": is_webanno,
     "fasttext": _is_fasttext,
     "sentences": is_sentences,
+    "spans": is_spans,
     "jsonl": _is_json_lines,
     "conllu": is_conllu,
     "tsv": has_tsv_header,
@@ -259,8 +288,10 @@ RULES: Rules = {
 }
 """Rules for a corpus with labels, which has one of these formats."""
 SURE_RULES: Rules = {
+    "webanno": is_webanno,
     "fasttext": _is_fasttext,
     "sentences": is_sentences,
+    "spans": lambda sample: sample.tagged and is_json_array(sample) and is_spans(sample),
     "jsonl": lambda sample: _is_json_lines(sample) and f'"{sample.text_column}"' in compose(sample.filled[0]),
     "conllu": is_conllu,
 }

@@ -96,7 +96,7 @@ def build(
         relations, vocabulary, learn, parser_options, cls=cls, skip=skip_bad, megabytes=shard_size
     )
     task = PAIR if pairs or "second_column" in given else None
-    arguments = {**corpus_options.reader_options(), **({"multilabel": True} if multilabel else {})}
+    arguments = {**corpus_options.reader_options(), "multilabel": multilabel, "split": split}
     corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
     executor = make_engine(engine, jobs, address, gpus=_gpus_per_actor(engine, parser_options.device))
     _build(corpora, out, settings, executor, append=append, materialize=materialize)

@@ -63,7 +63,8 @@ class CorpusOptions:
 
     format: str = _option(
         "auto",
-        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, word/tag, sentences or your own; auto: detect",
+        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, word/tag, sentences, spans, webanno or your own; auto: "
+        "detect",
         common=True,
     )
     text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", _has_text, reader="text", common=True)
@@ -88,6 +89,7 @@ class CorpusOptions:
         _has_tags,
     )
     tags: str = _option("upos", "which tags to read (conllu)", _has_tags, choices=("upos", "xpos"), common=True)
+    layer: str = _option("auto", "layer or feature whose spans are the tags, such as NamedEntity (webanno)", _has_tags)
     comment: str | None = _option(None, "first characters of a line to skip (conll)", _has_tags)
 
     @property

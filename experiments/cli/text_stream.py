@@ -23,6 +23,7 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     "fasttext": {"require_label": False, "multilabel": True},
     "conll": {"tag_column": None},
     "conllu": {"tags": None},
+    "webanno": {"layer": None},
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from inspect import getdoc
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
+from graphattn.exceptions import Hint
 from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
 from graphattn.experiments.cli.flags import Values, with_flags
 from graphattn.experiments.cli.training_run import check_overwrite, choose_run_folder, fit_and_save, print_run
@@ -175,9 +177,12 @@ def train_model(
         files["dev"] = [dev] if isinstance(dev, str) else dev
     corpus = plan.corpus
     options = {"format": corpus.format, **corpus.reader_options()}
-    parts = {part: estimator.read(paths, **options) for part, paths in files.items()}
-    tests = {
-        name: estimator.read(paths, **options)
-        for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
-    }
+    with warnings.catch_warnings():
+        if not report:
+            warnings.simplefilter("ignore", Hint)
+        parts = {part: estimator.read(paths, **options) for part, paths in files.items()}
+        tests = {
+            name: estimator.read(paths, **options)
+            for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
+        }
     return fit_and_save(estimator, plan, parts, out, tests=tests, report=report)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from torch import Tensor
 from typing_extensions import override
 
+from graphattn.builders import Example, Sentence
 from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import convert, detect_scheme, extract_spans
@@ -192,6 +193,11 @@ class SequenceTagger(LabellingEstimator):
         if self.head_.crf is None:
             self.head_.crf = self.class_weight is None and not self.training_.label_smoothing
         self.head_.wide = self.head_.wide and self.head_.crf
+
+    @override
+    def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
+        split = getattr(self, "inputs_", self.inputs).split
+        return super()._read_file(path, format, {"split": split, **options})
 
     @override
     def _check_stored(self, store: Store, path: Path) -> None:

@@ -24,6 +24,8 @@ LINES = {
     "word/tag": ([], ["a/O b/O"], {}),
     "conllu": ([], [CONLLU, ""], {}),
     "sentences": ([], ['{"tokens": ["Dogs", "bark"], "heads": [2, 0]}'], {}),
+    "spans": ([], ['{"text": "a b", "spans": [{"start": 0, "end": 1, "type": "X"}]}'], {}),
+    "webanno": (["#FORMAT=WebAnno TSV 3.3", "#T_SP=custom.Place|", ""], ["1-1\t0-1\ta\t*\t", ""], {}),
 }
 formats = pytest.mark.parametrize("name", LINES)
 

@@ -21,6 +21,12 @@ CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_
         ("a.jsonl", ["anything"], "jsonl"),
         ("a.ndjson", ["anything"], "jsonl"),
         ("a", ['{"text": "a"}'], "jsonl"),
+        ("a.jsonl", ['{"text": "a", "label": "x", "spans": [{"start": 0, "end": 1, "label": "X"}]}'], "jsonl"),
+        ("a.jsonl", ['{"text": "a", "label": ["x"], "entities": []}'], "jsonl"),
+        ("a.jsonl", ['{"text": "a", "label": []}', '{"text": "a", "label": [[0, 1, "X"]]}'], "spans"),
+        ("a.jsonl", ['{"text": "a", "tokens": [{"start": 0, "end": 1}], "spans": []}'], "spans"),
+        ("a.json", ["[", "{", '"text": "a", "spans": [{"start": 0, "end": 1, "label": "X"}]}]'], "spans"),
+        ("a.txt", ["#FORMAT=WebAnno TSV 3.2", "", "", "1-1\t0-1\ta\t"], "webanno"),
         ("a.tsv", ["1\ta fine film", "0\tdull"], "labelled"),
         ("a.task.train", ["1\ta fine film", "0\treview"], "labelled"),
         ("a.tsv", ["0\treview", "1\ttext here", "", ""], "labelled"),
@@ -106,7 +112,7 @@ def test_an_extension_that_contradicts_the_task(corpus):
     with pytest.raises(DataError) as caught:
         detect(corpus("a.csv", "text,label", "a,1"), "tag")
     assert caught.value.message == "has the extension of 'csv', which does not fit"
-    assert caught.value.hint == "Set {format} to one of 'conll', 'conllu', 'sentences', 'word/tag'."
+    assert caught.value.hint == "Set {format} to one of 'conll', 'conllu', 'sentences', 'spans', 'webanno', 'word/tag'."
 
 
 def test_the_sample_is_read_again(corpus):

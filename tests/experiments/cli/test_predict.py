@@ -122,6 +122,35 @@ def test_entities_have_offsets(graphattn, tagger, chunk):
     assert spans == [[span[:4] for span in tagged.spans] for tagged in load(tagger).predict_spans(texts)]
 
 
+@pytest.mark.parametrize("split", ["web", "whitespace"])
+def test_predicted_spans_can_be_trained_on(graphattn, corpora_folder, tmp_path, tiny, split):
+    """Hostile blanks, marks and scripts keep their offsets."""
+    texts = [
+        "Ada\u00a0 saw\u3000Rome \U0001f600 in Rome.",
+        "",
+        '  Rome,\u200bwasn\'t\ufeff Ada\t"Rome"',
+        "\u0e01 Ada e\u0301t\u00e9 \u2028x",
+    ]
+    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    model, spans = tmp_path / "model", tmp_path / "spans.jsonl"
+    graphattn("train", "tag", corpora_folder / "tags.conll", "--out", model, *tiny, "--split", split)
+    assert graphattn("predict", model, tmp_path / "texts.txt", "--output", "spans", "--out", spans).code == 0
+    with open(spans, encoding="utf-8") as file:
+        rows_of_spans = list(map(json.loads, file))
+    assert [row["text"] for row in rows_of_spans] == texts
+    rows_of_spans[0]["spans"] = [{"type": "LOC", "start": 9, "end": 13}]  # corrected
+    spans.write_text("".join(json.dumps(row) + "\n" for row in rows_of_spans))
+    answer = graphattn("evaluate", model, spans)
+    assert answer.code == 0
+    items, _ = load(model).read([spans])
+    assert [list(item.tokens) for item in items] == [load(model).vocabulary_.split(text) for text in texts if text]
+    assert graphattn("train", "tag", spans, "--out", tmp_path / "next", *tiny, "--split", split).code == 0
+    predicted = load(model).predict_spans([texts[2]])[0].spans
+    assert [row["spans"] for row in rows_of_spans][2] == [
+        {**span._asdict(), "confidence": pytest.approx(span.confidence, abs=1e-6)} for span in predicted
+    ]
+
+
 def test_conll_output_can_be_evaluated(graphattn, tagger, corpora_folder, tmp_path):
     out = tmp_path / "predicted.conll"
     graphattn("predict", tagger, corpora_folder / "tags.conll", "--output", "conll", "--out", out)

@@ -1,0 +1,147 @@
+"""Spans of characters become IOB2 tags of words, in the dialects of several tools."""
+
+import json
+
+import pytest
+
+from graphattn.builders.readers import read_corpus, read_spans
+from graphattn.exceptions import DataError, Hint, UnreadableError
+
+TEXT = "Ada Lovelace met  New York's mayor."
+WORDS = ("Ada", "Lovelace", "met", "New", "York", "'s", "mayor", ".")
+TAGS = ("B-PER", "I-PER", "O", "B-LOC", "I-LOC", "O", "O", "O")
+ENDS = ((0, 12, "PER"), (18, 26, "LOC"))
+
+
+def objects(start="start", end="end", label="label", **more):
+    return [{start: first, end: last, label: name, **more} for first, last, name in ENDS]
+
+
+TOKENS = [
+    {"text": "Ada", "start": 0, "end": 3, "id": 0, "ws": True},
+    {"text": "Lovelace", "start": 4, "end": 12, "id": 1, "ws": True},
+    {"text": " ", "start": 17, "end": 18, "id": 2, "ws": False},
+    {"text": "New", "start": 18, "end": 21, "id": 3, "ws": True},
+    {"text": "York's", "start": 22, "end": 28, "id": 4, "ws": True},
+]
+REGIONS = [
+    {"value": {"start": a, "end": b, "text": TEXT[a:b], "labels": [name]}, "type": "labels", "from_name": "label"}
+    for a, b, name in ENDS
+]
+LABEL_STUDIO = {
+    "id": 1,
+    "data": {"review": TEXT, "number": 3},
+    "annotations": [
+        {"result": [], "was_cancelled": True},
+        {"result": [*REGIONS, {"type": "relation", "from_id": "a"}, {"value": {"choices": ["x"]}, "type": "choices"}]},
+    ],
+}
+DIALECTS = {
+    "our predictions": {"text": TEXT, "spans": objects(label="type", confidence=0.5)},
+    "doccano": {"id": 1, "text": TEXT, "label": [list(ends) for ends in ENDS], "Comments": []},
+    "doccano before 1.7": {"text": TEXT, "labels": [list(ends) for ends in reversed(ENDS)]},
+    "doccano with relations": {"text": TEXT, "entities": objects("start_offset", "end_offset"), "relations": []},
+    "spaCy": {"text": TEXT, "ents": objects(), "sents": [{"start": 0, "end": 35}]},
+    "Label Studio's JSON_MIN": {
+        "text": TEXT,
+        "ner": [{"start": a, "end": b, "text": TEXT[a:b], "labels": [name]} for a, b, name in ENDS],
+        "annotation_id": 1,
+    },
+    "Label Studio's JSON": LABEL_STUDIO,
+    "ground truth": {**LABEL_STUDIO, "annotations": [{"result": []}, {"result": REGIONS, "ground_truth": True}]},
+    "repeated": {"text": TEXT, "spans": [*objects(), *objects()]},
+}
+
+
+@pytest.mark.parametrize("record", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.jsonl.array"])
+def test_dialects(corpus, record, name):
+    lines = [json.dumps([record], indent=1)] if name.endswith("array") else [json.dumps(record)]
+    path = corpus(name.removesuffix(".array"), *lines)
+    (sentence,) = read_corpus(path, task="tag")
+    assert (sentence.tokens, sentence.tags) == (WORDS, TAGS)
+    assert list(read_spans(path)) == [sentence]
+
+
+def test_words_of_prodigy(corpus):
+    path = corpus(
+        "a.jsonl",
+        json.dumps({"text": TEXT, "_task_hash": 1, "tokens": TOKENS, "answer": "accept"}),
+        json.dumps({"text": TEXT, "tokens": TOKENS[:-1], "spans": objects(token_start=0, token_end=1)}),
+    )
+    empty, sentence = read_corpus(path, task="tag")
+    assert (empty.tokens, empty.tags) == (("Ada", "Lovelace", "New", "York's"), ("O",) * 4)
+    assert (sentence.tokens, sentence.tags) == (("Ada", "Lovelace", "New"), ("B-PER", "I-PER", "B-LOC"))
+
+
+def test_texts_without_spans(corpus):
+    lines = [{"text": "a b", "spans": []}, {"text": "", "spans": []}, {"text": "c", "annotation_id": 1}]
+    read = list(read_corpus(corpus("a.jsonl", *map(json.dumps, lines)), task="tag"))
+    assert [sentence.tags for sentence in read] == [("O", "O"), ("O",)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"text": "a", "spans": [[0, 1, "X"]], "answer": "reject"}, "their answer is reject or ignore"),
+        ({"text": "a", "answer": "ignore"}, "their answer is reject or ignore"),
+        ({"data": {"text": "a"}, "annotations": []}, "they have no annotation"),
+        ({"data": {"text": "a"}, "annotations": [{"result": [], "was_cancelled": True}]}, "they have no annotation"),
+    ],
+)
+def test_texts_that_are_left_out(corpus, bad, reason):
+    path = corpus("a.jsonl", *map(json.dumps, [bad, {"text": "b", "spans": [[0, 1, "X"]], "answer": "accept"}, bad]))
+    with pytest.warns(Hint, match=f"2 of 3 texts are left out, since {reason}"):
+        (sentence,) = read_corpus(path, task="tag")
+    assert sentence.tags == ("B-X",)
+
+
+def test_offsets_of_javascript(corpus):
+    """Label Studio counts an emoji as two."""
+    span = {"start": 3, "end": 6, "text": "Ada", "labels": ["PER"]}
+    (sentence,) = read_spans(corpus("a.jsonl", json.dumps({"text": "\U0001f600 Ada", "label": [span]})))
+    assert sentence.tags == ("O", "B-PER")
+
+
+def test_the_rule_for_words(corpus):
+    path = corpus("a.jsonl", json.dumps({"text": "don't", "spans": [[0, 2, "X"]]}))
+    assert next(read_corpus(path, task="tag")).tags == ("B-X", "O")
+    with pytest.raises(DataError, match='cuts the word "don\'t"'):
+        next(read_corpus(path, task="tag", split="whitespace"))
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"text": "Berlin wall", "spans": [[0, 3, "LOC"]]}, "the span 'LOC' from 0 to 3 cuts the word 'Berlin'"),
+        ({"text": "a b c", "spans": [[0, 3, "X"], [2, 5, "Y"]]}, "the span 'Y' from 2 to 5 overlaps 'X' from 0 to 3"),
+        ({"text": "a b", "spans": [[0, 1, "X"], [0, 1, "Y"]]}, "'Y' from 0 to 1 overlaps 'X'"),
+        ({"text": "a b", "spans": [[1, 2, "X"]]}, "covers no word"),
+        ({"text": "a b", "spans": [[0, 9, "X"]]}, "is not within the text of 3 characters"),
+        ({"text": "a b", "spans": [[1, 1, "X"]]}, "is not within the text"),
+        ({"text": "a b", "spans": [[-1, 1, "X"]]}, "is not within the text"),
+        ({"text": "a b", "spans": [{"start": "0", "end": 1, "label": "X"}]}, "has no two whole numbers and a name"),
+        ({"text": "a b", "spans": [{"start": 0, "end": 1, "label": 4}]}, "has no two whole numbers and a name"),
+        ({"text": "a b", "spans": [{"start": 0, "end": 1, "label": "X", "text": "b"}]}, "covers 'a', not 'b'"),
+        ({"text": "a b", "spans": [[0, 1, "X"]], "label": [[0, 1, "Y"]]}, "spans in 'spans' and 'label'"),
+        ({"text": "a b"}, "no spans in the fields 'text'"),
+        ({"body": "a b", "spans": []}, "there is no 'text' among the fields 'body', 'spans'"),
+        ({"text": 3, "spans": []}, "a number where a string was expected"),
+        ({**LABEL_STUDIO, "annotations": [{"result": []}, {"result": []}]}, "2 annotations of one text"),
+    ],
+)
+def test_invalid_spans(corpus, record, message):
+    path = corpus("a.jsonl", '{"text": "a", "spans": [[0, 1, "X"]]}', json.dumps(record), '{"text": "c", "spans": []}')
+    with pytest.raises(DataError, match=message) as caught:
+        list(read_spans(path))
+    assert caught.value.line == 2
+    errors = []
+    assert [sentence.tokens for sentence in read_spans(path, skip=errors.append)] == [("a",), ("c",)]
+    assert [error.line for error in errors] == [2]
+
+
+@pytest.mark.parametrize("content", ['[{"text": "a", "spans": []},\n{"text"', '[{"text": "a", "spans": []},\n1]'])
+def test_a_broken_array(corpus, content):
+    with pytest.raises(UnreadableError) as caught:
+        list(read_spans(corpus("a.json", content), skip=lambda error: None))
+    assert caught.value.line == 2
