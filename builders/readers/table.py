@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text, split_suffix
 from graphattn.builders.readers.fields import check_label_separator, json_label, json_text, parse_label, parse_object
+from graphattn.builders.readers.prodigy import LeftOut
 from graphattn.builders.readers.rows import (
     PlainRows,
     QuotedRows,
@@ -67,7 +68,8 @@ def read_table(
     text : column of the text, its name in any Unicode form
     second : column of the other text of a pair
     label : column of the label; None reads texts alone, and so does ``"none"`` unless a column has this name
-    format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension
+    format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension. Of JSON Lines with labels, those with the
+        ``answer`` ``reject`` or ``ignore``, as Prodigy writes it, are left out and counted
     label_separator : the characters between several labels of one example; a JSON list needs none
     delimiter : the character between two fields, by default a comma (csv) or a tab (tsv)
     quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
@@ -246,10 +248,14 @@ _NO_LABELS = "For texts without labels, set {label} to None."
 def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> Iterator[Example]:
     with open_text(path) as lines:
         name = lines.path
+        left_out = LeftOut(name)
+        has_answers = columns.label is not None and "answer" not in columns.by_role().values()
 
-        def example(numbered: tuple[int, str]) -> Example:
+        def example(numbered: tuple[int, str]) -> Example | None:
             line, content = numbered
             record = parse_object(content, name, line)
+            if has_answers and left_out.rejects(record):
+                return None
             wanted = columns.without_label(record)
             if not record.keys() >= {*wanted.by_role().values()}:
                 record = {compose(key): value for key, value in record.items()}
@@ -271,7 +277,8 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
         def strip(text: str) -> tuple[int, str]:
             return lines.line, text.strip(BLANKS)
 
-        yield from map_with_errors(reject_blank_rows(map(strip, lines), name, skip), example, skip)
+        yield from filter(None, map_with_errors(reject_blank_rows(map(strip, lines), name, skip), example, skip))
+        left_out.report()
 
 
 def read_labelled_lines(
