@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from reprlib import repr as shorten
 from typing import Any
 
+from graphattn.builders.readers.literals import is_bracketed, keys_of, parse_list
 from graphattn.builders.sentence import Label
 from graphattn.exceptions import ConfigError, DataError
 
 
-def parse_label(field: str, separator: str | None, path: str, line: int) -> Label:
+def parse_label(field: str, separator: str | None, path: str, line: int, *, multilabel: bool = False) -> Label:
     """The label in a field, without surrounding blanks; with a ``separator`` a tuple of labels, which may be empty.
+
+    With a separator or ``multilabel``, a list in brackets is such a tuple, too.
 
     Examples
     --------
@@ -20,7 +24,15 @@ def parse_label(field: str, separator: str | None, path: str, line: int) -> Labe
     '1'
     >>> parse_label("joy|love", "|", "train.csv", 2)
     ('joy', 'love')
+    >>> parse_label("['joy', 'love']", None, "train.csv", 2, multilabel=True)
+    ('joy', 'love')
     """
+    if multilabel or separator is not None:
+        items = parse_list(field)
+        if items is not None:
+            return _several_labels(items, "label", path, line)
+        if is_bracketed(field):
+            raise _unreadable_list_error(field, path, line)
     if separator is not None:
         return distinct_labels(field.split(separator))
     label = field.strip()
@@ -34,6 +46,13 @@ def parse_label(field: str, separator: str | None, path: str, line: int) -> Labe
             options=("label_separator",),
         )
     return label
+
+
+def _unreadable_list_error(field: str, path: str, line: int) -> DataError:
+    keys = keys_of(field)
+    problem = f"a dictionary with the keys {', '.join(keys)}" if keys else f"{shorten(field)} is no list"
+    hint = "Quote the names in the brackets, as in ['joy', 'love'], or leave the brackets out."
+    return DataError(problem, path=path, line=line, hint="Give a list of its labels." if keys else hint)
 
 
 def check_label_separator(separator: str | None) -> None:
@@ -78,21 +97,38 @@ def json_text(value: object, field: str, path: str, line: int) -> str:
 
 
 def json_label(
-    value: object, separator: str | None, field: str, path: str, line: int, *, alternative: str | None = None
+    value: object,
+    separator: str | None,
+    field: str,
+    path: str,
+    line: int,
+    *,
+    multilabel: bool = False,
+    alternative: str | None = None,
 ) -> Label:
     """The label, or labels, in a field of a JSON object; numbers and booleans are spelled as in JSON.
 
     Parameters
     ----------
-    value : a string, a number, a boolean, or a list of them
-    separator : the characters between several labels in a string; None when it holds one
+    value : a string, a number, a boolean, a list of them, or ``{"choices": [...]}`` of Label Studio
+    separator, multilabel : see :func:`parse_label`
     field, path, line : for errors
     alternative : see :class:`~graphattn.exceptions.DataError`; its option is ``label``
     """
-
+    if isinstance(value, dict) and isinstance(value.get("choices"), list):
+        value = value["choices"]
     if isinstance(value, list):
-        return distinct_labels(_spell(item, field, path, line, alternative) for item in value)
-    return parse_label(_spell(value, field, path, line, alternative), separator, path, line)
+        return _several_labels(value, field, path, line, alternative)
+    return parse_label(_spell(value, field, path, line, alternative), separator, path, line, multilabel=multilabel)
+
+
+def _several_labels(
+    items: Sequence[object], field: str, path: str, line: int, alternative: str | None = None
+) -> tuple[str, ...]:
+    """The labels in a list, without repetitions; of zeros and ones, which may be a row of a matrix, with them."""
+    if len(items) > 1 and all(isinstance(item, (bool, int, float)) and item in (0, 1) for item in items):
+        return tuple("1" if item else "0" for item in items)
+    return distinct_labels(_spell(item, field, path, line, alternative) for item in items)
 
 
 def _spell(item: object, field: str, path: str, line: int, alternative: str | None) -> str:
@@ -100,8 +136,9 @@ def _spell(item: object, field: str, path: str, line: int, alternative: str | No
         return json_text(item, field, path, line)
     if isinstance(item, (bool, int, float)) and math.isfinite(item):
         return json.dumps(item)
+    keys = f" with the keys {', '.join(item)}" if isinstance(item, dict) and item else ""
     raise DataError(
-        f"{_kind(item)} where a label was expected",
+        f"{_kind(item)}{keys} where a label was expected",
         path=path,
         line=line,
         field=field,

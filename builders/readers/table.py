@@ -33,6 +33,7 @@ class _Columns(NamedTuple):
     second: str | None
     label: str | None
     label_separator: str | None
+    multilabel: bool
     require_label: bool
 
     def by_role(self) -> dict[str, str]:
@@ -54,6 +55,7 @@ def read_table(
     label: str | None = "label",
     format: str | None = None,
     label_separator: str | None = None,
+    multilabel: bool = False,
     delimiter: str | None = None,
     quoted: bool | None = None,
     require_label: bool = True,
@@ -71,6 +73,7 @@ def read_table(
     format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension. Of JSON Lines with labels, those with the
         ``answer`` ``reject`` or ``ignore``, as Prodigy writes it, are left out and counted
     label_separator : the characters between several labels of one example; a JSON list needs none
+    multilabel : read labels such as ``['joy', 'love']`` or ``{"choices": [...]}`` as several, as a separator does, too
     delimiter : the character between two fields, by default a comma (csv) or a tab (tsv)
     quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
         ordinary character, so for tsv None means yes only if the whole header is quoted
@@ -100,7 +103,7 @@ def read_table(
     kind = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
     names = (compose(text), second and compose(second), label and compose(label))
-    columns = _Columns(*names, label_separator, require_label)
+    columns = _Columns(*names, label_separator, multilabel, require_label)
     if kind == "jsonl":
         return _read_json_lines(path, columns, skip)
     if kind not in _DELIMITERS:
@@ -135,7 +138,13 @@ def _read_delimited(
         index = _column_indices(names, columns.without_label(names), lines.path)
         if quoted is None and isinstance(rows, PlainRows):
             filled = _warn_of_quotes(filled, index["text"], lines.path)
-        parse = _row_parser(index, columns.label_separator, lines.path, require_label=columns.require_label)
+        parse = _row_parser(
+            index,
+            columns.label_separator,
+            lines.path,
+            multilabel=columns.multilabel,
+            require_label=columns.require_label,
+        )
         if keep_rows:
             parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
         yield from map_with_errors(filled, parse, skip)
@@ -165,7 +174,9 @@ def _keep_row(parse: _Parse, names: Sequence[str], *, quoted: bool) -> _Parse:
     return parse_and_keep
 
 
-def _row_parser(index: Mapping[str, int], label_separator: str | None, path: str, *, require_label: bool) -> _Parse:
+def _row_parser(
+    index: Mapping[str, int], label_separator: str | None, path: str, *, multilabel: bool, require_label: bool
+) -> _Parse:
     """A function from a numbered row to its example; ``index`` is role -> field."""
     text, second, label = index["text"], index.get("second"), index.get("label")
 
@@ -176,7 +187,7 @@ def _row_parser(index: Mapping[str, int], label_separator: str | None, path: str
             None if second is None else row[second],
             None
             if label is None or not (require_label or row[label].strip())
-            else parse_label(row[label], label_separator, path, line),
+            else parse_label(row[label], label_separator, path, line, multilabel=multilabel),
         )
 
     return parse
@@ -272,7 +283,8 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
         def label_of(value: object, column: str, line: int) -> Label | None:
             if not columns.require_label and (value is None or (isinstance(value, str) and not value.strip())):
                 return None
-            return json_label(value, columns.label_separator, column, name, line, alternative=_NO_LABELS)
+            separator, several = columns.label_separator, columns.multilabel
+            return json_label(value, separator, column, name, line, multilabel=several, alternative=_NO_LABELS)
 
         def strip(text: str) -> tuple[int, str]:
             return lines.line, text.strip(BLANKS)
@@ -287,6 +299,7 @@ def read_labelled_lines(
     columns: str | Sequence[str | None] = ("label", "text"),
     separator: str | None = None,
     label_separator: str | None = None,
+    multilabel: bool = False,
     require_label: bool = True,
     keep_rows: bool = False,
     skip: Skip | None = None,
@@ -301,6 +314,7 @@ def read_labelled_lines(
     separator : the characters between two fields, without quotes; None means a tab, and in a file named ``.csv`` a
         comma with CSV's double quotes
     label_separator : the characters between several labels of one example
+    multilabel : read labels such as ``['joy', 'love']`` as several, as a separator does, too
     require_label : reject lines with an empty label; otherwise their label is None
     keep_rows : give each example all fields of its line, as :class:`~graphattn.builders.sentence.TableRow`
     skip : receives the error of each line that is left out; None raises the first
@@ -345,7 +359,7 @@ def read_labelled_lines(
                 hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
                 skip=skip,
             )
-            parse = _row_parser(index, label_separator, lines.path, require_label=require_label)
+            parse = _row_parser(index, label_separator, lines.path, multilabel=multilabel, require_label=require_label)
             if keep_rows:
                 names = [role or f"column {number}" for number, role in enumerate(roles, start=1)]
                 parse = _keep_row(parse, names, quoted=quoted)

@@ -47,7 +47,7 @@ def build(
         bool, typer.Option("--pairs", help="Keep both texts of each pair; implied by --second-column.")
     ] = False,
     multilabel: Annotated[
-        bool, typer.Option("--multilabel", help="A text may have several labels (fastText lines).")
+        bool, typer.Option("--multilabel", help="A text may have several labels: fastText lines, or lists in cells.")
     ] = False,
     level: Annotated[Literal["word", "bpe"], typer.Option(help="What a token is: a word or a sub-word.")] = "word",
     split: Annotated[

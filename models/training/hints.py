@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphattn.builders.lazy_texts import LazyTexts
+from graphattn.builders.readers.literals import is_bracketed, parse_list
 from graphattn.exceptions import Hint
 from graphattn.models.estimators.labels import plain_label
 
@@ -84,6 +85,19 @@ def _is_invisible(character: str) -> bool:
     """Whether a character has no ink; emoji of flags may end with tags (U+E007F)."""
     is_format = unicodedata.category(character) in ("Cc", "Cf") and not "\U000e0020" <= character <= "\U000e007f"
     return is_format or character in "\u034f\u115f\u1160\u2800\u3164\uffa0"
+
+
+def hint_at_lists(labels: Sequence[Hashable], classes: Sequence[Hashable]) -> Hint | None:
+    """A hint for classes that are lists, as tables hold several labels of a text."""
+    lists = {name for name in classes if isinstance(name, str) and is_bracketed(name) and parse_list(name) is not None}
+    if not lists:
+        return None
+    count = sum(label in lists for label in labels)
+    return Hint(
+        f"{count:,} of {len(labels):,} labels are lists, such as {sorted(lists)[0]}, each a class of its own; "
+        "{multilabel=True} reads their items as labels",
+        options=("multilabel",),
+    )
 
 
 def hint_at_single_class(

@@ -14,6 +14,7 @@ from graphattn.models.training.hints import (
     hint_at_empty_texts,
     hint_at_half_pairs,
     hint_at_invisible_ends,
+    hint_at_lists,
     hint_at_loss,
     hint_at_quantities,
     hint_at_single_class,
@@ -190,3 +191,18 @@ def test_turkish_texts_are_hinted_at_in_training(tiny):
     with warnings.catch_warnings():
         warnings.simplefilter("error", Hint)
         tiny(training={"epochs": 1}, inputs={"lowercase": False}).fit(texts, labels)
+
+
+@pytest.mark.parametrize(
+    ("classes", "given"),
+    [(["['x', 'y']", "['z']"], True), (["x", "{'choices': ['x']}"], True), (["[UNK]", "(none)", "[x, y]", 3], False)],
+)
+def test_lists_of_labels(classes, given):
+    hint = hint_at_lists([*classes, classes[0]], classes)
+    assert (hint is not None) is given
+    assert hint is None or hint.options == ("multilabel",)
+
+
+def test_lists_of_labels_are_told_when_training(tiny):
+    with pytest.warns(Hint, match="6 of 12 labels are lists"):
+        tiny("classifier", training={"epochs": 1}).fit(["a b", "c d"] * 6, ["['x', 'y']", "z"] * 6)
