@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -16,6 +16,7 @@ from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.readers.spans import read_spans
 from graphattn.builders.readers.table import read_labelled_lines, read_table
 from graphattn.builders.readers.tagged import read_conll, read_word_tag
+from graphattn.builders.readers.unlabelled import drop_labels
 from graphattn.builders.readers.webanno import read_webanno
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import DataError
@@ -41,7 +42,13 @@ FORMATS.update(
 
 
 def read_corpus(
-    path: FilePath, *, format: str = "auto", task: str | None = None, skip: Skip | None = None, **options: Any
+    path: FilePath,
+    *,
+    format: str = "auto",
+    task: str | None = None,
+    skip: Skip | None = None,
+    drop_label: Collection[str] = (),
+    **options: Any,
 ) -> Iterator[Example | Sentence]:
     """Read the examples or sentences of a corpus, one at a time.
 
@@ -52,6 +59,7 @@ def read_corpus(
     task : ``"classify"``, ``"pair"`` or ``"tag"``; only formats that serve it are considered
     skip : receives the error of each line or sentence that is left out; None raises the first. Not for ``conllu`` and
         ``sentences``, which a store reads in blocks
+    drop_label : labels that stand for none, such as ``-``: their examples are left out, and words with such a tag
     options : options of the format's reader, such as ``text`` and ``label`` (csv, tsv, jsonl), ``columns`` (labelled)
         or ``tag_column`` (conll); only formats that have all of them are considered. For pairs ``second`` defaults to
         ``"second"``; the ``columns`` of a labelled file are detected unless given.
@@ -78,6 +86,8 @@ def read_corpus(
     """
     source, name, options = resolve_reader(path, format=format, task=task, **options)
     items = FORMATS[name].read(source, **options, **({} if skip is None else {"skip": skip}))
+    if drop_label:
+        items = drop_labels(items, drop_label, display_name(path), skip)
     return items if skip is not None else _at_least_one(items, display_name(path))
 
 

@@ -135,8 +135,10 @@ def corpus_blocks(
     most : size of the largest of those
     skip : skip what the reader cannot use, instead of raising an error
     """
-    source, format, options = resolve_reader(corpus.path, format=corpus.format, task=corpus.task, **corpus.options)
-    if format in SENTENCE_ENDS:
+    options = dict(corpus.options)
+    drop_label = options.pop("drop_label", ())
+    source, format, options = resolve_reader(corpus.path, format=corpus.format, task=corpus.task, **options)
+    if format in SENTENCE_ENDS and not drop_label:
         yield from text_blocks(source, format, options, size=size, most=most)
         return
     name = display_name(corpus.path)
@@ -145,7 +147,8 @@ def corpus_blocks(
     def record(error: DataError) -> None:
         skipped.append(Skipped(name, f"line {error.line}", error.message))
 
-    items = read_corpus(source, format=format, task=corpus.task, skip=record if skip else None, **options)
+    skips = record if skip and format not in SENTENCE_ENDS else None
+    items = read_corpus(source, format=format, task=corpus.task, skip=skips, drop_label=drop_label, **options)
     yield from item_blocks(name, items, skipped=skipped, size=size, most=most)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,10 @@ def _has_label(kind: CorpusKind) -> bool:
     return kind.label
 
 
+def _has_label_or_tags(kind: CorpusKind) -> bool:
+    return kind.label or kind.tags
+
+
 def _may_have_several_labels(kind: CorpusKind) -> bool:
     return kind.label and not kind.second
 
@@ -78,6 +82,9 @@ class CorpusOptions:
         None, "characters between several labels of one text", _may_have_several_labels
     )
     columns: tuple[str, ...] = _option((), "fields of a file without header: label, text, second, none", _has_label)
+    drop_label: Sequence[str] = _option(
+        (), "label that stands for none, such as -: leave its texts, or words, out; may be repeated", _has_label_or_tags
+    )
     delimiter: str | None = _option(None, "character between two fields (csv, tsv)", _has_label)
     quoted: bool | None = _option(None, "whether fields may be in double quotes (csv, tsv)", _has_label)
     separator: str | None = _option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")

@@ -33,7 +33,7 @@ EXAMPLES = (
     'graphattn inspect model "a lovely film" --words --html words.html\n\n'
     "graphattn inspect model reviews.txt --summary --picture distances.png --out tables"
 )
-_UNUSED = {"label_column", "label_separator", "layer", "tag_column", "tags"}
+_UNUSED = {"drop_label", "label_column", "label_separator", "layer", "tag_column", "tags"}
 _FILES = {".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".conll", ".conllu", ".gz", ".xz", ".bz2"}
 _KINDS = ("arcs", "matrices")
 

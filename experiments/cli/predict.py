@@ -50,7 +50,7 @@ EXAMPLES = (
     "graphattn predict tagger sentences.txt --output spans\n\n"
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
-_UNUSED = {"label_column", "label_separator", "layer", "tag_column", "tags"}
+_UNUSED = {"drop_label", "label_column", "label_separator", "layer", "tag_column", "tags"}
 _TABLES = ("csv", "tsv")
 _OUTPUTS = {
     ".csv": ("csv",),

@@ -280,6 +280,8 @@ class LabellingEstimator(Estimator):
     @override
     def read(self, paths: Sequence[str | Path], *, format: str = "auto", **options: Any) -> tuple[Any, Any]:
         files = [Path(path) for path in paths]
+        if options.get("drop_label") and any(map(is_store, files)):
+            raise ConfigError("{drop_label} is for files; give it to graphattn build", options=("drop_label",))
         corpora = [self._read_store(file) or self._read_file(file, format, options) for file in files]
         if len(corpora) == 1:
             return corpora[0], None

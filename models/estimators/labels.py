@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.readers.unlabelled import find_marks
 from graphattn.builders.spelling import compose
 from graphattn.exceptions import DataError, UnknownLabelError
 
@@ -91,10 +92,13 @@ class LabelSet:
         ids = np.fromiter(map(id_of, labels), kind)
         if unknown:
             names = sorted(unknown)
+            marks = find_marks([*self.classes, *unknown.values()], tags=what == "tag")
+            flags = [f" {{drop_label={mark}}} leaves it out." for mark in unknown.values() if mark in marks]
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             raise UnknownLabelError(
                 f"the {where} has {what} {shown}, which the training set lacks",
-                hint=f"Known are: {self._list_classes(unknown.values())}.",
+                hint=f"Known are: {self._list_classes(unknown.values())}.{''.join(flags)}",
+                options=("drop_label",),
             )
         return ids
 

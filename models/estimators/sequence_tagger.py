@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -253,6 +254,15 @@ class SequenceTagger(LabellingEstimator):
         except DataError:
             self._reject_invalid_tags(labels, "training set")
             raise
+
+    @override
+    def _fit_labels(self, examples: Examples) -> None:
+        from graphattn.models.training.hints import hint_at_marks
+
+        super()._fit_labels(examples)
+        hint = hint_at_marks(chain.from_iterable(examples.labels), tags=True) if self.scheme_ == "none" else None
+        if hint is not None:
+            warnings.warn(hint, stacklevel=4)
 
     @override
     def _hashable_labels(self, labels: Iterable[Any]) -> list[Any]:

@@ -240,10 +240,10 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def _fit_labels(self, examples: Examples) -> None:
-        from graphattn.models.training.hints import hint_at_lists, hint_at_quantities
+        from graphattn.models.training.hints import hint_at_lists, hint_at_marks, hint_at_quantities
 
         super()._fit_labels(examples)
-        hints = [hint_at_quantities(self.labels_.classes)]
+        hints = [hint_at_quantities(self.labels_.classes), hint_at_marks(self._flat_labels(examples.labels))]
         if not self._is_multilabel:
             hints.append(hint_at_lists(examples.labels, self.labels_.classes))
         for hint in filter(None, hints):

@@ -15,6 +15,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
+from graphattn.builders.readers.unlabelled import find_marks
 from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.inputs import (
@@ -318,7 +319,10 @@ def parse_number(label: Any, *, index: int | None = None, path: str | None = Non
         return number
     what = "the target" if index is None else f"target {index}"
     hint = "Write a finite number such as 4.5, or choose another {label}; for classes there is a classifier."
-    raise DataError(f"{what} {label!r} is not a number", path=path, line=line, hint=hint, options=("label",))
+    if isinstance(label, str) and find_marks([label]):
+        hint = f"If it stands for none, {{drop_label={label}}} leaves it out."
+    options = ("label", "drop_label")
+    raise DataError(f"{what} {label!r} is not a number", path=path, line=line, hint=hint, options=options)
 
 
 def _compare_ranges(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> dict[str, dict[str, float]]:

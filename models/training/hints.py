@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.readers.literals import is_bracketed, parse_list
+from graphattn.builders.readers.unlabelled import find_marks
 from graphattn.exceptions import Hint
 from graphattn.models.estimators.labels import plain_label
 
@@ -85,6 +86,26 @@ def _is_invisible(character: str) -> bool:
     """Whether a character has no ink; emoji of flags may end with tags (U+E007F)."""
     is_format = unicodedata.category(character) in ("Cc", "Cf") and not "\U000e0020" <= character <= "\U000e007f"
     return is_format or character in "\u034f\u115f\u1160\u2800\u3164\uffa0"
+
+
+def hint_at_marks(labels: Iterable[Hashable], *, tags: bool = False) -> Hint | None:
+    """A hint for classes that usually stand for no label.
+
+    Parameters
+    ----------
+    labels : of the training set, or ``tags`` of its words
+    """
+    counts = Counter(labels)
+    marks = find_marks(counts, tags=tags)
+    if not marks:
+        return None
+    what = "tag" if tags else "label"
+    named = " and ".join(f"{counts[mark]:,} of {counts.total():,} {what}s are {plain_label(mark)!r}" for mark in marks)
+    flags = " ".join(f"{{drop_label={mark}}}" for mark in marks)
+    return Hint(
+        f"{named}, which often means that there is no {what}; if so, leave them out, in files with {flags}",
+        options=("drop_label",),
+    )
 
 
 def hint_at_lists(labels: Sequence[Hashable], classes: Sequence[Hashable]) -> Hint | None:

@@ -30,14 +30,14 @@ def test_the_help_names_every_format():
 
 def test_every_option_is_an_option_of_a_reader():
     known = {name for entry in FORMATS.values() for name in entry.options}
-    assert {item.metadata["reader"] or item.name for item in fields(CorpusOptions)} - {"format"} <= known
+    assert {item.metadata["reader"] or item.name for item in fields(CorpusOptions)} - {"format", "drop_label"} <= known
 
 
 @pytest.mark.parametrize("task", ["classify", "pair", "tag"])
 def test_every_task_can_use_its_relevant_options(task):
     known = {name for entry in FORMATS.values() if task in entry.tasks for name in entry.options}
     left = [item for item in fields(CorpusOptions) if item.name not in irrelevant_options(corpus_kind(task))]
-    assert {item.metadata["reader"] or item.name for item in left} - {"format"} <= known
+    assert {item.metadata["reader"] or item.name for item in left} - {"format", "drop_label"} <= known
 
 
 @pytest.mark.parametrize(

@@ -378,3 +378,34 @@ def test_conflicts_with_a_model_to_continue_from(graphattn, classifier, tmp_path
     answer = graphattn("train", task, "no-such-file", "--init-from", classifier, *flags, "--out", tmp_path / "model")
     assert answer.code == 1
     assert answer.err.startswith(f"error: {message.format(classifier)}")
+
+
+@pytest.mark.parametrize(
+    ("task", "mark", "rows"),
+    [
+        ("classify", "-", ["x\ta b", "y\tc d", "-\te f"]),
+        ("classify", "-1", ["0\ta b", "1\tc d", "-1\te f", "2\tc"]),
+        ("pair", "-", ["x\ta b\tc h", "y\tc d\te h", "-\te f\tg h"]),
+        ("regress", "n/a", ["1.5\ta b", "2.5\tc d", "n/a\te f"]),
+        ("tag", "-100", ["a\tX", "b\tY", "c\t-100", ""]),
+    ],
+)
+def test_labels_that_stand_for_none_are_left_out(graphattn, tmp_path, tiny, task, mark, rows):
+    corpus, model = tmp_path / "corpus.tsv", tmp_path / "model"
+    corpus.write_text("\n".join(rows * 8) + "\n")
+    flags = ["--drop-label", mark]
+    answer = graphattn("train", task, corpus, "--test", corpus, "--out", model, *tiny, *flags)
+    assert (answer.code, answer.err) == (0, "")
+    estimator = load(model)
+    assert mark not in map(str, estimator.classes_.tolist())
+    answer = graphattn("evaluate", model, corpus, *flags)
+    assert answer.code == 0
+    assert re.search(r"^hint: .*corpus.tsv: 8 of \d+ (texts|words) are left out", answer.err)
+    answer = graphattn("evaluate", model, corpus)
+    assert answer.code == 1
+    assert f"--drop-label {mark} leaves it out." in answer.err
+    options = ["--format", "conll"] if task == "tag" else ["--columns", "label,text,second"] if task == "pair" else []
+    answer = graphattn("build", corpus, "--out", tmp_path / "store", *options, *flags)
+    assert re.match(r"(8|16|24|32) sentences", answer.out)
+    answer = graphattn("train", task, tmp_path / "store", "--out", tmp_path / "other", *tiny, *flags)
+    assert answer.err == "error: --drop-label is for files; give it to graphattn build\n"

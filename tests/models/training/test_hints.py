@@ -16,6 +16,7 @@ from graphattn.models.training.hints import (
     hint_at_invisible_ends,
     hint_at_lists,
     hint_at_loss,
+    hint_at_marks,
     hint_at_quantities,
     hint_at_single_class,
     hint_at_vectors,
@@ -206,3 +207,21 @@ def test_lists_of_labels(classes, given):
 def test_lists_of_labels_are_told_when_training(tiny):
     with pytest.warns(Hint, match="6 of 12 labels are lists"):
         tiny("classifier", training={"epochs": 1}).fit(["a b", "c d"] * 6, ["['x', 'y']", "z"] * 6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "message"),
+    [
+        ("classifier", ["-", "x", "y", "x"] * 3, "3 of 12 labels are '-'"),
+        ("classifier", [0, 1, 2, -1] * 3, "3 of 12 labels are -1"),
+        ("pair", ["n/a", "x", "NULL", "x"] * 3, "3 of 12 labels are 'n/a' and 3 of 12 labels are 'NULL'"),
+        ("multilabel", [("?",), ("x", "y"), (), ("x",)] * 3, "3 of 12 labels are '\\?'"),
+        ("tagger", [["-100", "A"], ["B", "A"]] * 6, "6 of 24 tags are '-100'"),
+    ],
+)
+def test_marks_of_no_label_are_told(kind, labels, message, tiny):
+    texts = {"pair": [("a", "b")] * 12, "tagger": [["a", "b"]] * 12}.get(kind, ["a b"] * 12)
+    with pytest.warns(Hint, match=message) as caught:
+        tiny(kind, training={"epochs": 1}).fit(texts, labels)
+    assert ("drop_label",) in [warning.message.options for warning in caught]
+    assert hint_at_marks(["x", "y"]) is None
