@@ -8,6 +8,7 @@ from itertools import chain
 
 from graphattn.builders.files import FilePath, TextLines, open_text
 from graphattn.builders.readers.rows import Skip, iterate_with_errors, map_with_errors
+from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import DataError
 
@@ -72,15 +73,15 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
 def _read_header(lines: TextLines) -> list[str]:
     """The feature of each column, as ``Layer.feature``; a layer without features has a column, too."""
     features: list[str] = []
-    for line in lines:
+    for line in lines.sample(SAMPLE_LINES):
         kind, _, value = line.strip().partition("=")
         if kind in ("#T_SP", "#T_RL", "#T_CH"):
             layer, *names = value.split("|")
             short = layer.rpartition(".")[2]
             prefix = "" if kind == "#T_SP" else "relation "
             features += [f"{prefix}{short}.{name}".rstrip(".") for name in names or [""]]
-        elif not kind:
-            break
+    if not features:
+        next(lines, None)  # raises the error of the first line
     return features
 
 

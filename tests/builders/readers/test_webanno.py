@@ -44,6 +44,20 @@ def test_tags_of_words(export, layer):
     assert sentence.tags == ("NNP", "NNP", "POS", "NNP", "NNP", ".")
 
 
+def test_no_blank_lines_after_the_header(corpus):
+    path = corpus(
+        "a.tsv",
+        "#FORMAT=WebAnno TSV 3.2",
+        NER,
+        "#Summary=a",
+        "1-1\t0-4\tBonn\t_\tLOC\t",
+        "",
+        "#Text=b",
+        "2-1\t5-6\tb\t_\t_",
+    )
+    assert [sentence.tags for sentence in read_corpus(path, task="tag")] == [("B-LOC",), ("O",)]
+
+
 @pytest.mark.parametrize(("header", "value", "tag"), [("Place|", "*", "B-Place"), ("Place|kind", "CITY", "B-CITY")])
 def test_the_only_layer(export, header, value, tag):
     (sentence,) = read_webanno(export(f"1-1\t0-3\tBonn\t{value}\t", header=[f"#T_SP=webanno.custom.{header}"]))
