@@ -199,6 +199,11 @@ class TextLines:
                 lines.append(self._decode(raw, number).removesuffix("\n"))
         return lines
 
+    @property
+    def sampled(self) -> int:
+        """The number of lines that :meth:`sample` has read ahead."""
+        return len(self._sampled)
+
     def read(self, size: int) -> bytes:
         """The next ``size`` bytes, unchecked; fewer at the end of the file."""
         sampled = b"".join(self._sampled)

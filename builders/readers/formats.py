@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from graphattn.builders.files import FilePath, TextLines, is_stream, open_text
+from graphattn.builders.files import FilePath, TextLines, open_text
 from graphattn.builders.readers import samples
 from graphattn.builders.readers.samples import SAMPLE_LINES, Sample
 from graphattn.builders.sentence import Example, Sentence
@@ -175,7 +175,7 @@ def detect(
     """
     request = _Request(task, labels == "optional", options)
     name = request.resolve_name(format)
-    if name is not None and not request.must_detect_columns(name, source):
+    if name is not None and not request.must_detect_columns(name):
         return DetectedFormat(name, source)
     lines = open_text(source)
     try:
@@ -183,13 +183,13 @@ def detect(
         sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=request.kind.tags)
         if name is None and request.optional and not options:
             return _detect_text(sample, request.kind, lines)
-        name = name or _detect_corpus(sample, request, lines.path)
-        columns = None
-        if name == "labelled" and "columns" not in options:
+        detected = DetectedFormat(name, lines) if name else _detect_corpus(sample, request, lines)
+        if detected.name == "labelled" and detected.columns is None and "columns" not in options:
             columns = samples.label_columns(sample, pairs=request.kind.second)
             if columns is None:
                 raise _columns_error(sample, request.kind, lines.path)
-        return DetectedFormat(name, lines, columns)
+            return replace(detected, columns=columns)
+        return detected
     except BaseException:
         lines.close()
         raise
@@ -280,13 +280,12 @@ class _Request:
             options=("format", *useless),
         )
 
-    def must_detect_columns(self, name: str, source: FilePath) -> bool:
-        """Whether the columns of a labelled file must be detected; a stream has the usual ones, label and text."""
-        unknown = name == "labelled" and "columns" not in self.options
-        return unknown and (self.optional or self.kind.second is True or not is_stream(source))
+    def must_detect_columns(self, name: str) -> bool:
+        """Whether the columns of a labelled file must be detected."""
+        return name == "labelled" and "columns" not in self.options
 
 
-def _detect_corpus(sample: Sample, request: _Request, path: str) -> str:
+def _detect_corpus(sample: Sample, request: _Request, source: TextLines) -> DetectedFormat:
     """The first candidate that fits the sample."""
     candidates, extension_format = request.candidates(), _format_of_extension(sample)
     if extension_format == "jsonl" and "spans" in candidates and not request.optional and samples.is_spans(sample):
@@ -297,10 +296,13 @@ def _detect_corpus(sample: Sample, request: _Request, path: str) -> str:
         fitting = [extension_format]
     name = next((name for name in fitting if name in candidates), None)
     if name is None and request.optional and sample.suffix == ".tsv" and "tsv" in candidates:
-        return "tsv"
+        name = "tsv"
     if name is None:
-        raise _detection_error(sample, request, fitting, path)
-    return name
+        raise _detection_error(sample, request, fitting, source.path)
+    columns = None
+    if name == "tsv" and "labelled" in candidates and not {"text", "second", "label"} & request.options.keys():
+        columns = _label_columns(sample, request.kind)
+    return DetectedFormat(name if columns is None else "labelled", source, columns)
 
 
 def _detection_error(sample: Sample, request: _Request, fitting: list[str], path: str) -> ConfigError | DataError:
@@ -332,7 +334,7 @@ def _detect_text(sample: Sample, kind: CorpusKind, source: TextLines) -> Detecte
         return DetectedFormat(name, source)
     name = samples.first_match(sample, samples.LIKELY_RULES)
     columns = _label_columns(sample, kind)
-    if name is None and columns is not None:
+    if name in (None, "tsv") and columns is not None:
         if samples.has_recurring_labels(sample, columns):
             return DetectedFormat("labelled", source, columns)
         name = "labelled" if len(sample.filled) > 1 else None
@@ -353,13 +355,13 @@ def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> Detected
         if columns is not None:
             return DetectedFormat("labelled", source, columns)
     name = samples.first_match(sample, samples.SURE_RULES) or samples.first_match(sample, samples.LIKELY_RULES)
-    columns = None if name is not None else _label_columns(sample, kind)
-    return DetectedFormat(name or ("tsv" if columns is None else "labelled"), source, columns)
+    columns = _label_columns(sample, kind) if name in (None, "tsv") else None
+    return DetectedFormat(name or "tsv" if columns is None else "labelled", source, columns)
 
 
 def _label_columns(sample: Sample, kind: CorpusKind) -> tuple[str, ...] | None:
-    """The columns of a table without a header, if its examples have labels and the sample shows them."""
-    if not kind.label or not samples.is_labelled(sample) or samples.has_tsv_header(sample):
+    """The columns of a table whose header does not name the text, if the sample shows that its examples have labels."""
+    if not kind.label or not samples.is_labelled(sample) or sample.text_column in sample.names:
         return None
     return samples.label_columns(sample, pairs=kind.second)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +25,12 @@ _COMMON_HEADERS = frozenset(
     "category class gold_label hypothesis label labels premise question review second sentence sentence1 sentence2 "
     "sentiment target text text1 text2".split()
 )
-_HEADER_NAME = re.compile(r"[^\W\d][\w .#-]*")
+_LIKELY_HEADERS = _COMMON_HEADERS | frozenset(
+    "answer body comment content document emotion gender headline id intent is_spam message name polarity rating score "
+    "source stars summary title topic tweet utterance v1 v2".split()
+)
+_HEADER_NAME = re.compile(r"#?\w+([ .#/_-]+#?\w+){0,3}")
+_WORD = re.compile(r"\w+")
 _ENTITY_TAG = re.compile(r"O|[BIESLUM]-.+")
 _CAPITAL_ENTITY_TAG = re.compile(r"O|[BIESLUM]-[A-Z_]{2,}")
 """``B-PER``, but neither ``B-12`` nor ``U-Bahn``."""
@@ -36,6 +43,7 @@ _SPANS = re.compile(
     r'|"value"\s*:\s*\{[^{}]*"start"\s*:\s*\d|"(spans|entities)"\s*:\s*\[\s*\]'
 )
 """A list of triples or of objects with a start and a type; Label Studio's values; or an empty list of spans."""
+_NUMBER = re.compile(r"[+-]?\d*[.,]?\d+")
 _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 
@@ -77,10 +85,22 @@ class Sample:
         return [line.split("\t") for line in self.filled]
 
     @cached_property
+    def names(self) -> list[str]:
+        """The fields of the first line between tabs, which may be a header."""
+        return [name.strip().strip('"') for name in compose(self.lines[0]).split("\t")] if self.lines else []
+
+    @cached_property
     def modal_rows(self) -> list[list[str]]:
-        """The rows with the most frequent number of fields."""
-        ((width, _),) = Counter(map(len, self.tab_rows)).most_common(1) or [(0, 0)]
-        return [row for row in self.tab_rows if len(row) == width]
+        """The rows with the most frequent number of fields; those of a ``.csv`` file are CSV."""
+        if self.suffix == ".csv":
+            lines = [line + "\n" for line in self.lines]
+            return _rows_of_modal_width(sample_rows(lines, ",", quoted=True))
+        return _rows_of_modal_width(self.tab_rows)
+
+    @cached_property
+    def examples(self) -> list[list[str]]:
+        """The rows with the most frequent number of fields, without a header."""
+        return self.modal_rows[is_header(self.modal_rows) :]
 
     def line_with_blank_field(self) -> int | None:
         """1-based number of the first line that has a blank field between tabs or at an end."""
@@ -94,6 +114,59 @@ class Sample:
     def has_blank_lines(self) -> bool:
         """Whether blank lines separate sentences."""
         return len(self.filled) < len(self.lines)
+
+
+def _rows_of_modal_width(rows: list[list[str]]) -> list[list[str]]:
+    ((width, _),) = Counter(map(len, rows)).most_common(1) or [(0, 0)]
+    return [row for row in rows if len(row) == width]
+
+
+def sample_rows(lines: Sequence[str], delimiter: str, *, quoted: bool) -> list[list[str]]:
+    """The rows of a sample that are not blank; none if quotes are not closed."""
+    if not quoted:
+        return [line.removesuffix("\n").split(delimiter) for line in lines if line.strip()]
+    try:
+        return [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    except csv.Error:
+        return []
+
+
+def is_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first of some rows of equal width names their columns.
+
+    A header consists of names that occur nowhere else in their columns. It has a common one such as ``label``, or the
+    columns show it: if the first row were an example like the others, the probability of such a name in a column would
+    be the share of cells there that are names, too, and unique. The product over all columns must be small.
+
+    Examples
+    --------
+    >>> is_header([["polarity", "tweet"], ["pos", "so good"], ["neg", "oh no"], ["pos", "I like it"]])
+    True
+    >>> is_header([["mixed", "so"], ["pos", "good"], ["neg", "no"], ["pos", "fine"], ["neg", "bad"]])
+    False
+    """
+    names = [name.strip().strip('"') for name in rows[0]] if rows else []
+    words = list(map(_count_name_words, names))
+    columns = [[cell.strip() for cell in column] for column in zip(*rows[1:], strict=True)]
+    if len(names) < 2 or not columns or not any(names):
+        return False
+    if not all(words[index] and name not in columns[index] for index, name in enumerate(names) if name):
+        return False
+    if any(name.lower() in _COMMON_HEADERS for name in names):
+        return True
+    evidence, others = 1.0, len(rows) - 1
+    for name, most, column in zip(names, words, columns, strict=True):
+        if name:
+            alike = sum(count == 1 and 0 < _count_name_words(cell) <= most for cell, count in Counter(column).items())
+            evidence *= (others + 1) / (alike + 1) * (10 if name.lower() in _LIKELY_HEADERS else 1)
+    return evidence >= min(max(20, 5 * others), 50)
+
+
+def _count_name_words(field: str) -> int:
+    """The number of words if the field may be the name of a column, such as ``gold_label`` or ``#1 ID``, else 0."""
+    name = field if field.isascii() else "".join(sign for sign in field if unicodedata.category(sign)[0] != "M")
+    is_name = len(name) <= 40 and _HEADER_NAME.fullmatch(name) is not None and any(map(str.isalpha, name))
+    return len(_WORD.findall(name)) if is_name else 0
 
 
 Rules = Mapping[str, Callable[[Sample], bool]]
@@ -112,30 +185,36 @@ def columns_without_header(first_line: str) -> tuple[str, ...] | None:
 
 
 def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | None:
-    """What each field of a table without a header holds; None when the sample does not show it.
+    """What each field of a table holds; None when the sample does not show it.
 
-    The label is the first or last field, if it is one word that recurs. Two fields of one word each are a label and a
-    text.
+    The label is the first or last field, if it is one word that recurs, and the other one is not, or has clearly more
+    distinct values.
 
     Parameters
     ----------
     sample : the table
     pairs : whether examples are pairs of texts; None when three fields may be one
     """
-    rows = sample.modal_rows
+    rows = sample.examples
     width = len(rows[0]) if rows else 0
     if width not in {None: (2, 3), True: (3,), False: (2,)}[pairs]:
         return None
     texts = ("text", "second") if width == 3 else ("text",)
-    first, last = (_may_be_labels([row[index] for row in rows]) for index in (0, -1))
-    if first and (width == 2 or not last):
-        return ("label", *texts)
-    return (*texts, "label") if last and not first else None
+    ends = [[row[index].strip() for row in rows] for index in (0, -1)]
+    distinct = [len({*column}) for column in ends]
+    numeric = [all(map(_NUMBER.fullmatch, column)) for column in ends]  # no texts, then
+    likely = [_may_be_labels(column) and not numeric[1 - end] for end, column in enumerate(ends)]
+    possible = [end for end in (0, 1) if likely[end] and distinct[end] <= distinct[1 - end]]
+    if len(possible) != 1 or (all(likely) and 3 * min(distinct) > 2 * max(distinct)):
+        return None
+    columns = (*texts, "label") if possible[0] else ("label", *texts)
+    header = sample.modal_rows[0] if len(sample.modal_rows) > len(rows) else []
+    return None if "label" in header and columns.index("label") != header.index("label") else columns
 
 
 def has_recurring_labels(sample: Sample, columns: Sequence[str]) -> bool:
     """Whether examples share labels."""
-    labels = [row[columns.index("label")] for row in sample.modal_rows]
+    labels = [row[columns.index("label")] for row in sample.examples]
     return len(set(labels)) < len(labels)
 
 
@@ -195,12 +274,13 @@ def is_labelled(sample: Sample) -> bool:
 
 def has_tsv_header(sample: Sample) -> bool:
     """Whether the first line names columns: that of the text, or others with common names."""
-    names = [name.strip().strip('"') for name in compose(sample.lines[0]).split("\t")] if sample.lines else []
-    if len(names) < 2:
-        return sample.suffix == ".tsv" and names == [sample.text_column]
+    if len(sample.names) < 2:
+        return sample.suffix == ".tsv" and sample.names == [sample.text_column]
+    if sample.text_column in sample.names:
+        return True
     # A header with other names than the requested ones must not be read as an example.
-    common = any(name.lower() in _COMMON_HEADERS for name in names) and all(map(_HEADER_NAME.fullmatch, names))
-    return sample.text_column in names or common
+    is_modal = len(sample.modal_rows[0]) == len(sample.names)
+    return is_modal and not sample.has_blank_lines() and is_header(sample.modal_rows)
 
 
 def _has_csv_header(sample: Sample) -> bool:

@@ -17,9 +17,10 @@ from graphattn.builders.readers.rows import (
     reject_blank_rows,
     rows_of_width,
 )
+from graphattn.builders.readers.samples import SAMPLE_LINES, is_header, sample_rows
 from graphattn.builders.sentence import Example, Label, TableRow
 from graphattn.builders.spelling import compose
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _LIKELY_DELIMITERS = (";", "\t", "|", ",")
@@ -300,6 +301,7 @@ def read_labelled_lines(
     separator: str | None = None,
     label_separator: str | None = None,
     multilabel: bool = False,
+    header: bool | None = None,
     require_label: bool = True,
     keep_rows: bool = False,
     skip: Skip | None = None,
@@ -315,6 +317,8 @@ def read_labelled_lines(
         comma with CSV's double quotes
     label_separator : the characters between several labels of one example
     multilabel : read labels such as ``['joy', 'love']`` as several, as a separator does, too
+    header : whether the first line names the columns and is no example; None decides by the lines, see
+        :func:`~graphattn.builders.readers.samples.is_header`, and a hint says so
     require_label : reject lines with an empty label; otherwise their label is None
     keep_rows : give each example all fields of its line, as :class:`~graphattn.builders.sentence.TableRow`
     skip : receives the error of each line that is left out; None raises the first
@@ -351,8 +355,13 @@ def read_labelled_lines(
     def read() -> Iterator[Example]:
         index = {role: position for position, role in enumerate(roles) if role is not None}
         with open_text(path) as lines:
+            ahead = [f"{line}\n" for line in lines.sample(lines.sampled or SAMPLE_LINES)]
+            delimiter = separator or ("," if quoted else "\t")
+            rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
+            if _has_header(sample_rows(ahead, delimiter, quoted=quoted), len(roles), header, lines.path):
+                next(rows)
             filled = rows_of_width(
-                QuotedRows(lines, ",") if quoted else PlainRows(lines, separator or "\t"),
+                rows,
                 len(roles),
                 lines.path,
                 expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
@@ -366,6 +375,18 @@ def read_labelled_lines(
             yield from map_with_errors(filled, parse, skip)
 
     return read()
+
+
+def _has_header(ahead: list[list[str]], width: int, header: bool | None, path: str) -> bool:
+    """Whether the first line names columns: as ``header`` says, or as the first lines show."""
+    rows = [row for row in ahead if len(row) == width]
+    if header is not None or not rows or rows[0] is not ahead[0] or not is_header(rows):
+        return bool(header)
+    names = ", ".join(name.strip().strip('"') for name in rows[0])
+    warnings.warn(
+        Hint(f"{path}: read {names!r} as a header; {{header=False}} keeps it", options=("header",)), stacklevel=4
+    )
+    return True
 
 
 def _check_roles(roles: tuple[str | None, ...]) -> None:

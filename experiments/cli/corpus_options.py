@@ -85,6 +85,9 @@ class CorpusOptions:
     drop_label: Sequence[str] = _option(
         (), "label that stands for none, such as -: leave its texts, or words, out; may be repeated", _has_label_or_tags
     )
+    header: bool | None = _option(
+        None, "whether the first line names columns (labelled; default: decide by the lines)", _has_text
+    )
     delimiter: str | None = _option(None, "character between two fields (csv, tsv)", _has_label)
     quoted: bool | None = _option(None, "whether fields may be in double quotes (csv, tsv)", _has_label)
     separator: str | None = _option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")

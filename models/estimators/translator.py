@@ -248,7 +248,8 @@ class Translator(Estimator):
         ----------
         paths : a file or a store of sources and a file of targets; or one CSV, TSV or JSON Lines file with both. A TSV
             without a header has sources in its first column and targets in its second
-        format, options : ``text`` and ``second``, the columns of sources and targets in a table
+        format, options : ``text`` and ``second``, the columns of sources and targets in a table; ``header`` of a TSV
+            with other columns, see :func:`~graphattn.builders.readers.read_labelled_lines`
         """
         files = [Path(path) for path in paths]
         if len(files) == 2:
@@ -256,7 +257,8 @@ class Translator(Estimator):
         if len(files) != 1:
             hint = "Give sources and targets, or one table of both."
             raise DataError(f"{len(files)} paths are given: {', '.join(map(str, files))}", hint=hint)
-        return _read_table(files[0], options.get("text", "text"), options.get("second", "second"))
+        columns = options.get("text", "text"), options.get("second", "second")
+        return _read_table(files[0], *columns, header=options.get("header"))
 
     @override
     def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
@@ -710,11 +712,11 @@ def _read_two_files(source: Path, target: Path) -> tuple[list[Any], list[str]]:
     return sentences, lines
 
 
-def _read_table(path: Path, text: str, second: str) -> tuple[list[Any], list[str]]:
+def _read_table(path: Path, text: str, second: str, *, header: bool | None) -> tuple[list[Any], list[str]]:
     if split_suffix(path)[0] not in _TABLES:
         hint = "Give sources and targets, or a CSV, TSV or JSON Lines of both."
         raise DataError("not a table of sources and targets", path=path, hint=hint)
-    examples = _read_rows(path, text, second)
+    examples = _read_rows(path, text, second, header=header)
     for row, example in enumerate(examples, 1):
         for name, side in (("source", example.text), ("target", example.second)):
             if not (side or "").strip():
@@ -722,12 +724,13 @@ def _read_table(path: Path, text: str, second: str) -> tuple[list[Any], list[str
     return [example.text for example in examples], [example.second or "" for example in examples]
 
 
-def _read_rows(path: Path, text: str, second: str) -> list[Example]:
+def _read_rows(path: Path, text: str, second: str, *, header: bool | None) -> list[Example]:
     from graphattn.builders.readers import read_labelled_lines, read_table
+    from graphattn.builders.readers.samples import SAMPLE_LINES
 
     with open_text(path) as lines:
         if split_suffix(path)[0] == ".tsv" and (text, second) == ("text", "second"):  # other names require a header
-            header = {name.strip() for line in lines.sample(1) for name in line.split("\t")}
-            if not {text, second} <= header:
-                return list(read_labelled_lines(lines, columns=("text", "second")))
+            names = {name.strip() for line in lines.sample(SAMPLE_LINES)[:1] for name in line.split("\t")}
+            if header is False or not {text, second} <= names:
+                return list(read_labelled_lines(lines, columns=("text", "second"), header=header))
         return list(read_table(lines, text=text, second=second, label=None))

@@ -60,7 +60,7 @@ def test_reading_is_lazy_and_needs_constant_memory(monkeypatch, name):
     endless = Endless(head, lines)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(endless)))
     items = read_corpus("-", format=name, **options)
-    assert endless.served == 0
+    assert endless.served == 0 or name == "labelled"  # its columns are detected
     first = next(items)
     assert isinstance(first, Sentence if "tag" in FORMATS[name].tasks else Example)
     assert endless.served <= 1 << 17
@@ -99,9 +99,9 @@ def test_options_and_task_restrict_the_formats(corpus):
     assert next(read_corpus(path, columns=("label", None, None, "text"))) == Example("a film", label="pos")
     path = corpus("b.tsv", "Dogs NNS O", "bark VBP O")
     assert next(read_corpus(path, tag_column=1)) == Sentence(("Dogs", "bark"), tags=("NNS", "VBP"))
-    path = corpus("c.tsv", "Dogs\tNNS", "bark\tVBP")
-    assert next(read_corpus(path, task="tag")) == Sentence(("Dogs", "bark"), tags=("NNS", "VBP"))
-    assert next(read_corpus(path, task="classify")) == Example("NNS", label="Dogs")
+    path = corpus("c.tsv", "Dogs\tN", "bark\tV", "howl\tV")
+    assert next(read_corpus(path, task="tag")) == Sentence(("Dogs", "bark", "howl"), tags=("N", "V", "V"))
+    assert next(read_corpus(path, task="classify")) == Example("Dogs", label="N")
 
 
 @formats
@@ -115,7 +115,7 @@ def test_formats_of_standard_input_are_detected(monkeypatch, name):
 
 def test_columns_of_standard_input(monkeypatch):
     for task, line, expected in (
-        ("classify", "text 1\t1", Example("1", label="text 1")),
+        ("classify", "text 1\t1", Example("text 1", label="1")),
         ("pair", "1\ta b\tc d", Example("a b", "c d", label="1")),
     ):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))

@@ -16,7 +16,8 @@ CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_
         ("a.txt", ["id,text,label", "1,a,1"], "csv"),
         ("a.tsv", ["text\tlabel", "a b\t1"], "tsv"),
         ("a.tsv", ["text", "a b"], "tsv"),
-        ("a.tsv", ["sentence\tlabel", "a b\t1"], "tsv"),
+        ("a.tsv", ["sentence\tlabel", "a b\t1"], "labelled"),
+        ("a.tsv", ["id\tsentence\tsource\tlabel", "1\ta b\tx\t1"], "tsv"),
         ("a.txt", ["\ttext\tlabel", "0\ta b\t1"], "tsv"),
         ("a.jsonl", ["anything"], "jsonl"),
         ("a.ndjson", ["anything"], "jsonl"),
@@ -66,7 +67,7 @@ def test_a_text_column_of_any_name_implies_a_header(corpus):
 
 
 def test_one_long_sentence_is_conll_only_when_it_must_be_tagged(corpus):
-    path = corpus("a.txt", *["word\tO"] * 500)
+    path = corpus("a.txt", *["word\tO", "words\tO"] * 250)
     assert detect(path).name == "labelled"
     assert detect(path, "tag").name == "conll"
 
@@ -169,10 +170,10 @@ def test_labels_are_optional(corpus, name, lines, task, expected):
     [
         (["1\ta film", "0\tdull"], "classify", ("label", "text")),
         (["a film\t1", "dull\t0"], None, ("text", "label")),
-        (["pos\tfine", "neg\tdull"], "classify", ("label", "text")),
+        (["pos\tfine", "neg\tdull", "pos\tgood"], "classify", ("label", "text")),
         (["a b\tc d\t1", "a\tc\t0"], "pair", ("text", "second", "label")),
         (["yes\ta b\tc d", "no\ta\tc"], None, ("label", "text", "second")),
-        ([f"{number}\ttext {number}\tpos" for number in range(20)], "pair", ("text", "second", "label")),
+        ([f"a{number}\ttext {number}\tpos" for number in range(20)], "pair", ("text", "second", "label")),
     ],
 )
 def test_columns(corpus, lines, task, columns):
@@ -193,6 +194,7 @@ def test_the_reader_reports_a_malformed_line_of_a_short_corpus(corpus, lines):
         (["yes\ta b\tno"], "pair", "3 fields"),
         (["1\ta film", "0\ta play"], "pair", "2 fields"),
         (["text"], None, "1 field"),
+        (["pos\tfine", "neg\tdull"], "classify", "2 fields"),
         ([f"{number}\ttext {number}" for number in range(20)], "classify", "2 fields"),
     ],
 )

@@ -61,6 +61,7 @@ TAGGED = [
 ]
 
 
+@pytest.mark.filterwarnings("error")  # no line is a header
 @pytest.mark.parametrize("task", [None, "classify"])
 @pytest.mark.parametrize(("name", "count", "classes"), TEXTS)
 def test_texts(corpora, name, count, classes, task):
@@ -70,6 +71,7 @@ def test_texts(corpora, name, count, classes, task):
     assert all(example.second is None for example in examples)
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("task", [None, "pair"])
 @pytest.mark.parametrize(("name", "count", "classes"), PAIRS)
 def test_pairs(corpora, name, count, classes, task):
