@@ -127,7 +127,7 @@ def _read_word(content: str, tag_column: int | None, path: str, line: int) -> _W
 
 def _parse(parse: Callable[[str], Any], field: str, name: str, path: str, line: int) -> Any:
     try:
-        value = parse(field)
+        value = None if "_" in field else parse(field)  # Python reads 1_0 as 10
     except ParseException:
         value = None
     if value is None:

@@ -312,7 +312,8 @@ def parse_number(label: Any, *, index: int | None = None, path: str | None = Non
     4.5
     """
     try:
-        number = float("nan" if isinstance(label, (bool, np.bool_)) else label)
+        no_number = isinstance(label, (bool, np.bool_)) or (isinstance(label, str) and "_" in label)
+        number = float("nan" if no_number else label)
     except (TypeError, ValueError):
         number = math.nan
     if math.isfinite(number):

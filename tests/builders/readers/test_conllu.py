@@ -85,6 +85,7 @@ def test_comments_and_blank_lines_are_not_sentences(corpus):
         (row("_"), "id"),
         (row("2"), "id"),
         (row(head="1.1"), "head"),
+        (row(head="0_0"), "head"),
         (row(head=""), "head"),
         (row(form=""), "form"),
         (row(upos=""), "upos"),

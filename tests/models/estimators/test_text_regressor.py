@@ -126,7 +126,7 @@ def test_parameters(estimator):
     assert not estimator(preset="paper").resolved_options()["head"].wide
 
 
-@pytest.mark.parametrize("target", ["good", float("nan"), float("inf"), "nan", True, None, (1.0,)])
+@pytest.mark.parametrize("target", ["good", "1_000", float("nan"), float("inf"), "nan", True, None, (1.0,)])
 def test_targets_that_are_no_numbers(target, tiny):
     with pytest.raises(DataError, match=r"target 1 .* is not a number"):
         tiny("regressor").fit(["a", "b", "c"], [1.0, target, 2.0])
@@ -148,6 +148,7 @@ def test_constant_targets(tiny, corpus):
     [
         ("train.csv", "text,label\na,1\nb,good\n", 3),
         ("train.csv", 'text,label\n"a\nc",1\nb,inf\n', 4),
+        ("train.csv", "text,label\na,1\nb,1_000\n", 3),
         ("train.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": true}\n', 2),
         ("train.txt", "1\ta b\nx\tb c\n2.5\td e\n", 2),
     ],
