@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from reprlib import repr as shorten
 from typing import Any
 
 from graphattn.builders.readers.literals import is_bracketed, keys_of, parse_list
 from graphattn.builders.sentence import Label
+from graphattn.builders.spelling import compose
 from graphattn.exceptions import ConfigError, DataError
+
+MISSING = object()
+"""What :func:`find_field` returns for a field that is not there."""
+_FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True, "false": False, "true": True}
 
 
 def parse_label(field: str, separator: str | None, path: str, line: int, *, multilabel: bool = False) -> Label:
@@ -69,6 +74,31 @@ def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
+def flagged_labels(flags: Mapping[str, str], path: str, line: int) -> tuple[str, ...]:
+    """The labels whose own column holds 1.
+
+    Parameters
+    ----------
+    flags : label -> its field
+    """
+    wrong = next((name for name, field in flags.items() if field.strip().lower() not in _FLAGS), None)
+    if wrong is not None:
+        problem = f"{flags[wrong]!r} where 0 or 1 was expected"
+        hint = "Several columns of {label} hold 1 for each label that the text has."
+        raise DataError(problem, path=path, line=line, field=wrong, hint=hint, options=("label",))
+    return tuple(name for name, field in flags.items() if _FLAGS[field.strip().lower()])
+
+
+def split_pair(text: str, separator: str, path: str, line: int) -> tuple[str, str]:
+    """The two texts of a pair in one field."""
+    parts = text.split(separator)
+    if len(parts) != 2:
+        problem = f"{separator!r} occurs {len(parts) - 1} times in the text, not once"
+        hint = "Complete the text, or set {text_separator} to what is between the texts of a pair."
+        raise DataError(problem, path=path, line=line, hint=hint, options=("text_separator",))
+    return parts[0].strip(), parts[1].strip()
+
+
 def parse_object(content: str, path: str, line: int) -> dict[str, Any]:
     """The object on a line of JSON Lines."""
     hint = "JSON Lines have one object in braces on each line."
@@ -81,6 +111,40 @@ def parse_object(content: str, path: str, line: int) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise DataError(f"{_kind(record)} where an object was expected", path=path, line=line, hint=hint)
     return record
+
+
+def find_field(record: Mapping[str, Any], name: str) -> Any:
+    """The value of a field, or, with dots in its name, of a field of an inner object; ``MISSING`` if there is none.
+
+    The name is composed; those of the record may have any Unicode form.
+
+    Examples
+    --------
+    >>> find_field({"translation": {"en": "A dog."}}, "translation.en")
+    'A dog.'
+    """
+    if name in record:
+        return record[name]
+    composed = {compose(key): value for key, value in record.items()}
+    if name in composed:
+        return composed[name]
+    outer, _, inner = name.partition(".")
+    value = composed.get(outer)
+    return find_field(value, inner) if inner and isinstance(value, dict) else MISSING
+
+
+def field_names(record: Mapping[str, Any]) -> list[str]:
+    """The names of an object's fields for :func:`find_field`."""
+    return [
+        name if inner is None else f"{name}.{inner}"
+        for name, value in record.items()
+        for inner in (field_names(value) if isinstance(value, dict) else [None])
+    ]
+
+
+def join_texts(texts: Iterable[str]) -> str:
+    """One text of several, which may be empty."""
+    return " ".join(filter(None, map(str.strip, texts)))
 
 
 def json_text(value: object, field: str, path: str, line: int) -> str:

@@ -180,12 +180,14 @@ def detect(
     lines = open_text(source)
     try:
         text_column = options.get("text", "text")
+        text_column = text_column if isinstance(text_column, str) else text_column[0]
         sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=request.kind.tags)
         if name is None and request.optional and not options:
             return _detect_text(sample, request.kind, lines)
         detected = DetectedFormat(name, lines) if name else _detect_corpus(sample, request, lines)
         if detected.name == "labelled" and detected.columns is None and "columns" not in options:
-            columns = samples.label_columns(sample, pairs=request.kind.second)
+            in_one = "text_separator" in options  # both texts of a pair
+            columns = samples.label_columns(sample, pairs=request.kind.second and not in_one)
             if columns is None:
                 raise _columns_error(sample, request.kind, lines.path)
             return replace(detected, columns=columns)
@@ -314,13 +316,15 @@ def _detection_error(sample: Sample, request: _Request, fitting: list[str], path
         hint = "Write one object on each line: jq -c '.[]' OLD > NEW.jsonl."
         return DataError("is a JSON array, not JSON Lines", path=path, hint=hint)
     candidates, named = request.candidates(), _format_of_extension(sample)
+    header = samples.first_names(sample)
     texts_alone = not request.optional and request.task is None and "labelled" in candidates
     return DataError(
         f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
         path=path,
         hint=f"Set {{format}} to one of {_join(candidates)}"
+        + (f"; if the columns are {_join(header)}, set {{text}} to that of the text" if header and not named else "")
         + ("; for texts alone, one on each line, to 'labelled' with {columns} 'text'." if texts_alone else "."),
-        options=("format", "columns"),
+        options=("format", "columns", "text"),
     )
 
 
@@ -355,6 +359,14 @@ def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> Detected
         if columns is not None:
             return DetectedFormat("labelled", source, columns)
     name = samples.first_match(sample, samples.SURE_RULES) or samples.first_match(sample, samples.LIKELY_RULES)
+    if (
+        name is None
+        and sample.lines
+        and not any("\t" in line for line in sample.lines)
+        and not samples.has_tsv_header(sample)
+    ):
+        hint = "Set {format} to text if each line is a text, or {text} to the header if there is one."
+        raise DataError("has no tabs and no header", path=source.path, hint=hint, options=("format", "text"))
     columns = _label_columns(sample, kind) if name in (None, "tsv") else None
     return DetectedFormat(name or "tsv" if columns is None else "labelled", source, columns)
 

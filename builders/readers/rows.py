@@ -69,17 +69,25 @@ def split_at_blanks(line: str) -> list[str]:
 
 
 class PlainRows:
-    """Numbered rows of a table whose fields have no quotes; a blank line is an empty row."""
+    """Numbered rows of a table whose fields have no quotes; a blank line is an empty row.
 
-    def __init__(self, lines: TextLines, separator: str):
-        self._lines, self._separator = lines, separator
+    Parameters
+    ----------
+    lines : the table
+    separator : the characters between two fields
+    most : cut a line at its first separators only, or, if negative, at its last ones; 0 for all
+    """
+
+    def __init__(self, lines: TextLines, separator: str, most: int = 0):
+        self._lines, self._separator, self._most = lines, separator, abs(most) or -1
+        self._split = str.rsplit if most < 0 else str.split
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> tuple[int, list[str]]:
         content = next(self._lines).removesuffix("\n")
-        return self._lines.line, content.split(self._separator) if content else []
+        return self._lines.line, self._split(content, self._separator, self._most) if content else []
 
     def reread(self) -> None:
         """Do nothing: a row is one line."""
@@ -210,18 +218,35 @@ def reject_blank_rows(
 
 
 def rows_of_width(
-    rows: PlainRows | QuotedRows, width: int, path: str, *, expected: str, hint: str, skip: Skip | None = None
+    rows: PlainRows | QuotedRows,
+    width: int,
+    path: str,
+    *,
+    expected: str,
+    hint: str,
+    too_many: str | None = None,
+    more: bool = False,
+    skip: Skip | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows of exactly ``width`` fields; in a table of one column a blank line is an empty field."""
+    """Yield rows of ``width`` fields, or ``more``; in a table of one column a blank line is an empty field.
+
+    Parameters
+    ----------
+    rows, width, path : the table
+    expected, hint, too_many : for errors: what was expected, and how to fix a row, or one of too many fields
+    more : whether a row may have more fields
+    skip : receives the error of each other row; None raises the first
+    """
 
     def fill(numbered: tuple[int, list[str]]) -> tuple[int, list[str]]:
         return numbered[0], numbered[1] or [""]
 
     for line, row in reject_blank_rows(map(fill, rows) if width == 1 else rows, path, skip):
-        if len(row) == width:
+        if len(row) == width or (more and len(row) > width):
             yield line, row
             continue
         count = "1 field" if len(row) == 1 else f"{len(row)} fields"
-        error = DataError(f"{count}, {expected}", path=path, line=line, hint=hint, options=("columns",))
+        fix = hint if too_many is None or len(row) < width else too_many
+        error = DataError(f"{count}, {expected}", path=path, line=line, hint=fix, options=("columns",))
         raise_or_skip(error, skip)
         rows.reread()

@@ -44,6 +44,8 @@ _SPANS = re.compile(
 )
 """A list of triples or of objects with a start and a type; Label Studio's values; or an empty list of spans."""
 _NUMBER = re.compile(r"[+-]?\d*[.,]?\d+")
+EXCEL_DELIMITER = re.compile(r"sep=(.)\n?")
+"""The first line of a ``.csv`` file that says what separates its fields."""
 _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 
@@ -94,7 +96,7 @@ class Sample:
         """The rows with the most frequent number of fields; those of a ``.csv`` file are CSV."""
         if self.suffix == ".csv":
             lines = [line + "\n" for line in self.lines]
-            return _rows_of_modal_width(sample_rows(lines, ",", quoted=True))
+            return _rows_of_modal_width(sample_rows(lines, csv_delimiter(lines)))
         return _rows_of_modal_width(self.tab_rows)
 
     @cached_property
@@ -121,14 +123,33 @@ def _rows_of_modal_width(rows: list[list[str]]) -> list[list[str]]:
     return [row for row in rows if len(row) == width]
 
 
-def sample_rows(lines: Sequence[str], delimiter: str, *, quoted: bool) -> list[list[str]]:
-    """The rows of a sample that are not blank; none if quotes are not closed."""
+def sample_rows(lines: Sequence[str], delimiter: str, *, quoted: bool = True, most: int = 0) -> list[list[str]]:
+    """The rows of a sample that are not blank; none if quotes are not closed. See :class:`PlainRows` for ``most``."""
     if not quoted:
-        return [line.removesuffix("\n").split(delimiter) for line in lines if line.strip()]
+        split = str.rsplit if most < 0 else str.split
+        return [split(line.removesuffix("\n"), delimiter, abs(most) or -1) for line in lines if line.strip()]
     try:
         return [row for row in csv.reader(lines, delimiter=delimiter) if row]
     except csv.Error:
         return []
+
+
+def csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambda width: width > 1) -> str:
+    """What separates the fields of a ``.csv`` file: a comma, unless another sign alone gives rows of a fitting width.
+
+    Examples
+    --------
+    >>> csv_delimiter(["1;very good, indeed\\n", "0;bad\\n"])
+    ';'
+    """
+    excel = EXCEL_DELIMITER.fullmatch(lines[0]) if lines else None
+    if excel:
+        return excel[1]
+    for delimiter in ",\t;|":
+        rows = sample_rows(lines, delimiter, quoted=delimiter != "\t")
+        if _are_mistakes_few(sum(fits(len(row)) for row in rows), len(rows)):
+            return delimiter
+    return ","
 
 
 def is_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -160,6 +181,11 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
             alike = sum(count == 1 and 0 < _count_name_words(cell) <= most for cell, count in Counter(column).items())
             evidence *= (others + 1) / (alike + 1) * (10 if name.lower() in _LIKELY_HEADERS else 1)
     return evidence >= min(max(20, 5 * others), 50)
+
+
+def is_name(field: str) -> bool:
+    """Whether a field may be the name of a column."""
+    return _count_name_words(field.strip().strip('"')) > 0
 
 
 def _count_name_words(field: str) -> int:
@@ -235,8 +261,12 @@ def is_json_array(sample: Sample) -> bool:
 
 
 def is_sentences(sample: Sample) -> bool:
-    """Whether the file is JSON Lines with tokens."""
-    return _is_json_lines(sample) and re.search(r'[{,]\s*"tokens"\s*:(?!\s*\[\s*\{)', sample.filled[0]) is not None
+    """Whether the file is JSON Lines with tokens, or lists of words without texts."""
+    if not _is_json_lines(sample):
+        return False
+    first = sample.filled[0]
+    words = re.search(r'[{,]\s*"words"\s*:\s*\[', first) is not None and f'"{sample.text_column}"' not in first
+    return words or re.search(r'[{,]\s*"tokens"\s*:(?!\s*\[\s*\{)', first) is not None
 
 
 def is_spans(sample: Sample) -> bool:
@@ -281,6 +311,15 @@ def has_tsv_header(sample: Sample) -> bool:
     # A header with other names than the requested ones must not be read as an example.
     is_modal = len(sample.modal_rows[0]) == len(sample.names)
     return is_modal and not sample.has_blank_lines() and is_header(sample.modal_rows)
+
+
+def first_names(sample: Sample) -> list[str]:
+    """The names in the first line, if it has no more than names with one sign between them."""
+    for delimiter in "\t,;|" if sample.lines else "":
+        fields = sample.lines[0].split(delimiter)
+        if len(fields) > 1 and all(map(is_name, fields)):
+            return [field.strip().strip('"') for field in fields]
+    return []
 
 
 def _has_csv_header(sample: Sample) -> bool:

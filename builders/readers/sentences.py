@@ -24,16 +24,19 @@ _EXPECTED = {str: "a list of strings", int: "a list of whole numbers"}
 _EXAMPLE = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}'
 
 
-def read_sentences(path: FilePath) -> Iterator[Sentence]:
+def read_sentences(path: FilePath, *, tags: str | None = "tags") -> Iterator[Sentence]:
     """Read sentences from JSON Lines, one at a time.
 
     Each line is an object with ``tokens`` and, optionally, ``word_ids``, ``heads`` (1-based words, 0 for a root),
     ``deprels``, ``tags``, ``sentence_ids``, ``predicates`` (0 or 1 for each word), ``links`` (pairs of 0-based words)
-    and ``label`` (a string or a number, or a list of them; blank if there is none). Other keys are ignored.
+    and ``label`` (a string or a number, or a list of them; blank if there is none). Other keys are ignored. The tokens
+    may be called ``words``.
 
     Parameters
     ----------
     path : the corpus, plain or compressed, or ``"-"`` for standard input
+    tags : the field of the tags; for the default also the only field whose name ends in ``_tags``, such as
+        ``ner_tags``; None reads no tags
 
     Raises
     ------
@@ -48,33 +51,37 @@ def read_sentences(path: FilePath) -> Iterator[Sentence]:
     >>> next(read_sentences(path)).heads
     (2, 0)
     """
-    return json_sentences(numbered_lines(path), display_name(path))
+    return json_sentences(numbered_lines(path), display_name(path), tags=tags)
 
 
-def json_sentences(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Sentence]:
+def json_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str | None = "tags") -> Iterator[Sentence]:
     """:func:`read_sentences` for lines with their numbers.
 
     Parameters
     ----------
     lines : 1-based numbers and lines without their line ends
     path : the file's name in errors
+    tags : see :func:`read_sentences`
     """
     for line, content in reject_blank_rows(((line, content.strip(BLANKS)) for line, content in lines), path):
         record = parse_object(content, path, line)
         try:
-            yield Sentence(**_parse_fields(record, path, line), origin=(path, line))
+            yield Sentence(**_parse_fields(record, tags, path, line), origin=(path, line))
         except DataError as error:
             error.path, error.line = path, line
             raise
 
 
-def _parse_fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any]:
+def _parse_fields(record: dict[str, Any], tags: str | None, path: str, line: int) -> dict[str, Any]:
+    names = {name: name for name in _LISTS} | {"tags": _find_tags(record, tags)}
     if "tokens" not in record:
-        raise DataError("there are no tokens", field="tokens", hint=_EXAMPLE + ".")
+        names["tokens"] = "words"
+        if "words" not in record:
+            raise DataError("there are no tokens", field="tokens", hint=_EXAMPLE + ".")
     fields: dict[str, Any] = {
-        name: _parse_list(record[name], kind, name, path, line)
+        name: _parse_list(record[names[name]], kind, names[name], path, line)
         for name, kind in _LISTS.items()
-        if record.get(name) is not None
+        if record.get(names[name]) is not None
     }
     links = record.get("links")
     if links is not None:
@@ -87,8 +94,22 @@ def _parse_fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any
     return fields
 
 
+def _find_tags(record: dict[str, Any], tags: str | None) -> str:
+    """The name of the field that holds the tags; empty for none."""
+    if tags is None or tags in record:
+        return tags or ""
+    others = [name for name, value in record.items() if name.endswith("_tags") and isinstance(value, list)]
+    if tags != "tags" or (len(others) > 1 and "label" not in record):
+        problem = f"the tags are not in {tags!r}; there are {', '.join(map(repr, others)) or 'no others'}"
+        raise DataError(problem, hint="Set {tags} to the field to read.", options=("tags",))
+    return others[0] if len(others) == 1 else ""
+
+
 def _parse_list(values: object, kind: type, name: str, path: str, line: int) -> tuple[Any, ...]:
     if not isinstance(values, list) or not all(type(value) is kind for value in values):
+        if name.endswith("tags") and isinstance(values, list) and all(type(value) is int for value in values):
+            hint = "Write the names of the tags; in Hugging Face's datasets, int2str of the feature has them."
+            raise DataError("these are numbers of tags, not tags", field=name, hint=hint)
         raise DataError(f"this is not {_EXPECTED[kind]}", field=name, hint=_EXAMPLE + ".")
     if kind is str and not "".join(values).isascii():
         for value in values:

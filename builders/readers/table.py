@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text, split_suffix
-from graphattn.builders.readers.fields import check_label_separator, json_label, json_text, parse_label, parse_object
+from graphattn.builders.readers.fields import (
+    MISSING,
+    check_label_separator,
+    field_names,
+    find_field,
+    flagged_labels,
+    join_texts,
+    json_label,
+    json_text,
+    parse_label,
+    parse_object,
+    split_pair,
+)
 from graphattn.builders.readers.prodigy import LeftOut
 from graphattn.builders.readers.rows import (
     PlainRows,
@@ -17,8 +31,15 @@ from graphattn.builders.readers.rows import (
     reject_blank_rows,
     rows_of_width,
 )
-from graphattn.builders.readers.samples import SAMPLE_LINES, is_header, sample_rows
-from graphattn.builders.sentence import Example, Label, TableRow
+from graphattn.builders.readers.samples import (
+    EXCEL_DELIMITER,
+    SAMPLE_LINES,
+    csv_delimiter,
+    is_header,
+    is_name,
+    sample_rows,
+)
+from graphattn.builders.sentence import Example, Label, Sentence, TableRow
 from graphattn.builders.spelling import compose
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
 
@@ -27,55 +48,69 @@ _LIKELY_DELIMITERS = (";", "\t", "|", ",")
 """Delimiters to suggest when the header reads as one column."""
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _ROLES = ("label", "text", "second")
+_MORE = "..."
+"""At the end of ``columns``: there may be more fields, which are skipped."""
 
 
 class _Columns(NamedTuple):
-    text: str
-    second: str | None
-    label: str | None
-    label_separator: str | None
-    multilabel: bool
-    require_label: bool
+    """Names of the columns of each role, none if it has none; and how to split their values."""
 
-    def by_role(self) -> dict[str, str]:
-        """Role -> column, for the columns to read."""
-        columns = {"text": self.text, "second": self.second, "label": self.label}
-        return {role: name for role, name in columns.items() if name is not None}
+    text: tuple[str, ...]
+    second: tuple[str, ...]
+    label: tuple[str, ...]
+    label_separator: str | None = None
+    multilabel: bool = False
+    require_label: bool = True
+    text_separator: str | None = None
+
+    def by_role(self) -> dict[str, tuple[str, ...]]:
+        """Role -> columns."""
+        return {role: getattr(self, role) for role in ("text", "second", "label")}
 
     def without_label(self, names: Collection[str]) -> _Columns:
         """These columns, without the label if it is ``none`` and no column."""
-        is_none = self.label is not None and self.label.lower() == "none" and self.label not in names
-        return self._replace(label=None) if is_none else self
+        is_none = len(self.label) == 1 and self.label[0].lower() == "none" and self.label[0] not in names
+        return self._replace(label=()) if is_none else self
+
+
+def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(map(compose, (columns,) if isinstance(columns, str) else columns or ()))
 
 
 def read_table(
     path: FilePath,
     *,
-    text: str = "text",
-    second: str | None = None,
-    label: str | None = "label",
+    text: str | Sequence[str] = "text",
+    second: str | Sequence[str] | None = None,
+    label: str | Sequence[str] | None = "label",
     format: str | None = None,
     label_separator: str | None = None,
     multilabel: bool = False,
+    text_separator: str | None = None,
     delimiter: str | None = None,
     quoted: bool | None = None,
     require_label: bool = True,
     keep_rows: bool = False,
     skip: Skip | None = None,
-) -> Iterator[Example]:
+) -> Iterator[Example | Sentence]:
     """Read examples from a table with named columns, one at a time.
 
     Parameters
     ----------
     path : the table, plain or compressed, or ``"-"`` for standard input
-    text : column of the text, its name in any Unicode form
+    text : column of the text, its name in any Unicode form; several are joined by a blank. In JSON Lines,
+        ``"translation.en"`` is the field ``en`` of the object ``translation``, and a list of words is a
+        :class:`~graphattn.builders.sentence.Sentence`
     second : column of the other text of a pair
-    label : column of the label; None reads texts alone, and so does ``"none"`` unless a column has this name
+    label : column of the label; several columns of 0 and 1 give the names of those with 1; None reads texts alone, and
+        so does ``"none"`` unless a column has this name
     format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension. Of JSON Lines with labels, those with the
         ``answer`` ``reject`` or ``ignore``, as Prodigy writes it, are left out and counted
     label_separator : the characters between several labels of one example; a JSON list needs none
     multilabel : read labels such as ``['joy', 'love']`` or ``{"choices": [...]}`` as several, as a separator does, too
-    delimiter : the character between two fields, by default a comma (csv) or a tab (tsv)
+    text_separator : the characters between the two texts of a pair in the column of the text
+    delimiter : the character between two fields, by default a comma (csv) or a tab (tsv); a first line ``sep=;``, as
+        Excel writes it, changes it
     quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
         ordinary character, so for tsv None means yes only if the whole header is quoted
     require_label : reject rows with an empty label; otherwise their label is None
@@ -103,8 +138,8 @@ def read_table(
     """
     kind = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
-    names = (compose(text), second and compose(second), label and compose(label))
-    columns = _Columns(*names, label_separator, multilabel, require_label)
+    by_role = _names(text), () if text_separator else _names(second), _names(label)
+    columns = _Columns(*by_role, label_separator, multilabel, require_label, text_separator)
     if kind == "jsonl":
         return _read_json_lines(path, columns, skip)
     if kind not in _DELIMITERS:
@@ -118,13 +153,24 @@ def read_table(
             options=("delimiter",),
         )
     quoted = True if quoted is None and kind == "csv" else quoted
-    return _read_delimited(path, columns, delimiter or _DELIMITERS[kind], skip, quoted=quoted, keep_rows=keep_rows)
+    return _read_delimited(path, columns, delimiter, skip, kind=kind, quoted=quoted, keep_rows=keep_rows)
 
 
 def _read_delimited(
-    path: FilePath, columns: _Columns, delimiter: str, skip: Skip | None, *, quoted: bool | None, keep_rows: bool
+    path: FilePath,
+    columns: _Columns,
+    delimiter: str | None,
+    skip: Skip | None,
+    *,
+    kind: str,
+    quoted: bool | None,
+    keep_rows: bool,
 ) -> Iterator[Example]:
     with open_text(path) as lines:
+        excel = EXCEL_DELIMITER.fullmatch("".join(lines.sample(1)))
+        if excel:
+            next(lines)
+        delimiter = delimiter or (excel[1] if excel else _DELIMITERS[kind])
         names, rows = _read_header(lines, delimiter, quoted=quoted)
         tab_or_delimiter = "a tab" if delimiter == "\t" else repr(delimiter)
         filled = rows_of_width(
@@ -136,16 +182,11 @@ def _read_delimited(
             + ("be in double quotes." if quoted else "not be in this table."),
             skip=skip,
         )
-        index = _column_indices(names, columns.without_label(names), lines.path)
+        columns = columns.without_label(names)
+        index = _column_indices(names, columns, lines.path)
         if quoted is None and isinstance(rows, PlainRows):
-            filled = _warn_of_quotes(filled, index["text"], lines.path)
-        parse = _row_parser(
-            index,
-            columns.label_separator,
-            lines.path,
-            multilabel=columns.multilabel,
-            require_label=columns.require_label,
-        )
+            filled = _warn_of_quotes(filled, index["text"][0], lines.path)
+        parse = _row_parser(index, columns, lines.path)
         if keep_rows:
             parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
         yield from map_with_errors(filled, parse, skip)
@@ -153,8 +194,14 @@ def _read_delimited(
 
 def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tuple[list[str], PlainRows | QuotedRows]:
     """Names of the columns and the rows after them; ``quoted=None`` asks whether all names are quoted."""
+    first_line = "".join(lines.sample(1))
     rows: PlainRows | QuotedRows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
-    _, header = next(rows, (1, []))
+    try:
+        _, header = next(rows, (1, []))
+    except DataError as error:
+        fields = ", ".join(map(repr, first_line.split(delimiter)))
+        error.hint = f"It is the header, of the fields {fields}. {error.hint}"
+        raise
     names = [compose(name.strip()) for name in header]
     if quoted is None and names and all(map(_is_quoted, names)):
         return [name[1:-1].replace('""', '"') for name in names], QuotedRows(lines, delimiter)
@@ -175,23 +222,32 @@ def _keep_row(parse: _Parse, names: Sequence[str], *, quoted: bool) -> _Parse:
     return parse_and_keep
 
 
-def _row_parser(
-    index: Mapping[str, int], label_separator: str | None, path: str, *, multilabel: bool, require_label: bool
-) -> _Parse:
-    """A function from a numbered row to its example; ``index`` is role -> field."""
-    text, second, label = index["text"], index.get("second"), index.get("label")
+def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns, path: str) -> _Parse:
+    """A function from a numbered row to its example; ``index`` is role -> fields."""
+    text, second = _text_getter(index["text"]), _text_getter(index["second"])
+    pair, flags = columns.text_separator, list(zip(columns.label, index["label"], strict=False))
+    label = flags[0][1] if len(flags) == 1 else None
 
     def parse(numbered: tuple[int, list[str]]) -> Example:
         line, row = numbered
-        return Example(
-            row[text],
-            None if second is None else row[second],
-            None
-            if label is None or not (require_label or row[label].strip())
-            else parse_label(row[label], label_separator, path, line, multilabel=multilabel),
-        )
+        parsed: Label | None = None
+        if label is not None:
+            if columns.require_label or row[label].strip():
+                parsed = parse_label(row[label], columns.label_separator, path, line, multilabel=columns.multilabel)
+        elif flags:
+            parsed = flagged_labels({name: row[field] for name, field in flags}, path, line)
+        if pair is not None:
+            return Example(*split_pair(text(row) or "", pair, path, line), parsed)
+        return Example(text(row) or "", second(row), parsed)
 
     return parse
+
+
+def _text_getter(fields: Sequence[int]) -> Callable[[list[str]], str | None]:
+    """A function from a row to a text, which joins several fields; the text of no field is None."""
+    if len(fields) == 1:
+        return itemgetter(fields[0])
+    return lambda row: join_texts(row[field] for field in fields) if fields else None
 
 
 def _is_quoted(name: str) -> bool:
@@ -220,21 +276,26 @@ def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str)
     yield from rows
 
 
-def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str, int]:
-    for role, name in columns.by_role().items():
+def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str, list[int]]:
+    for role, name in ((role, name) for role, chosen in columns.by_role().items() for name in chosen):
         if name not in names:
             raise _missing_column_error(role, name, names, path, 1, has_header=True)
         if names.count(name) > 1:
             raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
-    return {role: names.index(name) for role, name in columns.by_role().items()}
+    return {role: list(map(names.index, chosen)) for role, chosen in columns.by_role().items()}
 
 
 def _missing_column_error(
     role: str, name: str, present: Sequence[str], path: str, line: int, *, has_header: bool
 ) -> DataError:
     known = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
-    only = present[0] if has_header and len(present) == 1 else ""
-    delimiter = next((sign for sign in _LIKELY_DELIMITERS if sign in only), None)
+    delimiter = None
+    if has_header and any("\t" in column for column in present):
+        delimiter = "\t"
+    elif has_header and len(present) == 1:
+        delimiter = next(
+            (sign for sign in _LIKELY_DELIMITERS if all(map(is_name, _split_header(present[0], sign)))), None
+        )
     if delimiter is not None:
         return DataError(
             f"there is no column {name!r}, only {known}",
@@ -254,44 +315,77 @@ def _missing_column_error(
     )
 
 
+def _split_header(line: str, delimiter: str) -> list[str]:
+    """The names between delimiters; one that is none if there is no delimiter."""
+    return line.split(delimiter) if delimiter in line else [""]
+
+
 _NO_LABELS = "For texts without labels, set {label} to None."
 
 
-def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> Iterator[Example]:
+def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> Iterator[Example | Sentence]:
     with open_text(path) as lines:
         name = lines.path
         left_out = LeftOut(name)
-        has_answers = columns.label is not None and "answer" not in columns.by_role().values()
+        has_answers = bool(columns.label) and not any("answer" in chosen for chosen in columns.by_role().values())
 
-        def example(numbered: tuple[int, str]) -> Example | None:
+        def example(numbered: tuple[int, str]) -> Example | Sentence | None:
             line, content = numbered
             record = parse_object(content, name, line)
             if has_answers and left_out.rejects(record):
                 return None
-            wanted = columns.without_label(record)
-            if not record.keys() >= {*wanted.by_role().values()}:
-                record = {compose(key): value for key, value in record.items()}
-                wanted = columns.without_label(record)
-            for role, column in wanted.by_role().items():
-                if column not in record:
-                    raise _missing_column_error(role, column, list(record), name, line, has_header=False)
-            return Example(
-                json_text(record[columns.text], columns.text, name, line),
-                None if columns.second is None else json_text(record[columns.second], columns.second, name, line),
-                None if wanted.label is None else label_of(record[wanted.label], wanted.label, line),
-            )
+            values: dict[str, list[Any]] = {role: [] for role in _ROLES}
+            by_role = columns.without_label(record).by_role()
+            for role, column in ((role, column) for role, chosen in by_role.items() for column in chosen):
+                value = find_field(record, column)
+                if value is MISSING:
+                    raise _missing_column_error(role, column, field_names(record), name, line, has_header=False)
+                values[role].append(value)
+            label = label_of(values["label"], line)
+            if isinstance(values["text"][0], list) and len(columns.text) == 1 and not columns.second:
+                return _from_list(values["text"][0], label, columns.text[0], (name, line))
+            text, second = text_of("text", values, line), text_of("second", values, line)
+            if columns.text_separator is not None:
+                return Example(*split_pair(text, columns.text_separator, name, line), label)
+            return Example(text, second if columns.second else None, label)
 
-        def label_of(value: object, column: str, line: int) -> Label | None:
-            if not columns.require_label and (value is None or (isinstance(value, str) and not value.strip())):
+        def text_of(role: str, values: Mapping[str, Sequence[Any]], line: int) -> str:
+            chosen = columns.by_role()[role]
+            pieces = zip(values[role], chosen, strict=True)
+            texts = [json_text(value, column, name, line) for value, column in pieces]
+            return texts[0] if len(texts) == 1 else join_texts(texts)
+
+        def label_of(values: Sequence[Any], line: int) -> Label | None:
+            if len(values) > 1:
+                flags = {column: json.dumps(value) for column, value in zip(columns.label, values, strict=True)}
+                return flagged_labels(flags, name, line)
+            is_empty = not values or values[0] is None or (isinstance(values[0], str) and not values[0].strip())
+            if not values or (is_empty and not columns.require_label):
                 return None
-            separator, several = columns.label_separator, columns.multilabel
-            return json_label(value, separator, column, name, line, multilabel=several, alternative=_NO_LABELS)
+            return json_label(
+                values[0],
+                columns.label_separator,
+                columns.label[0],
+                name,
+                line,
+                multilabel=columns.multilabel,
+                alternative=_NO_LABELS,
+            )
 
         def strip(text: str) -> tuple[int, str]:
             return lines.line, text.strip(BLANKS)
 
-        yield from filter(None, map_with_errors(reject_blank_rows(map(strip, lines), name, skip), example, skip))
+        rows = reject_blank_rows(map(strip, lines), name, skip)
+        yield from (row for row in map_with_errors(rows, example, skip) if row is not None)
         left_out.report()
+
+
+def _from_list(pieces: list[Any], label: Label | None, field: str, origin: tuple[str, int]) -> Example | Sentence:
+    """The text of a list of sentences, most of which have blanks; the sentence of a list of words."""
+    texts = [json_text(piece, field, *origin) for piece in pieces]
+    if 2 * sum(len(text.split()) > 1 for text in texts) > len(texts):
+        return Example(join_texts(texts), label=label)
+    return Sentence(tuple(texts), label=label, origin=origin)
 
 
 def read_labelled_lines(
@@ -301,6 +395,7 @@ def read_labelled_lines(
     separator: str | None = None,
     label_separator: str | None = None,
     multilabel: bool = False,
+    text_separator: str | None = None,
     header: bool | None = None,
     require_label: bool = True,
     keep_rows: bool = False,
@@ -311,12 +406,14 @@ def read_labelled_lines(
     Parameters
     ----------
     path : the corpus, plain or compressed, or ``"-"`` for standard input
-    columns : what each field holds: ``"text"``, ``"second"`` (of a pair), ``"label"``, or None for a field to skip;
-        ``"text"`` reads one text per line
-    separator : the characters between two fields, without quotes; None means a tab, and in a file named ``.csv`` a
-        comma with CSV's double quotes
+    columns : what each field holds: ``"text"``, ``"second"`` (of a pair), ``"label"``, or None for a field to skip; a
+        last ``"..."`` skips all fields that follow. Several fields of a text are joined by a blank. ``"text"`` reads
+        one text per line
+    separator : the characters between two fields, without quotes; the last text may contain a blank as separator. None
+        means a tab, and in a file named ``.csv`` a comma with CSV's double quotes, or what else separates the columns
     label_separator : the characters between several labels of one example
     multilabel : read labels such as ``['joy', 'love']`` as several, as a separator does, too
+    text_separator : the characters between the two texts of a pair in the field of the text
     header : whether the first line names the columns and is no example; None decides by the lines, see
         :func:`~graphattn.builders.readers.samples.is_header`, and a hint says so
     require_label : reject lines with an empty label; otherwise their label is None
@@ -343,6 +440,8 @@ def read_labelled_lines(
     [Example(text='a fine film', second=None, label='pos')]
     """
     roles = (columns,) if isinstance(columns, str) else tuple(columns)
+    more = roles[-1:] == (_MORE,)
+    roles = roles[:-1] if more else roles
     _check_roles(roles)
     if separator == "":
         raise ConfigError(
@@ -350,15 +449,15 @@ def read_labelled_lines(
             options=("separator",),
         )
     check_label_separator(label_separator)
-    quoted = separator is None and split_suffix(path)[0] == ".csv"
+    by_role = ("text",), ("second",), ("label",)
+    in_columns = _Columns(*by_role, label_separator, multilabel, require_label, text_separator)
+    index = {role: [field for field, of_field in enumerate(roles) if of_field == role] for role in _ROLES}
 
     def read() -> Iterator[Example]:
-        index = {role: position for position, role in enumerate(roles) if role is not None}
         with open_text(path) as lines:
             ahead = [f"{line}\n" for line in lines.sample(lines.sampled or SAMPLE_LINES)]
-            delimiter = separator or ("," if quoted else "\t")
-            rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
-            if _has_header(sample_rows(ahead, delimiter, quoted=quoted), len(roles), header, lines.path):
+            rows, sample = _open_rows(lines, ahead, separator, roles, more=more)
+            if _has_header(sample, len(roles), header, lines.path, more=more):
                 next(rows)
             filled = rows_of_width(
                 rows,
@@ -366,21 +465,45 @@ def read_labelled_lines(
                 lines.path,
                 expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
                 hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
+                too_many="Set {columns} to what each field holds: None skips one, '...' at the end all that follow.",
+                more=more,
                 skip=skip,
             )
-            parse = _row_parser(index, label_separator, lines.path, multilabel=multilabel, require_label=require_label)
+            parse = _row_parser(index, in_columns, lines.path)
             if keep_rows:
                 names = [role or f"column {number}" for number, role in enumerate(roles, start=1)]
-                parse = _keep_row(parse, names, quoted=quoted)
+                parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
             yield from map_with_errors(filled, parse, skip)
 
     return read()
 
 
-def _has_header(ahead: list[list[str]], width: int, header: bool | None, path: str) -> bool:
+def _open_rows(
+    lines: TextLines, ahead: Sequence[str], separator: str | None, roles: Sequence[str | None], *, more: bool
+) -> tuple[PlainRows | QuotedRows, list[list[str]]]:
+    """The rows, and those of the lines read ahead."""
+    if separator is not None or split_suffix(lines)[0] != ".csv":
+        # Words are separated by blanks, too: only those between the text and the other fields count.
+        most = 0 if separator != " " else len(roles) - 1 if roles[-1] == "text" else 1 - len(roles)
+        delimiter = separator or "\t"
+        return PlainRows(lines, delimiter, most), sample_rows(ahead, delimiter, quoted=False, most=most)
+    if ahead and EXCEL_DELIMITER.fullmatch(ahead[0]):
+        next(lines)
+        delimiter, ahead = ahead[0][4], ahead[1:]
+    else:
+        delimiter = csv_delimiter(ahead, lambda width: width == len(roles) or (more and width > len(roles)))
+        if delimiter != ",":
+            what = "tabs" if delimiter == "\t" else repr(delimiter)
+            warnings.warn(Hint(f"{lines.path}: read {what} between the fields, not commas"), stacklevel=4)
+    quoted = delimiter != "\t"
+    rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
+    return rows, sample_rows(ahead, delimiter, quoted=quoted)
+
+
+def _has_header(sample: list[list[str]], width: int, header: bool | None, path: str, *, more: bool) -> bool:
     """Whether the first line names columns: as ``header`` says, or as the first lines show."""
-    rows = [row for row in ahead if len(row) == width]
-    if header is not None or not rows or rows[0] is not ahead[0] or not is_header(rows):
+    rows = [row[:width] for row in sample if len(row) == width or (more and len(row) > width)]
+    if header is not None or not rows or rows[0] != sample[0][:width] or not is_header(rows):
         return bool(header)
     names = ", ".join(name.strip().strip('"') for name in rows[0])
     warnings.warn(
@@ -391,11 +514,11 @@ def _has_header(ahead: list[list[str]], width: int, header: bool | None, path: s
 
 def _check_roles(roles: tuple[str | None, ...]) -> None:
     for role in roles:
-        if role is not None and (role not in _ROLES or roles.count(role) > 1):
+        if role is not None and (role not in _ROLES or (role == "label" and roles.count(role) > 1)):
             problem = "twice" if role in _ROLES else "which is not a role"
             raise ConfigError(
-                f"{{columns}} {roles} names {role!r} {problem}. Use 'text', 'second' and 'label' once each, None to "
-                "skip a field",
+                f"{{columns}} {roles} names {role!r} {problem}. Use 'text', 'second' and one 'label', None to skip a "
+                "field, '...' at the end to skip more",
                 options=("columns",),
             )
     if "text" not in roles:

@@ -221,7 +221,7 @@ class _TextReader:
         numbered = ((lines.line, content.removesuffix("\n")) for content in lines)
         if self.block.format == "conllu":
             return conllu_sentences(numbered, self.block.corpus, **self.block.options)
-        return json_sentences(numbered, self.block.corpus)
+        return json_sentences(numbered, self.block.corpus, **self.block.options)
 
 
 def _nearest_sentence_end(data: bytes, position: int, ends: tuple[bytes, ...]) -> int:

@@ -71,17 +71,32 @@ class CorpusOptions:
         "detect",
         common=True,
     )
-    text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", _has_text, reader="text", common=True)
+    text_column: str = _option(
+        "text",
+        "column of the text, or several to join: title,body (csv, tsv, jsonl)",
+        _has_text,
+        reader="text",
+        common=True,
+    )
     second_column: str = _option(
         "second", "column of the other text (csv, tsv, jsonl)", _has_second_text, reader="second", common=True
     )
     label_column: str = _option(
-        "label", "column of the label, or none (csv, tsv, jsonl)", _has_label, reader="label", common=True
+        "label",
+        "column of the label, or none, or several of 0 and 1: joy,anger (csv, tsv, jsonl)",
+        _has_label,
+        reader="label",
+        common=True,
     )
     label_separator: str | None = _option(
         None, "characters between several labels of one text", _may_have_several_labels
     )
-    columns: tuple[str, ...] = _option((), "fields of a file without header: label, text, second, none", _has_label)
+    text_separator: str | None = _option(
+        None, "characters between the two texts of a pair in one column", lambda kind: kind.second is not False
+    )
+    columns: tuple[str, ...] = _option(
+        (), "what each field holds: label, text, second, none; ... skips the rest (labelled)", _has_label
+    )
     drop_label: Sequence[str] = _option(
         (), "label that stands for none, such as -: leave its texts, or words, out; may be repeated", _has_label_or_tags
     )
@@ -98,7 +113,9 @@ class CorpusOptions:
         "column that marks the predicate whose roles are tagged, from 0; others have 0, -, _ or O (conll)",
         _has_tags,
     )
-    tags: str = _option("upos", "which tags to read (conllu)", _has_tags, choices=("upos", "xpos"), common=True)
+    tags: str = _option(
+        "upos", "which tags to read: upos or xpos (conllu), or the field (sentences)", _has_tags, common=True
+    )
     layer: str = _option("auto", "layer or feature whose spans are the tags, such as NamedEntity (webanno)", _has_tags)
     comment: str | None = _option(None, "first characters of a line to skip (conll)", _has_tags)
 
@@ -114,6 +131,9 @@ class CorpusOptions:
             for item in fields(self)
             if item.name != "format" and item.name in self.non_default
         }
+        for name in {"text", "second", "label"} & options.keys():
+            if "," in (options[name] or ""):
+                options[name] = tuple(map(str.strip, options[name].split(",")))
         for name in {"separator", "delimiter"} & options.keys():
             options[name] = options[name].replace("\\t", "\t")
         if "columns" in options:

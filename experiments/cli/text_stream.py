@@ -22,7 +22,7 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     "labelled": {"require_label": False},
     "fasttext": {"require_label": False, "multilabel": True},
     "conll": {"tag_column": None},
-    "conllu": {"tags": None},
+    **{parsed: {"tags": None} for parsed in ("conllu", "sentences")},
     "webanno": {"layer": None},
 }
 

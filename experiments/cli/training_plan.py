@@ -203,6 +203,7 @@ class TrainingPlan:
             if name not in ("files", "task", "encoder")
         }
         arguments = {item.name: self.values[item.name] for item in fields(self.task.option_groups["task"])}
-        if self.values.get("label_separator") and "multilabel" in arguments:
+        several = self.values.get("label_separator") or "," in self.values.get("label_column", "")
+        if several and "multilabel" in arguments:
             arguments["multilabel"] = True
         return self.task(option_group(self.values, options_class(self.values["encoder"])), **arguments, **groups)

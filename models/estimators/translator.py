@@ -733,4 +733,5 @@ def _read_rows(path: Path, text: str, second: str, *, header: bool | None) -> li
             names = {name.strip() for line in lines.sample(SAMPLE_LINES)[:1] for name in line.split("\t")}
             if header is False or not {text, second} <= names:
                 return list(read_labelled_lines(lines, columns=("text", "second"), header=header))
-        return list(read_table(lines, text=text, second=second, label=None))
+        rows = read_table(lines, text=text, second=second, label=None)
+        return [row for row in rows if isinstance(row, Example)]  # all are, since they have two texts

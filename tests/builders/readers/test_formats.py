@@ -103,6 +103,25 @@ def test_unknown_formats(corpus, lines):
     assert str(caught.value).endswith("; for texts alone, one on each line, to 'labelled' with columns 'text'.")
 
 
+def test_the_fields_of_a_first_line_that_may_be_a_header_are_named(corpus):
+    with pytest.raises(DataError) as caught:
+        detect(corpus("a.txt", '"sentence,polarity', "so good,1", "bad, very bad,0"), "classify")
+    assert caught.value.hint.endswith(
+        "'tsv'; if the columns are 'polarity', 'sentence', set {text} to that of the text."
+    )
+    assert "text" in caught.value.options
+
+
+@pytest.mark.parametrize("lines", [["Ada lives here.", "Bob, too, is home."], ["Bob, too, is home.", "Ada is here."]])
+@pytest.mark.parametrize("task", ["tag", "classify"])
+def test_a_tsv_of_one_column_to_predict_is_not_cut_at_commas(corpus, lines, task):
+    path = corpus("a.tsv", *lines)
+    with pytest.raises(DataError) as caught:
+        detect(path, task, "optional")
+    assert caught.value.options == ("format", "text")
+    assert detect(path, task, "optional", format="text").name == "text"
+
+
 @pytest.mark.parametrize("content", ['[{"text": "a"}, {"text": "b"}]', '[\n {"text": "a"}\n]'])
 def test_a_json_array_is_reported(corpus, content):
     with pytest.raises(DataError, match=r"is a JSON array, not JSON Lines\. .* jq -c '\.\[\]' OLD > NEW\.jsonl\."):

@@ -38,6 +38,46 @@ def test_labels_follow_the_rules_of_json_lines(corpus):
 
 
 @pytest.mark.parametrize(
+    ("record", "options"),
+    [
+        ({"tokens": ["Ada", "wrote"], "ner_tags": ["B-PER", "O"]}, {}),
+        ({"id": "0", "words": ["Ada", "wrote"], "tags": ["B-PER", "O"], "pos_tags": ["N", "V"]}, {}),
+        ({"words": ["Ada", "wrote"], "ner_tags": ["B-PER", "O"], "pos_tags": ["N", "V"]}, {"tags": "ner_tags"}),
+        ({"tokens": ["Ada", "wrote"], "entities": ["B-PER", "O"]}, {"tags": "entities"}),
+    ],
+)
+def test_words_and_tags_of_other_names(corpus, record, options):
+    path = corpus("a.jsonl", json.dumps(record))
+    expected = [Sentence(["Ada", "wrote"], tags=["B-PER", "O"])]
+    assert list(read_sentences(path, **options)) == list(read_corpus(path, task="tag", **options)) == expected
+    assert list(read_sentences(path, tags=None)) == [Sentence(["Ada", "wrote"])]
+
+
+@pytest.mark.parametrize(
+    ("tags", "field", "option"),
+    [
+        ({"ner_tags": ["O"], "pos_tags": ["N"]}, None, "tags"),
+        ({"ner_tags": [3]}, "ner_tags", None),
+        ({"tags": [3]}, "tags", None),
+    ],
+)
+def test_tags_that_are_numbers_or_not_the_only_ones(corpus, tags, field, option):
+    with pytest.raises(DataError) as caught:
+        list(read_sentences(corpus("a.jsonl", json.dumps({"tokens": ["Ada"], **tags}))))
+    assert (caught.value.line, caught.value.field, caught.value.options) == (1, field, (option,) if option else ())
+
+
+def test_tags_are_not_needed_beside_a_label(corpus):
+    path = corpus("a.jsonl", '{"tokens": ["Ada"], "label": "x", "ner_tags": ["O"], "pos_tags": ["N"]}')
+    assert list(read_sentences(path)) == [Sentence(["Ada"], label="x")]
+
+
+def test_a_text_beside_words_is_read(corpus):
+    path = corpus("a.jsonl", '{"words": ["Ada"], "text": "Ada.", "label": "x"}')
+    assert next(read_corpus(path, task="classify")).text == "Ada."
+
+
+@pytest.mark.parametrize(
     ("line", "field"),
     [
         ('{"heads": [0]}', "tokens"),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from graphattn.builders.files import open_text
 from graphattn.builders.readers import detect, read_labelled_lines, read_table
 from graphattn.builders.readers.rows import MAX_RECORD_LINES, QuotedRows
-from graphattn.builders.sentence import Example
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.builders.sentence import Example, Sentence
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
 
 texts = st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"]))
 
@@ -210,7 +210,7 @@ def test_an_unclosed_quote_does_not_swallow_a_large_file(corpus):
     [
         ('{"text": null, "label": 1}', "text"),
         ('{"text": 5, "label": 1}', "text"),
-        ('{"text": ["a"], "label": 1}', "text"),
+        ('{"text": ["a", 1], "label": 1}', "text"),
         ('{"text": "a\\ud83d", "label": 1}', "text"),
         ('{"text": "a", "label": null}', "label"),
         ('{"text": "a", "label": NaN}', "label"),
@@ -255,7 +255,7 @@ def test_a_header_alone_has_no_examples(corpus):
         (read_labelled_lines, {"label_separator": ""}, "label_separator"),
         (read_labelled_lines, {"separator": ""}, "separator"),
         (read_labelled_lines, {"columns": ("label",)}, "columns"),
-        (read_labelled_lines, {"columns": ("text", "text")}, "columns"),
+        (read_labelled_lines, {"columns": ("text", "label", "label")}, "columns"),
         (read_labelled_lines, {"columns": ("text", "tag")}, "columns"),
     ],
 )
@@ -337,6 +337,119 @@ def test_several_labels_without_a_header(corpus):
 def test_a_broken_line_without_a_header(corpus, broken, line, options):
     path = corpus("a.tsv", *["1\tfine"] * 5_000, line, *["1\tfine"] * 5_000)
     assert broken(read_labelled_lines(path), path, 5001) == options
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "columns", "options", "expected"),
+    [
+        # Fields that only some lines have.
+        ("a.tsv", ["1\tone", "0\ttwo\tx\ty"], ("label", "text", "..."), {}, [("one", "1"), ("two", "0")]),
+        ("a.csv", ['1,"one, 1"', "0,two,x"], ("label", "text", "..."), {}, [("one, 1", "1"), ("two", "0")]),
+        # A text in several columns, of which some are empty.
+        ("a.csv", ['1,Wall St.,"Bears, again"', "0,,Bulls"], ("label", "text", "text"), {}, None),
+        # The first word is the label, or the last one.
+        ("a.label", ["DESC:manner How did it go ?", "NUM:date When ?"], ("label", "text"), {"separator": " "}, None),
+        ("a.txt", ["so very good 1", "bad 0"], ("text", "label"), {"separator": " "}, None),
+    ],
+)
+def test_tables_of_other_people(corpus, name, lines, columns, options, expected):
+    expected = (
+        expected
+        or {
+            "a.csv": [("Wall St. Bears, again", "1"), ("Bulls", "0")],
+            "a.label": [("How did it go ?", "DESC:manner"), ("When ?", "NUM:date")],
+            "a.txt": [("so very good", "1"), ("bad", "0")],
+        }[name]
+    )
+    examples = list(read_labelled_lines(corpus(name, *lines), columns=columns, **options))
+    assert [(example.text, example.label) for example in examples] == expected
+
+
+@pytest.mark.parametrize(("line", "sign"), [('{}\tHe said, "no\t{}', "tabs"), ('{};"a; b, c";{}', "';'")])
+def test_a_csv_file_without_commas_between_its_fields(corpus, line, sign):
+    path = corpus("a.csv", *(line.format(number % 3, number) for number in range(9)))
+    with pytest.warns(Hint, match=f"read {sign} between the fields, not commas"):
+        examples = list(read_labelled_lines(path, columns=("label", "text", None)))
+    assert examples[1] == Example('He said, "no' if sign == "tabs" else "a; b, c", label="1")
+    with pytest.raises(DataError) as caught:
+        list(read_table(path))
+    assert caught.value.options == (("delimiter",) if sign == "tabs" else ("text", "label", "columns"))
+
+
+def test_the_first_line_of_excel_names_the_delimiter(corpus):
+    lines = ["sep=;", "text;label", '"one; two";1', "three;0"]
+    expected = [Example("one; two", label="1"), Example("three", label="0")]
+    assert list(read_table(corpus("a.csv", *lines))) == expected
+    options = {"columns": ("text", "label")}
+    assert list(read_labelled_lines(corpus("a.csv", *lines), **options, header=True)) == expected
+    assert list(read_labelled_lines(corpus("a.csv", lines[0], *lines[2:]), **options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.csv", ["id,title,body,toxic,obscene", '1,"A, b",c,0,1', "2,,d,0,0"]),
+        ("a.tsv", ["title\tbody\ttoxic\tobscene", "A, b\tc\t0\t1.0", "\td\t0\t0"]),
+        (
+            "a.jsonl",
+            [
+                '{"title": "A, b", "body": "c", "toxic": 0, "obscene": 1}',
+                '{"title": "", "body": "d", "toxic": false, "obscene": 0.0}',
+            ],
+        ),
+    ],
+)
+def test_several_columns_of_the_text_and_one_for_each_label(corpus, name, lines):
+    examples = list(read_table(corpus(name, *lines), text=("title", "body"), label=("toxic", "obscene")))
+    assert examples == [Example("A, b c", label=("obscene",)), Example("d", label=())]
+
+
+@pytest.mark.parametrize("value", ["-1", "2", "", "x"])
+def test_a_column_of_a_label_that_holds_neither_0_nor_1(corpus, broken, value):
+    path = corpus("a.csv", "text,x,y", f"one,1,{value}")
+    assert broken(read_table(path, label=("x", "y")), path, 2) == ("label",)
+
+
+def test_nested_fields_of_json_lines(corpus):
+    record = {
+        "translation": {"en": "A dog.", "de": {"text": "Ein Hund."}},
+        "labels": {"real-label": 2},
+        "a.b": "dotted",
+    }
+    path = corpus("a.jsonl", json.dumps(record))
+    options = {"text": "translation.en", "second": "translation.de.text", "label": "labels.real-label"}
+    assert list(read_table(path, **options)) == [Example("A dog.", "Ein Hund.", "2")]
+    assert next(read_table(path, text="a.b", label=None)) == Example("dotted")
+    with pytest.raises(
+        DataError, match=r"the columns are 'translation.en', 'translation.de.text', 'labels.real-label'"
+    ):
+        list(read_table(path, text="translation.fr"))
+
+
+def test_lists_of_words_or_sentences_are_texts(corpus):
+    lines = ['{"text": ["Do", "n\'t", "10 000"], "label": 1}', '{"text": ["I saw it.", "It is so good."], "label": 0}']
+    words, text = read_table(corpus("a.jsonl", *lines))
+    assert words == Sentence(("Do", "n't", "10 000"), label="1")
+    assert text == Example("I saw it. It is so good.", label="0")
+
+
+def test_two_texts_in_one_field(corpus, broken):
+    expected = [Example("A dog runs.", "It moves.", "yes")]
+    path = corpus("a.csv", "text,label", "A dog runs. <sep> It moves.,yes", "A dog runs.,no")
+    rows = read_table(path, second="second", text_separator="<sep>")
+    assert [next(rows)] == expected
+    assert broken(rows, path, 3) == ("text_separator",)
+    path = corpus("a.jsonl", '{"text": "A dog runs.[SEP]It moves.", "label": "yes"}')
+    assert list(read_table(path, text_separator="[SEP]")) == expected
+    path = corpus("a.tsv", "A dog runs.###It moves.\tyes")
+    assert list(read_labelled_lines(path, columns=("text", "label"), text_separator="###")) == expected
+
+
+def test_an_unpaired_quote_in_the_header_names_the_fields(corpus):
+    with pytest.raises(DataError) as caught:
+        list(read_table(corpus("a.csv", '"sentence,label', "so good,1")))
+    assert caught.value.line == 1
+    assert "the fields '\"sentence', 'label'" in caught.value.hint
 
 
 def test_with_a_separator_a_csv_file_keeps_its_quotes(corpus):

@@ -33,7 +33,7 @@ FILES = {
     "a.csv": "label,text\n-,a\nx,b\n?,c\n",
     "a.jsonl": '{"text": "a", "label": "-"}\n{"text": "b", "label": "x"}\n{"text": "c", "label": "?"}\n',
     "a.txt": "__label__- a\n__label__x b\n__label__? c\n",
-    "b.tsv": "-\ta\nx\tb\n?\tc\n",
+    "b.tsv": "-\ta film\nx\tthe plot\n?\tc d\n",
     "b.jsonl": '{"tokens": ["a"], "label": "-"}\n{"tokens": ["b"], "label": "x"}\n{"tokens": ["c"], "label": "?"}\n',
 }
 

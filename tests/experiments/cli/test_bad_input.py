@@ -48,7 +48,7 @@ ROWS = [f"{'pos' if number % 2 else 'neg'}\ta film {number}\n" for number in ran
             "neg a film\n",
             "1 field, 2 expected (label, text). Complete the line, or set --columns to what each field",
         ),
-        (3, "neg\ta\tfilm\n", "3 fields, 2 expected (label, text). Complete the line, or set --columns to what"),
+        (3, "neg\ta\tfilm\n", "3 fields, 2 expected (label, text). Set --columns to what"),
         (5, "\ta film\n", "the label is empty. Fill it in, or read the file without its label column;"),
     ],
 )

@@ -46,6 +46,10 @@ def test_every_task_can_use_its_relevant_options(task):
         (CorpusOptions(), {}),
         (CorpusOptions(format="csv", text_column="review"), {"text": "review"}),
         (CorpusOptions(label_column="none"), {"label": "none"}),
+        (
+            CorpusOptions(text_column="title, body", label_column="a,b"),
+            {"text": ("title", "body"), "label": ("a", "b")},
+        ),
         (CorpusOptions(columns=("None", "text")), {"columns": (None, "text")}),
         (CorpusOptions(columns=("none", "text", "")), {"columns": (None, "text", None)}),
         (CorpusOptions(separator="\\t", delimiter=";"), {"separator": "\t", "delimiter": ";"}),

@@ -68,7 +68,7 @@ def test_the_extension_determines_the_format(tmp_path, name, content, expected):
         ("a.txt", "die U-Bahn\ndas E-Auto\n", "tag", ["die U-Bahn", "das E-Auto"]),
         ("a.tsv", "Source\tQuelle\nA dog\tEin Hund\n", "translate", [Example("A dog", "Ein Hund")]),
         ("a.txt", "1\tyes\n2\tno\n3\tno\n", "tag", ["1\tyes", "2\tno", "3\tno"]),
-        ("a.jsonl", '{"tokens": ["one"], "tags": ["X"]}\n', "tag", [Sentence(["one"], tags=["X"])]),
+        ("a.jsonl", '{"tokens": ["one"], "tags": ["X"]}\n', "tag", [Sentence(["one"])]),
         ("a.txt", "__label__x one\n__label__x __label__y two\n", "classify", [Example("one", label="x"),
                                                                               Example("two", label=("x", "y"))]),
     ],

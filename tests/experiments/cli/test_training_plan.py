@@ -64,7 +64,8 @@ def test_heads_by_relation_need_an_encoder_that_has_them(config):
 
 
 @pytest.mark.parametrize(
-    ("given", "several"), [({}, False), ({"multilabel": True}, True), ({"label_separator": "|"}, True)]
+    ("given", "several"),
+    [({}, False), ({"multilabel": True}, True), ({"label_separator": "|"}, True), ({"label_column": "a,b"}, True)],
 )
 def test_a_separator_implies_several_labels(given, several):
     assert plan("classify", given).estimator().multilabel is several
