@@ -143,14 +143,15 @@ def detect(
     =========  ======================================================================================
     webanno    the first begins with ``#FORMAT=WebAnno TSV 3``
     fasttext   each begins with ``__label__``, except for one or two mistakes
-    sentences  the first begins with ``{`` and has ``"tokens":``, not of objects
+    sentences  the first begins with ``{`` and has ``"tokens":``, not of objects, or a list of ``"words":`` and no text
     spans      the first begins with ``{`` or ``[``, and one has a list of spans; to tag words, or without a label
     jsonl      the first begins with ``{``
     conllu     the first that is no comment has ten columns and the id 1
-    tsv, csv   the first is a header: it names the text column (tsv: or has a common name such as ``label``)
+    tsv, csv   the first is a header that names the text column
     word/tag   each word of each line has the form ``word/TAG``
     conll      equally many columns on each line, none with blanks, and blank lines between
-    labelled   equally many fields between tabs on each line, two or more, except for one or two mistakes
+    labelled   equally many fields between tabs on each line, two or more, except for one or two mistakes; the first
+               may be a header with other names, see :func:`~graphattn.builders.readers.samples.is_header`
     =========  ======================================================================================
 
     When labels are optional, a file may also contain texts alone. A file that could be either is an error, so that
