@@ -29,7 +29,9 @@ _LIKELY_HEADERS = _COMMON_HEADERS | frozenset(
     "answer body comment content document emotion gender headline id intent is_spam message name polarity rating score "
     "source stars summary title topic tweet utterance v1 v2".split()
 )
-_HEADER_NAME = re.compile(r"#?\w+([ .#/_-]+#?\w+){0,3}")
+_LABEL_HEADERS = frozenset({"label", "labels", "class", "category", "gold_label"})
+_HEADER_NAME = re.compile(r"#? ?\w+([ .#/&_-]+#?\w+){0,3}( ?\([^()]*\))?:?")
+"""``gold_label``, ``#1 ID`` or ``Score (1-5)``"""
 _WORD = re.compile(r"\w+")
 _ENTITY_TAG = re.compile(r"O|[BIESLUM]-.+")
 _CAPITAL_ENTITY_TAG = re.compile(r"O|[BIESLUM]-[A-Z_]{2,}")
@@ -190,6 +192,8 @@ def is_name(field: str) -> bool:
 
 def _count_name_words(field: str) -> int:
     """The number of words if the field may be the name of a column, such as ``gold_label`` or ``#1 ID``, else 0."""
+    if len(field) > 80:
+        return 0
     name = field if field.isascii() else "".join(sign for sign in field if unicodedata.category(sign)[0] != "M")
     is_name = len(name) <= 40 and _HEADER_NAME.fullmatch(name) is not None and any(map(str.isalpha, name))
     return len(_WORD.findall(name)) if is_name else 0
@@ -235,7 +239,8 @@ def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | No
         return None
     columns = (*texts, "label") if possible[0] else ("label", *texts)
     header = sample.modal_rows[0] if len(sample.modal_rows) > len(rows) else []
-    return None if "label" in header and columns.index("label") != header.index("label") else columns
+    named = [field for field, name in enumerate(header) if name.strip().strip('"').lower() in _LABEL_HEADERS]
+    return columns if named in ([], [columns.index("label")]) else None
 
 
 def has_recurring_labels(sample: Sample, columns: Sequence[str]) -> bool:

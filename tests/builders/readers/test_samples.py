@@ -39,6 +39,8 @@ def rows_of(*columns):
         ("sentence\tlabel", (TEXTS, ["0", "1"]), "classify"),
         ("Urteil\tSatz", (["gut", "schlecht"], TEXTS), "classify"),
         ('"Note"\t"Kommentar"', (["1", "2"], TEXTS), "classify"),
+        ("Score (1-5)\tReview text:", (["1", "5"], TEXTS), "classify"),
+        ("# Klasse\tSatz", (["1", "5"], TEXTS), "classify"),
         ("знак\tфраза", (["плюс", "минус"], TEXTS), "classify"),  # noqa: RUF001
         ("लेबल\tवाक्य", (["अच्छा", "बुरा"], ["यह फिल्म अच्छी है", "मुझे पसंद नहीं", "बहुत लंबी", "अभिनय ठीक है"]), "classify"),
         ("标签\t文本", (["好", "坏"], ["我 喜欢 这部 电影", "不 喜欢", "很 好看", "太 长 了"]), "classify"),
@@ -151,6 +153,11 @@ def test_columns_that_hold_either(corpus, lines):
     text, label = lines[0].split("\t")
     first = next(read_corpus(corpus("a.tsv", *lines), task="classify", columns=("text", "label"), header=False))
     assert first == Example(text, label=label)
+
+
+def test_the_columns_of_a_csv_file_without_header_are_detected(corpus):
+    path = corpus("a.csv", '"so good, indeed",pos', "bad,neg", "dull,neg")
+    assert next(read_corpus(path, task="classify", header=False)) == Example("so good, indeed", label="pos")
 
 
 def test_a_header_that_names_another_label(corpus):
