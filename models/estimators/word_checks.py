@@ -17,7 +17,7 @@ from graphattn.builders.word_boundaries import WordSplitter, words_of
 from graphattn.exceptions import GraphAttnWarning, Hint
 from graphattn.models.estimators.inputs import Columns
 
-_SAMPLE = 4096  # texts of a training set
+_SAMPLE = 1024  # texts of a training set
 _MANY_TOKENS = 1 << 22  # of a training set larger than memory
 _MANY_WORDS = 100
 """Fewer words say little about a share."""
