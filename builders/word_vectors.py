@@ -217,8 +217,10 @@ def _read_vectors(path: FilePath, requested: Collection[str] | None, limit: int 
     if cached is None:
         return VectorFile(path, keep, limit).read()
     words, matrix = cached
+    if requested is None:
+        return words, matrix
     rows = [row for row, word in enumerate(words) if keep(word)]
-    return (words, matrix) if requested is None else ([words[row] for row in rows], matrix[rows])
+    return [words[row] for row in rows], matrix[rows]
 
 
 def _draw(seed: int, word: str, dim: int) -> npt.NDArray[np.float64]:

@@ -319,10 +319,10 @@ def test_words_are_looked_up_in_the_spelling_of_the_vocabulary():
     ("in_file", "in_text"),
     [
         ("κόσμος", "ΚΌΣΜΟΣ"),
-        ("izmir", "İZMİR".replace("Z", "z").replace("R", "r")),
+        ("izmir", "İZMİR"),
         ("e\u0301te\u0301", "Été"),
         ("été", "E\u0301te\u0301"),
-        ("한국".encode().decode(), "\u1112\u1161\u11ab\u1100\u116e\u11a8"),
+        ("한국", "\u1112\u1161\u11ab\u1100\u116e\u11a8"),
     ],
 )
 def test_a_word_and_its_vector_may_differ_in_case_and_unicode_form(write, in_file, in_text, lowercase):
