@@ -170,8 +170,8 @@ class TextLines:
         ahead = b"".join(self._sampled)
         if is_stream(self):
             return line + ahead
-        ahead += getattr(self._stream, "peek", bytes)()
-        with suppress(DataError), open_text(self._source) as lines:
+        with suppress(DataError, *_ARCHIVE_ERRORS), open_text(self._source) as lines:
+            ahead += getattr(self._stream, "peek", bytes)()
             first, _, _ = lines.read(_SAMPLE_BYTES).rpartition(b"\n")
             return b"\n".join((first, line, ahead[:_SAMPLE_BYTES].rpartition(b"\n")[0]))
         return line
@@ -208,6 +208,7 @@ class TextLines:
         """The next ``size`` bytes, unchecked; fewer at the end of the file."""
         sampled = b"".join(self._sampled)
         self._sampled.clear()
+        self._marked, self._joined = set(), set()  # those who decode the bytes count again
         if len(sampled) > size:
             self._sampled.append(sampled[size:])
             return sampled[:size]

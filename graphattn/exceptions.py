@@ -212,4 +212,4 @@ class TruncationWarning(GraphAttnWarning):
 
 
 class Hint(GraphAttnWarning):
-    """Training worked, but its result is probably bad; the message says what may help."""
+    """The result is probably bad, or a file was read in a way to know about; the message says what may help."""

@@ -55,8 +55,11 @@ def save_table(table: pd.DataFrame, path: Path) -> Path:
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:
-    """Write a table with all strings in quotes, without which a carriage return in one would end a row."""
-    table.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    """Write a table; all strings are in quotes if one has a carriage return, which would end a row without them."""
+    texts = table.select_dtypes(exclude="number")
+    returns = any(texts[name].astype(str).str.contains("\r", regex=False).any() for name in texts)
+    quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+    table.to_csv(path, index=False, quoting=quoting, lineterminator="\n")
 
 
 def write_by_suffix(path: Path, writers: dict[str, Callable[[Path], object]]) -> Path:

@@ -337,6 +337,19 @@ def test_progress_and_hints_are_printed_unless_quiet(graphattn, corpora_folder, 
     assert (tmp_path / "quiet" / "train.yaml").read_text() == (tmp_path / "loud" / "train.yaml").read_text()
 
 
+def test_hints_about_a_file_are_printed_once_unless_quiet(graphattn, tmp_path, tiny):
+    part = b"\xef\xbb\xbfpos\ta good film\nneg\ta bad film\n"
+    (tmp_path / "a.tsv").write_bytes(part * 5)
+    flags = [flag for flag in tiny if flag != "--quiet"]
+    command = ["train", "classify", tmp_path / "a.tsv", *flags, "--out", tmp_path / "model", "--overwrite"]
+    first, *lines = graphattn(*command).err.splitlines()
+    assert first.startswith(f"hint: {tmp_path / 'a.tsv'}: byte order marks (U+FEFF)")
+    assert first.endswith("lines: 4")
+    assert not any("U+FEFF" in line for line in lines)
+    assert json.loads((tmp_path / "model" / "labels.json").read_text()) == ["neg", "pos"]
+    assert graphattn(*command, "--quiet").err == ""
+
+
 def test_large_corpora_and_given_vectors_need_no_hint(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
     loud = [flag for flag in tiny if flag != "--quiet"]
     command = ["train", "classify", corpora_folder / "reviews.tsv", *loud]
