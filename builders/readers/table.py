@@ -224,9 +224,17 @@ def _keep_row(parse: _Parse, names: Sequence[str], *, quoted: bool) -> _Parse:
 
 def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns, path: str) -> _Parse:
     """A function from a numbered row to its example; ``index`` is role -> fields."""
-    text, second = _text_getter(index["text"]), _text_getter(index["second"])
     pair, flags = columns.text_separator, list(zip(columns.label, index["label"], strict=False))
     label = flags[0][1] if len(flags) == 1 else None
+    if len(index["text"]) == 1 and label is not None and not index["second"] and pair is None:
+        (only_text,), only_label, separator = index["text"], label, columns.label_separator
+
+        def parse_usual(numbered: tuple[int, list[str]]) -> Example:
+            line, row = numbered
+            return Example(row[only_text], None, parse_label(row[only_label], separator, path, line))
+
+        return parse_usual
+    text, second = _text_getter(index["text"]), _text_getter(index["second"])
 
     def parse(numbered: tuple[int, list[str]]) -> Example:
         line, row = numbered
