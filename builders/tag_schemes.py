@@ -1,4 +1,4 @@
-"""Chunk tags in the schemes IOB1, IOB2 and BIOES: detect the scheme, extract spans, convert between schemes."""
+"""Chunk tags in IOB1, IOB2 and BIOES, or BIOES with other letters: detect the scheme, extract spans, convert."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from graphattn.exceptions import ConfigError, DataError
 Span = tuple[str, int, int]
 """(type, first token, one past the last token)."""
 
-SCHEMES = ("IOB1", "IOB2", "BIOES", "none")
+SCHEMES = ("IOB1", "IOB2", "BIOES", "BILOU", "BMES", "BMEWO", "none")
+LIKE_BIOES = {"BILOU": "BILU", "BMES": "BMES", "BMEWO": "BMEW"}
+"""Schemes that are BIOES with other letters -> their letters for B, I, E and S."""
 
-_PREFIXES = {"IOB1": "BI", "IOB2": "BI", "BIOES": "BIES"}
+_PREFIXES = {"IOB1": "BI", "IOB2": "BI", "BIOES": "BIES", **LIKE_BIOES}
 _Parsed = tuple[str, str]
 _Location = tuple[int, int, str]
 
@@ -24,7 +26,8 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]], *, name: Callable[[int
 
     Any ``E-`` or ``S-`` means BIOES. Otherwise a span that begins with ``I-`` means IOB1, and one that begins with
     ``B-`` but does not follow a span of the same type means IOB2. Tags that are neither ``O`` nor of the form
-    ``B-TYPE`` (or a bare ``B``) are plain (``"none"``). ``O`` alone fits every scheme and counts as IOB2.
+    ``B-TYPE`` (or a bare ``B``) are plain (``"none"``), unless all tags have the letters of BILOU, BMES or BMEWO.
+    ``O`` alone fits every scheme and counts as IOB2.
 
     Parameters
     ----------
@@ -33,7 +36,7 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]], *, name: Callable[[int
 
     Returns
     -------
-    ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``.
+    One of ``SCHEMES``.
 
     Raises
     ------
@@ -48,13 +51,19 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]], *, name: Callable[[int
     ('IOB2', 'BIOES', 'none')
     """
     first: dict[str, _Location] = {}
+    distinct: set[str] = set()
     for number, tags in enumerate(tag_sequences):
         previous = _OUTSIDE
+        distinct.update(tags)
         for position, tag in enumerate(tags, start=1):
             current = _split(tag, "BIES") or _PLAIN
             for feature in _features(previous, current):
                 first.setdefault(feature, (number, position, tag))
             previous = current
+    if "plain" in first and any(tag[:1] == "B" or "-" in tag for tag in distinct):
+        for scheme, letters in LIKE_BIOES.items():
+            if all(_split(tag, letters) for tag in distinct):
+                return scheme
     return _decide(first, name)
 
 
@@ -64,7 +73,7 @@ def extract_spans(tags: Sequence[str], scheme: str, *, repair: bool = False) -> 
     Parameters
     ----------
     tags : one for each token
-    scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"``; or ``"none"``, where each token is a span
+    scheme : one of ``SCHEMES``; with ``"none"`` each token is a span
     repair : read invalid sequences as conlleval does: a tag that cannot continue a span begins a new one, and an
         unclosed span ends where it stops
 
@@ -126,7 +135,7 @@ def write_tags(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
     ----------
     spans : in ascending order
     length : number of tokens
-    scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``
+    scheme : one of ``SCHEMES``
 
     Raises
     ------
@@ -163,7 +172,7 @@ def convert(tags: Sequence[str], source: str, target: str, *, repair: bool = Fal
     Parameters
     ----------
     tags : one for each token
-    source, target : ``"IOB1"``, ``"IOB2"`` or ``"BIOES"``; plain tags (``"none"``) convert only to plain tags
+    source, target : of ``SCHEMES``; plain tags (``"none"``) convert only to plain tags
     repair : see :func:`extract_spans`
 
     Raises
@@ -237,14 +246,15 @@ def _split(tag: str, prefixes: str) -> _Parsed | None:
 
 def _parse(tags: Sequence[str], scheme: str) -> list[_Parsed]:
     parsed = []
+    letters = _PREFIXES[scheme]
     for position, tag in enumerate(tags, start=1):
-        pair = _split(tag, _PREFIXES[scheme])
+        pair = _split(tag, letters)
         if pair is None:
-            forms = ", ".join(f"{prefix}-TYPE" for prefix in _PREFIXES[scheme])
+            forms = ", ".join(f"{prefix}-TYPE" for prefix in letters)
             raise DataError(
                 f"tag {position} ({tag!r}) is not of {scheme}", field="tags", hint=f"Its tags are O, {forms}."
             )
-        parsed.append(pair)
+        parsed.append(("BIES"[letters.index(pair[0])], pair[1]) if scheme in LIKE_BIOES and pair[0] != "O" else pair)
     return parsed
 
 
@@ -268,7 +278,7 @@ def _find_fault(previous: _Parsed, current: _Parsed, scheme: str) -> str | None:
         return "does not follow a span of its own type" if prefix == "B" and not continues else None
     if prefix in "IE":
         return None if continues else "does not continue a span"
-    return "comes before the span is closed" if scheme == "BIOES" and inside else None
+    return "comes before the span is closed" if scheme != "IOB2" and inside else None
 
 
 def _merge_into_spans(parsed: list[_Parsed]) -> list[Span]:
@@ -293,6 +303,7 @@ def _write_span(name: str, length: int, scheme: str, *, touches: bool) -> list[s
     prefixes = ["I"] * length
     if scheme != "IOB1" or touches:
         prefixes[0] = "B"
-    if scheme == "BIOES":
+    if scheme not in ("IOB1", "IOB2"):
         prefixes[-1] = "E" if length > 1 else "S"
+        prefixes = [_PREFIXES[scheme]["BIES".index(prefix)] for prefix in prefixes]
     return [f"{prefix}-{name}" if name else prefix for prefix in prefixes]

@@ -21,7 +21,7 @@ from typing_extensions import override
 from graphattn.builders import Example, Sentence
 from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
-from graphattn.builders.tag_schemes import convert, detect_scheme, extract_spans
+from graphattn.builders.tag_schemes import LIKE_BIOES, SCHEMES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Corpus
 from graphattn.models.encoders import EncoderOptions
@@ -50,7 +50,7 @@ class TaggerOptions(Options):
 
     preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
     class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
-    scheme: str = option("auto", "scheme of entity tags", choices=("auto", "IOB1", "IOB2", "BIOES", "none"))
+    scheme: str = option("auto", "scheme of entity tags", choices=("auto", *SCHEMES))
     repair_tags: bool = option(False, "read invalid tags as conlleval does, instead of rejecting them")
 
 
@@ -69,7 +69,7 @@ class SequenceTagger(LabellingEstimator):
     encoder, inputs, head, training, parsing, warm_start : as for :class:`TextClassifier`; ``head.crf`` adds a CRF
     class_weight : None, ``"balanced"`` (over the learnt tags), or tag -> weight, in the scheme of the training set: the
         weight of B- also applies to entities of one word, that of I- also to the last word of an entity
-    scheme : scheme of the tags, ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``; ``"auto"`` detects it
+    scheme : scheme of the tags, one of :data:`~graphattn.builders.tag_schemes.SCHEMES`; ``"auto"`` detects it
     repair_tags : read invalid tags as conlleval does (an I- that continues nothing begins an entity) instead of
         rejecting them
 
@@ -285,7 +285,7 @@ class SequenceTagger(LabellingEstimator):
         if str(tag)[:1] not in known:
             raise DataError(
                 f"class_weight has the tag {tag!r}, which does not exist in {self.scheme_}",
-                hint=f"Tags begin with {' or '.join(known)}; S- and E- get their weights.",
+                hint=f"Tags begin with {' or '.join(known)}.",
             )
         return [f"{prefix}{tag[1:]}" for prefix in known[str(tag)[:1]]]
 
@@ -412,9 +412,13 @@ class SequenceTagger(LabellingEstimator):
     ) -> dict[str, float]:
         from graphattn.models.training.metrics import tagging_metrics
 
+        predicted = self._decode_labels(decisions)
         if self.repair_tags and self.scheme_ != "none":
             labels = [convert(tags, self.scheme_, self.scheme_, repair=True) for tags in labels]
-        return tagging_metrics(labels, self._decode_labels(decisions), self.scheme_, weights)
+        if self.scheme_ in LIKE_BIOES:
+            both = labels, predicted
+            labels, predicted = ([convert(tags, self.scheme_, "BIOES") for tags in side] for side in both)
+        return tagging_metrics(labels, predicted, self._metric_scheme, weights)
 
     @override
     def _outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
@@ -458,7 +462,11 @@ class SequenceTagger(LabellingEstimator):
     def _metric_names(self) -> list[str]:
         from graphattn.models.training.metrics import tagging_metrics
 
-        return list(tagging_metrics([["O"]], [["O"]], self.scheme_))
+        return list(tagging_metrics([["O"]], [["O"]], self._metric_scheme))
+
+    @property
+    def _metric_scheme(self) -> str:
+        return "BIOES" if self.scheme_ in LIKE_BIOES else self.scheme_
 
     @override
     def _decode_labels(self, decisions: list[Any]) -> list[list[str]]:
@@ -489,7 +497,11 @@ class _PerText(list[Any]):
 
 
 _REPAIR, _REPAIR_OPTIONS = "{repair_tags=True}, which reads invalid tags as conlleval does", ("repair_tags",)
-_LEARNT_PREFIXES = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
+_LEARNT_PREFIXES = {
+    "IOB1": {"B": "BS", "I": "BIES"},
+    "IOB2": {"B": "BS", "I": "IE"},
+    **{scheme: dict(zip(letters, "BIES", strict=True)) for scheme, letters in LIKE_BIOES.items()},
+}
 """Scheme -> prefix of a tag -> prefixes of the BIOES tags that are learnt for it."""
 
 

@@ -20,7 +20,7 @@ def test_learns(corpus, able):
     assert estimator.score(words, tags) > 0.8
 
 
-@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "BIOES"])
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "BIOES", "BILOU", "BMES"])
 def test_predicted_tags_have_the_scheme_of_the_training_set(scheme, corpus, able):
     words, iob2 = corpus("crf", 60)
     tags = [convert(own, "IOB2", scheme) for own in iob2]
@@ -254,9 +254,9 @@ def test_tags_are_strings(tag, kind, tiny):
 def test_an_unknown_scheme(corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("tagger", scheme="IOB3").fit(*corpus("crf"))
-    assert (
-        str(caught.value)
-        == "scheme is 'IOB3'; did you mean 'IOB2' or 'IOB1'? choose one of: auto, IOB1, IOB2, BIOES, none"
+    assert str(caught.value) == (
+        "scheme is 'IOB3'; did you mean 'IOB2' or 'IOB1'? choose one of: auto, IOB1, IOB2, BIOES, BILOU, BMES, BMEWO, "
+        "none"
     )
 
 
@@ -279,8 +279,7 @@ def test_class_weights_of_invalid_tags(corpus, tiny):
     with pytest.raises(DataError) as caught:
         tiny("tagger", class_weight={"S-ORG": 2.0}).fit(*corpus("crf", 16))
     assert str(caught.value) == (
-        "class_weight has the tag 'S-ORG', which does not exist in IOB2. Tags begin with B or I; S- and E- get their "
-        "weights."
+        "class_weight has the tag 'S-ORG', which does not exist in IOB2. Tags begin with B or I."
     )
 
 
