@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, NamedTuple
 
-from graphattn.builders.readers.tagged import DOCUMENT_START
+from graphattn.builders.readers.column_layout import DOCUMENT_START
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import Source, WordSplitter
 from graphattn.exceptions import DataError

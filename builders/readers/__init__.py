@@ -5,6 +5,7 @@ graphs are elsewhere. A new format is a reader and a call of :func:`register_rea
 """
 
 from graphattn.builders.readers.conllu import read_conllu
+from graphattn.builders.readers.conllup import read_conllup
 from graphattn.builders.readers.corpus import read_corpus, read_parallel
 from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.formats import (
@@ -31,6 +32,7 @@ __all__ = [
     "detect",
     "read_conll",
     "read_conllu",
+    "read_conllup",
     "read_corpus",
     "read_fasttext",
     "read_labelled_lines",

@@ -1,23 +1,30 @@
-"""Read CoNLL-U: words with their heads, dependency relations and parts of speech."""
+"""Read CoNLL-U: words with their heads, dependency relations and tags."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple, Self
 
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
 from graphattn.builders.files import BLANKS, FilePath, display_name, numbered_lines
+from graphattn.builders.readers.rows import Skip, split_at_blanks
 from graphattn.builders.sentence import Sentence, check_heads
 from graphattn.exceptions import ConfigError, DataError
 
-_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-_UNSPECIFIED = "_"
+CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+UNSPECIFIED = "_"
+_OFTEN_UNSPECIFIED = ("feats", "deps", "misc")
+"""Columns in which ``_`` says that a word has nothing there, not that nobody has annotated it."""
 _HINTS = {
     "id": "An id is 1, 2, ..., a range 1-2 or an empty node 1.1.",
     "head": "A head is the id of a word, or 0 for a root.",
 }
+_Lines = list[tuple[int, str]]
 
 
 class _Word(NamedTuple):
@@ -27,6 +34,60 @@ class _Word(NamedTuple):
     tag: str
     head: int | None
     deprel: str
+
+
+@dataclass(frozen=True)
+class TreeColumns:
+    """Where the lines of a treebank have what.
+
+    Parameters
+    ----------
+    names : of the columns
+    tag : index of the column of the tags; None for no tags
+    key : tags are the values of this key in their column; empty for the whole column
+    exact : whether lines have these columns and no others
+    """
+
+    names: tuple[str, ...]
+    tag: int | None
+    key: str = ""
+    exact: bool = True
+
+    @classmethod
+    def of(cls, names: Sequence[str], tags: str | None, *, exact: bool = True) -> Self:
+        """The layout of a treebank with these columns; without a column ``upos``, its default means no tags."""
+        names = tuple(names)
+        if tags is None or (tags == "upos" and tags not in names and "head" in names):
+            return cls(names, None, exact=exact)
+        column, _, key = (tags, "", "") if tags.lower() in names else tags.partition(":")
+        if column.lower() not in names or (column != tags and not key):
+            raise ConfigError(
+                f"{{tags}} is {tags!r}. Set it to a column, one of {', '.join(filter(UNSPECIFIED.__ne__, names))}, "
+                "or to COLUMN:KEY, such as misc:NAME",
+                options=("tags",),
+            )
+        return cls(names, names.index(column.lower()), key, exact)
+
+    @cached_property
+    def places(self) -> tuple[int | None, int, int | None, int | None]:
+        """Indices of the id, form, head and relation."""
+        number, form, head, deprel = (
+            self.names.index(name) if name in self.names else None for name in ("id", "form", "head", "deprel")
+        )
+        if form is None:
+            raise ConfigError("{columns} has no 'token'. Name the column of the words so", options=("columns",))
+        return number, form, head, deprel
+
+    @cached_property
+    def filled(self) -> tuple[int, ...]:
+        """Indices of the columns that are never empty."""
+        _, form, _, deprel = self.places
+        return tuple({place: None for place in (form, deprel, self.tag) if place is not None})
+
+    @property
+    def may_be_unspecified(self) -> bool:
+        """Whether a sentence in which all tags are ``_`` has no tags."""
+        return self.tag is not None and not self.key and self.names[self.tag] not in _OFTEN_UNSPECIFIED
 
 
 def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Sentence]:
@@ -42,7 +103,8 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Senten
     Parameters
     ----------
     path : the treebank, plain or compressed, or ``"-"`` for standard input
-    tags : ``"upos"``, ``"xpos"``, or None for no tags
+    tags : the column of the tags, such as ``"upos"``, ``"xpos"``, ``"feats"`` or ``"deprel"``; ``"feats:KEY"`` or
+        ``"misc:KEY"`` for the values of a key, ``_`` for words without it in FEATS and ``O`` in MISC; None for no tags
 
     Returns
     -------
@@ -65,9 +127,8 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Senten
     >>> next(read_conllu(path)).heads
     (2, 0)
     """
-    if tags not in ("upos", "xpos", None):
-        raise ConfigError(f"{{tags}} is {tags!r}. Set it to 'upos', 'xpos' or None", options=("tags",))
-    return conllu_sentences(numbered_lines(path), display_name(path), tags=tags)
+    columns = TreeColumns.of(CONLLU_COLUMNS, tags)
+    return read_trees(numbered_lines(path), display_name(path), columns)
 
 
 def conllu_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str | None = "upos") -> Iterator[Sentence]:
@@ -77,52 +138,112 @@ def conllu_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str |
     ----------
     lines : 1-based numbers and lines without their line ends
     path : the file's name in errors
-    tags : ``"upos"``, ``"xpos"``, or None for no tags
+    tags : as for :func:`read_conllu`
     """
-    tag_column = _COLUMNS.index(tags) if tags else None
-    words: list[_Word] = []
-    for line, content in lines:
-        if content.startswith("#"):
+    return read_trees(lines, path, TreeColumns.of(CONLLU_COLUMNS, tags))
+
+
+def _raise(error: DataError, _: Skip | None) -> None:
+    raise error
+
+
+def read_trees(
+    lines: Iterable[tuple[int, str]],
+    path: str,
+    columns: TreeColumns,
+    report: Callable[[DataError, Skip | None], None] = _raise,
+    skip: Skip | None = None,
+) -> Iterator[Sentence]:
+    """Read the sentences of a treebank.
+
+    Parameters
+    ----------
+    lines : 1-based numbers and lines without their line ends
+    path : the file's name in errors
+    columns : what lines have
+    report, skip : ``report`` gets the error of a sentence that cannot be read, and ``skip``
+    """
+    rows: _Lines = []
+    has_ids = columns.names[0] == "id"
+    for line, content in chain(lines, [(0, "")]):
+        if content.startswith("#") and (has_ids or (not rows and len(_split(content, columns)) < len(columns.names))):
             continue
         if content.strip(BLANKS):
-            word = _read_word(content, tag_column, path, line)
-            if word is None:
-                continue
-            if word.number != len(words) + 1:
-                raise DataError(
-                    f"word {word.number} where word {len(words) + 1} was expected",
-                    path=path,
-                    line=line,
-                    field="id",
-                    hint="Words count up from 1; a blank line ends a sentence.",
-                )
-            words.append(word)
-        elif words:
-            yield _make_sentence(words, path, tagged=tag_column is not None)
-            words = []
-    if words:
-        yield _make_sentence(words, path, tagged=tag_column is not None)
+            rows.append((line, content))
+        elif rows:
+            try:
+                sentence = _read_sentence(rows, columns, path)
+            except DataError as error:
+                report(error, skip)
+            else:
+                if sentence is not None:
+                    yield sentence
+            rows = []
 
 
-def _read_word(content: str, tag_column: int | None, path: str, line: int) -> _Word | None:
+def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> Sentence | None:
+    words: list[_Word] = []
+    for line, content in rows:
+        word = _read_word(content, columns, len(words) + 1, path, line)
+        if word is None:
+            continue
+        if word.number != len(words) + 1:
+            raise DataError(
+                f"word {word.number} where word {len(words) + 1} was expected",
+                path=path,
+                line=line,
+                field="id",
+                hint="Words count up from 1; a blank line ends a sentence.",
+            )
+        words.append(word)
+    return _make_sentence(words, path, columns) if words else None
+
+
+def _split(content: str, columns: TreeColumns) -> list[str]:
+    return content.split("\t") if columns.exact or "\t" in content else split_at_blanks(content)
+
+
+def _read_word(content: str, columns: TreeColumns, number: int, path: str, line: int) -> _Word | None:
     """The word of a line; None for a multi-word token or an empty node."""
-    fields = content.split("\t")
-    if len(fields) != len(_COLUMNS):
+    fields, width = _split(content, columns), len(columns.names)
+    if len(fields) < width or (columns.exact and len(fields) > width):
+        count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
+        expected = "CoNLL-U has 10" if columns.names == CONLLU_COLUMNS else f"{width} are named"
         raise DataError(
-            "1 column where CoNLL-U has 10" if len(fields) == 1 else f"{len(fields)} columns where CoNLL-U has 10",
+            f"{count} where {expected}",
             path=path,
             line=line,
-            hint="Put one tab between columns and '_' for unknown values.",
+            hint="Put one tab between columns and '_' for unknown values, or set {columns} to what each column holds.",
+            options=("columns",),
         )
-    number: int | tuple[int, str, int] = _parse(parse_id_value, fields[0], "id", path, line)
-    if isinstance(number, tuple):
-        return None
-    for position in {1, 7, 1 if tag_column is None else tag_column}:
+    id_place, form_place, head_place, deprel_place = columns.places
+    if id_place is not None:
+        value: int | tuple[int, str, int] = _parse(parse_id_value, fields[id_place], "id", path, line)
+        if isinstance(value, tuple):
+            return None
+        number = value
+    for position in columns.filled:
         if not fields[position]:
-            raise DataError("the field is empty", path=path, line=line, field=_COLUMNS[position], hint="Write '_'.")
-    head = None if fields[6] == _UNSPECIFIED else _parse(parse_int_value, fields[6], "head", path, line)
-    tag = _UNSPECIFIED if tag_column is None else fields[tag_column]
-    return _Word(line, number, fields[1], tag, head, fields[7])
+            raise DataError(
+                "the field is empty", path=path, line=line, field=columns.names[position], hint="Write '_'."
+            )
+    head = UNSPECIFIED if head_place is None else fields[head_place]
+    return _Word(
+        line,
+        number,
+        fields[form_place],
+        UNSPECIFIED if columns.tag is None else _find_tag(fields[columns.tag], columns),
+        None if head == UNSPECIFIED else _parse(parse_int_value, head, "head", path, line),
+        UNSPECIFIED if deprel_place is None else fields[deprel_place],
+    )
+
+
+def _find_tag(field: str, columns: TreeColumns) -> str:
+    if not columns.key:
+        return field
+    pairs = (item.partition("=") for item in field.split("|"))
+    missing = "O" if columns.names[columns.tag or 0] == "misc" else UNSPECIFIED
+    return next((value for key, _, value in pairs if key == columns.key and value), missing)
 
 
 def _parse(parse: Callable[[str], Any], field: str, name: str, path: str, line: int) -> Any:
@@ -135,15 +256,17 @@ def _parse(parse: Callable[[str], Any], field: str, name: str, path: str, line: 
     return value
 
 
-def _make_sentence(words: list[_Word], path: str, *, tagged: bool) -> Sentence:
+def _make_sentence(words: list[_Word], path: str, columns: TreeColumns) -> Sentence:
     parsed = _are_parsed(words, path)
     forms, heads = tuple(word.form for word in words), tuple(word.head or 0 for word in words)
     check_heads(heads, forms, path=path, lines=[word.line for word in words])
+    all_tags = tuple(word.tag for word in words)
+    tags = _none_if_unspecified(all_tags) if columns.tag is None or columns.may_be_unspecified else all_tags
     return Sentence(
         forms,
         heads=heads if parsed else None,
         deprels=_none_if_unspecified([word.deprel for word in words]) if parsed else None,
-        tags=_none_if_unspecified([word.tag for word in words]) if tagged else None,
+        tags=tags,
         origin=(path, words[0].line),
     )
 
@@ -164,5 +287,5 @@ def _are_parsed(words: list[_Word], path: str) -> bool:
     return True
 
 
-def _none_if_unspecified(values: list[str]) -> tuple[str, ...] | None:
-    return tuple(values) if any(value != _UNSPECIFIED for value in values) else None
+def _none_if_unspecified(values: Sequence[str]) -> tuple[str, ...] | None:
+    return tuple(values) if any(value != UNSPECIFIED for value in values) else None

@@ -7,15 +7,16 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from graphattn.builders.files import FilePath, display_name, numbered_lines, split_suffix
+from graphattn.builders.files import FilePath, TextLines, display_name, numbered_lines, split_suffix
 from graphattn.builders.readers.conllu import read_conllu
+from graphattn.builders.readers.conllup import read_conllup
 from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.formats import FORMATS, CorpusFormat, corpus_kind, detect
 from graphattn.builders.readers.rows import Skip
 from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.readers.spans import read_spans
 from graphattn.builders.readers.table import read_labelled_lines, read_table
-from graphattn.builders.readers.tagged import read_conll, read_word_tag
+from graphattn.builders.readers.tagged import counts_words, read_conll, read_word_tag
 from graphattn.builders.readers.unlabelled import drop_labels
 from graphattn.builders.readers.webanno import read_webanno
 from graphattn.builders.sentence import Example, Sentence
@@ -34,6 +35,7 @@ FORMATS.update(
         "conll": CorpusFormat(read_conll, _TAGGED, (".conll",)),
         "word/tag": CorpusFormat(read_word_tag, _TAGGED),
         "conllu": CorpusFormat(read_conllu, _TAGGED, (".conllu",)),
+        "conllup": CorpusFormat(read_conllup, _TAGGED, (".conllup", ".cupt")),
         "sentences": CorpusFormat(read_sentences, frozenset({"classify", "tag"})),
         "spans": CorpusFormat(read_spans, _TAGGED),
         "webanno": CorpusFormat(read_webanno, _TAGGED),
@@ -60,9 +62,9 @@ def read_corpus(
     skip : receives the error of each line or sentence that is left out; None raises the first. Not for ``conllu`` and
         ``sentences``, which a store reads in blocks
     drop_label : labels that stand for none, such as ``-``: their examples are left out, and words with such a tag
-    options : options of the format's reader, such as ``text`` and ``label`` (csv, tsv, jsonl), ``columns`` (labelled)
-        or ``tag_column`` (conll); only formats that have all of them are considered. For pairs ``second`` defaults to
-        ``"second"``; the ``columns`` of a labelled file are detected unless given.
+    options : options of the format's reader, such as ``text`` and ``label`` (csv, tsv, jsonl), ``columns`` (labelled,
+        conllup) or ``tag_column`` (conll); only formats that have all of them are considered. For pairs ``second``
+        defaults to ``"second"``; the ``columns`` of a labelled file are detected unless given.
 
     Returns
     -------
@@ -115,6 +117,21 @@ def resolve_reader(
     if split is not None and "split" in entry.options:
         options["split"] = split
     return detected.source, detected.name, options
+
+
+def describe_corpus(lines: TextLines, *, format: str, task: str, **options: Any) -> dict[str, Any]:
+    """How a corpus is read, for :func:`~graphattn.builders.readers.formats.resolve_like_training`.
+
+    Parameters
+    ----------
+    lines : the corpus, which is not consumed
+    format, task, options : as for :func:`read_corpus`
+    """
+    _, name, resolved = resolve_reader(lines, format=format, task=task, **options)
+    counts = name == "conll" and "token_column" not in resolved and counts_words(lines, **resolved)
+    resolved.pop("header", None)  # each file has its own
+    named = format != "auto" or bool(options)
+    return {"format": name, "suffix": split_suffix(lines)[0] if named else None, "counts": counts, **resolved}
 
 
 def _at_least_one(items: Iterator[Example | Sentence], path: str) -> Iterator[Example | Sentence]:

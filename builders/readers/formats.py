@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -12,7 +13,7 @@ from graphattn.builders.files import FilePath, TextLines, open_text
 from graphattn.builders.readers import samples
 from graphattn.builders.readers.samples import SAMPLE_LINES, Sample
 from graphattn.builders.sentence import Example, Sentence
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, Hint
 
 PLAIN = ("text", "words")
 """What a file without labels may also hold: a text on each line, or its words between blanks."""
@@ -135,8 +136,9 @@ def detect(
     """Detect the format of a corpus from its extension and its first lines, which are not consumed.
 
     The extension under ``.gz``, ``.xz`` or ``.bz2`` decides for ``.csv``, ``.jsonl``, ``.ndjson``, ``.conllu``,
-    ``.conll`` and those of registered readers (unless a ``.conll`` file contains CoNLL-U, or a JSON file
-    ``sentences``). For every other file, ``.tsv`` included, the first rule that fits decides:
+    ``.conllup``, ``.cupt``, ``.conll`` and those of registered readers (unless a ``.conll`` or ``.conllu`` file
+    contains another of these formats, or a JSON file ``sentences``). For every other file, ``.tsv`` included, the
+    first rule that fits decides:
 
     =========  ======================================================================================
     format     the first lines
@@ -146,10 +148,11 @@ def detect(
     sentences  the first begins with ``{`` and has ``"tokens":``, not of objects, or a list of ``"words":`` and no text
     spans      the first begins with ``{`` or ``[``, and one has a list of spans; to tag words, or without a label
     jsonl      the first begins with ``{``
+    conllup    comments before the others name columns that CoNLL-U does not have
     conllu     the first that is no comment has ten columns and the id 1
     tsv, csv   the first is a header that names the text column
     word/tag   each word of each line has the form ``word/TAG``
-    conll      equally many columns on each line, none with blanks, and blank lines between
+    conll      equally many columns on each line, no tag and few words with blanks, and blank lines between
     labelled   equally many fields between tabs on each line, two or more, except for one or two mistakes; the first
                may be a header with other names, see :func:`~graphattn.builders.readers.samples.is_header`
     =========  ======================================================================================
@@ -198,6 +201,66 @@ def detect(
         raise
 
 
+_FACTS = ("format", "suffix", "counts")
+"""What a model keeps of its training corpus besides options of the reader."""
+
+
+def resolve_like_training(
+    lines: TextLines,
+    training: Mapping[str, Any],
+    task: str,
+    format: str,
+    options: Mapping[str, Any],
+    *,
+    tags: Collection[str] | None = None,
+    sample_lines: int = SAMPLE_LINES,
+) -> tuple[str, dict[str, Any]]:
+    """The format and options to read a corpus as the training corpus was, where the user leaves them open.
+
+    Parameters
+    ----------
+    lines : the corpus
+    training : how the training corpus was read: ``format``, ``suffix`` (if the user named the format), ``counts``
+        (whether its first column counts the words) and options; empty if that is unknown
+    task : as for :func:`detect`
+    format, options : those that the user gives
+    tags : those that the model knows, for a corpus to predict, which may also be plain text; None if it has tags
+
+    Returns
+    -------
+    The format, ``"auto"`` if it must be detected, and the options.
+
+    Warns
+    -----
+    Hint
+        when the first lines show that a corpus to predict is no plain text
+    """
+    name = training.get("format")
+    if name not in FORMATS or format not in ("auto", name) or not FORMATS[name].options.issuperset(options):
+        return format, dict(options)
+    like_training = {key: value for key, value in training.items() if key not in _FACTS} | {**options}
+    sample = Sample.read(lines, sample_lines, text_column="text", tagged=True)
+    if training.get("counts") and sample.columns.may_count:
+        like_training.setdefault("token_column", 1)
+    if format == name:
+        return name, like_training
+    by_extension, same_suffix = _format_of_extension(sample), sample.suffix == training.get("suffix")
+    if by_extension is not None:
+        fits = by_extension == name or same_suffix
+    elif options:
+        fits = True
+    elif tags is None:
+        candidates = _Request(task, False, {}).candidates()
+        fitting = [other for other, rule in samples.RULES.items() if other in candidates and rule(sample)]
+        fits = fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting))
+    else:
+        fits = samples.is_like_training(sample, name, like_training, tags)
+        if fits and name in ("conll", "word/tag") and sample.suffix != ".tsv":  # others are never plain text
+            hint = f"{lines.path}: read as {name}, like the training corpus; {{format=text}} reads lines as texts"
+            warnings.warn(Hint(hint, options=("format",)), stacklevel=2)
+    return (name, like_training) if fits else (format, dict(options))
+
+
 @dataclass(frozen=True)
 class _Request:
     """The arguments of :func:`detect`.
@@ -227,6 +290,11 @@ class _Request:
     def candidates(self) -> list[str]:
         """Formats with all options and, if labels are required, for the task."""
         allowed = {*FORMATS} if self.optional else self.formats_of_task()
+        roles = self.options.get("columns")
+        if roles is not None:  # those of words, or of texts
+            allowed -= {
+                "labelled" if self.kind.tags or {"token", "form"} & {str(role).lower() for role in roles} else "conllup"
+            }
         return [name for name, entry in FORMATS.items() if name in allowed and entry.options.issuperset(self.options)]
 
     def resolve_name(self, format: str) -> str | None:
@@ -384,6 +452,8 @@ def _format_of_extension(sample: Sample) -> str | None:
     name = next((name for name, entry in FORMATS.items() if sample.suffix in entry.extensions), None)
     if name == "jsonl" and samples.is_sentences(sample):
         return "sentences"
+    if name in ("conll", "conllu") and samples.is_conllup(sample):
+        return "conllup"
     if name == "conll" and samples.is_conllu(sample):
         return "conllu"
     return name

@@ -7,17 +7,21 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from typing import Any
 
 from graphattn.builders.files import BLANKS, TextLines, split_suffix
+from graphattn.builders.readers.column_layout import ENTITY_TAG, NO_PREDICATE, ColumnLayout, find_layout
+from graphattn.builders.readers.conllu import CONLLU_COLUMNS
+from graphattn.builders.readers.conllup import GLOBAL_COLUMNS
 from graphattn.builders.readers.rows import split_at_blanks
 from graphattn.builders.spelling import compose
 
 SAMPLE_LINES = 200
+
 MAX_MISTAKES = 2
 """Lines of a sample that may not fit its format; the reader reports the first of them."""
 
@@ -33,7 +37,6 @@ _LABEL_HEADERS = frozenset({"label", "labels", "class", "category", "gold_label"
 _HEADER_NAME = re.compile(r"#? ?\w+([ .#/&_-]+#?\w+){0,3}( ?\([^()]*\))?:?")
 """``gold_label``, ``#1 ID`` or ``Score (1-5)``"""
 _WORD = re.compile(r"\w+")
-_ENTITY_TAG = re.compile(r"O|[BIESLUM]-.+")
 _CAPITAL_ENTITY_TAG = re.compile(r"O|[BIESLUM]-[A-Z_]{2,}")
 """``B-PER``, but neither ``B-12`` nor ``U-Bahn``."""
 _WORD_CLASS = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
@@ -106,14 +109,15 @@ class Sample:
         """The rows with the most frequent number of fields, without a header."""
         return self.modal_rows[is_header(self.modal_rows) :]
 
+    @cached_property
+    def columns(self) -> ColumnLayout:
+        """The columns of the words, if the file has them."""
+        return find_layout(self.lines)
+
     def line_with_blank_field(self) -> int | None:
         """1-based number of the first line that has a blank field between tabs or at an end."""
         filled = ((number, line.split("\t")) for number, line in enumerate(self.lines, 1) if line.strip())
         return next((number for number, row in filled if not all(map(str.strip, row))), None)
-
-    def has_adjacent_lines(self) -> bool:
-        """Whether some lines have no blank line between them; sentences in columns rarely all have one word."""
-        return any(line.strip(BLANKS) and after.strip(BLANKS) for line, after in pairwise(self.lines))
 
     def has_blank_lines(self) -> bool:
         """Whether blank lines separate sentences."""
@@ -301,6 +305,15 @@ def is_conllu(sample: Sample) -> bool:
     return len(row) == 10 and _CONLLU_ID.fullmatch(row[0]) is not None
 
 
+def is_conllup(sample: Sample) -> bool:
+    """Whether comments at the beginning name columns other than those of CoNLL-U."""
+    for line in sample.filled:
+        named = GLOBAL_COLUMNS.match(line)
+        if named is not None or not line.startswith("#"):
+            return named is not None and tuple(named[1].lower().split()) != CONLLU_COLUMNS
+    return False
+
+
 def is_labelled(sample: Sample) -> bool:
     """Whether lines have equally many fields between tabs, two or more, except for few mistakes."""
     rows = sample.modal_rows
@@ -356,31 +369,73 @@ def _is_surely_word_tag(sample: Sample) -> bool:
 
 
 def _is_conll(sample: Sample) -> bool:
-    rows = sample.tab_rows
-    if all(len(row) == 1 for row in rows):
-        rows = [split_at_blanks(line) for line in sample.filled]
-    rows = [row for row in rows if row[0] != "-DOCSTART-"]
-    widths = {len(row) for row in rows}
-    return (
-        (sample.tagged or sample.has_blank_lines())
-        and len(widths) == 1
-        and min(widths) > 1
-        and all(" " not in field for row in rows for field in (row[0], row[-1]))
-    )
+    if not (sample.tagged or sample.has_blank_lines()):
+        return False
+    layout, rows = sample.columns, sample.columns.rows
+    if not rows or min(map(len, rows)) < 2:
+        return False
+    if len({len(row) for row in rows}) > 1:  # one column for each predicate
+        uniform = all(len({len(row) for row in sentence}) == 1 for sentence in layout.sentences)
+        many = min(map(len, rows)) >= 4 and len(rows) >= 2 * len(layout.sentences)
+        return uniform and (many or layout.documents)
+    with_blanks = sum(" " in row[layout.counts and len(row) > 2] for row in rows)
+    tags = [row[-1] for row in rows]
+    shows_tags = sample.has_blank_lines() or layout.header is not None or _are_entity_tags(tags)
+    few = not with_blanks or (2 * with_blanks < len(rows) and shows_tags)
+    return few and not any(" " in tag for tag in tags)
 
 
 def _is_surely_conll(sample: Sample) -> bool:
     """Whether lines of equally many words are words with their tags, and not texts of the same length."""
-    if not _is_conll(sample) or not sample.has_adjacent_lines():
+    layout, rows = sample.columns, sample.columns.rows
+    if not _is_conll(sample) or not _has_long_sentences(layout):
         return False
-    rows = [split_at_blanks(line) for line in sample.filled]
     tags = [row[-1] for row in rows]
-    if _are_entity_tags(tags):
+    if _are_entity_tags(tags) or {*tags} == {"_"}:
         return True
     if len({*tags}) == len(tags):
         return False
     numbered = all(row[0].isdecimal() for row in rows)
-    return sample.has_blank_lines() or ("\t" in sample.filled[0] and not numbered)
+    return sample.has_blank_lines() or (layout.separator == "\t" and not numbered)
+
+
+def _has_long_sentences(layout: ColumnLayout) -> bool:
+    """Whether some lines have no blank line between them; sentences in columns rarely all have one word."""
+    return any(len(sentence) > 1 for sentence in layout.sentences)
+
+
+def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], tags: Collection[str]) -> bool:
+    """Whether a file to predict is surely in the format of the training corpus, and not plain text.
+
+    Parameters
+    ----------
+    sample : its first lines
+    format, options : how the training corpus was read
+    tags : those that the model knows
+    """
+    if format == "word/tag":
+        separator = options.get("separator", "/")
+        pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
+        return len(pieces) > 1 and all(separator in piece for piece in pieces) and _are_known(pieces, separator, tags)
+    if format != "conll":
+        return format in SURE_RULES and SURE_RULES[format](sample)
+    tag_column = options.get("tag_column", -1)
+    layout = find_layout(sample.lines, separator=options.get("separator"), comment=options.get("comment"))
+    rows = layout.rows
+    if isinstance(tag_column, str):
+        predicates = options["predicate_column"]
+        marks = [row[predicates] for row in rows if -len(row) <= predicates < len(row)]
+        return _has_long_sentences(layout) and 2 * sum(mark in NO_PREDICATE for mark in marks) > len(rows)
+    if not _has_long_sentences(layout) or any(not -len(row) <= tag_column < len(row) or len(row) < 2 for row in rows):
+        return False
+    known = [row[tag_column] for row in rows if row[tag_column] in tags]
+    are_words_tagged = 2 * len(known) > len(rows) and (sample.has_blank_lines() or {*known} != {"O"})
+    return are_words_tagged or _is_surely_conll(sample)
+
+
+def _are_known(pieces: Sequence[str], separator: str, tags: Collection[str]) -> bool:
+    known = sum(piece.rpartition(separator)[2] in tags for piece in pieces)
+    return 2 * known > len(pieces)
 
 
 def _are_entity_tags(tags: Sequence[str]) -> bool:
@@ -388,7 +443,7 @@ def _are_entity_tags(tags: Sequence[str]) -> bool:
     if typed and all(map(_CAPITAL_ENTITY_TAG.fullmatch, tags)):
         return True
     recurring = len({*tags}) < len(tags)
-    return recurring and (typed or len(tags) > 2) and all(map(_ENTITY_TAG.fullmatch, tags))
+    return recurring and (typed or len(tags) > 2) and all(map(ENTITY_TAG.fullmatch, tags))
 
 
 def _are_mistakes_few(fitting: int, lines: int) -> bool:
@@ -403,6 +458,7 @@ RULES: Rules = {
     "sentences": is_sentences,
     "spans": is_spans,
     "jsonl": _is_json_lines,
+    "conllup": is_conllup,
     "conllu": is_conllu,
     "tsv": has_tsv_header,
     "csv": _has_csv_header,
@@ -417,14 +473,16 @@ SURE_RULES: Rules = {
     "sentences": is_sentences,
     "spans": lambda sample: sample.tagged and is_json_array(sample) and is_spans(sample),
     "jsonl": lambda sample: _is_json_lines(sample) and f'"{sample.text_column}"' in compose(sample.filled[0]),
+    "conllup": is_conllup,
     "conllu": is_conllu,
+    "conll": lambda sample: sample.tagged and sample.columns.documents,
 }
 """Rules that plain text does not fit."""
 LIKELY_RULES: Rules = {
+    "conll": lambda sample: sample.tagged and _is_surely_conll(sample),
     "jsonl": lambda sample: bool(sample.filled) and _JSON_OBJECT.match(sample.filled[0]) is not None,
     "csv": _has_csv_header,
     "tsv": lambda sample: has_tsv_header(sample) and "\t" in sample.lines[0],
     "word/tag": lambda sample: sample.tagged and _is_surely_word_tag(sample),
-    "conll": lambda sample: sample.tagged and _is_surely_conll(sample),
 }
 """Rules that plain text may fit, too."""

@@ -226,12 +226,16 @@ def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns, path: str
     """A function from a numbered row to its example; ``index`` is role -> fields."""
     pair, flags = columns.text_separator, list(zip(columns.label, index["label"], strict=False))
     label = flags[0][1] if len(flags) == 1 else None
-    if len(index["text"]) == 1 and label is not None and not index["second"] and pair is None:
+    is_usual = len(index["text"]) == 1 and not index["second"] and pair is None and columns.require_label
+    if is_usual and label is not None:
         (only_text,), only_label, separator = index["text"], label, columns.label_separator
+        multilabel = columns.multilabel
 
         def parse_usual(numbered: tuple[int, list[str]]) -> Example:
             line, row = numbered
-            return Example(row[only_text], None, parse_label(row[only_label], separator, path, line))
+            return Example(
+                row[only_text], None, parse_label(row[only_label], separator, path, line, multilabel=multilabel)
+            )
 
         return parse_usual
     text, second = _text_getter(index["text"]), _text_getter(index["second"])

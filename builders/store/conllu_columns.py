@@ -16,7 +16,8 @@ import pyarrow as pa
 from graphattn.builders.layout import Ints
 
 _COMPILE: Any = {"nogil": True, "cache": True}
-_TAG_COLUMN = {"upos": 3, "xpos": 4, None: 1}
+TAG_COLUMNS = {"upos": 3, "xpos": 4, None: 1}
+"""Tags that are read here -> their column."""
 _TAB, _NEWLINE, _RETURN, _HASH, _UNDERSCORE, _MINUS, _POINT, _ZERO, _NINE = (ord(c) for c in "\t\n\r#_-.09")
 _MAX_DIGITS = 9
 
@@ -43,7 +44,7 @@ def read_conllu_columns(data: bytes, *, tags: str | None = "upos") -> pa.Table |
     heads = np.empty(lines, np.int32)
     lengths = np.empty(lines, np.int32)
     present = np.empty((3, lines), np.bool_)  # whether a sentence has heads, deprels, tags
-    words, sentences = _scan(text, _TAG_COLUMN[tags], fields, heads, lengths, present)
+    words, sentences = _scan(text, TAG_COLUMNS[tags], fields, heads, lengths, present)
     if words < 0:
         return None
     lengths, present = lengths[:sentences], present[:, :sentences]

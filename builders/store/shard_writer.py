@@ -20,7 +20,7 @@ from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.builders.readers.sentences import json_sentences
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, ItemBlock, Skipped, TextBlock
-from graphattn.builders.store.conllu_columns import read_conllu_columns
+from graphattn.builders.store.conllu_columns import TAG_COLUMNS, read_conllu_columns
 from graphattn.builders.store.shards import Shard, shard_name, write_shard
 from graphattn.builders.store.tables import add_null_columns, to_sentences, to_table
 from graphattn.builders.vocabulary import Vocabulary
@@ -184,7 +184,7 @@ class _TextReader:
 
     def _tables(self, data: bytes, line: int) -> Iterator[pa.Table]:
         """Read a piece as a whole if it is plain, otherwise by halves, down to single sentences."""
-        if self.block.format == "conllu":
+        if self.block.format == "conllu" and self.block.options.get("tags", "upos") in TAG_COLUMNS:
             table = read_conllu_columns(data, **self.block.options)
             if table is not None:
                 table = add_null_columns(table)

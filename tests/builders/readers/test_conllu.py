@@ -53,6 +53,31 @@ def test_words_heads_relations_and_tags(corpus, tags, expected):
     assert list(read_conllu(path, tags=tags)) == [sentence, sentence]
 
 
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("lemma", ("they", "do", "not", "sleep")),
+        ("deprel", ("nsubj", "aux", "advmod", "root")),
+        ("DEPREL", ("nsubj", "aux", "advmod", "root")),
+        ("feats", ("Case=Nom", "_", "_", "_")),
+        ("feats:Case", ("Nom", "_", "_", "_")),
+        ("FEATS:Case", ("Nom", "_", "_", "_")),
+        ("feats:case", ("_", "_", "_", "_")),
+        ("misc:SpaceAfter", ("O", "O", "O", "No")),
+    ],
+)
+def test_any_column_or_key_can_be_the_tags(corpus, tags, expected):
+    assert next(read_conllu(corpus("a.conllu", *SENTENCE.splitlines()), tags=tags)).tags == expected
+
+
+def test_entities_in_misc(corpus):
+    """As in NorNE; a sentence without any has tags, too."""
+    rows = [row()[:-1] + misc for misc in ("SpaceAfter=No|name=B-PER", "name=O", "_")]
+    path = corpus("a.conllu", *(line for misc in rows for line in (misc, "")))
+    assert [sentence.tags for sentence in read_conllu(path, tags="misc:name")] == [("B-PER",), ("O",), ("O",)]
+    assert [sentence.tags for sentence in read_conllu(path, tags="misc")][1:] == [("name=O",), ("_",)]
+
+
 def test_a_sentence_can_start_with_an_empty_node(corpus):
     path = corpus("a.conllu", "0.1\tgone" + "\t_" * 8, row())
     assert [sentence.tokens for sentence in read_conllu(path)] == [("word",)]
@@ -120,9 +145,10 @@ def test_an_impossible_tree_is_reported_at_its_sentence(corpus):
     )
 
 
-def test_unknown_tags():
+@pytest.mark.parametrize("tags", ["parseme:mwe", "ner", "misc:", ":NER"])
+def test_unknown_tags(tags):
     with pytest.raises(ConfigError) as caught:
-        read_conllu("missing", tags="feats")
+        read_conllu("missing", tags=tags)
     assert caught.value.options == ("tags",)
 
 

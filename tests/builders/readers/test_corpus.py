@@ -23,6 +23,7 @@ LINES = {
     "conll": ([], ["a O", "b O", ""], {}),
     "word/tag": ([], ["a/O b/O"], {}),
     "conllu": ([], [CONLLU, ""], {}),
+    "conllup": (["# global.columns = ID FORM UPOS"], ["1\ta\tX", "2\tb\tX", ""], {}),
     "sentences": ([], ['{"tokens": ["Dogs", "bark"], "heads": [2, 0]}'], {}),
     "spans": ([], ['{"text": "a b", "spans": [{"start": 0, "end": 1, "type": "X"}]}'], {}),
     "webanno": (["#FORMAT=WebAnno TSV 3.3", "#T_SP=custom.Place|", ""], ["1-1\t0-1\ta\t*\t", ""], {}),
@@ -125,7 +126,11 @@ def test_columns_of_standard_input(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ({"format": "xml"}, ("format",), "'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences', "),
+        (
+            {"format": "xml"},
+            ("format",),
+            "'conll', 'conllu', 'conllup', 'csv', 'fasttext', 'jsonl', 'labelled', ",
+        ),
         ({"text_column": "a"}, (), "Did you mean 'text'?"),
         ({"comment": "#", "prefix": "_"}, ("format", "comment", "prefix"), "no format has all of the options"),
         ({"task": "translate"}, (), "there is no task 'translate'"),

@@ -3,10 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from graphattn.builders.files import open_text
 from graphattn.builders.readers import DetectedFormat, detect
+from graphattn.builders.readers.formats import resolve_like_training
 from graphattn.exceptions import DataError
 
 CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_"])
+PLUS = ["# id = 1", "# global.columns = ID FORM UPOS PARSEME:MWE", "1\tDogs\tNOUN\t*"]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,17 @@ CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_
         ("a.txt", ["# sent_id = 1", CONLLU], "conllu"),
         ("a.conll", ["# sent_id = 1", CONLLU], "conllu"),
         ("a.conll", ["Dogs\tO"], "conll"),
+        ("a.txt", ["# id 1\tdomain=en", "Dogs NNS", "bark VBP", "", "Cats NNS"], "conll"),
+        ("a.txt", ["Hà Nội\tX", "đẹp\tY", "", "ôi\tX"], "conll"),
+        ("a.txt", ["#begin document (a)", "a 0 0 Dogs X", "", "a 0 0 Cats X -", "a 0 1 bark Y (1)"], "conll"),
+        ("a.txt", ["1 Dogs X _ _", "2 bark Y Y X", "", "1 Cats X", "2 do X", "3 too Z"], None),
+        ("a.txt", ["a b X _", "c d Y Y", "", "e f X _ _", "g h Y Y _", "i j Y _ Y"], "conll"),
+        ("a.txt", PLUS, "conllup"),
+        ("a.conllu", PLUS, "conllup"),
+        ("a.conll", PLUS, "conllup"),
+        ("a.cupt", PLUS, "conllup"),
+        ("a.conllup", [CONLLU], "conllup"),
+        ("a.txt", ["# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC", CONLLU], "conllu"),
         ("a.tsv", ["Dogs\tNNS", "bark\tVBP", "", "Cats\tNNS"], "conll"),
         ("eng.testa", ["-DOCSTART- -X- O O", "", "EU NNP I-NP I-ORG"], "conll"),
         ("a.pos", ["Dogs/NNS bark/VBP", "", "and\\/or/CC"], "word/tag"),
@@ -81,7 +95,7 @@ def test_the_only_candidate_is_not_opened():
     [
         ["a line of text", "and another line"],
         ["two words", "two words"],
-        ["10 000\tCD", "dogs\tNNS", "", "10 000\tCD", "", "cats\tNNS", "", "bark\tVBP"],
+        ["10 000\tCD", "dogs\tNNS", "", "10 000\tCD", "", "two cats\tNNS", "", "bark\tVBP"],
         ["1\tgood", "text alone"],
         ["1\tgood", "text alone", "0\tbad", "more text"],
         ["text", "", "alone", *["0\tbad"] * 100],
@@ -132,7 +146,8 @@ def test_an_extension_that_contradicts_the_task(corpus):
     with pytest.raises(DataError) as caught:
         detect(corpus("a.csv", "text,label", "a,1"), "tag")
     assert caught.value.message == "has the extension of 'csv', which does not fit"
-    assert caught.value.hint == "Set {format} to one of 'conll', 'conllu', 'sentences', 'spans', 'webanno', 'word/tag'."
+    formats = "'conll', 'conllu', 'conllup', 'sentences', 'spans', 'webanno', 'word/tag'"
+    assert caught.value.hint == f"Set {{format}} to one of {formats}."
 
 
 def test_the_sample_is_read_again(corpus):
@@ -167,6 +182,15 @@ def test_the_sample_is_read_again(corpus):
         ("a.txt", ["__label__x one"], "tag", "fasttext"),
         ("a.txt", ["# sent_id = 1", CONLLU], "classify", "conllu"),
         ("a.txt", ["Ada B-PER", "went O", "home O"], "tag", None),
+        ("a.txt", ["# id 1\tdomain=en", "Ada _ B-PER", "went _ O"], "tag", None),
+        ("a.txt", ["Ada _ _", "went _ _"], "tag", None),
+        ("a.txt", ["#begin document (a)", "a 0 Ada X", "a 1 too X"], "tag", "conll"),
+        ("a.txt", ["Coca Cola\tB-ORG", "is\tO", "big\tO"], "tag", None),
+        ("a.txt", ["WORD\tTAG", "Coca Cola\tX", "is\tX", "big\tY"], "tag", None),
+        ("a.txt", ["New York\tX", "is\tY", "", "big\tX"], "tag", None),
+        ("a.tsv", ["WORD\tPOS", "dogs\tX", "bark\tY", "cats\tX"], "tag", "conll"),
+        ("a.txt", ["# a comment", "a text", "", "# one more", "two words"], "tag", "text"),
+        ("a.txt", PLUS, "tag", "conllup"),
         ("a.tsv", ["Ada\tN", "went\tV", "Rome\tN"], "tag", "conll"),
         ("a.tsv", ["10\u00a0000\tN", "\u3000\tV", "\u2028\tN"], "tag", "conll"),
         ("a.tsv", ["New\u00a0York\tthe game", "New\u00a0York\tso\u3000it is"], "classify", "labelled"),
@@ -222,3 +246,78 @@ def test_columns_that_cannot_be_detected(corpus, lines, task, count):
         detect(corpus("a.tsv", *lines), task, format="labelled")
     assert count in caught.value.message
     assert caught.value.options == ("columns",)
+
+
+TRAINED = {"format": "conll", "suffix": None, "tag_column": 1}
+ROLES = {"format": "conll", "suffix": ".txt", "predicate_column": 2, "tag_column": "4+"}
+TAGGED = ["Ada B-PER x", "sings O x", "", "Rome B-LOC x"]
+
+
+def resolve(path, training, *, format="auto", tags=frozenset({"O", "B-PER", "NN"}), **options):
+    with open_text(path) as lines:
+        return resolve_like_training(lines, training, "tag", format, options, tags=tags)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "training", "expected"),
+    [
+        ("a.txt", TAGGED, TRAINED, "conll"),
+        ("a.txt", ["# id 1\td=e", *TAGGED], TRAINED, "conll"),
+        ("a.txt", ["dogs NN", "bark VB", "cats NN"], TRAINED, "conll"),  # tags that the model knows
+        ("a.txt", ["dogs VB", "bark NNS"], TRAINED, "auto"),
+        ("a.txt", ["type O", "blood O"], TRAINED, "auto"),
+        ("a.txt", ["type O", "blood O", "", "plus O"], TRAINED, "conll"),
+        ("a.txt", ["a NN"], TRAINED, "auto"),  # a text of two words
+        ("a.txt", ["a text of words", "another text", "", "NN"], TRAINED, "auto"),
+        ("a.txt", ["Ada _ _", "sings _ _"], TRAINED, "conll"),
+        ("a.conll", ["a b"], TRAINED, "conll"),
+        ("a.conllu", [CONLLU], TRAINED, "auto"),
+        ("a.jsonl", ['{"text": "a"}'], TRAINED, "auto"),
+        ("a.txt", ["a|B-PER", "b|O"], {"format": "conll", "suffix": ".txt", "separator": "|"}, "conll"),
+        ("a.txt", ["a b - -", "c d e -", "", "f g - *", "i j k *", "l m - *"], ROLES, "conll"),
+        ("a.txt", ["raw text - so", "and more of this"], ROLES, "auto"),
+        ("a.txt", ["a_NN b_NN c_VB"], {"format": "word/tag", "suffix": ".txt", "separator": "_"}, "word/tag"),
+        ("a.txt", ["snake_case words"], {"format": "word/tag", "suffix": ".txt", "separator": "_"}, "auto"),
+        ("a.txt", [CONLLU], {"format": "conllu", "suffix": None, "tags": "misc:NE"}, "conllu"),
+        ("a.txt", TAGGED, {"format": "conllu", "suffix": None, "tags": "misc:NE"}, "auto"),
+        ("a.txt", TAGGED, {}, "auto"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*like the training corpus")
+def test_texts_to_predict_are_read_like_the_training_corpus(corpus, name, lines, training, expected):
+    options = {key: value for key, value in training.items() if key not in ("format", "suffix", "counts")}
+    assert resolve(corpus(name, *lines), training) == (expected, options if expected != "auto" else {})
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "training", "expected"),
+    [
+        ("a.txt", TAGGED, TRAINED, "conll"),
+        ("a.txt", ["a/X b/Y"], TRAINED, "auto"),
+        ("a.txt", ["a|X", "b|Y"], {**TRAINED, "suffix": ".txt"}, "conll"),  # no rule fits
+        ("a.txt", ["a|X", "b|Y"], TRAINED, "auto"),
+        ("a.conllu", [CONLLU], TRAINED, "auto"),
+        ("a.conllu", [CONLLU], {**TRAINED, "suffix": ".conllu"}, "conll"),  # as the user named it for this extension
+        ("a.cupt", ["1\ta\tX"], {"format": "conllup", "suffix": ".cupt", "columns": ["index", "token"]}, "conllup"),
+    ],
+)
+def test_corpora_with_tags_are_read_like_the_training_corpus(corpus, name, lines, training, expected):
+    options = {key: value for key, value in training.items() if key not in ("format", "suffix", "counts")}
+    assert resolve(corpus(name, *lines), training, tags=None) == (expected, options if expected != "auto" else {})
+
+
+def test_given_options_win(corpus):
+    path = corpus("a.txt", *TAGGED)
+    assert resolve(path, TRAINED, tag_column=-1) == ("conll", {"tag_column": -1})
+    assert resolve(path, TRAINED, token_column=2) == ("conll", {"tag_column": 1, "token_column": 2})
+    assert resolve(path, TRAINED, format="conll", comment="#") == ("conll", {"tag_column": 1, "comment": "#"})
+    assert resolve(path, TRAINED, format="word/tag") == ("word/tag", {})
+
+
+def test_a_first_column_that_counted_in_training(corpus):
+    """Files of short sentences do not show it; others may lack it."""
+    training = {"format": "conll", "suffix": None, "counts": True}
+    assert resolve(corpus("a.conll", "1 yes X", "", "1 no X"), training) == ("conll", {"token_column": 1})
+    assert resolve(corpus("b.conll", "yes X", "no X"), training) == ("conll", {})
+    assert resolve(corpus("c.conll", "1 X", "1 X"), training) == ("conll", {})
+    assert resolve(corpus("d.conll", "1 yes X"), training, token_column=0) == ("conll", {"token_column": 0})

@@ -1,3 +1,5 @@
+import io
+import warnings
 from itertools import islice
 
 import pytest
@@ -6,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders.readers import read_conll, read_word_tag
 from graphattn.builders.sentence import Sentence
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, Hint
 
 NEWS = ["-DOCSTART- -X- O O", "", "EU NNP I-NP I-ORG", "rejects VBZ I-VP O", "", "", "Peter NNP I-NP I-PER"]
 
@@ -96,6 +98,11 @@ def test_docstart_lines_are_detected_in_the_token_column(corpus):
     assert [sentence.tokens for sentence in read_conll(path, token_column=1)] == [("Ada",)]
 
 
+def test_a_document_may_begin_with_blanks_between_tabs(corpus):
+    path = corpus("a.txt", "-DOCSTART- -X- O", "", "New York\tB-LOC", "", "-DOCSTART- -X- O", "", "Ada\tB-PER")
+    assert [sentence.tokens for sentence in read_conll(path)] == [("New York",), ("Ada",)]
+
+
 def test_the_origin_is_the_first_line(corpus):
     path = corpus("a", "", *NEWS)
     assert [sentence.origin for sentence in read_conll(path)] == [(str(path), 4), (str(path), 8)]
@@ -157,3 +164,163 @@ def test_a_column_marks_predicates(corpus):
     with pytest.raises(DataError) as caught:
         list(read_conll(path, predicate_column=3))
     assert caught.value.options == ("predicate_column",)
+
+
+EMPTY_NODES = ["1-2 du _", "1 de ADP", "2 le DET", "3 pain NOUN", "3.1 e VERB", "", "1 oui INTJ", ""]
+
+
+def test_multi_word_tokens_and_empty_nodes_are_no_words(corpus):
+    """As in CoNLL-U; where the first column does not count, the same spelling is a word."""
+    path = corpus("a.conll", *EMPTY_NODES)
+    expected = [Sentence(("de", "le", "pain"), tags=("ADP", "DET", "NOUN")), Sentence(("oui",), tags=("INTJ",))]
+    with pytest.warns(Hint, match="column 0 counts the words, so token_column is 1"):
+        assert list(read_conll(path)) == expected
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(read_conll(path, token_column=1)) == expected
+        assert next(read_conll(path, token_column=0)).tokens == ("1", "2", "3")
+        assert next(read_conll(corpus("b.conll", "1-2 CD", "3.1 CD"))).tokens == ("1-2", "3.1")
+
+
+def test_two_columns_are_never_a_number_and_a_tag(corpus):
+    assert next(read_conll(corpus("a.conll", "1 CD", "2 CD"))).tokens == ("1", "2")
+
+
+@pytest.mark.parametrize("first", ["WORD\tPOS", "token\ttag", "Wort\tKlasse"])
+def test_a_header_is_no_word(corpus, first):
+    path = corpus("a.conll", first, "dogs\tB-X", "bark\tO", "", "cats\tB-X")
+    with pytest.warns(Hint, match=f"read '{', '.join(first.split())}' as a header; header=False keeps it"):
+        assert [sentence.tokens for sentence in read_conll(path)] == [("dogs", "bark"), ("cats",)]
+    with pytest.warns(Hint):
+        assert next(read_conll(path, tag_column=None)).tokens == ("dogs", "bark")
+    assert next(read_conll(path, header=False)).tokens == (first.split()[0], "dogs", "bark")
+    assert next(read_conll(corpus("b.conll", "a X", "b Y"), header=True)).tokens == ("b",)
+
+
+def test_comments_before_sentences_are_found(corpus):
+    path = corpus("a.conll", "# id 1\tdomain=en", "# B-PER", "anna B-PER", "# O", "", "# id 2\tdomain=en", "#1 O")
+    with pytest.warns(Hint, match="comments, such as '# id 1"):
+        assert [sentence.tokens for sentence in read_conll(path)] == [("#", "anna", "#"), ("#1",)]
+
+
+def test_a_stream_needs_its_first_sentence_only(corpus, monkeypatch):
+    lines = [b"# id = 1\n", b"a b X\n", b"c d Y\n", b"\n"]
+
+    class Typed(io.RawIOBase):
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            line = lines.pop(0)  # an error if more is read
+            buffer[: len(line)] = line
+            return len(line)
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Typed())))
+    with pytest.warns(Hint):
+        assert next(read_conll("-")).tokens == ("a", "c")
+
+
+CONLL_2005 = [
+    "The DT * - (A0* *",
+    "dog NN * - *) (A0*)",
+    "barked VBD * bark (V*) *",
+    "ran VBD * run * (V*)",
+    "",
+    "Silence NN * -",
+    "",
+    "It PRP * - (A0*)",
+    "rains VBZ * rain (V*)",
+    "",
+]
+CONLL_2012 = [
+    "#begin document (bc/x); part 000",
+    *(f"bc/x 0 {number} {line} -" for number, line in enumerate(CONLL_2005[:4])),
+    "",
+    "bc/x 0 0 Silence NN * - (3)",
+    "",
+    *(f"bc/x 0 {number} {line} (3)" for number, line in enumerate(CONLL_2005[7:9])),
+    "",
+    "#end document",
+]
+CONLL_2009 = [
+    "1 The DT _ _ _",
+    "2 dog NN _ A0 A0",
+    "3 barked VBD Y _ _",
+    "4 ran VBD Y _ _",
+    "",
+    "1 Silence NN _",
+    "",
+    "1 It PRP _ A0",
+    "2 rains VBZ Y _",
+    "",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "options"),
+    [
+        (CONLL_2005, {"predicate_column": 3, "tag_column": "4+"}),
+        (CONLL_2012, {"token_column": 3, "predicate_column": 6, "tag_column": "7+"}),
+    ],
+)
+def test_roles_of_each_predicate(corpus, lines, options):
+    dog = ("The", "dog", "barked", "ran")
+    assert list(read_conll(corpus("a.txt", *lines), **options)) == [
+        Sentence(dog, tags=("B-A0", "I-A0", "B-V", "O"), predicates=(0, 0, 1, 0)),
+        Sentence(dog, tags=("O", "B-A0", "O", "B-V"), predicates=(0, 0, 0, 1)),
+        Sentence(("It", "rains"), tags=("B-A0", "B-V"), predicates=(0, 1)),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:.*counts the words")
+def test_roles_of_heads(corpus):
+    sentences = list(read_conll(corpus("a.txt", *CONLL_2009), predicate_column=3, tag_column="4+"))
+    assert [sentence.tags for sentence in sentences] == [("_", "A0", "_", "_"), ("_", "A0", "_", "_"), ("A0", "_")]
+    assert [sentence.predicates for sentence in sentences] == [(0, 0, 1, 0), (0, 0, 0, 1), (0, 1)]
+
+
+def test_predicates_without_roles(corpus):
+    """A file to predict may have no roles."""
+    path = corpus("a.txt", *(" ".join(line.split()[:4]) for line in CONLL_2005))
+    sentences = list(read_conll(path, predicate_column=3, tag_column="4+"))
+    assert [sentence.predicates for sentence in sentences] == [(0, 0, 1, 0), (0, 0, 0, 1), (0, 1)]
+    assert {sentence.tags for sentence in sentences} == {None}
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (["a X * b (V*)", "c X * d *"], 1),
+        (["a X * b (V*) *"], 1),
+        (["a X * b (V*)", "c X * - *)"], 2),
+        (["#begin document", "a X * b (V*) -", "c X * d * (7)"], 2),  # coreference is no role
+        (["a X * b (V*)", "c X *"], 2),
+    ],
+)
+def test_roles_that_do_not_fit_their_predicates(corpus, broken, lines, line):
+    path = corpus("a.txt", *lines)
+    broken(read_conll(path, predicate_column=3, tag_column="4+"), path, line)
+
+
+def test_sentences_with_invalid_roles_can_be_skipped(corpus):
+    skipped = []
+    path = corpus("a.txt", *CONLL_2005[:5], "a X * b *)", "", *CONLL_2005[7:])
+    sentences = list(read_conll(path, predicate_column=3, tag_column="4+", skip=skipped.append))
+    assert ([len(sentence) for sentence in sentences], [error.line for error in skipped]) == ([4, 4, 2], [6])
+
+
+@pytest.mark.parametrize("options", [{"tag_column": "4+"}, {"tag_column": "+", "predicate_column": 3}])
+def test_invalid_columns_of_roles(options):
+    with pytest.raises(ConfigError) as caught:
+        read_conll("missing", **options)
+    assert "tag_column" in caught.value.options
+
+
+def test_a_column_in_brackets_has_spans(corpus):
+    """The names of CoNLL-2012; sentences of this format differ in width."""
+    path = corpus("a.txt", *(line.replace("It PRP *", "It PRP (X)") for line in CONLL_2012))
+    tags = [sentence.tags for sentence in read_conll(path, token_column=3, tag_column=5)]
+    assert tags == [("O", "O", "O", "O"), ("O",), ("B-X", "O")]
+    with pytest.raises(DataError, match="so it is not the word") as caught:
+        next(read_conll(path))
+    assert caught.value.options == ("token_column",)

@@ -63,6 +63,25 @@ def test_a_store_keeps_the_order_of_sentences(tmp_path, write, trees, settings):
     assert Store(tmp_path / "s").manifest.corpora == ["a.conllu", "b.jsonl"]
 
 
+def test_tags_of_any_column(tmp_path, write, trees, settings):
+    """The compiled parser of CoNLL-U reads parts of speech only; its blocks are read, and sentences skipped, anyway."""
+    parsed = trees(30)
+    relations = [replace(sentence, tags=sentence.deprels) for sentence in parsed]
+    path = write("a.conllu", parsed)
+    build_store([CorpusFile(path, options={"tags": "deprel"})], tmp_path / "s", settings)
+    assert list(Store(tmp_path / "s")) == relations
+    plus = tmp_path / "a.conllup"
+    names = "# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS X:Y\n"
+    plus.write_text(names + path.read_text() + "1\tbroken\n\n" + path.read_text(), encoding="utf-8")
+    corpora = [CorpusFile(plus, options={"tags": "deprel"})]
+    with pytest.raises(DataError) as caught:
+        build_store(corpora, tmp_path / "plus", settings)
+    assert caught.value.skippable
+    build_store(corpora, tmp_path / "plus", replace(settings, skip=True))
+    assert list(Store(tmp_path / "plus")) == relations * 2
+    assert Store(tmp_path / "plus").manifest.skipped == 1
+
+
 DATA = Path(__file__).parents[2] / "data" / "stores"
 """Stores that an earlier version wrote, and their corpora."""
 
