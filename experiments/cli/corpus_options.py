@@ -67,8 +67,8 @@ class CorpusOptions:
 
     format: str = _option(
         "auto",
-        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, word/tag, sentences, spans, webanno or your own; auto: "
-        "detect",
+        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, conllup, word/tag, sentences, spans, webanno or your own; "
+        "auto: detect",
         common=True,
     )
     text_column: str = _option(
@@ -95,26 +95,43 @@ class CorpusOptions:
         None, "characters between the two texts of a pair in one column", lambda kind: kind.second is not False
     )
     columns: tuple[str, ...] = _option(
-        (), "what each field holds: label, text, second, none; ... skips the rest (labelled)", _has_label
+        (),
+        "what each field holds: label, text, second, none; ... skips the rest (labelled); of trees: index, token, tag, "
+        "head, deprel, none",
+        lambda kind: kind.label or kind.tags,
     )
     drop_label: Sequence[str] = _option(
         (), "label that stands for none, such as -: leave its texts, or words, out; may be repeated", _has_label_or_tags
     )
     header: bool | None = _option(
-        None, "whether the first line names columns (labelled; default: decide by the lines)", _has_text
+        None, "whether the first line names columns (labelled, conll; default: decide by the lines)"
     )
     delimiter: str | None = _option(None, "character between two fields (csv, tsv)", _has_label)
     quoted: bool | None = _option(None, "whether fields may be in double quotes (csv, tsv)", _has_label)
     separator: str | None = _option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
-    token_column: int = _option(0, "column of the token, from 0; -1 is the last (conll)", _has_tags)
-    tag_column: int = _option(-1, "column of the tag, from 0; -1 is the last (conll)", _has_tags, common=True)
+    header: bool | None = _option(
+        None, "whether the first line names the columns (default: the file shows it)", _has_tags
+    )
+    token_column: int | None = _option(
+        None, "column of the token, from 0; -1 is the last (conll; default: the first that does not count)", _has_tags
+    )
+    tag_column: int | str = _option(
+        -1,
+        "column of the tag, from 0; -1 is the last; 11+ for columns of semantic roles (conll)",
+        _has_tags,
+        common=True,
+    )
     predicate_column: int | None = _option(
         None,
         "column that marks the predicate whose roles are tagged, from 0; others have 0, -, _ or O (conll)",
         _has_tags,
     )
     tags: str = _option(
-        "upos", "which tags to read: upos or xpos (conllu), or the field (sentences)", _has_tags, common=True
+        "upos",
+        "column of the tags, such as xpos or parseme:mwe, or the values of a key: misc:KEY (conllu, conllup), or the "
+        "field (sentences)",
+        _has_tags,
+        common=True,
     )
     layer: str = _option("auto", "layer or feature whose spans are the tags, such as NamedEntity (webanno)", _has_tags)
     comment: str | None = _option(None, "first characters of a line to skip (conll)", _has_tags)

@@ -45,6 +45,9 @@ def evaluate(
         Literal["error", "wrong"],
         typer.Option(help="Labels that the model does not know: an error, or counted as wrong."),
     ] = "error",
+    repair_tags: Annotated[
+        bool, typer.Option("--repair-tags", help="Taggers: read invalid gold tags as conlleval does.")
+    ] = False,
     compare: Annotated[
         Path | None, typer.Option(help="Another translator, or a file of its outputs: is the difference chance?")
     ] = None,
@@ -85,7 +88,9 @@ def evaluate(
     estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
     options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
     options |= {"picture": picture, "mistakes": mistakes}
-    reject_unused(model, estimator, **options)
+    reject_unused(model, estimator, **options, repair_tags=repair_tags)
+    if repair_tags:
+        estimator.set_params(repair_tags=True)
     corpora = estimator.name_corpora(corpus)
     if len(corpora) > 1 and (picture or mistakes):
         raise ConfigError("{picture} and {mistakes} are of one corpus; give one", options=("picture", "mistakes"))
@@ -94,6 +99,8 @@ def evaluate(
         estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
     reader = CorpusOptions(**given)
     reading = {"format": reader.format, **reader.reader_options()}
+    training = estimator.reading_defaults().get("training", {})
+    reading |= {name: given[name] for name in (given.keys() & training.keys()) - reading.keys()}  # a default is meant
     reports: dict[str, Report] = {}
     for name, paths in corpora.items():
         with _name_corpus(paths[0], estimator):

@@ -34,7 +34,7 @@ EXAMPLES = (
     "graphattn inspect model reviews.txt --summary --picture distances.png --out tables"
 )
 _UNUSED = {"drop_label", "label_column", "label_separator", "layer", "tag_column", "tags"}
-_FILES = {".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".conll", ".conllu", ".gz", ".xz", ".bz2"}
+_FILES = {".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".conll", ".conllu", ".conllup", ".cupt", ".gz", ".xz", ".bz2"}
 _KINDS = ("arcs", "matrices")
 
 

@@ -134,6 +134,7 @@ def predict(
         estimator.corpus_kind,
         CorpusOptions(**given),
         split=estimator.inputs_.split,
+        **estimator.reading_defaults(),
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
         keep_rows=is_table,
     )

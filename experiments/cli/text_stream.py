@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from graphattn.builders.files import FilePath, TextLines, is_store, open_text
 from graphattn.builders.readers import FORMATS, corpus_kind, detect
-from graphattn.builders.readers.formats import PLAIN
+from graphattn.builders.readers.formats import PLAIN, resolve_like_training
 from graphattn.builders.readers.rows import iterate_with_errors, split_at_blanks
 from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.exceptions import ConfigError, DataError
@@ -22,7 +22,7 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     "labelled": {"require_label": False},
     "fasttext": {"require_label": False, "multilabel": True},
     "conll": {"tag_column": None},
-    **{parsed: {"tags": None} for parsed in ("conllu", "sentences")},
+    **{parsed: {"tags": None} for parsed in ("conllu", "conllup", "sentences")},
     "webanno": {"layer": None},
 }
 
@@ -60,6 +60,8 @@ def read_numbered_texts(
     *,
     split: str | None = None,
     label_column: str | None = None,
+    training: Mapping[str, Any] | None = None,
+    tags: Collection[str] = (),
     sample_lines: int = SAMPLE_LINES,
     keep_rows: bool = False,
 ) -> Iterator[NumberedText]:
@@ -74,6 +76,7 @@ def read_numbered_texts(
     options : format and columns
     split : the model's rule for raw texts, by which a store's must be tokenized; None for any
     label_column : the column of a table whose labels are kept
+    training, tags : how the training corpus was read, and the tags that the model knows
     sample_lines : how many lines to read ahead in order to detect the format
     keep_rows : keep all fields of a table, see :func:`~graphattn.builders.readers.read_table`
 
@@ -92,7 +95,17 @@ def read_numbered_texts(
             "{format=words} is for single texts; the texts of a pair have a tab between them", options=("format",)
         )
     chosen = {**options.reader_options(), **({"label": label_column} if label_column else {})}
-    detected = detect(path, task, "optional", format=options.format, sample_lines=sample_lines, **chosen)
+    source: FilePath = path
+    format = options.format
+    if training:
+        source = open_text(path)
+        format, chosen = resolve_like_training(
+            source, training, task, format, chosen, tags=tags, sample_lines=sample_lines
+        )
+        for name in _WITHOUT_LABELS.get(format, {}):
+            if not str(chosen.get(name)).endswith("+"):  # with roles, a sentence is repeated for each predicate
+                chosen.pop(name, None)
+    detected = detect(source, task, "optional", format=format, sample_lines=sample_lines, **chosen)
     if detected.columns is not None:
         chosen["columns"] = detected.columns
     if detected.name == "text" and pairs:

@@ -19,7 +19,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
-from graphattn.builders.files import is_store, open_text
+from graphattn.builders.files import TextLines, is_store, open_text
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
@@ -309,6 +309,7 @@ class LabellingEstimator(Estimator):
         items = []
         try:
             with open_text(path) as lines:
+                format, options = self._resolve_reading(lines, format, options)
                 for item in read_corpus(lines, format=format, task=self.corpus_kind, **options):
                     _, line = getattr(item, "origin", None) or ("", lines.line)
                     self._check_item(item, lines.path, line)
@@ -318,6 +319,10 @@ class LabellingEstimator(Estimator):
             raise
         self._check_read([getattr(item, self.label_field, None) for item in items], path)
         return items
+
+    def _resolve_reading(self, lines: TextLines, format: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The format and options of a corpus, with defaults that the task knows."""
+        return format, options
 
     def _check_item(self, item: Example | Sentence, path: str, line: int) -> None:
         """Reject a label in a line of a file."""

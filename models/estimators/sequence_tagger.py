@@ -19,8 +19,11 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
+from graphattn.builders.files import TextLines
 from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders.readers.corpus import describe_corpus
+from graphattn.builders.readers.formats import resolve_like_training
 from graphattn.builders.tag_schemes import LIKE_BIOES, SCHEMES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Corpus
@@ -83,6 +86,7 @@ class SequenceTagger(LabellingEstimator):
     """
 
     task = corpus_kind = "tag"
+    prediction_options = LabellingEstimator.prediction_options | {"repair_tags"}
     description = "tags words"
     label_field = "tags"
     _wide_kind = WordFeatureBranch
@@ -92,6 +96,8 @@ class SequenceTagger(LabellingEstimator):
         {"max_tokens_per_text", "strip_html", "pooling", "head_hidden", "pair_features", "join_pairs"}
     )
     output_formats = ("json", "spans", "conll", "html")
+    corpus_: Mapping[str, Any] = {}
+    """How the training corpus was read: format and options; empty if :meth:`read` has not read it."""
 
     def __init__(
         self,
@@ -199,6 +205,19 @@ class SequenceTagger(LabellingEstimator):
     def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
         split = getattr(self, "inputs_", self.inputs).split
         return super()._read_file(path, format, {"split": split, **options})
+
+    @override
+    def _resolve_reading(self, lines: TextLines, format: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        of_any_format = {name: options[name] for name in ("split", "drop_label") if name in options}
+        own = {name: value for name, value in options.items() if name not in of_any_format}
+        format, own = resolve_like_training(lines, self.corpus_, self.corpus_kind, format, own)
+        if not self.corpus_ or self.warm_start:
+            self.corpus_ = describe_corpus(lines, format=format, task=self.corpus_kind, **own)
+        return format, own | of_any_format
+
+    @override
+    def reading_defaults(self) -> dict[str, Any]:
+        return {"training": self.corpus_, "tags": frozenset(self.classes_.tolist())}
 
     @override
     def _check_stored(self, store: Store, path: Path) -> None:
@@ -370,9 +389,8 @@ class SequenceTagger(LabellingEstimator):
         for index, tags in enumerate(labels):
             error = _find_invalid_tag(tags, scheme, repair=self.repair_tags)
             if error is not None:
-                verb = "train with" if hasattr(self, "model_") else "set"
                 repairable = _find_invalid_tag(tags, scheme, repair=True) is None
-                hint = f"Correct the tags, or {verb} {_REPAIR}." if repairable else error.hint
+                hint = f"Correct the tags, or set {_REPAIR}." if repairable else error.hint
                 path, line = _origin(tags)
                 position = "in the sentence that begins here," if path else f"sentence {index} of the {where}:"
                 message = f"{position} {error.message}"
@@ -475,17 +493,18 @@ class SequenceTagger(LabellingEstimator):
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
-        return {**super().config_types(), "scheme": str, "repair_tags": bool | None}
+        return {**super().config_types(), "scheme": str, "repair_tags": bool | None, "corpus": dict[str, Any] | None}
 
     @override
     def _extra_config(self) -> dict[str, Any]:
-        return {"scheme": self.scheme_, "repair_tags": self.repair_tags}
+        return {"scheme": self.scheme_, "repair_tags": self.repair_tags, "corpus": self.corpus_}
 
     @override
     @classmethod
     def _from_files(cls, files: ModelFiles) -> Self:
         tagger = super()._from_files(files)
         tagger.scheme_ = tagger.scheme
+        tagger.corpus_ = files.config.get("corpus") or {}
         return tagger
 
 

@@ -156,6 +156,10 @@ class Task(Parameters):
         Inputs, and their labels; None if the inputs contain them
         """
 
+    def reading_defaults(self) -> dict[str, Any]:
+        """How the training corpus was read, to read texts to predict in the same way."""
+        return {}
+
     @classmethod
     def name_corpora(cls, paths: Sequence[str | Path]) -> dict[str, Sequence[str | Path]]:
         """Name -> paths of each corpus to evaluate; each path is one, except sources and their targets."""

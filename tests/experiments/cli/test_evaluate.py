@@ -195,9 +195,9 @@ def test_an_invalid_tag_of_any_scheme_is_reported_with_its_line(graphattn, tagge
     corpus.write_text(f"saw O\n\nAda B-LOC\nRome {tag}\nsaw O\n")
     assert graphattn("evaluate", tagger, corpus).err == (
         f"error: {corpus}, line 3, field 'tags': in the sentence that begins here, tag 2 ({tag!r}) does not continue "
-        f"a span in {scheme}. Correct the tags, or train with --repair-tags, which reads invalid tags as conlleval "
-        "does.\n"
+        f"a span in {scheme}. Correct the tags, or set --repair-tags, which reads invalid tags as conlleval does.\n"
     )
+    assert json.loads(graphattn("evaluate", tagger, corpus, "--repair-tags").out).keys() >= {"f1"}
 
 
 def test_a_regressor_at_the_command_line(graphattn, tmp_path, tiny):
@@ -219,3 +219,15 @@ def test_a_regressor_at_the_command_line(graphattn, tmp_path, tiny):
     assert json.loads(predicted) == {"text": "a great film", "value": float(plain)}
     refused = graphattn("evaluate", tmp_path / "model", corpus, *column, "--picture", tmp_path / "x.png")
     assert "--picture does not apply" in refused.err
+
+
+def test_flags_win_over_the_columns_of_the_training(graphattn, tmp_path, tiny):
+    """Also a flag with its default value."""
+    corpus = tmp_path / "a.txt"
+    corpus.write_text("dogs NN B-X\nbark VB O\n\n" * 8)
+    answer = graphattn("train", "tag", corpus, "--tag-column", 1, "--out", tmp_path / "model", *tiny)
+    assert answer.code == 0, answer.err
+    assert json.loads(graphattn("evaluate", tmp_path / "model", corpus).out)["accuracy"] >= 0
+    answer = graphattn("evaluate", tmp_path / "model", corpus, "--tag-column", -1)
+    assert answer.code == 1
+    assert "'B-X'" in answer.err

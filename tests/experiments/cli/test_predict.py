@@ -440,3 +440,68 @@ def test_plain_lines_a_chunk_at_a_time():
         "2\t0.000000\t2 0",
         "2\t-0.500000\t2 1",
     ]
+
+
+def train(graphattn, tmp_path, name, content, tiny, *flags):
+    (tmp_path / name).write_text(content)
+    answer = graphattn("train", "tag", tmp_path / name, *flags, "--out", tmp_path / "model", *tiny)
+    assert answer.code == 0, answer.err
+    return tmp_path / "model", answer
+
+
+def words(answer):
+    assert answer.code == 0, answer.err
+    return [json.loads(line)["words"] for line in answer.out.splitlines()]
+
+
+def test_columns_are_read_as_those_of_the_training(graphattn, tmp_path, tiny):
+    """Gold tags, numbers and comments never become words, whatever the extension and the place of the words."""
+    content = "# id {0}\tdomain=en\n1 _ Ada B-PER\n2 _ # O\n3 _ rief O\n\n# id {1}\tdomain=en\n1 _ Rom B-LOC\n\n"
+    flags = ["--token-column", 2, "--quiet"]
+    model, answer = train(graphattn, tmp_path, "a.txt", content.format(1, 2) * 8, tiny, *flags)
+    assert answer.err == ""
+    expected = [["Ada", "#", "rief"], ["Rom"]]
+    for name in ("b.txt", "b.tsv", "b.conll", "b"):
+        (tmp_path / name).write_text(content.format(3, 4))
+        assert words(graphattn("predict", model, tmp_path / name)) == expected
+        assert json.loads(graphattn("evaluate", model, tmp_path / name).out)["accuracy"] > 0
+    (tmp_path / "b.txt").write_text(
+        content.format(3, 4).replace("B-PER", "_").replace("B-LOC", "_").replace(" O", " _")
+    )
+    answer = graphattn("predict", model, tmp_path / "b.txt")
+    assert words(answer) == expected
+    assert answer.err.splitlines()[0] == (
+        f"hint: {tmp_path / 'b.txt'}: read as conll, like the training corpus; --format text reads lines as texts"
+    )
+    assert words(graphattn("predict", model, stdin="Ada _ rief O\n")) == [["Ada", "_", "rief", "O"]]
+
+
+def test_a_column_of_numbers_stays_one_in_short_files(graphattn, tmp_path, tiny):
+    rows = "1-2\tdu\t_\n1\tde\tADP\n2\tle\tDET\n\n1\toui\tINTJ\n\n"
+    tiny = [flag for flag in tiny if flag != "--quiet"]
+    model, answer = train(graphattn, tmp_path, "a.conll", rows * 8, tiny)
+    assert answer.err.startswith(f"hint: {tmp_path / 'a.conll'}: column 0 counts the words, so --token-column is 1\n")
+    (tmp_path / "b.conll").write_text("1\tnon\tINTJ\n")
+    assert words(graphattn("predict", model, tmp_path / "b.conll")) == [["non"]]
+
+
+def test_a_model_of_roles_needs_no_flags_again(graphattn, tmp_path, tiny):
+    """Sentences are repeated for each predicate, with roles and without."""
+    rows = ["dogs - (A0* *", "and - * *", "cats - *) (A0*)", "bark Y (V*) *", "eat Y * (V*)", "", "oh - ", ""]
+    flags = ["--predicate-column", 1, "--tag-column", "2+", "--no-crf"]
+    model, _ = train(graphattn, tmp_path, "a.txt", "\n".join([*rows, ""]) * 8, tiny, *flags)
+    assert load(model).classes_.tolist() == ["B-A0", "B-V", "E-A0", "E-V", "I-A0", "I-V", "O", "S-A0", "S-V"]
+    (tmp_path / "b.conll").write_text("\n".join(" ".join(row.split()[:2]) for row in rows) + "\n")
+    twice = [["dogs", "and", "cats", "bark", "eat"]] * 2
+    assert words(graphattn("predict", model, tmp_path / "a.txt")) == twice * 8
+    assert words(graphattn("predict", model, tmp_path / "b.conll")) == twice
+    assert json.loads(graphattn("evaluate", model, tmp_path / "a.txt").out)["accuracy"] > 0
+
+
+def test_any_column_of_a_treebank_can_be_learnt(graphattn, tmp_path, tiny):
+    header = "# global.columns = ID FORM UPOS PARSEME:MWE\n"
+    rows = "1\tgive\tVERB\t1:VPC\n2\tup\tADV\t1\n\n1\tgo\tVERB\t*\n\n"
+    model, _ = train(graphattn, tmp_path, "a.cupt", header + rows * 8, tiny, "--tags", "parseme:mwe")
+    assert load(model).classes_.tolist() == ["*", "1", "1:VPC"]
+    assert words(graphattn("predict", model, tmp_path / "a.cupt")) == [["give", "up"], ["go"]] * 8
+    assert json.loads(graphattn("evaluate", model, tmp_path / "a.cupt").out)["accuracy"] > 0

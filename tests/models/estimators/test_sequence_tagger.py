@@ -216,7 +216,7 @@ def test_invalid_tags_are_reported(scheme, corpus, tiny):
     estimator.fit(words, tags)
     with pytest.raises(DataError) as caught:
         estimator.evaluate(*BROKEN)
-    assert str(caught.value) == named.format("evaluation set") + fix.replace("set repair", "train with repair")
+    assert str(caught.value) == named.format("evaluation set") + fix
     with pytest.raises(DataError) as caught:
         estimator.fit(BROKEN[0] * 4, BROKEN[1] * 4)
     if scheme == "IOB2":
@@ -340,3 +340,23 @@ def test_sentences_without_marks_are_an_error(roles, tiny, tmp_path):
     assert (caught.value.path, caught.value.line) == (str(path), 2)
     with pytest.raises(DataError, match="sentence 1 of the training set marks no predicate"):
         tiny("tagger", training={"dev_fraction": 0.0}).fit([roles[0], replace(roles[1], predicates=None)])
+
+
+def test_a_model_keeps_how_its_corpus_was_read(tiny, tmp_path):
+    rows = "1 _ Ada B-PER x\n2 _ sang O x\n\n"
+    (tmp_path / "a.txt").write_text(rows * 8)
+    (tmp_path / "b.data").write_text(rows)
+    tagger = tiny("tagger", training={"epochs": 1})
+    sentences, _ = tagger.read([tmp_path / "a.txt"], token_column=2, tag_column=3)
+    assert tagger.fit(sentences).corpus_ == {
+        "format": "conll",
+        "suffix": ".txt",
+        "counts": False,
+        "token_column": 2,
+        "tag_column": 3,
+    }
+    loaded = load(tagger.save(tmp_path / "model"))
+    assert loaded.corpus_ == tagger.corpus_
+    assert loaded.read([tmp_path / "b.data"])[0] == sentences[:1]
+    assert loaded.reading_defaults()["tags"] >= {"B-PER", "O"}
+    assert tiny("tagger", training={"epochs": 1}).fit(sentences).corpus_ == {}
