@@ -109,9 +109,6 @@ class CorpusOptions:
     delimiter: str | None = _option(None, "character between two fields (csv, tsv)", _has_label)
     quoted: bool | None = _option(None, "whether fields may be in double quotes (csv, tsv)", _has_label)
     separator: str | None = _option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
-    header: bool | None = _option(
-        None, "whether the first line names the columns (default: the file shows it)", _has_tags
-    )
     token_column: int | None = _option(
         None, "column of the token, from 0; -1 is the last (conll; default: the first that does not count)", _has_tags
     )
