@@ -56,7 +56,7 @@ class ColumnLayout:
     def is_comment(self, line: str) -> bool:
         """Whether a line before a sentence is a comment, in a file that has comments: it has no tag of the words."""
         row = split_columns(line, self.separator)
-        return self._differs(line, row) or row[-1] not in self.tags
+        return self._differs(line, row) or (line.startswith("# ") and row[-1] not in self.tags)
 
     def are_comments(self, candidates: Sequence[str]) -> bool:
         """Whether lines that begin with ``#`` are comments rather than words: half of them have other columns."""
@@ -64,7 +64,7 @@ class ColumnLayout:
             return False
         rows = [split_columns(line, self.separator) for line in candidates]
         different = sum(map(self._differs, candidates, rows))
-        last = {row[-1] for row in rows}
+        last = {row[-1] for row in rows if row[0] == "#" and row[-1].isdecimal()}
         are_numbered = len(last) == len(rows) > 1 and self.tags.isdisjoint(last)
         return 2 * different >= len(rows) or are_numbered
 

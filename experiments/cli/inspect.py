@@ -146,14 +146,12 @@ def _inspect_texts(
     printing: tuple[int, list[str]],
 ) -> None:
     """Print the attention of each text and write what ``outputs`` asks for; ``printing`` are ``top`` and ``by``."""
-    from graphattn.models.saving import read_task
-
     require_choice("kind", outputs.kind, _KINDS)
     if outputs.other is not None and outputs.html is None:
         raise ConfigError("{other} needs {summary=True} or {html}", options=("other", "summary", "html"))
     _check_files(outputs, model, text, summary=False)
-    texts = _at_most_one(_texts(text, read_task(model), options), outputs)
     estimator = load(model)
+    texts = _at_most_one(_texts(text, estimator, options), outputs)
     second = None if outputs.other is None else load(outputs.other)
     if second is not None:
         texts = list(texts)
@@ -190,13 +188,12 @@ def _inspect_words(
     from graphattn.models.inspection.attributions import word_attributions
     from graphattn.models.inspection.files import check_suffix, save_table
     from graphattn.models.inspection.notebook import words_html
-    from graphattn.models.saving import read_task
 
     if outputs.out is not None:
         check_suffix(outputs.out, (".parquet", ".csv"))
     _check_files(outputs, model, text, summary=False)
-    texts = _texts(text, read_task(model), options)
     estimator = load(model)
+    texts = _texts(text, estimator, options)
     explained = []
     for number, attributions in enumerate(_of_each(partial(word_attributions, estimator), texts)):
         if number:
@@ -243,13 +240,12 @@ def _inspect_corpus(
     from graphattn.experiments.cli.output import show_progress
     from graphattn.models.inspection import compare_summaries, summarise
     from graphattn.models.inspection.summary import save_tables
-    from graphattn.models.saving import read_task
 
     if outputs.html is not None:
         raise ConfigError("{html} shows single texts, {summary=True} all texts; give one", options=("html", "summary"))
     _check_files(outputs, model, text, summary=True)
-    texts: Iterable[Any] = _texts(text, read_task(model), options)
     estimator = load(model)
+    texts: Iterable[Any] = _texts(text, estimator, options)
     second = None if outputs.other is None else load(outputs.other)
     if outputs.picture is not None:
         texts = _check_layer(estimator, texts, layer)
@@ -330,14 +326,14 @@ def _reject(flags: Iterable[str], reason: str) -> None:
         raise ConfigError(f"{reason}; leave {flag} out")
 
 
-def _texts(text: str, task: type[Estimator], options: CorpusOptions) -> Iterator[Any]:
+def _texts(text: str, estimator: Estimator, options: CorpusOptions) -> Iterator[Any]:
     """The inputs in a file or standard input, or the text itself."""
     from graphattn.builders.readers.rows import split_at_blanks
     from graphattn.experiments.cli.text_stream import read_texts
 
     if _is_corpus(text):
-        return read_texts(text, task.corpus_kind, options)
-    if task.texts_per_input == 1:
+        return read_texts(text, estimator.corpus_kind, options, **estimator.reading_defaults())
+    if estimator.texts_per_input == 1:
         return iter([split_at_blanks(text.replace("\n", " ")) if options.format == "words" else text])
     pair = text.split("\t")
     if len(pair) != 2:

@@ -28,12 +28,24 @@ def test_numbered_comments_of_as_many_columns():
 
 
 @pytest.mark.parametrize(
-    "words", [["# NN", "a NN"], ["#tag O", "b B-PER"], ["#a NN", "b NN", "", "# NN", "c VB"], ["# O", "# O"]]
+    "words",
+    [
+        ["#win NN win", "a DT a", "", "#no NN no", "b DT b"],
+        ["# NN", "a NN"],
+        ["#tag O", "b B-PER"],
+        ["#a NN", "b NN", "", "# NN", "c VB"],
+        ["# O", "# O"],
+    ],
 )
 def test_words_that_look_like_comments(words):
     layout = find_layout(words)
     assert not layout.comments
     assert [" ".join(row) for row in layout.rows] == [line for line in words if line]
+
+
+def test_hashtags_after_comments():
+    lines = ["# id = 1", "#win\tNN\twin", "a\tDT\ta", "", "# id = 2", "#\tSYM\thash", "b\tDT\tb"]
+    assert [row[0] for row in find_layout(lines).rows] == ["#win", "a", "#", "b"]
 
 
 def test_a_word_after_comments():

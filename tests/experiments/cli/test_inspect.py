@@ -106,6 +106,14 @@ def test_words_have_no_edges(graphattn, classifier, flag):
     )
 
 
+def test_columns_are_read_as_those_of_the_training(graphattn, tagger, tmp_path):
+    (tmp_path / "a.txt").write_text("# id 1\tdomain=en\nAda B-PER\nsaw O\n\nRome B-LOC\n")
+    answer = graphattn("inspect", tagger, tmp_path / "a.txt")
+    assert answer.code == 0, answer.err
+    assert "Ada saw" in answer.out.splitlines()
+    assert "B-PER" not in answer.out.splitlines()[0]
+
+
 def test_weights_in_files(graphattn, classifier, tmp_path):
     table = load(classifier).attention("a good film").table()
     for suffix in ("csv", "parquet", "json", "graphml", "gexf", "gml"):
