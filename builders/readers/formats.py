@@ -253,9 +253,12 @@ def resolve_like_training(
         candidates = _Request(task, False, {}).candidates()
         fitting = [other for other, rule in samples.RULES.items() if other in candidates and rule(sample)]
         fits = fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting))
+        fits = fits or ("columns" in training and samples.has_tree_columns(sample, training["columns"]))
     else:
         fits = samples.is_like_training(sample, name, like_training, tags)
-        if fits and name in ("conll", "word/tag") and sample.suffix != ".tsv":  # others are never plain text
+        if (
+            fits and (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
+        ):  # others are never plain text
             hint = f"{lines.path}: read as {name}, like the training corpus; {{format=text}} reads lines as texts"
             warnings.warn(Hint(hint, options=("format",)), stacklevel=2)
     return (name, like_training) if fits else (format, dict(options))

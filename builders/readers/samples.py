@@ -417,6 +417,8 @@ def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], ta
         separator = options.get("separator", "/")
         pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
         return len(pieces) > 1 and all(separator in piece for piece in pieces) and _are_known(pieces, separator, tags)
+    if format == "conllup" and "columns" in options:
+        return has_tree_columns(sample, options["columns"])
     if format != "conll":
         return format in SURE_RULES and SURE_RULES[format](sample)
     tag_column = options.get("tag_column", -1)
@@ -431,6 +433,17 @@ def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], ta
     known = [row[tag_column] for row in rows if row[tag_column] in tags]
     are_words_tagged = 2 * len(known) > len(rows) and (sample.has_blank_lines() or {*known} != {"O"})
     return are_words_tagged or _is_surely_conll(sample)
+
+
+def has_tree_columns(sample: Sample, columns: Sequence[str | None]) -> bool:
+    """Whether the columns of indices and heads have numbers, and there are such columns."""
+    rows = sample.columns.rows
+    places = [place for place, name in enumerate(columns) if str(name).lower() in ("index", "id", "head")]
+    return (
+        bool(rows and places)
+        and min(map(len, rows)) >= len(columns)
+        and all(row[place] == "_" or row[place][:1].isdecimal() for row in rows for place in places)
+    )
 
 
 def _are_known(pieces: Sequence[str], separator: str, tags: Collection[str]) -> bool:

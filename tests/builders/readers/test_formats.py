@@ -250,6 +250,7 @@ def test_columns_that_cannot_be_detected(corpus, lines, task, count):
 
 TRAINED = {"format": "conll", "suffix": None, "tag_column": 1}
 ROLES = {"format": "conll", "suffix": ".txt", "predicate_column": 2, "tag_column": "4+"}
+TREES = {"format": "conllup", "suffix": ".tab", "columns": ("index", "token", "tag", "head")}
 TAGGED = ["Ada B-PER x", "sings O x", "", "Rome B-LOC x"]
 
 
@@ -281,6 +282,9 @@ def resolve(path, training, *, format="auto", tags=frozenset({"O", "B-PER", "NN"
         ("a.txt", [CONLLU], {"format": "conllu", "suffix": None, "tags": "misc:NE"}, "conllu"),
         ("a.txt", TAGGED, {"format": "conllu", "suffix": None, "tags": "misc:NE"}, "auto"),
         ("a.txt", TAGGED, {}, "auto"),
+        ("a.txt", ["## x", "1\tDogs\tX\t2", "2\tbark\tY\t0"], TREES, "conllup"),
+        ("a.txt", ["1\tDogs\tX", "2\tbark\tY"], TREES, "auto"),
+        ("a.txt", ["a text of words"], TREES, "auto"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*like the training corpus")
@@ -296,6 +300,8 @@ def test_texts_to_predict_are_read_like_the_training_corpus(corpus, name, lines,
         ("a.txt", ["a/X b/Y"], TRAINED, "auto"),
         ("a.txt", ["a|X", "b|Y"], {**TRAINED, "suffix": ".txt"}, "conll"),  # no rule fits
         ("a.txt", ["a|X", "b|Y"], TRAINED, "auto"),
+        ("a.txt", ["1\tDogs\tX\t2", "2\tbark\tY\t0"], TREES, "conllup"),
+        ("a.txt", TAGGED, TREES, "auto"),
         ("a.conllu", [CONLLU], TRAINED, "auto"),
         ("a.conllu", [CONLLU], {**TRAINED, "suffix": ".conllu"}, "conll"),  # as the user named it for this extension
         ("a.cupt", ["1\ta\tX"], {"format": "conllup", "suffix": ".cupt", "columns": ["index", "token"]}, "conllup"),
