@@ -27,6 +27,7 @@ from typing import BinaryIO, cast
 from filelock import FileLock, Timeout
 
 from graphattn.builders.encodings import guess_encoding, is_damaged_utf8, join_surrogates
+from graphattn.builders.records import is_json_array, open_json_array, open_parquet
 from graphattn.exceptions import DataError, Hint, UnreadableError
 
 FilePath = str | os.PathLike[str]
@@ -47,11 +48,13 @@ _FIRST_BYTES = {
     ".xz": re.compile(rb"\xfd7zXZ\x00"),
     # A text may begin with "BZh", so look at the mark of the first block (or of an empty archive's end), too.
     ".bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
+    ".parquet": re.compile(rb"PAR1\x15"),
 }
 _ARCHIVES: dict[str, Callable[[BinaryIO], object]] = {
     ".gz": lambda packed: gzip.GzipFile(fileobj=packed),
     ".xz": lzma.LZMAFile,
     ".bz2": bz2.BZ2File,
+    ".parquet": open_parquet,
 }
 _DIRECTORIES = {
     "store.json": "a store, for Store, graphattn train, evaluate and predict, or to be extended with --append",
@@ -86,10 +89,14 @@ def split_suffix(path: FilePath) -> tuple[str, str]:
     --------
     >>> split_suffix("Train.TSV.xz"), split_suffix("train.tsv"), split_suffix("eng.gz")
     (('.tsv', '.xz'), ('.tsv', ''), ('', '.gz'))
+    >>> split_suffix("train.parquet")  # is read as JSON Lines
+    ('.jsonl', '.parquet')
     """
     stem, last = os.path.splitext(os.path.basename(os.fspath(path)).lower())
     if last not in _FIRST_BYTES:
         return last, ""
+    if last == ".parquet":
+        return ".jsonl", last
     return os.path.splitext(stem)[1], last
 
 
@@ -186,6 +193,11 @@ class TextLines:
             if lines:
                 warnings.warn(Hint(f"{self.path}: {repair}; lines: {len(lines):,}"), stacklevel=3)
 
+    @property
+    def is_seekable(self) -> bool:
+        """Whether the bytes that are read are those of a file, which can be opened at any of them."""
+        return isinstance(getattr(self._stream, "raw", None), io.FileIO) and not is_stream(self)
+
     def sample(self, count: int) -> list[str]:
         """The next ``count`` lines without their line ends, except those that are not text; they are not consumed."""
         try:
@@ -247,6 +259,7 @@ def open_text(path: FilePath) -> TextLines:
     """Open a UTF-8 text file, plain or compressed, and read its first block.
 
     The extension names the compression (``.gz``, ``.xz``, ``.bz2``, or none); for standard input the first bytes do.
+    Parquet (``.parquet``) and a JSON array of objects become JSON Lines, so that line 3 is the third row or object.
 
     Parameters
     ----------
@@ -269,7 +282,10 @@ def open_text(path: FilePath) -> TextLines:
             raise _empty_error(name)
         compression = _detect_compression(head) if is_standard_input(path) else split_suffix(path)[1]
         stream = _decompress(packed, compression, resources)
-        _check_text(_peek(stream, name), name)
+        head = _peek(stream, name)
+        _check_text(head, name)
+        if is_json_array(head):
+            stream = io.BufferedReader(open_json_array(TextLines(path, stream, ExitStack()), name))
     except BaseException:
         resources.close()
         raise

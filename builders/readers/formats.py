@@ -384,9 +384,6 @@ def _detection_error(sample: Sample, request: _Request, fitting: list[str], path
         misfit = next((name for name in fitting if name in request.formats_of_task()), None)
         if misfit is not None:
             return request.misfit_error(misfit)
-    if samples.is_json_array(sample):
-        hint = "Write one object on each line: jq -c '.[]' OLD > NEW.jsonl."
-        return DataError("is a JSON array, not JSON Lines", path=path, hint=hint)
     candidates, named = request.candidates(), _format_of_extension(sample)
     header = samples.first_names(sample)
     texts_alone = not request.optional and request.task is None and "labelled" in candidates

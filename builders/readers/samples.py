@@ -41,7 +41,6 @@ _CAPITAL_ENTITY_TAG = re.compile(r"O|[BIESLUM]-[A-Z_]{2,}")
 """``B-PER``, but neither ``B-12`` nor ``U-Bahn``."""
 _WORD_CLASS = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
 """``NN``, ``PRP$`` or ``.``"""
-_JSON_ARRAY = re.compile(r"\[\s*(\{|$)")
 _JSON_OBJECT = re.compile(r'\s*\{\s*"\w+"\s*:')
 _SPANS = re.compile(
     r'"[^"\\]+"\s*:\s*\[\s*(\[\s*\d+\s*,\s*\d+\s*,\s*"|\{(?=[^{}]*"start(_offset)?"\s*:\s*\d)[^{}]*"(label|type|labels)"\s*:)'
@@ -262,11 +261,6 @@ def _may_be_labels(fields: Sequence[str]) -> bool:
     repeats = len(set(filled)) < len(filled) or len(filled) < 10
     is_word = all(len(split_at_blanks(field)) == 1 for field in filled)
     return repeats and is_word and _are_mistakes_few(len(filled), len(fields))
-
-
-def is_json_array(sample: Sample) -> bool:
-    """Whether the file is one JSON array of objects."""
-    return bool(sample.filled) and _JSON_ARRAY.match(" ".join(sample.filled[:2])) is not None
 
 
 def is_sentences(sample: Sample) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphattn.builders.files import FilePath, display_name, is_standard_input, is_stream, open_text, split_suffix
+from graphattn.builders.files import FilePath, display_name, is_standard_input, open_text
 from graphattn.builders.readers.corpus import read_corpus, resolve_reader
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import DataError
@@ -169,7 +169,6 @@ def text_blocks(
     options : of its reader
     size, most : bytes to read at a time, see :func:`corpus_blocks`; a longer sentence makes a larger block
     """
-    is_seekable = not split_suffix(path)[1] and not is_stream(path)
     with open_text(path) as source:
         line, offset, rest = 1, 0, b""
         while True:
@@ -179,7 +178,7 @@ def text_blocks(
             block, rest = text[:end], text[end:]
             if block:
                 digest, content = _digest(block), block.removeprefix(_BYTE_ORDER_MARK) if line == 1 else block
-                if is_seekable:
+                if source.is_seekable:
                     start = offset + len(block) - len(content)
                     yield TextBlock(
                         source.path, format, options or {}, line, digest, None, os.fspath(path), start, len(content)

@@ -136,12 +136,6 @@ def test_a_tsv_of_one_column_to_predict_is_not_cut_at_commas(corpus, lines, task
     assert detect(path, task, "optional", format="text").name == "text"
 
 
-@pytest.mark.parametrize("content", ['[{"text": "a"}, {"text": "b"}]', '[\n {"text": "a"}\n]'])
-def test_a_json_array_is_reported(corpus, content):
-    with pytest.raises(DataError, match=r"is a JSON array, not JSON Lines\. .* jq -c '\.\[\]' OLD > NEW\.jsonl\."):
-        detect(corpus("a.json", content))
-
-
 def test_an_extension_that_contradicts_the_task(corpus):
     with pytest.raises(DataError) as caught:
         detect(corpus("a.csv", "text,label", "a,1"), "tag")
