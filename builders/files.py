@@ -306,9 +306,7 @@ def _open_file(path: FilePath, resources: ExitStack) -> io.BufferedReader:
     except FileNotFoundError as error:
         raise DataError("there is no such file", path=name, hint="Check the path.") from error
     except IsADirectoryError as error:
-        content = next(
-            (description for file, description in _DIRECTORIES.items() if (Path(path) / file).exists()), None
-        )
+        content = describe_directory(path)
         hint = "Name a file inside it." if content is None else f"It is {content}."
         raise DataError("is a directory, not a file", path=name, hint=hint) from error
     except (OSError, ValueError) as error:
@@ -316,6 +314,11 @@ def _open_file(path: FilePath, resources: ExitStack) -> io.BufferedReader:
         raise DataError(
             f"cannot be opened ({reason})", path=name, hint="Check the path and its permissions."
         ) from error
+
+
+def describe_directory(path: FilePath) -> str | None:
+    """What one of our directories is; None for another."""
+    return next((description for file, description in _DIRECTORIES.items() if (Path(path) / file).exists()), None)
 
 
 def _standard_input(resources: ExitStack) -> io.BufferedReader:

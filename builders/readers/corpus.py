@@ -11,7 +11,8 @@ from graphattn.builders.files import FilePath, TextLines, display_name, numbered
 from graphattn.builders.readers.conllu import read_conllu
 from graphattn.builders.readers.conllup import read_conllup
 from graphattn.builders.readers.fasttext import read_fasttext
-from graphattn.builders.readers.formats import FORMATS, CorpusFormat, corpus_kind, detect
+from graphattn.builders.readers.folder import read_folder
+from graphattn.builders.readers.formats import FOLDER, FORMATS, CorpusFormat, corpus_kind, detect
 from graphattn.builders.readers.rows import Skip
 from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.readers.spans import read_spans
@@ -39,6 +40,7 @@ FORMATS.update(
         "sentences": CorpusFormat(read_sentences, frozenset({"classify", "tag"})),
         "spans": CorpusFormat(read_spans, _TAGGED),
         "webanno": CorpusFormat(read_webanno, _TAGGED),
+        FOLDER: CorpusFormat(read_folder, frozenset({"classify"})),
     }
 )
 
@@ -56,7 +58,7 @@ def read_corpus(
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path : the corpus, plain or compressed, ``"-"`` for standard input, or a folder of texts
     format : a key of ``FORMATS``, or ``"auto"`` to detect it as :func:`~graphattn.builders.readers.detect` describes
     task : ``"classify"``, ``"pair"`` or ``"tag"``; only formats that serve it are considered
     skip : receives the error of each line or sentence that is left out; None raises the first. Not for ``conllu`` and

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,9 @@ from graphattn.exceptions import ConfigError, DataError, Hint
 
 PLAIN = ("text", "words")
 """What a file without labels may also hold: a text on each line, or its words between blanks."""
+
+FOLDER = "folder"
+"""The format of a folder, which no file has."""
 
 Labels = Literal["required", "optional"]
 
@@ -137,8 +141,8 @@ def detect(
 
     The extension under ``.gz``, ``.xz`` or ``.bz2`` decides for ``.csv``, ``.jsonl``, ``.ndjson``, ``.conllu``,
     ``.conllup``, ``.cupt``, ``.conll`` and those of registered readers (unless a ``.conll`` or ``.conllu`` file
-    contains another of these formats, or a JSON file ``sentences``). For every other file, ``.tsv`` included, the
-    first rule that fits decides:
+    contains another of these formats, or a JSON file ``sentences``). A folder has the format ``folder``. For every
+    other file, ``.tsv`` included, the first rule that fits decides:
 
     =========  ======================================================================================
     format     the first lines
@@ -146,7 +150,7 @@ def detect(
     webanno    the first begins with ``#FORMAT=WebAnno TSV 3``
     fasttext   each begins with ``__label__``, except for one or two mistakes
     sentences  the first begins with ``{`` and has ``"tokens":``, not of objects, or a list of ``"words":`` and no text
-    spans      the first begins with ``{`` or ``[``, and one has a list of spans; to tag words, or without a label
+    spans      the first begins with ``{``, and one has a list of spans; to tag words, or without a label
     jsonl      the first begins with ``{``
     conllup    comments before the others name columns that CoNLL-U does not have
     conllu     the first that is no comment has ten columns and the id 1
@@ -178,6 +182,9 @@ def detect(
         when the file cannot be read, or its format cannot be detected
     """
     request = _Request(task, labels == "optional", options)
+    if format == FOLDER or (format == "auto" and os.path.isdir(source)):
+        request.check_folder(source)
+        return DetectedFormat(FOLDER, source)
     name = request.resolve_name(format)
     if name is not None and not request.must_detect_columns(name):
         return DetectedFormat(name, source)
@@ -284,15 +291,15 @@ class _Request:
 
     def formats_of_task(self) -> set[str]:
         if self.task is None:
-            return {*FORMATS}
+            return {*FORMATS} - {FOLDER}
         tasks = set().union(*(entry.tasks for entry in FORMATS.values()))
         if self.task not in tasks:
             raise ConfigError(f"there is no task {self.task!r}. Set task to one of {_join(tasks)}, or None")
-        return {name for name, entry in FORMATS.items() if self.task in entry.tasks}
+        return {name for name, entry in FORMATS.items() if self.task in entry.tasks} - {FOLDER}
 
     def candidates(self) -> list[str]:
         """Formats with all options and, if labels are required, for the task."""
-        allowed = {*FORMATS} if self.optional else self.formats_of_task()
+        allowed = {*FORMATS} - {FOLDER} if self.optional else self.formats_of_task()
         roles = self.options.get("columns")
         if roles is not None:  # those of words, or of texts
             allowed -= {
@@ -316,6 +323,16 @@ class _Request:
         if format not in candidates and (self.options or format not in plain):
             raise self.misfit_error(format)
         return format
+
+    def check_folder(self, source: FilePath) -> None:
+        """Reject a folder for a task that it does not serve, and options of files."""
+        self._check_options()
+        serves = self.kind.second is not True if self.optional else self.kind.label and self.kind.second is not True
+        if not serves:
+            hint = "Name a file with the corpus."
+            raise DataError(f"is a folder of texts, which does not serve task {self.task!r}", path=source, hint=hint)
+        if self.options.keys() - FORMATS[FOLDER].options:
+            raise self.misfit_error(FOLDER)
 
     def _check_options(self) -> None:
         known = {option for entry in FORMATS.values() for option in entry.options}
@@ -341,7 +358,7 @@ class _Request:
 
     def misfit_error(self, format: str) -> ConfigError:
         """The error of a format that does not serve the task, or lacks an option."""
-        if not self.optional and format not in self.formats_of_task():
+        if not self.optional and format not in {*self.formats_of_task(), FOLDER}:
             return ConfigError(
                 f"format {format!r} does not serve task {self.task!r}. "
                 f"Set {{format}} to one of {_join(self.formats_of_task())}",

@@ -273,9 +273,8 @@ def is_sentences(sample: Sample) -> bool:
 
 
 def is_spans(sample: Sample) -> bool:
-    """Whether the file is JSON, on lines or one array, of texts with spans; besides labels only for words to tag."""
-    is_json = _is_json_lines(sample) or is_json_array(sample)
-    has_spans = is_json and _SPANS.search("\n".join(sample.filled)) is not None
+    """Whether the file is JSON of texts with spans; besides labels only for words to tag."""
+    has_spans = _is_json_lines(sample) and _SPANS.search("\n".join(sample.filled)) is not None
     return has_spans and (sample.tagged or not _has_plain_label(sample.filled[0]))
 
 
@@ -478,7 +477,6 @@ SURE_RULES: Rules = {
     "webanno": is_webanno,
     "fasttext": _is_fasttext,
     "sentences": is_sentences,
-    "spans": lambda sample: sample.tagged and is_json_array(sample) and is_spans(sample),
     "jsonl": lambda sample: _is_json_lines(sample) and f'"{sample.text_column}"' in compose(sample.filled[0]),
     "conllup": is_conllup,
     "conllu": is_conllu,

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from graphattn.builders.files import FilePath, TextLines, open_text
+from graphattn.builders.files import BLANKS, FilePath, open_text
 from graphattn.builders.readers.fields import json_text, parse_object
 from graphattn.builders.readers.prodigy import LeftOut
 from graphattn.builders.readers.rows import Skip, map_with_errors, reject_blank_rows
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, WordSplitter
-from graphattn.exceptions import DataError, UnreadableError
+from graphattn.exceptions import DataError
 
 _SPAN_FIELDS = ("spans", "entities", "label", "labels")
 """Fields that hold a text's spans even if it has none."""
 _TOOLS = frozenset({"annotation_id", "_task_hash"})
 """Fields of Label Studio's JSON_MIN and of Prodigy, which leave out an empty list of spans."""
-_GAP = re.compile(r"[\s,]*")
 
 
 class _Span(NamedTuple):
@@ -73,44 +70,20 @@ def _read(path: FilePath, splitter: WordSplitter, skip: Skip | None) -> Iterator
     with open_text(path) as lines:
         left_out = LeftOut(lines.path)
 
-        def parse(numbered: tuple[int, Any]) -> Sentence | None:
+        def strip(line: str) -> tuple[int, str]:
+            return lines.line, line.strip(BLANKS)
+
+        def parse(numbered: tuple[int, str]) -> Sentence | None:
             line, content = numbered
-            record = parse_object(content, lines.path, line) if isinstance(content, str) else content
+            record = parse_object(content, lines.path, line)
             if left_out.rejects(record):
                 return None
             spans = _find_spans(record, lines.path, line)
             left_out.unlabelled += spans is None
             return None if spans is None else _make_sentence(record, spans, splitter, lines.path, line)
 
-        yield from filter(None, map_with_errors(_iter_records(lines, skip), parse, skip))
+        yield from filter(None, map_with_errors(reject_blank_rows(map(strip, lines), lines.path, skip), parse, skip))
         left_out.report()
-
-
-def _iter_records(lines: TextLines, skip: Skip | None) -> Iterator[tuple[int, Any]]:
-    """Numbered lines; of a file that is one array, its items."""
-    if "".join(lines.sample(1)).lstrip().startswith("["):
-        return _iter_array("".join(lines), lines.path)
-
-    def strip(line: str) -> tuple[int, str]:
-        return lines.line, line.strip()
-
-    return reject_blank_rows(map(strip, lines), lines.path, skip)
-
-
-def _iter_array(content: str, path: str) -> Iterator[tuple[int, Any]]:
-    decoder, line, begin, at = json.JSONDecoder(), 1, 0, content.index("[") + 1
-    while True:
-        at = _GAP.match(content, at).end()  # type: ignore[union-attr]  # it matches an empty string, too
-        line, begin = line + content.count("\n", begin, at), at
-        if content.startswith("]", at):
-            return
-        try:
-            record, at = decoder.raw_decode(content, at)
-        except (ValueError, RecursionError) as error:
-            raise UnreadableError(f"broken JSON: {error}", path=path, line=line, hint="Export it again.") from error
-        if not isinstance(record, dict):
-            raise UnreadableError("an item is no object", path=path, line=line, hint="Give an array of objects.")
-        yield line, record
 
 
 def _find_spans(record: dict[str, Any], path: str, line: int) -> list[Any] | None:

@@ -145,7 +145,9 @@ def corpus_blocks(
     skipped: list[Skipped] = []
 
     def record(error: DataError) -> None:
-        skipped.append(Skipped(name, f"line {error.line}", error.message))
+        in_folder = error.path != name
+        place = os.path.relpath(str(error.path), corpus.path) if in_folder else f"line {error.line}"
+        skipped.append(Skipped(name, place, error.message))
 
     skips = record if skip and format not in SENTENCE_ENDS else None
     items = read_corpus(source, format=format, task=corpus.task, skip=skips, drop_label=drop_label, **options)

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphattn.builders.files import FilePath, TextLines, is_store, open_text
+from graphattn.builders.files import FilePath, TextLines, display_name, is_store, open_text
 from graphattn.builders.readers import FORMATS, corpus_kind, detect
 from graphattn.builders.readers.formats import PLAIN, resolve_like_training
 from graphattn.builders.readers.rows import iterate_with_errors, split_at_blanks
@@ -24,6 +24,7 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     "conll": {"tag_column": None},
     **{parsed: {"tags": None} for parsed in ("conllu", "conllup", "sentences")},
     "webanno": {"layer": None},
+    "folder": {"require_label": False},
 }
 
 
@@ -159,7 +160,8 @@ def _number(items: Iterator[Any], source: FilePath, errors: list[DataError]) -> 
     for item in chain(items, [None]):
         for error in errors:
             count += 1
-            yield NumberedText(error.line or count, None, error)
+            in_source = error.path == display_name(source)  # and not in a file of a folder
+            yield NumberedText(error.line if in_source and error.line else count, None, error)
         errors.clear()
         if item is not None:
             count += 1

@@ -6,6 +6,7 @@ import json
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
@@ -19,7 +20,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
-from graphattn.builders.files import TextLines, is_store, open_text
+from graphattn.builders.files import TextLines, display_name, is_store, open_text
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
@@ -308,11 +309,13 @@ class LabellingEstimator(Estimator):
 
         items = []
         try:
-            with open_text(path) as lines:
-                format, options = self._resolve_reading(lines, format, options)
-                for item in read_corpus(lines, format=format, task=self.corpus_kind, **options):
-                    _, line = getattr(item, "origin", None) or ("", lines.line)
-                    self._check_item(item, lines.path, line)
+            with nullcontext(path) if path.is_dir() else open_text(path) as source:
+                if isinstance(source, TextLines):
+                    format, options = self._resolve_reading(source, format, options)
+                items_of_file = read_corpus(source, format=format, task=self.corpus_kind, **options)
+                for number, item in enumerate(items_of_file, 1):
+                    _, line = getattr(item, "origin", None) or ("", getattr(source, "line", number))
+                    self._check_item(item, display_name(path), line)
                     items.append(item)
         except DataError as error:
             error.alternative = None  # it reads texts without labels

@@ -5,6 +5,8 @@ import io
 import os
 import threading
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
@@ -12,7 +14,7 @@ from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import as_flag
-from graphattn.experiments.cli.text_stream import read_texts
+from graphattn.experiments.cli.text_stream import read_numbered_texts, read_texts
 
 
 def read(path, task="classify", **options):
@@ -36,6 +38,30 @@ def test_the_extension_determines_the_format(tmp_path, name, content, expected):
     packed = tmp_path / f"{name}.gz"
     packed.write_bytes(gzip.compress(content.encode()))
     assert read(packed) == expected
+
+
+@pytest.mark.parametrize("task", ["classify", "tag", "translate"])
+def test_the_files_of_a_folder_are_texts(tmp_path, task):
+    for name, content in {"b/1": b"two", "a/2": b"\xff", "a/1": b"one\n\nmore\n"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    texts = list(read_numbered_texts(str(tmp_path), task, CorpusOptions()))
+    assert [text.line for text in texts] == [1, 2, 3]
+    assert [text.content for text in texts] == [Example("one\n\nmore", label="a"), None, Example("two", label="b")]
+    assert texts[1].error.path == str(tmp_path / "a" / "2")
+
+
+def test_the_text_files_of_a_folder_need_no_classes(tmp_path):
+    (tmp_path / "2.txt").write_text("two")
+    (tmp_path / "1.txt").write_text("one")
+    assert read(tmp_path) == [Example("one"), Example("two")]
+    with pytest.raises(DataError):
+        read(tmp_path, "pair")
+
+
+def test_rows_of_parquet_need_no_labels(tmp_path):
+    pq.write_table(pa.table({"text": ["one", "two"], "id": [1, 2]}), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet") == [Example("one"), Example("two")]
 
 
 @pytest.mark.parametrize(
