@@ -9,6 +9,8 @@ from typing import Any
 
 from typing_extensions import override
 
+_NO_PLACEHOLDER = "{\N{WORD JOINER}"
+
 
 def fill_in(template: str, options: Collection[str], spell: Callable[[str], str] = str) -> str:
     """Replace ``{name}`` and ``{name=value}`` in a message by the option as ``spell`` writes it.
@@ -24,10 +26,21 @@ def fill_in(template: str, options: Collection[str], spell: Callable[[str], str]
     >>> fill_in("{hidden} is not a multiple of {heads}", ["hidden", "heads"], lambda name: f"--{name}")
     '--hidden is not a multiple of --heads'
     """
-    if not options:
-        return template
-    names = "|".join(map(re.escape, options))
-    return re.sub(rf"\{{((?:{names})(?:=[^{{}}]+)?)\}}", lambda match: spell(match[1]), template)
+    if options:
+        names = "|".join(map(re.escape, options))
+        template = re.sub(rf"\{{((?:{names})(?:=[^{{}}]+)?)\}}", lambda match: spell(match[1]), template)
+    return template.replace(_NO_PLACEHOLDER, "{")
+
+
+def verbatim(text: object) -> str:
+    """A user's text within a message: its braces are no placeholders for :func:`fill_in`.
+
+    Examples
+    --------
+    >>> fill_in(f"no column {verbatim(repr('{text}'))}; set {{text}}", ["text"], lambda name: f"--{name}")
+    "no column '{text}'; set --text"
+    """
+    return str(text).replace("{", _NO_PLACEHOLDER)
 
 
 class _OptionMessage(Exception):
@@ -119,10 +132,10 @@ class DataError(GraphAttnError):
         parts = [] if self.path is None else [os.fspath(self.path)]
         parts += [] if self.line is None else [f"line {self.line}"]
         parts += [] if self.field is None else [f"field {self.field!r}"]
-        text = f"{', '.join(parts)}: {self.message}" if parts else self.message
-        text = f"{text}. {self.hint}" if self.hint else text
+        text = f"{self.message}. {self.hint}" if self.hint else self.message
         text = f"{text} {self.alternative}" if self.alternative else text
-        return fill_in(text, self.options, spell)
+        text = fill_in(text, self.options, spell)
+        return f"{', '.join(parts)}: {text}" if parts else text
 
 
 class UnreadableError(DataError):

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from graphattn.builders.parsers.parser import Parse, Parser
 from graphattn.builders.sentence import Sentence
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, verbatim
 
 _BATCH = 500  # parses written together, and lost together when the process is killed
 _TIMEOUT = 60.0  # seconds to wait while another process writes
@@ -121,7 +121,7 @@ def _default_cache() -> Path:
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError(
-            f"{folder} cannot be created ({reason}); set {{parse_cache}} to a file, or to none",
+            f"{verbatim(folder)} cannot be created ({reason}); set {{parse_cache}} to a file, or to none",
             options=("parse_cache",),
         ) from error
     return folder / "parses.sqlite"

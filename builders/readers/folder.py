@@ -92,8 +92,8 @@ def _hint_at_unlabelled(folders: list[Path], classes: list[Path]) -> None:
     for folder in folders:
         if folder not in classes:
             count = len(_list(folder)[1])
-            message = f"{folder}: {count:,} text{'s' * (count != 1)} without labels left out; rename the folder if it is a class"
-            warnings.warn(Hint(message), stacklevel=3)
+            texts = f"{count:,} text{'s' * (count != 1)} without labels"
+            warnings.warn(Hint(f"{folder}: {texts} left out; rename the folder if it is a class"), stacklevel=3)
 
 
 def _directory_error(folder: Path, *, texts: int) -> DataError:

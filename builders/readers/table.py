@@ -41,7 +41,7 @@ from graphattn.builders.readers.samples import (
 )
 from graphattn.builders.sentence import Example, Label, Sentence, TableRow
 from graphattn.builders.spelling import compose
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _LIKELY_DELIMITERS = (";", "\t", "|", ",")
@@ -144,7 +144,8 @@ def read_table(
         return _read_json_lines(path, columns, skip)
     if kind not in _DELIMITERS:
         raise ConfigError(
-            f"{{format}} is {format!r} and the extension of {path!s} names none. Set it to 'csv', 'tsv' or 'jsonl'",
+            f"{{format}} is {format!r} and the extension of {verbatim(path)} names none. Set it to 'csv', 'tsv' or "
+            "'jsonl'",
             options=("format",),
         )
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
@@ -301,6 +302,7 @@ def _missing_column_error(
     role: str, name: str, present: Sequence[str], path: str, line: int, *, has_header: bool
 ) -> DataError:
     known = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
+    known, shown = verbatim(known), verbatim(repr(name))
     delimiter = None
     if has_header and any("\t" in column for column in present):
         delimiter = "\t"
@@ -310,7 +312,7 @@ def _missing_column_error(
         )
     if delimiter is not None:
         return DataError(
-            f"there is no column {name!r}, only {known}",
+            f"there is no column {shown}, only {known}",
             path=path,
             line=line,
             hint=f"Set {{delimiter}} to {delimiter!r} if that separates the fields.",
@@ -318,7 +320,7 @@ def _missing_column_error(
         )
     no_header = "; if the first line is no header, set {columns}" if has_header else ""
     return DataError(
-        f"there is no column {name!r}; the columns are {known}",
+        f"there is no column {shown}; the columns are {known}",
         path=path,
         line=line,
         hint=f"Set {{{role}}} to one of them{no_header}.",
@@ -506,7 +508,7 @@ def _open_rows(
         delimiter = csv_delimiter(ahead, lambda width: width == len(roles) or (more and width > len(roles)))
         if delimiter != ",":
             what = "tabs" if delimiter == "\t" else repr(delimiter)
-            warnings.warn(Hint(f"{lines.path}: read {what} between the fields, not commas"), stacklevel=4)
+            warnings.warn(Hint(f"{verbatim(lines.path)}: read {what} between the fields, not commas"), stacklevel=4)
     quoted = delimiter != "\t"
     rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
     return rows, sample_rows(ahead, delimiter, quoted=quoted)
@@ -519,7 +521,11 @@ def _has_header(sample: list[list[str]], width: int, header: bool | None, path: 
         return bool(header)
     names = ", ".join(name.strip().strip('"') for name in rows[0])
     warnings.warn(
-        Hint(f"{path}: read {names!r} as a header; {{header=False}} keeps it", options=("header",)), stacklevel=4
+        Hint(
+            f"{verbatim(path)}: read {verbatim(repr(names))} as a header; {{header=False}} keeps it",
+            options=("header",),
+        ),
+        stacklevel=4,
     )
     return True
 

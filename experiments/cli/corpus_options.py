@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, verbatim
 from graphattn.experiments.cli.flags import Flag, Values, flags_of
 
 if TYPE_CHECKING:
@@ -221,4 +221,6 @@ def count_texts(items: list[Example | Sentence] | Store) -> int:
 def reject_for_store(options: Iterable[str], path: Path) -> None:
     """Reject options of readers, since a store needs none."""
     for name in options:
-        raise ConfigError(f"{path} is a store, whose texts are read already; leave {{{name}}} out", options=(name,))
+        raise ConfigError(
+            f"{verbatim(path)} is a store, whose texts are read already; leave {{{name}}} out", options=(name,)
+        )

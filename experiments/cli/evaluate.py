@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError, UnknownLabelError
+from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verbatim
 from graphattn.experiments.cli.chunks import Longest, MaxTokens, Precision, Search
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
@@ -121,7 +121,8 @@ def _check_files(
         check_format(picture)
     if mistakes is not None and mistakes.suffix not in (".tsv", ".csv", ".jsonl"):
         raise ConfigError(
-            f"{{mistakes}} is {str(mistakes)!r}; the name must end in .tsv, .csv or .jsonl", options=("mistakes",)
+            f"{{mistakes}} is {verbatim(repr(str(mistakes)))}; the name must end in .tsv, .csv or .jsonl",
+            options=("mistakes",),
         )
     for file in filter(None, (out, picture, mistakes)):
         check_output(file, *inputs)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -108,7 +109,7 @@ def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
             for metric, value in values.items():
                 print(f"{column} {_title(metric)}: {value:.2f}")
         return
-    table = Table("", *columns)
+    table = Table("", *map(escape, columns))
     for metric in dict.fromkeys(metric for values in columns.values() for metric in values):
         row = [f"{values[metric]:.2f}" if metric in values else "" for values in columns.values()]
         table.add_row(_title(metric), *row)

@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint
+from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint, verbatim
 from graphattn.experiments.cli.corpus_options import count_texts
 from graphattn.experiments.cli.flags import Values
 from graphattn.experiments.cli.output import print_metrics, unpack_single
@@ -73,7 +73,7 @@ def fit_and_save(
     except DivergenceError as error:
         if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
             raise
-        outcome = _save_best_model(estimator, plan, Path(run_dir, BEST_MODEL))
+        outcome = verbatim(_save_best_model(estimator, plan, Path(run_dir, BEST_MODEL)))
         message = f"{error.template}. The best epoch's model {outcome}"
         raise DivergenceError(message, options=error.options) from error
     if not is_first_process():
@@ -124,7 +124,7 @@ def _save_best_model(estimator: Estimator, plan: TrainingPlan, folder: Path) -> 
 
 
 def _test_set_error(error: DataError, corpus: str, out: Path) -> DataError:
-    saved = f"The model is saved in {out}; measure it with graphattn evaluate."
+    saved = f"The model is saved in {verbatim(out)}; measure it with graphattn evaluate."
     path = corpus if error.path is None else error.path
     hint = f"{error.hint} {saved}" if error.hint else saved
     return DataError(error.message, path=path, line=error.line, field=error.field, hint=hint, options=error.options)

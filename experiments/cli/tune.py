@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnWarning
+from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnWarning, verbatim
 from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
 from graphattn.optional_packages import import_optional
@@ -229,7 +229,7 @@ def _check_options(study: Any, encoder: str, fixed: dict[str, Any], out: Path) -
     elif earlier != fixed:
         name = next(name for name in {**fixed, **earlier} if fixed.get(name) != earlier.get(name))
         raise ConfigError(
-            f"{out} has trials of {encoder} with other options ({name}: {earlier.get(name)!r}, now "
+            f"{verbatim(out)} has trials of {encoder} with other options ({name}: {earlier.get(name)!r}, now "
             f"{fixed.get(name)!r}); give the same options and corpora to resume, or another {{out}}",
             options=("out",),
         )

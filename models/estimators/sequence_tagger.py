@@ -25,7 +25,7 @@ from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.readers.corpus import describe_corpus
 from graphattn.builders.readers.formats import resolve_like_training
 from graphattn.builders.tag_schemes import LIKE_BIOES, SCHEMES, convert, detect_scheme, extract_spans
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, verbatim
 from graphattn.models.corpus import Corpus
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.entities import EntitySpan, TaggedText, format_conll, locate_words, merge_ranges
@@ -155,7 +155,8 @@ class SequenceTagger(LabellingEstimator):
         if self.scheme_ == "none":
             example = self.classes_.tolist()[0]
             raise ConfigError(
-                f"the model's tags, such as {example!r}, mark no entities; {{output}} can be json or conll",
+                f"the model's tags, such as {verbatim(repr(example))}, mark no entities; {{output}} can be json or "
+                "conll",
                 options=("output",),
             )
         (column,) = self._columns(X)

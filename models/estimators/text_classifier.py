@@ -18,7 +18,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, verbatim
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.indicators import BOTH_FORMS, IndicatorRows, as_matrix, find_indicators
@@ -166,7 +166,7 @@ class TextClassifier(LabellingEstimator):
         items = super()._read_file(path, format, {**options, **({"multilabel": True} if self.multilabel else {})})
         if self.multilabel and items and all(isinstance(item.label, str) for item in items):
             raise DataError(
-                f"the label {items[0].label!r} is not a list",
+                f"the label {verbatim(repr(items[0].label))} is not a list",
                 path=path,
                 hint="Set {label_separator}, to ',' for example.",
                 options=("label_separator",),

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders.readers.unlabelled import find_marks
-from graphattn.exceptions import ConfigError, DataError, Hint
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.inputs import (
     as_text,
@@ -323,7 +323,8 @@ def parse_number(label: Any, *, index: int | None = None, path: str | None = Non
     if isinstance(label, str) and find_marks([label]):
         hint = f"If it stands for none, {{drop_label={label}}} leaves it out."
     options = ("label", "drop_label")
-    raise DataError(f"{what} {label!r} is not a number", path=path, line=line, hint=hint, options=options)
+    message = f"{what} {verbatim(repr(label))} is not a number"
+    raise DataError(message, path=path, line=line, hint=hint, options=options)
 
 
 def _compare_ranges(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> dict[str, dict[str, float]]:

@@ -16,7 +16,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
 from graphattn.builders.files import atomic_file, folder_lock, resolve_path
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, verbatim
 from graphattn.models.options import TrainingOptions
 
 CHECKPOINT, HISTORY, BEST, SETTINGS = "last.ckpt", "history.json", "best.safetensors", "training.json"
@@ -51,12 +51,13 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
                     stale.unlink()
         except OSError as error:
             raise ConfigError(
-                f"{{run_dir}} {options.run_dir} is not writable ({error.strerror}); give another folder",
+                f"{{run_dir}} {verbatim(options.run_dir)} is not writable ({error.strerror}); give another folder",
                 options=("run_dir",),
             ) from error
         except DataError as error:
             raise ConfigError(
-                f"{folder_path} {error.message}; wait for it, or give another {{run_dir}}", options=("run_dir",)
+                f"{verbatim(folder_path)} {error.message}; wait for it, or give another {{run_dir}}",
+                options=("run_dir",),
             ) from error
         yield folder_path
 
@@ -87,7 +88,7 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
             name = changed.rpartition(".")[2]  # without its group of options
             kind, shown = ("data", name) if name in _DATA else ("options", f"{{{name}}}")
             raise ConfigError(
-                f"{folder} has a run with other {kind} ({shown}: {earlier.get(changed)!r}, now "
+                f"{verbatim(folder)} has a run with other {kind} ({shown}: {earlier.get(changed)!r}, now "
                 f"{settings.get(changed)!r}). Give another {{run_dir}}, the same options and data to resume, or "
                 "{resume=False} to start again",
                 options=(name, "run_dir", "resume"),
@@ -112,7 +113,7 @@ def _read_settings(path: Path) -> dict[str, Any]:
 
 def _error_for_damage(path: Path) -> ConfigError:
     return ConfigError(
-        f"{path} is missing or damaged, so the run cannot resume; give {{resume=False}} to start again",
+        f"{verbatim(path)} is missing or damaged, so the run cannot resume; give {{resume=False}} to start again",
         options=("resume",),
     )
 

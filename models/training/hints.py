@@ -12,7 +12,7 @@ import numpy as np
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.readers.literals import is_bracketed, parse_list
 from graphattn.builders.readers.unlabelled import find_marks
-from graphattn.exceptions import Hint
+from graphattn.exceptions import Hint, verbatim
 from graphattn.models.estimators.labels import plain_label
 
 MANY_NUMBERS = 20
@@ -139,8 +139,9 @@ def hint_at_single_class(
         return None
     vectors = "" if has_vectors else "add word vectors ({vectors}), "
     return Hint(
-        f"{share:.0%} of the predictions on the dev set are {plain_label(top)!r}, which has {expected:.0%} of its "
-        f"labels; train longer, try another {{learning_rate}}, {vectors}or use {{class_weight=balanced}}",
+        f"{share:.0%} of the predictions on the dev set are {verbatim(repr(plain_label(top)))}, which has "
+        f"{expected:.0%} of its labels; train longer, try another {{learning_rate}}, {vectors}or use "
+        "{class_weight=balanced}",
         options=("learning_rate", "vectors", "class_weight"),
     )
 

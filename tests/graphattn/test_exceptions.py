@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from graphattn.exceptions import ConfigError, DataError, TruncationWarning, UnregisteredError
+from graphattn.exceptions import ConfigError, DataError, TruncationWarning, UnregisteredError, verbatim
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,16 @@ def test_errors_and_warnings_can_be_pickled(error):
     error.add_note("found by a worker")
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+def test_braces_of_a_file_or_field_are_no_placeholders():
+    error = DataError(
+        f"no column {verbatim(repr('{text}'))}",
+        path="{text}.tsv",
+        field="{text}",
+        hint=f"Set {{text}}, not {verbatim('{{text}}{text=1}')}.",
+        options=("text",),
+    )
+    expected = "{text}.tsv, field '{text}': no column '{text}'. Set --text-column, not {{text}}{text=1}."
+    assert error.render(lambda name: "--text-column") == expected
+    assert str(DataError(verbatim("{x}"))) == "{x}"

@@ -13,7 +13,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Sentence
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models.heads import ClassificationHead, Head, TaggingHead
 from graphattn.models.heads.crf import LinearChainCRF
 from graphattn.models.heads.tagging import as_precise
@@ -147,7 +147,9 @@ def select_class(
     """
     if label is not None and label not in classes:
         known = ", ".join(map(str, classes))
-        raise ConfigError(f"{{label}} is {label!r}, but the classes are: {known}", options=("label",))
+        raise ConfigError(
+            f"{{label}} is {verbatim(repr(label))}, but the classes are: {verbatim(known)}", options=("label",)
+        )
     if word is not None and not head.per_word:
         raise ConfigError("{word} is for taggers and translators, not for classifiers", options=("word",))
     if not len(scores):

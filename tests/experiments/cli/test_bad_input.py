@@ -37,6 +37,13 @@ def test_a_missing_column(train):
     )
 
 
+def test_braces_of_a_file_are_no_options(train):
+    assert train("classify", "{label}.csv", "{text},stars\ngood,5\n", "--label-column", "stars") == (
+        "error: {label}.csv, line 1: there is no column 'text'; the columns are '{text}', 'stars'. Set --text-column "
+        "to one of them; if the first line is no header, set --columns.\n"
+    )
+
+
 ROWS = [f"{'pos' if number % 2 else 'neg'}\ta film {number}\n" for number in range(20)]
 
 

@@ -134,6 +134,12 @@ def test_a_terminal_gets_a_table(capsys, monkeypatch):
     assert ["macro", "f1", "80.00"] in rows
 
 
+def test_brackets_of_a_file_are_no_markup(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_metrics({"test [red].tsv": {"f1": 80.0}, "test b": {"f1": 70.0}})
+    assert "[red].tsv" in capsys.readouterr().out
+
+
 def test_items_are_read_lazily():
     taken = []
     items = show_progress((taken.append(number) or number for number in range(5)), "counting")
