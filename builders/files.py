@@ -27,6 +27,7 @@ from typing import BinaryIO, cast
 from filelock import FileLock, Timeout
 
 from graphattn.builders.encodings import guess_encoding, is_damaged_utf8, join_surrogates
+from graphattn.builders.foreign import reject_binary
 from graphattn.builders.records import is_json_array, open_json_array, open_parquet
 from graphattn.exceptions import DataError, Hint, UnreadableError
 
@@ -354,6 +355,7 @@ def _detect_compression(head: bytes) -> str:
 def _check_text(head: bytes, name: str) -> None:
     if head in (b"", _BYTE_ORDER_MARK):
         raise _empty_error(name)
+    reject_binary(head, name)
     wide = next((encoding for encoding, marks in _WIDE_BYTE_ORDER_MARKS.items() if head.startswith(marks)), None)
     encoding = wide or ("ISO-2022-JP" if _JAPANESE.search(head) else None)
     if encoding is not None:

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from graphattn.builders.files import FilePath, TextLines, open_text
+from graphattn.builders.foreign import reject_markup
 from graphattn.builders.readers import samples
 from graphattn.builders.readers.samples import SAMPLE_LINES, Sample
 from graphattn.builders.sentence import Example, Sentence
@@ -193,6 +194,8 @@ def detect(
         text_column = options.get("text", "text")
         text_column = text_column if isinstance(text_column, str) else text_column[0]
         sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=request.kind.tags)
+        if name is None and _format_of_extension(sample) in (None, "csv", "jsonl"):
+            reject_markup(sample.lines, lines.path)
         if name is None and request.optional and not options:
             return _detect_text(sample, request.kind, lines)
         detected = DetectedFormat(name, lines) if name else _detect_corpus(sample, request, lines)

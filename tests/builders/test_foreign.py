@@ -1,0 +1,160 @@
+"""Formats that are not read are named, with a way to convert them."""
+
+import bz2
+import gzip
+import io
+import lzma
+import pickle
+import sqlite3
+import tarfile
+import zipfile
+import zlib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from graphattn.builders.files import open_text
+from graphattn.builders.readers import detect, read_corpus
+from graphattn.exceptions import DataError
+
+
+def written(write):
+    buffer = io.BytesIO()
+    write(buffer)
+    return buffer.getvalue()
+
+
+def zipped(*names):
+    def write(buffer):
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for name in names:
+                archive.writestr(name, "content " * 20)
+
+    return written(write)
+
+
+def tarred(buffer):
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("train.tsv"))
+
+
+def streamed(buffer):
+    table = pa.table({"text": ["a"]})
+    with pa.ipc.new_stream(buffer, table.schema) as writer:
+        writer.write_table(table)
+
+
+def sqlite():
+    connection = sqlite3.connect(":memory:")
+    connection.execute("create table t (text)")
+    return connection.serialize()
+
+
+TABLE = pa.table({"text": ["a"]})
+BINARY = {
+    "Git LFS": b"version https://git-lfs/spec/v1\noid sha256:0123\nsize 12345\n",
+    "Parquet": written(lambda buffer: pq.write_table(TABLE, buffer)),
+    "Arrow": written(streamed),
+    "Arrow ": written(lambda buffer: pyarrow.feather.write_feather(TABLE, buffer)),
+    "Excel": zipped("[Content_Types].xml", "xl/workbook.xml"),
+    "Word": zipped("[Content_Types].xml", "word/document.xml"),
+    "zip": zipped("train.tsv"),
+    "tar": written(tarred),
+    "gzip": gzip.compress(b"a"),
+    "xz": lzma.compress(b"a"),
+    "bzip2": bz2.compress(b"a"),
+    "pickle": pickle.dumps({"text": ["a"]}),
+    "zlib": zlib.compress(b"a"),
+    "NumPy": written(lambda buffer: np.save(buffer, [1])),
+    "SQLite": sqlite(),
+    "PDF": b"%PDF-1.7\n",
+    "RTF": rb"{\rtf1\ansi a}",
+    "a picture": b"\x89PNG\r\n\x1a\n\0",
+}
+TEXT = {
+    "HTML": "<!DOCTYPE html>\n<html>",
+    "HTML ": "<!-- saved -->\n<HTML lang='en'>",
+    "vertical": '<text id="1">\n<s>\nAda\tNNP\tAda\nran\tVBD\trun\n</s>\n',
+    "XML": '<?xml version="1.0"?>\n<a/>\n',
+    "XML ": '\n<sentences lang="en">\n  <sentence id="1">',
+    "SGML": '<refset setid="a" srclang="any">\n<doc>\n',
+    "brat": "T1\tORG 0 4\tSony\nT2\tLOC 8 12;15 20\tNew York\nR1\tin Arg1:T1 Arg2:T2\n",
+    "brackets": "( (S (NP-SBJ (NNP Ada))\n   (VP (VBD ran))))\n",
+    "brackets ": "(ROOT\n  (S\n    (NP (DT A) (NN dog))\n    (VP (VBZ runs))))\n",
+    "brackets  ": "(3 (2 (2 A) (2 film)) (4 fine))\n(1 (2 Dull) (1 .))\n",
+    "ARFF": "% about\n@RELATION films\n@attribute text string\n",
+    "SVMlight": "9 0:9 1:1 2:4\n1 0:2 3:1 9:1\n",
+    "gettext": '# German\nmsgid ""\nmsgstr ""\n',
+    "YAML": "---\n- text: a\n",
+    "YAML ": 'version: "3.1"\n\nnlu:\n- intent: greet\n',
+    "JSON object": '{\n "data": [1]\n}\n',
+    "JSON array": '[\n ["a", "pos"],\n ["b", "neg"]\n]\n',
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_files(tmp_path, name):
+    path = tmp_path / "file"
+    path.write_bytes(BINARY[name])
+    with pytest.raises(DataError) as caught:
+        open_text(path)
+    assert name.strip() in caught.value.message
+    assert caught.value.path == str(path)
+
+
+def test_a_compressed_archive(tmp_path):
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(BINARY["tar"]))
+    with pytest.raises(DataError, match="tar -xf"):
+        open_text(tmp_path / "a.tar.gz")
+
+
+@pytest.mark.parametrize("labels", ["required", "optional"])
+@pytest.mark.parametrize("task", ["classify", "tag"])
+@pytest.mark.parametrize("name", TEXT)
+def test_markup(tmp_path, name, task, labels):
+    path = tmp_path / "file.txt"
+    path.write_text(TEXT[name])
+    with pytest.raises(DataError) as caught:
+        detect(path, task, labels)
+    assert name.strip() in caught.value.message
+    if labels == "optional":
+        assert detect(path, task, labels, format="text").name == "text"
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_page_in_place_of_a_table(tmp_path, name):
+    (tmp_path / name).write_text(TEXT["HTML"])
+    with pytest.raises(DataError, match="HTML"):
+        read_corpus(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<br /><br />A fine film.",
+        "<b>Great</b> film",
+        "<3 this",
+        "(see below) a film",
+        "(A) one\n(B) two\n",
+        "( ( laughs ) )",
+        "T1\tORG\tSony",
+        "@relation is a word? no: @relations",
+        "9 10:30\n8 11:45\n",
+        "--- a line",
+        "version: the best",
+        "[ a ]",
+        "PARIS",
+        "x = 1",
+        "version https, not http",
+        "BZh9 is a word",
+        "{a}",
+        "Q: what?",
+    ],
+)
+def test_texts(tmp_path, text):
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    assert detect(path, "classify", "optional").name == "text"
