@@ -7,13 +7,13 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from graphattn.builders.files import FilePath, TextLines, display_name, numbered_lines, split_suffix
+from graphattn.builders.files import FilePath, TextLines, display_name, open_text, split_suffix
 from graphattn.builders.readers.conllu import read_conllu
 from graphattn.builders.readers.conllup import read_conllup
 from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.folder import read_folder
 from graphattn.builders.readers.formats import FOLDER, FORMATS, CorpusFormat, corpus_kind, detect
-from graphattn.builders.readers.rows import Skip
+from graphattn.builders.readers.rows import Skip, iterate_with_errors, raise_or_skip
 from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.readers.spans import read_spans
 from graphattn.builders.readers.table import read_labelled_lines, read_table
@@ -150,7 +150,9 @@ _PARSED: dict[str, Callable[[FilePath], Iterator[Sentence]]] = {
 }
 
 
-def read_parallel(source: FilePath, target: FilePath) -> Iterator[tuple[str | Sentence, str]]:
+def read_parallel(
+    source: FilePath, target: FilePath, *, skip: Skip | None = None
+) -> Iterator[tuple[str | Sentence, str]]:
     """Read pairs of a source and a target, one at a time.
 
     Parameters
@@ -158,6 +160,7 @@ def read_parallel(source: FilePath, target: FilePath) -> Iterator[tuple[str | Se
     source : a text on each line; or parsed sentences, CoNLL-U (``.conllu``) or JSON Lines (``.jsonl``), in the order
         of the targets
     target : a text on each line
+    skip : receives the error of each pair that is left out, since a line is empty or unreadable; None raises the first
 
     Returns
     -------
@@ -166,7 +169,7 @@ def read_parallel(source: FilePath, target: FilePath) -> Iterator[tuple[str | Se
     Raises
     ------
     DataError
-        when a line is empty, or one file has more lines than the other; it names the file and the line
+        when lines are empty, or one file has more lines than the other; it names the file and the first line
 
     Examples
     --------
@@ -178,8 +181,16 @@ def read_parallel(source: FilePath, target: FilePath) -> Iterator[tuple[str | Se
     [('A dog.', 'Ein Hund.'), ('A cat.', 'Eine Katze.')]
     """
     read_parsed = _PARSED.get(split_suffix(source)[0])
-    sources: Iterator[str | Sentence] = _read_filled_lines(source) if read_parsed is None else read_parsed(source)
-    for number, (text, translation) in enumerate(zip_longest(sources, _read_filled_lines(target)), 1):
+    sources: Iterator[str | Sentence | DataError]
+    sources = _read_filled_lines(source) if read_parsed is None else read_parsed(source)
+    pairs = zip_longest(sources, _read_filled_lines(target))
+    for number, (text, translation) in enumerate(pairs, 1):
+        if isinstance(text, DataError) or isinstance(translation, DataError):
+            error, *_ = (side for side in (text, translation) if isinstance(side, DataError))
+            if skip is None and (others := sum(any(isinstance(side, DataError) for side in pair) for pair in pairs)):
+                error.message += f", and {others:,} more pair{'s have' if others > 1 else ' has'} such a line"
+            raise_or_skip(error, skip)
+            continue
         if text is None:
             raise _missing_line_error("source", number, target, source, line=number)
         if translation is None:
@@ -198,9 +209,12 @@ def _missing_line_error(
     )
 
 
-def _read_filled_lines(path: FilePath) -> Iterator[str]:
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            hint = "Delete it in both files, or complete it."
-            raise DataError("the line is empty", path=display_name(path), line=number, hint=hint)
-        yield line
+def _read_filled_lines(path: FilePath) -> Iterator[str | DataError]:
+    """The lines, and the error in place of each that is empty or unreadable."""
+    with open_text(path) as lines:
+        for line in iterate_with_errors(lines):
+            if isinstance(line, DataError) or line.strip():
+                yield line if isinstance(line, DataError) else line.removesuffix("\n")
+            else:
+                hint = "Delete it in both files, or complete it."
+                yield DataError("the line is empty", path=lines.path, line=lines.line, hint=hint)

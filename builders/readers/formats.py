@@ -122,11 +122,13 @@ class DetectedFormat:
     name : a key of ``FORMATS``; for texts without labels also ``"text"`` or ``"words"``
     source : what to read: the path, or the file opened at its first line
     columns : what each field of a ``labelled`` file holds; None when it is given or the format has names for them
+    separator : of these fields; None for the usual one
     """
 
     name: str
     source: FilePath
     columns: tuple[str, ...] | None = None
+    separator: str | None = None
 
 
 def detect(
@@ -420,6 +422,10 @@ def _detection_error(sample: Sample, request: _Request, fitting: list[str], path
 def _detect_text(sample: Sample, kind: CorpusKind, source: TextLines) -> DetectedFormat:
     """The format of a corpus to predict, which may contain texts alone."""
     name = _format_of_extension(sample)
+    if kind.target and name is None and not samples.has_tsv_header(sample):
+        separator = samples.find_parallel_separator(sample.lines)
+        if separator is not None:
+            return DetectedFormat("labelled", source, ("text", "second"), separator)
     if name is None and sample.suffix == ".tsv":
         return _detect_tsv(sample, kind, source)
     name = name or samples.first_match(sample, samples.SURE_RULES)

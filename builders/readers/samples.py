@@ -211,6 +211,13 @@ def first_match(sample: Sample, rules: Rules) -> str | None:
     return next((name for name, fits in rules.items() if fits(sample)), None)
 
 
+def find_parallel_separator(lines: Sequence[str]) -> str | None:
+    """What separates a source from its target on each line, except for few mistakes; None when nothing does."""
+    filled = [line for line in lines if line.strip()]
+    counts = {sign: sum(line.count(sign) == 1 for line in filled) for sign in (" ||| ", "|||", "\t")}
+    return next((sign for sign, count in counts.items() if _are_mistakes_few(count, len(filled))), None)
+
+
 def columns_without_header(first_line: str) -> tuple[str, ...] | None:
     """The columns of a TSV of sources and targets; None when its first line is a header."""
     names = [name.strip() for name in first_line.split("\t")]

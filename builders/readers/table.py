@@ -520,13 +520,8 @@ def _has_header(sample: list[list[str]], width: int, header: bool | None, path: 
     if header is not None or not rows or rows[0] != sample[0][:width] or not is_header(rows):
         return bool(header)
     names = ", ".join(name.strip().strip('"') for name in rows[0])
-    warnings.warn(
-        Hint(
-            f"{verbatim(path)}: read {verbatim(repr(names))} as a header; {{header=False}} keeps it",
-            options=("header",),
-        ),
-        stacklevel=4,
-    )
+    message = f"{verbatim(path)}: read {verbatim(repr(names))} as a header; {{header=False}} keeps it"
+    warnings.warn(Hint(message, options=("header",)), stacklevel=4)
     return True
 
 

@@ -109,6 +109,8 @@ def read_numbered_texts(
     detected = detect(source, task, "optional", format=format, sample_lines=sample_lines, **chosen)
     if detected.columns is not None:
         chosen["columns"] = detected.columns
+    if detected.separator is not None:
+        chosen["separator"] = detected.separator
     if detected.name == "text" and pairs:
         return _read_corpus(
             detected.source, "labelled", {"columns": ("text", "second")}, pairs=True, keep_rows=keep_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as count_from
 from pathlib import Path
@@ -18,8 +18,10 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
-from graphattn.builders.files import is_store, open_text, split_suffix
+from graphattn.builders.files import TextLines, is_store, open_text, split_suffix
+from graphattn.builders.foreign import reject_markup
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders.readers.rows import Skip, raise_or_skip
 from graphattn.builders.subwords import Subwords, join_pieces
 from graphattn.builders.vocabulary import Ids
 from graphattn.builders.word_boundaries import Source
@@ -77,7 +79,8 @@ if TYPE_CHECKING:
     from graphattn.models.inspection.attributions.targets import ExplanationTarget
     from graphattn.models.inspection.capture import ForwardCapture
 
-_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
+_TABLES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_NAMED_COLUMNS = (".csv", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
@@ -246,19 +249,20 @@ class Translator(Estimator):
 
         Parameters
         ----------
-        paths : a file or a store of sources and a file of targets; or one CSV, TSV or JSON Lines file with both. A TSV
-            without a header has sources in its first column and targets in its second
-        format, options : ``text`` and ``second``, the columns of sources and targets in a table; ``header`` of a TSV
-            with other columns, see :func:`~graphattn.builders.readers.read_labelled_lines`
+        paths : a file or a store of sources and a file of targets; or one CSV, TSV or JSON Lines file with both. A file
+            without a header has a source and its target on each line, with a tab or ``|||`` between them
+        format, options : ``text`` and ``second``, the columns of sources and targets in a table; ``header`` of a file
+            with other columns, see :func:`~graphattn.builders.readers.read_labelled_lines`; ``skip``, see
+            :func:`~graphattn.builders.readers.read_parallel`
         """
         files = [Path(path) for path in paths]
         if len(files) == 2:
-            return _read_two_files(*files)
+            return _read_two_files(files[0], files[1], options.get("skip"))
         if len(files) != 1:
             hint = "Give sources and targets, or one table of both."
             raise DataError(f"{len(files)} paths are given: {', '.join(map(str, files))}", hint=hint)
         columns = options.get("text", "text"), options.get("second", "second")
-        return _read_table(files[0], *columns, header=options.get("header"))
+        return _read_table(files[0], *columns, options.get("skip"), header=options.get("header"))
 
     @override
     def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
@@ -695,13 +699,12 @@ def _check_lengths(what: str, lengths: Iterable[int], longest: int, numbers: Ite
             )
 
 
-def _read_two_files(source: Path, target: Path) -> tuple[list[Any], list[str]]:
+def _read_two_files(source: Path, target: Path, skip: Skip | None) -> tuple[list[Any], list[str]]:
     from graphattn.builders.readers import read_parallel
     from graphattn.builders.store import Store
 
     if not is_store(source):
-        sources, targets = zip(*read_parallel(source, target), strict=True)
-        return list(sources), list(targets)
+        return _split_pairs(list(read_parallel(source, target, skip=skip)), source)
     sentences, lines = list(Store(source)), [line for _, line in read_parallel(target, target)]
     if len(sentences) != len(lines):
         raise DataError(
@@ -712,26 +715,54 @@ def _read_two_files(source: Path, target: Path) -> tuple[list[Any], list[str]]:
     return sentences, lines
 
 
-def _read_table(path: Path, text: str, second: str, *, header: bool | None) -> tuple[list[Any], list[str]]:
-    if split_suffix(path)[0] not in _TABLES:
-        hint = "Give sources and targets, or a CSV, TSV or JSON Lines of both."
-        raise DataError("not a table of sources and targets", path=path, hint=hint)
-    examples = _read_rows(path, text, second, header=header)
-    for row, example in enumerate(examples, 1):
-        for name, side in (("source", example.text), ("target", example.second)):
-            if not (side or "").strip():
-                raise DataError(f"the {name} in row {row} is empty", path=path, hint="Delete the row, or complete it.")
-    return [example.text for example in examples], [example.second or "" for example in examples]
+def _split_pairs(pairs: list[tuple[Any, str]], path: Path) -> tuple[list[Any], list[str]]:
+    if not pairs:
+        raise DataError("no pair can be used", path=path, hint="Give at least one.")
+    return [source for source, _ in pairs], [target for _, target in pairs]
 
 
-def _read_rows(path: Path, text: str, second: str, *, header: bool | None) -> list[Example]:
-    from graphattn.builders.readers import read_labelled_lines, read_table
-    from graphattn.builders.readers.samples import SAMPLE_LINES
-
+def _read_table(
+    path: Path, text: str, second: str, skip: Skip | None, *, header: bool | None
+) -> tuple[list[Any], list[str]]:
+    pairs, blank = [], []
     with open_text(path) as lines:
-        if split_suffix(path)[0] == ".tsv" and (text, second) == ("text", "second"):  # other names require a header
-            names = {name.strip() for line in lines.sample(SAMPLE_LINES)[:1] for name in line.split("\t")}
-            if header is False or not {text, second} <= names:
-                return list(read_labelled_lines(lines, columns=("text", "second"), header=header))
-        rows = read_table(lines, text=text, second=second, label=None)
-        return [row for row in rows if isinstance(row, Example)]  # all are, since they have two texts
+        for example in _read_rows(lines, text, second, skip, header=header):
+            sides = {"source": example.text, "target": example.second or ""}
+            side = next((name for name, content in sides.items() if not content.strip()), None)
+            if side is None:
+                pairs.append((example.text, example.second or ""))
+                continue
+            hint = "Delete the row, or complete it."
+            blank.append(DataError(f"the {side} is empty", path=lines.path, line=lines.line, hint=hint))
+    if blank and skip is None and len(blank) > 1:
+        blank[0].message += f", and {len(blank) - 1:,} more row{'s have' if len(blank) > 2 else ' has'} such a field"
+    for error in blank:
+        raise_or_skip(error, skip)
+    return _split_pairs(pairs, path)
+
+
+def _read_rows(
+    lines: TextLines, text: str, second: str, skip: Skip | None, *, header: bool | None
+) -> Iterator[Example]:
+    from graphattn.builders.readers import read_labelled_lines, read_table
+    from graphattn.builders.readers.samples import SAMPLE_LINES, find_parallel_separator
+
+    sample, extension = lines.sample(SAMPLE_LINES), split_suffix(lines)[0]
+    reject_markup(sample, lines.path)
+    if extension not in _TABLES and "".join(sample[:1]).startswith("{"):
+        extension = ".jsonl"
+    names = [name.strip() for line in sample[:1] for name in line.split("\t")]
+    if extension not in _NAMED_COLUMNS and (header is False or not {text, second} <= {*names}):
+        separator = find_parallel_separator(sample)
+        if separator is not None and (text, second) == ("text", "second"):  # other names require a header
+            columns = ("text", "second")
+            return read_labelled_lines(lines, columns=columns, separator=separator, header=header, skip=skip)
+        if len(names) > 2 and separator is None:
+            hint = "Name them in a header, or keep two: cut -f1,2 OLD > NEW.tsv."
+            problem = f"{len(names)} fields, of which none is named {text!r} or {second!r}"
+            raise DataError(problem, path=lines.path, line=1, hint=hint)
+        if extension != ".tsv":
+            hint = "Give sources and targets, or a CSV, TSV or JSON Lines of both."
+            raise DataError("not a table of sources and targets", path=lines.path, hint=hint)
+    rows = read_table(lines, text=text, second=second, label=None, format=_TABLES.get(extension, "tsv"), skip=skip)
+    return (row for row in rows if isinstance(row, Example))  # all are, since they have two texts

@@ -252,6 +252,12 @@ def test_parsed_sources_keep_their_trees(name, write):
         ("a\n", "x\ny\nz\n", "{target}, line 2: text 2 has no source, since {source} ends before it. {hint}"),
         ("a\n\nc\n", "x\ny\nz\n", "{source}, line 2: the line is empty. Delete it in both files, or complete it."),
         ("a\nb\n", "x\n \n", "{target}, line 2: the line is empty. Delete it in both files, or complete it."),
+        (
+            "a\n\nc\n\n\n",
+            "x\ny\n\nz\n\n",
+            "{source}, line 2: the line is empty, and 3 more pairs have such a line. "
+            "Delete it in both files, or complete it.",
+        ),
     ],
 )
 def test_different_numbers_of_sources_and_targets(source, target, message, write):
@@ -259,6 +265,17 @@ def test_different_numbers_of_sources_and_targets(source, target, message, write
     with pytest.raises(DataError) as caught:
         list(read_parallel(paths["source"], paths["target"]))
     assert str(caught.value) == message.format(**paths, hint="Give as many sources as targets.")
+
+
+def test_pairs_with_an_empty_or_unreadable_line_are_skipped_in_both_files(write, tmp_path):
+    source, target = write("a.en", "a\n\nc\nd\n"), tmp_path / "a.de"
+    target.write_bytes(b"x\ny\n\xff\nz\n\n")
+    errors = []
+    assert list(read_parallel(source, target, skip=errors.append)) == [("a", "x"), ("d", "z")]
+    assert [(error.path, error.line) for error in errors] == [(str(source), 2), (str(target), 3), (str(target), 5)]
+    write("a.de", "x\n")
+    with pytest.raises(DataError, match="Give as many sources as targets"):  # pairs may not fit together
+        list(read_parallel(write("a.en", "a\nb\n"), target, skip=errors.append))
 
 
 def test_a_parsed_source_without_a_target(write):

@@ -22,6 +22,11 @@ EXPECTED = (["A dog.", "A cat."], ["Ein Hund.", "Eine Katze."])
             "de\tnumber\ten\nEin Hund.\t1\tA dog.\nEine Katze.\t2\tA cat.\n",
             {"text": "en", "second": "de"},
         ),
+        ("a.txt", "A dog.\tEin Hund.\nA cat.\tEine Katze.\n", {}),
+        ("en-de", "A dog. ||| Ein Hund.\nA cat. ||| Eine Katze.\n", {}),
+        ("a.tsv", "A dog.|||Ein Hund.\nA cat.|||Eine Katze.\n", {}),
+        ("a.txt", "second\tid\ttext\nEin Hund.\t1\tA dog.\nEine Katze.\t2\tA cat.\n", {}),
+        ("a.json", '[{"text": "A dog.", "second": "Ein Hund."}, {"text": "A cat.", "second": "Eine Katze."}]', {}),
         ("a.csv", "text,second\nA dog.,Ein Hund.\nA cat.,Eine Katze.\n", {}),
         (
             "a.jsonl",
@@ -64,7 +69,42 @@ def test_empty_cells(tmp_path):
     path.write_text('{"text": "a", "second": "b"}\n{"text": "a", "second": " "}\n')
     with pytest.raises(DataError) as caught:
         Translator().read([path])
-    assert str(caught.value) == f"{path}: the target in row 2 is empty. Delete the row, or complete it."
+    assert str(caught.value) == f"{path}, line 2: the target is empty. Delete the row, or complete it."
+
+
+def test_empty_cells_are_counted_or_skipped(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a ||| b\n ||| b\na ||| b\nonly\na ||| \n")
+    errors = []
+    assert Translator().read([path], skip=errors.append) == (["a", "a"], ["b", "b"])
+    assert sorted(error.line for error in errors) == [2, 4, 5]
+    path.write_text("a ||| b\n ||| b\na ||| \n")
+    with pytest.raises(DataError) as caught:
+        Translator().read([path])
+    assert (caught.value.line, caught.value.skippable) == (2, True)
+    assert caught.value.message == "the source is empty, and 1 more row has such a field"
+
+
+@pytest.mark.parametrize("skip", [None, print])
+def test_no_pair_remains(tmp_path, skip):
+    (tmp_path / "a").write_text("\n")
+    (tmp_path / "b").write_text("x\n")
+    with pytest.raises(DataError):
+        Translator().read([tmp_path / "a", tmp_path / "b"], skip=skip)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv"])
+def test_more_than_two_columns(tmp_path, name):
+    """As Tatoeba's pairs have them."""
+    (tmp_path / name).write_text("Go.\tGeh.\tCC-BY 2.0\nHi.\tHallo!\tCC-BY 2.0\n")
+    with pytest.raises(DataError, match="cut -f1,2"):
+        Translator().read([tmp_path / name])
+
+
+def test_a_page_is_no_table(tmp_path):
+    (tmp_path / "a.tmx").write_text('<?xml version="1.0"?>\n<tmx version="1.4">\n')
+    with pytest.raises(DataError, match="is XML"):
+        Translator().read([tmp_path / "a.tmx"])
 
 
 @pytest.mark.parametrize(
