@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Self
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
-from graphattn.builders.files import BLANKS, FilePath, display_name, numbered_lines
-from graphattn.builders.readers.rows import Skip, split_at_blanks
+from graphattn.builders.files import BLANKS, FilePath, display_name, numbered_lines, open_text
+from graphattn.builders.readers.rows import Skip, iterate_with_errors, split_at_blanks
 from graphattn.builders.sentence import Sentence, check_heads
 from graphattn.exceptions import ConfigError, DataError
 
@@ -90,7 +90,7 @@ class TreeColumns:
         return self.tag is not None and not self.key and self.names[self.tag] not in _OFTEN_UNSPECIFIED
 
 
-def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Sentence]:
+def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None = None) -> Iterator[Sentence]:
     """Read parsed sentences from CoNLL-U, one at a time.
 
     The words are the syntactic words: a multi-word token (``2-3  don't``) becomes its parts ``do`` and ``n't``, without
@@ -105,6 +105,7 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Senten
     path : the treebank, plain or compressed, or ``"-"`` for standard input
     tags : the column of the tags, such as ``"upos"``, ``"xpos"``, ``"feats"`` or ``"deprel"``; ``"feats:KEY"`` or
         ``"misc:KEY"`` for the values of a key, ``_`` for words without it in FEATS and ``O`` in MISC; None for no tags
+    skip : receives the error of each sentence that is left out; None raises the first
 
     Returns
     -------
@@ -128,7 +129,29 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Senten
     (2, 0)
     """
     columns = TreeColumns.of(CONLLU_COLUMNS, tags)
+    if skip is not None:
+        return _usable_sentences(path, columns, skip)
     return read_trees(numbered_lines(path), display_name(path), columns)
+
+
+def _usable_sentences(path: FilePath, columns: TreeColumns, skip: Skip) -> Iterator[Sentence]:
+    """Read one sentence at a time, so that an error in it does not end the file."""
+    with open_text(path) as lines:
+        rows: list[tuple[int, str]] = []
+        error: DataError | None = None
+        for row in chain(iterate_with_errors(lines), ["\n"]):
+            if isinstance(row, DataError):
+                error = row
+            elif row.strip(BLANKS):
+                rows.append((lines.line, row.removesuffix("\n")))
+            elif rows or error is not None:
+                try:
+                    if error is not None:
+                        raise error
+                    yield from read_trees(rows, lines.path, columns)
+                except DataError as problem:
+                    skip(problem)
+                rows, error = [], None
 
 
 def conllu_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str | None = "upos") -> Iterator[Sentence]:

@@ -61,8 +61,7 @@ def read_corpus(
     path : the corpus, plain or compressed, ``"-"`` for standard input, or a folder of texts
     format : a key of ``FORMATS``, or ``"auto"`` to detect it as :func:`~graphattn.builders.readers.detect` describes
     task : ``"classify"``, ``"pair"`` or ``"tag"``; only formats that serve it are considered
-    skip : receives the error of each line or sentence that is left out; None raises the first. Not for ``conllu`` and
-        ``sentences``, which a store reads in blocks
+    skip : receives the error of each line or sentence that is left out; None raises the first
     drop_label : labels that stand for none, such as ``-``: their examples are left out, and words with such a tag
     options : options of the format's reader, such as ``text`` and ``label`` (csv, tsv, jsonl), ``columns`` (labelled,
         conllup) or ``tag_column`` (conll); only formats that have all of them are considered. For pairs ``second``

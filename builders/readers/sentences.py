@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from graphattn.builders.files import BLANKS, FilePath, display_name, numbered_lines
+from graphattn.builders.files import BLANKS, FilePath, open_text
 from graphattn.builders.readers.fields import json_label, json_text, parse_object
-from graphattn.builders.readers.rows import reject_blank_rows
+from graphattn.builders.readers.rows import Skip, map_with_errors, reject_blank_rows
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import DataError
 
@@ -24,7 +24,7 @@ _EXPECTED = {str: "a list of strings", int: "a list of whole numbers"}
 _EXAMPLE = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}'
 
 
-def read_sentences(path: FilePath, *, tags: str | None = "tags") -> Iterator[Sentence]:
+def read_sentences(path: FilePath, *, tags: str | None = "tags", skip: Skip | None = None) -> Iterator[Sentence]:
     """Read sentences from JSON Lines, one at a time.
 
     Each line is an object with ``tokens`` and, optionally, ``word_ids``, ``heads`` (1-based words, 0 for a root),
@@ -37,6 +37,7 @@ def read_sentences(path: FilePath, *, tags: str | None = "tags") -> Iterator[Sen
     path : the corpus, plain or compressed, or ``"-"`` for standard input
     tags : the field of the tags; for the default also the only field whose name ends in ``_tags``, such as
         ``ner_tags``; None reads no tags
+    skip : receives the error of each line that is left out; None raises the first
 
     Raises
     ------
@@ -51,25 +52,43 @@ def read_sentences(path: FilePath, *, tags: str | None = "tags") -> Iterator[Sen
     >>> next(read_sentences(path)).heads
     (2, 0)
     """
-    return json_sentences(numbered_lines(path), display_name(path), tags=tags)
+
+    def read() -> Iterator[Sentence]:
+        with open_text(path) as lines:
+
+            def number(content: str) -> tuple[int, str]:
+                return lines.line, content
+
+            yield from json_sentences(map(number, lines), lines.path, skip, tags=tags)
+
+    return read()
 
 
-def json_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str | None = "tags") -> Iterator[Sentence]:
+def json_sentences(
+    lines: Iterator[tuple[int, str]], path: str, skip: Skip | None = None, *, tags: str | None = "tags"
+) -> Iterator[Sentence]:
     """:func:`read_sentences` for lines with their numbers.
 
     Parameters
     ----------
-    lines : 1-based numbers and lines without their line ends
+    lines : 1-based numbers and lines
     path : the file's name in errors
-    tags : see :func:`read_sentences`
+    skip, tags : see :func:`read_sentences`
     """
-    for line, content in reject_blank_rows(((line, content.strip(BLANKS)) for line, content in lines), path):
+
+    def strip(numbered: tuple[int, str]) -> tuple[int, str]:
+        return numbered[0], numbered[1].strip(BLANKS)
+
+    def parse(numbered: tuple[int, str]) -> Sentence:
+        line, content = numbered
         record = parse_object(content, path, line)
         try:
-            yield Sentence(**_parse_fields(record, tags, path, line), origin=(path, line))
+            return Sentence(**_parse_fields(record, tags, path, line), origin=(path, line))
         except DataError as error:
             error.path, error.line = path, line
             raise
+
+    return map_with_errors(reject_blank_rows(map(strip, lines), path, skip), parse, skip)
 
 
 def _parse_fields(record: dict[str, Any], tags: str | None, path: str, line: int) -> dict[str, Any]:

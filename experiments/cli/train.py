@@ -13,9 +13,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
-from graphattn.exceptions import Hint
+from graphattn.exceptions import DataError, Hint
 from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
-from graphattn.experiments.cli.flags import Values, with_flags
+from graphattn.experiments.cli.flags import Values, as_flag, with_flags
 from graphattn.experiments.cli.training_run import check_overwrite, choose_run_folder, fit_and_save, print_run
 from graphattn.experiments.cli.user_modules import find_values
 from graphattn.validation import suggest
@@ -56,6 +56,8 @@ _TASKS = {
     ),
 }
 """Task -> summary and examples of its command, for ``--help`` without loading PyTorch."""
+_SHOWN = 5
+"""Lines left out that are listed."""
 _ABOUT = (
     "After an interruption, run the same command again to resume from the last epoch. A YAML file (--config) sets the "
     "same options by the same names; the model directory has the settings of its run in train.yaml.\n\n"
@@ -136,12 +138,18 @@ def _function(task: str, encoder: str | None) -> Callable[..., None]:
         out: Annotated[Path, typer.Option(help="Model directory to write.")],
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
+        skip_bad: Annotated[
+            bool, typer.Option("--skip-bad", help="Leave out lines that cannot be used (not of test sets).")
+        ] = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
     ) -> None:
         check_overwrite(out, overwrite=overwrite)
         plan = TrainingPlan.of(estimator, given, config)
         changes = {"progress": False} if quiet else {}
-        print_run(train_model(plan, train, out, report=not quiet, **changes), out)
+        with warnings.catch_warnings():
+            if quiet:
+                warnings.simplefilter("ignore", Hint)
+            print_run(train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, **changes), out)
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
     flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
@@ -149,7 +157,13 @@ def _function(task: str, encoder: str | None) -> Callable[..., None]:
 
 
 def train_model(
-    plan: TrainingPlan, train: Sequence[Path], out: Path, *, report: bool = False, **training: Any
+    plan: TrainingPlan,
+    train: Sequence[Path],
+    out: Path,
+    *,
+    skip_bad: bool = False,
+    report: bool = False,
+    **training: Any,
 ) -> dict[str, Any]:
     """Read, train, measure and save; an interrupted run resumes.
 
@@ -158,6 +172,7 @@ def train_model(
     plan : the options
     train : corpora to train on
     out : the model directory; checkpoints and logs go to ``OUT.run`` unless the plan says otherwise
+    skip_bad : leave out lines of the training and dev sets that cannot be used
     report : print hints, and a line for each epoch where there is no progress bar
     training : options of the training to override
 
@@ -177,12 +192,31 @@ def train_model(
         files["dev"] = [dev] if isinstance(dev, str) else dev
     corpus = plan.corpus
     options = {"format": corpus.format, **corpus.reader_options()}
+    skipped: list[DataError] = []
+    skip: dict[str, Any] = {"skip": skipped.append} if skip_bad else {}
     with warnings.catch_warnings():
         if not report:
             warnings.simplefilter("ignore", Hint)
-        parts = {part: estimator.read(paths, **options) for part, paths in files.items()}
+        try:
+            parts = {part: estimator.read(paths, **options, **skip) for part, paths in files.items()}
+        except DataError as error:
+            if error.skippable:
+                error.alternative = "Or leave out such lines with --skip-bad."
+            raise
+        if skipped and report:
+            _list_skipped(skipped)
         tests = {
             name: estimator.read(paths, **options)
             for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
         }
     return fit_and_save(estimator, plan, parts, out, tests=tests, report=report)
+
+
+def _list_skipped(errors: Sequence[DataError]) -> None:
+    """Print how many lines were left out, and why the first of them."""
+    print(f"hint: {len(errors):,} line{'s' * (len(errors) != 1)} left out", file=sys.stderr)
+    for error in errors[:_SHOWN]:
+        short = DataError(error.message, path=error.path, line=error.line, field=error.field, options=error.options)
+        print(f"  {' '.join(short.render(as_flag).split())}", file=sys.stderr)
+    if len(errors) > _SHOWN:
+        print(f"  and {len(errors) - _SHOWN:,} more", file=sys.stderr)

@@ -23,6 +23,7 @@ from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.files import TextLines, display_name, is_store, open_text
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders.readers.rows import Skip, raise_or_skip
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.builders.word_boundaries import strip_html
 from graphattn.exceptions import ConfigError, DataError, Hint, ModelDirectoryError, TruncationWarning
@@ -307,19 +308,32 @@ class LabellingEstimator(Estimator):
     def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
         from graphattn.builders.readers import read_corpus
 
-        items = []
+        skip: Skip | None = options.get("skip")
+        items, errors = [], list[DataError]()
+        reading = {**options, "skip": errors.append} if skip else options
         try:
             with nullcontext(path) if path.is_dir() else open_text(path) as source:
                 if isinstance(source, TextLines):
-                    format, options = self._resolve_reading(source, format, options)
-                items_of_file = read_corpus(source, format=format, task=self.corpus_kind, **options)
+                    format, reading = self._resolve_reading(source, format, reading)
+                items_of_file = read_corpus(source, format=format, task=self.corpus_kind, **reading)
                 for number, item in enumerate(items_of_file, 1):
                     _, line = getattr(item, "origin", None) or ("", getattr(source, "line", number))
-                    self._check_item(item, display_name(path), line)
-                    items.append(item)
+                    try:
+                        self._check_item(item, display_name(path), line)
+                        if skip and getattr(item, self.label_field, None) is None:
+                            raise DataError(f"there is no {self.label_field}", path=display_name(path), line=line)
+                    except DataError as error:
+                        raise_or_skip(error, errors.append if skip else None)
+                    else:
+                        items.append(item)
         except DataError as error:
             error.alternative = None  # it reads texts without labels
             raise
+        if errors and not items:
+            raise errors[0]
+        if skip:
+            for each in errors:
+                skip(each)
         self._check_read([getattr(item, self.label_field, None) for item in items], path)
         return items
 

@@ -209,7 +209,7 @@ class SequenceTagger(LabellingEstimator):
 
     @override
     def _resolve_reading(self, lines: TextLines, format: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        of_any_format = {name: options[name] for name in ("split", "drop_label") if name in options}
+        of_any_format = {name: options[name] for name in ("split", "drop_label", "skip") if name in options}
         own = {name: value for name, value in options.items() if name not in of_any_format}
         format, own = resolve_like_training(lines, self.corpus_, self.corpus_kind, format, own)
         if not self.corpus_ or self.warm_start:

@@ -149,7 +149,7 @@ class Task(Parameters):
         Parameters
         ----------
         paths : files or a store
-        format, options : as for :func:`~graphattn.builders.readers.read_corpus`
+        format, options : as for :func:`~graphattn.builders.readers.read_corpus`, ``skip`` included
 
         Returns
         -------

@@ -169,3 +169,14 @@ def test_relations_without_heads_are_ignored(corpus):
 def test_an_empty_relation(corpus):
     message = "FILE, line 1, field 'deprel': the field is empty. Write '_'."
     assert problem(corpus("a.conllu", row(deprel=""))) == message
+
+
+def test_a_sentence_with_an_error_is_skipped(tmp_path):
+    good = row().encode()
+    broken = [row("2").encode(), b"1\tshort", row(head="1").encode(), row().encode() + b"\xff", b"\xff"]
+    blocks = [good, *(block for bad in broken for block in (bad + b"\n" + good.replace(b"1\t", b"2\t", 1), good))]
+    path = tmp_path / "a.conllu"
+    path.write_bytes(b"# first\n" + b"\n\n".join(blocks))
+    errors = []
+    assert [sentence.num_words for sentence in read_conllu(path, skip=errors.append)] == [1] * 6
+    assert [error.line for error in errors] == [4, 9, 14, 19, 24]

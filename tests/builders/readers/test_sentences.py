@@ -98,3 +98,11 @@ def test_errors_name_line_and_field(corpus, line, field):
         list(read_sentences(path))
     assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 2, field)
     assert str(caught.value).startswith(f"{path}, line 2")
+
+
+def test_a_line_with_an_error_is_skipped(tmp_path):
+    good, broken = b'{"tokens": ["a"]}', [b"{", b"[]", b'{"tokens": 1}', b'{"tokens": ["\xff"]}', b"", b'{"heads": []}']
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join([good, *(line for bad in broken for line in (bad, good))]))
+    errors = []
+    assert list(read_sentences(tmp_path / "a.jsonl", skip=errors.append)) == [Sentence(["a"])] * 7
+    assert [error.line for error in errors] == [2, 4, 6, 8, 10, 12]

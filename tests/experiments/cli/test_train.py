@@ -422,3 +422,74 @@ def test_labels_that_stand_for_none_are_left_out(graphattn, tmp_path, tiny, task
     assert re.match(r"(8|16|24|32) sentences", answer.out)
     answer = graphattn("train", task, tmp_path / "store", "--out", tmp_path / "other", *tiny, *flags)
     assert answer.err == "error: --drop-label is for files; give it to graphattn build\n"
+
+
+GOOD, BAD = ["pos\ta film", "neg\tdull"] * 6, ["one field", "\tno label"]
+CONLLU = "1\ta\t_\t{}\t_\t_\t{}\troot\t_\t_\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "good", "bad", "first"),
+    [
+        ("classify", "a.tsv", GOOD, BAD, "line 13: 1 field, 2 expected (label, text)"),
+        ("classify", "a.jsonl", ['{"text": "a", "label": "x"}', '{"text": "b", "label": "y"}'] * 6, ["{", "7"],
+         "line 13: broken JSON: Expecting property name enclosed in double quotes at column 2"),
+        ("regress", "a.tsv", ["1\ta", "2\tb"] * 6, ["high\ta", "3\tb\tc"],
+         "line 13: the target 'high' is not a number"),
+        ("pair", "a.tsv", ["x\ta b\tb c", "y\tc d\td e"] * 6, ["x\ta b", "y"],
+         "line 13: 2 fields, 3 expected (label, text, second)"),
+        ("tag", "a.conll", ["a X\nb Y\n"] * 6, ["a\n", "a X Y\n"], "line 19: 1 column, but 2 on the lines before"),
+        ("tag", "a.conllu", [CONLLU.format("X", 0), CONLLU.format("Y", 0)] * 6,
+         [CONLLU.format("X", 1), CONLLU.format("_", 0)],
+         "line 25, field 'heads': heads form a cycle through word 1 ('a')"),
+        ("tag", "a.jsonl", ['{"tokens": ["a", "b"], "tags": ["X", "Y"]}'] * 6, ['{"tokens": 1}', '{"tokens": ["a"]}'],
+         "line 7, field 'tokens': this is not a list of strings"),
+    ],
+)  # fmt: skip
+def test_bad_lines_are_left_out(graphattn, tmp_path, tiny, task, name, good, bad, first):
+    path, out = tmp_path / name, tmp_path / "model"
+    path.write_text("\n".join([*good, *bad]) + "\n")
+    words = ("train", task, path, "--out", out, *(flag for flag in tiny if flag != "--quiet"))
+    assert graphattn(*words).code == 1
+    answer = graphattn(*words, "--skip-bad")
+    assert answer.code == 0
+    lines = answer.err.replace(str(tmp_path) + "/", "").splitlines()
+    at = lines.index("hint: 2 lines left out")
+    assert lines[at + 1] == f"  {name}, {first}"
+    assert json.loads((out / "metrics.json").read_text())["examples"]["training"] == len(good)
+
+
+def test_bad_lines_are_left_out_quietly_or_counted(graphattn, tmp_path, tiny):
+    path = tmp_path / "a.tsv"
+    path.write_text("\n".join([*GOOD * 20, *BAD * 4]))
+    words = ("train", "classify", path, "--out", tmp_path / "model", *tiny, "--skip-bad", "--overwrite")
+    assert graphattn(*words).err == ""
+    assert "  and 3 more\n" in graphattn(*(word for word in words if word != "--quiet")).err
+
+
+def test_no_line_can_be_used(graphattn, tmp_path, tiny):
+    (tmp_path / "a.tsv").write_text("text\tlabel\n\n\na\n")
+    answer = graphattn("train", "classify", tmp_path / "a.tsv", "--out", tmp_path / "model", *tiny, "--skip-bad")
+    assert (answer.code, answer.err.count("\n")) == (1, 1)
+
+
+def test_a_line_that_can_be_left_out(graphattn, tmp_path, tiny):
+    (tmp_path / "a.tsv").write_text("\n".join([*GOOD, *BAD]))
+    words = ("train", "classify", tmp_path / "a.tsv", "--out", tmp_path / "model", *tiny)
+    assert graphattn(*words).err.endswith("Or leave out such lines with --skip-bad.\n")
+    test = graphattn(*words, "--skip-bad", "--test", tmp_path / "a.tsv")
+    assert test.code == 1, "the lines of a test set are not left out"
+
+
+def test_empty_lines_of_sources_and_targets(graphattn, tmp_path, tiny):
+    (tmp_path / "en").write_text("a\n\nb\nc\n")
+    (tmp_path / "de").write_text("x\ny\n\nz\n")
+    words = ("train", "translate", tmp_path / "en", tmp_path / "de", "--out", tmp_path / "model", "--epochs", "1",
+             "--hidden", "8", "--heads", "2", "--layers", "1", "--decoder-layers", "1")  # fmt: skip
+    assert graphattn(*words).err == (
+        f"error: {tmp_path / 'en'}, line 2: the line is empty, and 1 more pair has such a line. Delete it in both "
+        "files, or complete it. Or leave out such lines with --skip-bad.\n"
+    )
+    answer = graphattn(*words, "--skip-bad")
+    assert answer.code == 0
+    assert "hint: 2 lines left out\n" in answer.err
