@@ -292,7 +292,12 @@ def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str)
 def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str, list[int]]:
     for role, name in ((role, name) for role, chosen in columns.by_role().items() for name in chosen):
         if name not in names:
-            raise _missing_column_error(role, name, names, path, 1, has_header=True)
+            parallel = not columns.label and bool(columns.second)  # whose commands have no {columns}
+            error = _missing_column_error(role, name, names, path, 1, has_header=not parallel)
+            if not columns.label and len(names) == 1 and not parallel:  # a file to predict
+                error.alternative = "If each line is a text, set {format} to 'text'."
+                error.options += ("format",)
+            raise error
         if names.count(name) > 1:
             raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
     return {role: list(map(names.index, chosen)) for role, chosen in columns.by_role().items()}
@@ -318,7 +323,7 @@ def _missing_column_error(
             hint=f"Set {{delimiter}} to {delimiter!r} if that separates the fields.",
             options=("delimiter",),
         )
-    no_header = "; if the first line is no header, set {columns}" if has_header else ""
+    no_header = "; if the first line is no header, set {columns}" if has_header and not only else ""
     return DataError(
         f"there is no column {shown}; the columns are {known}",
         path=path,

@@ -285,3 +285,18 @@ def test_a_store_with_another_split_rule(tmp_path):
         list(read_texts(str(tmp_path / "s"), "classify", CorpusOptions(), split="words"))
     assert str(caught.value).startswith("the store's texts were tokenized by the rule 'whitespace', not 'words'; ")
     assert len(list(read_texts(str(tmp_path / "s"), "classify", CorpusOptions(), split="whitespace"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "hint"),
+    [
+        ("a.tsv", "Ada ran, home", "Set --text-column to one of them. If each line is a text, set --format to 'text'."),
+        ("a.tsv", "id;sentence", "Set --delimiter to ';' if that separates the fields. If each line is a text, "),
+        ("a.tsv", "id\tsentence", "Set --text-column to one of them; if the first line is no header, set --columns."),
+    ],
+)
+def test_an_error_names_options_that_help(tmp_path, name, line, hint):
+    (tmp_path / name).write_text(f"{line}\nx, y\n")
+    with pytest.raises(DataError) as caught:
+        read(tmp_path / name, "tag")
+    assert hint in caught.value.render(as_flag)
