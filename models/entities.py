@@ -72,7 +72,7 @@ class TaggedText:
             label = f'<b style="font-size:70%">{escape(span.type)}</b>'
             title = escape(f"{span.type} {span.confidence:.3f}")
             parts.append(f'<mark style="{style}" title="{title}">{escape(span.text)} {label}</mark>')
-        return f'<p style="line-height:2;white-space:pre-wrap">{"".join(parts)}{escape(self.text[at:])}</p>'
+        return f'<p dir="auto" style="line-height:2;white-space:pre-wrap">{"".join(parts)}{escape(self.text[at:])}</p>'
 
 
 def locate_words(sources: Sequence[Source], splitter: WordSplitter) -> Iterator[tuple[str, list[tuple[int, int]]]]:

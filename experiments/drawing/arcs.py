@@ -119,9 +119,9 @@ class _Row:
             words = word_ids_of(sentence, cls=attention.has_cls(text))
             self.centres = np.array(token_centres(self.texts, words))
         self.arcs = arcs
-        self.width = float(self.centres[-1]) + 0.6
+        self.width = float(self.centres.max()) + 0.6
         spans = np.abs(self.centres[arcs.source] - self.centres[arcs.target])
-        right = (arcs.source < arcs.target).to_numpy()
+        right = self.centres[arcs.source] < self.centres[arcs.target]
         self.above, self.below = (_arc_rise(spans[side].max()) if side.any() else 0.1 for side in (right, ~right))
 
     def draw(self, axes: Axes, y: float, colours: dict[str, str]) -> None:

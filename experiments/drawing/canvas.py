@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 
 from graphattn.builders.files import atomic_file, resolve_path
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.inspection.notebook import is_right_to_left
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
 """The colours of Okabe and Ito, which colour-blind readers can distinguish; their yellow is too pale on white."""
@@ -50,6 +52,18 @@ def printable(text: str, longest: int = MAX_TEXT) -> str:
     if not line.strip():
         line = line.replace(" ", "␣") or "''"
     return line if len(line) <= longest else f"{line[: longest - 8]}…{line[-7:]}"
+
+
+def isolate(text: str) -> str:
+    """A part of a title, which keeps its place among the others if it runs from right to left.
+
+    Examples
+    --------
+    >>> isolate("so"), isolate("כן")
+    ('so', '\u2068כן\u2069')
+    """
+    letters = map(unicodedata.bidirectional, text)
+    return f"\N{FIRST STRONG ISOLATE}{text}\N{POP DIRECTIONAL ISOLATE}" if {"R", "AL"} & {*letters} else text
 
 
 def check_format(path: str | os.PathLike[str]) -> Path:
@@ -157,7 +171,9 @@ def _measuring_renderer() -> RendererAgg:
 
 
 def token_centres(texts: Sequence[str], words: Sequence[int]) -> list[float]:
-    """The centres of tokens in a row, from the left end of the first one; closer within a word.
+    """The centres of tokens in a row, from the left end of the row; closer within a word.
+
+    Sentences of scripts that run from right to left begin at the right.
 
     Parameters
     ----------
@@ -171,4 +187,4 @@ def token_centres(texts: Sequence[str], words: Sequence[int]) -> list[float]:
         gap, step = (0.1, 0.3) if number and words[number] == words[number - 1] else (0.26, 0.52)
         centres.append(max(end + gap + half, centres[-1] + step) if number else half)
         end = centres[-1] + half
-    return centres
+    return [end - centre for centre in centres] if is_right_to_left("".join(texts)) else centres

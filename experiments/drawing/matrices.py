@@ -13,7 +13,18 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, MAX_TOKENS, check_count, new_picture, printable
+from graphattn.experiments.drawing.canvas import (
+    FAINT,
+    GREY,
+    INK,
+    MAX_TOKENS,
+    check_count,
+    default_style,
+    isolate,
+    new_picture,
+    printable,
+    text_width,
+)
 from graphattn.models.inspection import Attention
 from graphattn.models.inspection.edge_kinds import word_ids_of
 
@@ -53,9 +64,16 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
     check_count(len(heads), "heads", MAX_HEADS)
     rows = [list(group) for _, group in groupby(heads, key=itemgetter(0))]
     columns = max(map(len, rows))
-    longest = 0.07 * max(map(len, labels)) + 0.08
+    captions = {
+        (layer, head): f"{head} · {printable(relation, 14)}" if columns >= 3 else _name_head(layer, head, relation)
+        for layer, head, relation in heads
+    }
+    with default_style():
+        longest = max([0.4, *(text_width(label, _LABEL) for label in labels)]) + 0.12
+        widest = max(text_width(caption, _HEAD) for caption in captions.values())
     side = _matrix_side(len(labels), columns)
-    width, step = longest + columns * (side + 0.15) + 0.2, side + 0.42
+    slot, step = max(side, widest) + 0.15, side + 0.42
+    width = longest + columns * slot + 0.2
     height = 0.5 + longest + len(rows) * step + 0.25
     with new_picture(path, max(width, 4.5), height) as figure:
         size = figure.get_size_inches()
@@ -63,14 +81,13 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
         _write(figure, 0.15, height - 0.28, heading, size=_TITLE, weight="bold", color=INK)
         for row, members in enumerate(rows):
             bottom = height - 0.5 - longest - row * step - side
-            for layer, head, relation in members:
+            for layer, head, _ in members:
                 column = [other for _, other, _ in members].index(head)
-                left = longest + column * (side + 0.15)
+                left = longest + column * slot + (slot - 0.15 - side) / 2
                 axes = figure.add_axes((left / size[0], bottom / size[1], side / size[0], side / size[1]))
                 _draw_head(axes, attention, layer, head)
                 _label_tokens(axes, labels, rows=column == 0, columns=row == 0)
-                name = _name_head(layer, head, relation) if columns < 3 else f"{head} · {relation}"
-                axes.set_xlabel(name, size=_HEAD, color=INK, labelpad=3)
+                axes.set_xlabel(captions[layer, head], parse_math=False, size=_HEAD, color=INK, labelpad=3)
             if columns >= 3:
                 _write(figure, 0.08, bottom - 0.22, f"layer {members[0][0]}", size=_HEAD, color=GREY)
         note = "The row attends to the column; black is a weight of one, grey is no edge."
@@ -84,7 +101,7 @@ def make_heading(attention: Attention, width: float) -> str:
     result = ", ".join(map(str, prediction)) if isinstance(prediction, (tuple, list)) else str(prediction)
     room = max(20, int(9 * width))
     result = printable(result, max(12, room // 3))
-    return f"{result} · {printable(attention.title, max(12, room - len(result) - 3))}"
+    return f"{isolate(result)} · {isolate(printable(attention.title, max(12, room - len(result) - 3)))}"
 
 
 def _matrix_side(count: int, columns: int) -> float:

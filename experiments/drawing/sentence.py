@@ -229,7 +229,8 @@ class _SentencePicture:
     ) -> None:
         """Draw title, arcs, tokens, matrices and a note that explains them, from top to bottom."""
         if centres:
-            self._right = max(self._right, centres[-1] + max(text_width(texts[-1], TOKEN_SIZE), 0.16) / 2)
+            last = max(zip(centres, texts, strict=True))  # in the row
+            self._right = max(self._right, last[0] + max(text_width(last[1], TOKEN_SIZE), 0.16) / 2)
         arcs = [relation for relation in relations if not relation.is_regular]
         matrices = [relation for relation in relations if relation.is_regular]
         names = [text_width(relation.name, _NAME) * _BOLD + 0.45 for relation in arcs]
@@ -319,8 +320,9 @@ class _SentencePicture:
         for word in sorted(set(words)):
             span = [token for token, token_word in enumerate(words) if token_word == word]
             if len(span) > 1:
-                first, last = (text_width(texts[token], TOKEN_SIZE) / 2 for token in (span[0], span[-1]))
-                start, end = centres[span[0]] - first, centres[span[-1]] + last
+                halves = [text_width(texts[token], TOKEN_SIZE) / 2 for token in span]
+                start = min(centres[token] - half for token, half in zip(span, halves, strict=True))
+                end = max(centres[token] + half for token, half in zip(span, halves, strict=True))
                 corners = [self._y + 0.04, self._y, self._y, self._y + 0.04]
                 self.axes.plot([start, start, end, end], corners, color=INK, lw=0.9, solid_capstyle="butt")
         self._y -= 0.1
@@ -429,7 +431,7 @@ def _place_feet(arcs: Sequence[_Arc], centres: Sequence[float]) -> None:
     meetings: dict[int, list[tuple[bool, int, int]]] = {}
     for number, arc in enumerate(arcs):
         for here, there in (arc.edge, arc.edge[::-1]):
-            to_the_right = there > here
+            to_the_right = centres[there] > centres[here]
             meetings.setdefault(here, []).append((to_the_right, -arc.level if to_the_right else arc.level, number))
     foot: dict[tuple[int, int], float] = {}
     for node, meeting in meetings.items():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ def attention_html(attention: Attention) -> str:
     parts = [f"<p><b>{_format_prediction(attention.prediction)}</b>{_format_probabilities(attention)}</p>"]
     received = _attention_received(attention)
     for text in attention.sentences:
-        parts.append(f"<p>{_format_tokens(attention.tokens[text], received[text])}</p>")
+        parts.append(_format_tokens(attention.tokens[text], received[text]))
     table = for_display(attention.top(STRONGEST))
     if len(table):
         parts.append(_format_table(table))
@@ -52,7 +53,7 @@ def words_html(words: WordAttributions) -> str:
         boxes = [_format_word(*pair, largest) for pair in zip(shown.word, shown.attribution, strict=True)]
         more = len(boxes) - MOST_TOKENS
         text = " ".join(boxes[:MOST_TOKENS]) + (f" … {more:,} more" if more > 0 else "")
-        paragraphs.append(f'<p style="line-height:1.9">{text}</p>')
+        paragraphs.append(f'<p{_direction(shown.word)} style="line-height:1.9">{text}</p>')
     ramp = ",".join(_attribution_color(share) for share in (-1, -0.5, 0, 0.5, 1))
     bar = f"display:inline-block;width:8em;height:0.8em;margin:0 4px;background:linear-gradient(to right,{ramp})"
     legend = (
@@ -91,7 +92,7 @@ def graph_html(graph: Graph, tokens: Sequence[str] | None = None) -> str:
         {"relation": name, "from": source, "to": target, "edges": f"{edges.num_edges:,}"}
         for (source, name, target), edges in graph.edges.items()
     ]
-    token_row = "" if tokens is None else f"<p>{_format_tokens(tokens, np.zeros(len(tokens)))}</p>"
+    token_row = "" if tokens is None else _format_tokens(tokens, np.zeros(len(tokens)))
     head = f"<p><b>{texts:,} text{'' if texts == 1 else 's'}</b>: {nodes}</p>"
     return (
         f"<div>{head}{token_row}{_format_table(pd.DataFrame(rows, columns=['relation', 'from', 'to', 'edges']))}</div>"
@@ -127,7 +128,17 @@ def _format_tokens(tokens: Sequence[str], shares: Any) -> str:
         for token, share in zip(tokens[:MOST_TOKENS], shares, strict=False)
     ]
     more = len(tokens) - MOST_TOKENS
-    return " ".join(boxes) + (f" … {more:,} more" if more > 0 else "")
+    return f"<p{_direction(tokens)}>{' '.join(boxes)}{f' … {more:,} more' if more > 0 else ''}</p>"
+
+
+def _direction(words: Iterable[str]) -> str:
+    return ' dir="rtl"' if is_right_to_left("".join(words)) else ""
+
+
+def is_right_to_left(text: str) -> bool:
+    """Whether most of its letters belong to scripts that run from right to left."""
+    directions = [unicodedata.bidirectional(letter) for letter in text]
+    return sum(direction in ("R", "AL") for direction in directions) > directions.count("L")
 
 
 def _format_table(table: pd.DataFrame) -> str:

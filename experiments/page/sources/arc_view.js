@@ -116,8 +116,8 @@ class ArcView {
       return next === row ? token : nearestToken(this.layout, next, tokenCentre(this.layout, token));
     };
     const steps = {
-      ArrowLeft: () => token - 1,
-      ArrowRight: () => token + 1,
+      ArrowLeft: () => token + this.leftwards(token),
+      ArrowRight: () => token - this.leftwards(token),
       ArrowUp: () => moveRows(-1),
       ArrowDown: () => moveRows(1),
       Home: () => 0,
@@ -128,6 +128,12 @@ class ArcView {
     if (!(event.key in steps) || event.ctrlKey || event.metaKey || event.altKey) return undefined;
     event.preventDefault();
     return this.elements[clamp(steps[event.key](), 0, this.elements.length - 1)].focus();
+  }
+
+  /** Where the token at the left is: 1 after this one, -1 before it. */
+  leftwards(token) {
+    const { first, last } = this.layout.rows[this.layout.rowOf[token]];
+    return this.layout.left[last] < this.layout.left[first] ? 1 : -1;
   }
 
   /** Highlight the incoming edges of one token, or none. */

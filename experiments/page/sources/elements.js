@@ -27,6 +27,13 @@ function shorten(text, most) {
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
 }
 
+/** Whether most letters are of scripts that run from right to left. */
+function isRightToLeft(text) {
+  const count = (letters) => (text.match(letters) ?? []).length;
+  const leftwards = count(/\p{Script=Hebrew}|\p{Script=Arabic}|\p{Script=Syriac}|\p{Script=Thaana}|\p{Script=Nko}|\p{Script=Adlam}/gu);
+  return 2 * leftwards > count(/\p{L}/gu);
+}
+
 /** A weight with two significant digits. */
 function decimals(weight) {
   if (weight === 0) return "0";

@@ -47,8 +47,16 @@ function breakRows(attention, width, size) {
       layout.rows.at(-1).last = token;
       x += tokenWidth + GAP;
     }
+    if (isRightToLeft(attention.tokens.slice(first, first + count).join(""))) mirror(layout, first, first + count);
   }
   return layout;
+}
+
+/** Let the rows of some tokens begin at the right. */
+function mirror(layout, first, last) {
+  for (let token = first; token < last; token += 1) {
+    layout.left[token] = layout.width - layout.left[token] - layout.widths[token];
+  }
 }
 
 function placeRows(layout, named) {
@@ -66,8 +74,9 @@ function placeRows(layout, named) {
 }
 
 function centre(layout) {
-  const free = layout.width - layout.left.at(-1) - layout.widths.at(-1);
-  layout.left = layout.left.map((x) => x + Math.max(0, free / 2));
+  const ends = [0, -1].flatMap((at) => [layout.left.at(at), layout.left.at(at) + layout.widths.at(at)]);
+  const shift = (layout.width - Math.min(...ends) - Math.max(...ends)) / 2;
+  layout.left = layout.left.map((x) => x + shift);
 }
 
 /** The horizontal centre of a token, where arcs end. */

@@ -19,6 +19,7 @@ from graphattn.models import (
 
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)
 OPTIONS = MSTransOptions(hidden=8, head_feats=4, layers=2, heads="window:1=1,window:3=1,all=2")
+HEBREW = ["הכלב", "הגדול", "רץ", "אל", "BBC", "."]
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +45,14 @@ def toy_translator(source):
 
 
 @pytest.fixture(scope="session")
+def hebrew():
+    """Attention to a text that runs from right to left, with a label that does, too."""
+    texts = [HEBREW, HEBREW[:2]]
+    model = TextClassifier(OPTIONS, inputs=InputOptions(embedding=6), training=TRAINING)
+    return model.fit(texts * 4, ["טוב", "רע"] * 4).attention(HEBREW)
+
+
+@pytest.fixture(scope="session")
 def attention(classifier):
     return classifier.attention(["dogs", "bark", "$<b>&\x01_{x}"])
 
@@ -52,3 +61,15 @@ def attention(classifier):
 def read_texts():
     """Read the texts of an SVG, which matplotlib repeats in comments."""
     return lambda path: re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.fixture(scope="session")
+def read_places():
+    """Read each text of an SVG with the inches of its left end and its top."""
+    text = re.compile(r"<!-- (.*?) -->\s*<g [^>]*translate\(([\d.]+) ([\d.]+)\)", flags=re.DOTALL)
+
+    def read(path):
+        found = text.findall(path.read_text(encoding="utf-8"))
+        return [(content, float(x) / 72, float(y) / 72) for content, x, y in found]
+
+    return read

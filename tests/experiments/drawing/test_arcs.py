@@ -71,3 +71,14 @@ def test_pairs_and_other_nodes(tmp_path, read_texts):
     texts = read_texts(draw_arcs(attention, tmp_path / "arcs.svg"))
     assert texts.count("[CLS]") == 2
     assert "[relay 0]" in read_texts(draw_matrices(attention, tmp_path / "heads.svg"))
+
+
+def test_a_text_from_right_to_left(hebrew, tmp_path, read_places):
+    places = read_places(draw_arcs(hebrew, tmp_path / "arcs.svg"))
+    (title, _, _), *others = places
+    label, _, text = title.partition(" · ")
+    assert (label[1:-1], text[1:-1]) == (hebrew.prediction, hebrew.title)
+    assert (label[0] + label[-1], text[0] + text[-1]) == ("\u2068\u2069",) * 2
+    left = {content: x for content, x, _ in others}
+    tokens = [left[token] for token in hebrew.tokens["text"]]
+    assert tokens == sorted(tokens, reverse=True)

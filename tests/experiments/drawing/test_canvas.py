@@ -9,6 +9,7 @@ from graphattn.experiments.drawing.canvas import (
     MAX_TEXT,
     TOKEN_SIZE,
     default_style,
+    isolate,
     printable,
     text_width,
     token_centres,
@@ -62,3 +63,22 @@ def test_the_style_of_the_user_is_restored():
             assert matplotlib.rcParams["text.usetex"] is False
             assert matplotlib.rcParams["savefig.bbox"] is None
         assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize("words", ["הכלב רץ BBC .", "الكلب يجري", "[CLS] 12 שלום !"])
+def test_sentences_of_scripts_from_right_to_left_begin_at_the_right(words):
+    texts = words.split()
+    centres = token_centres(texts, range(len(texts)))
+    assert centres == sorted(centres, reverse=True)
+    assert centres[-1] - max(text_width(texts[-1], TOKEN_SIZE), 0.16) / 2 == pytest.approx(0)
+
+
+@pytest.mark.parametrize("words", ["the שלום dog", "12 ."])
+def test_other_sentences_begin_at_the_left(words):
+    centres = token_centres(words.split(), [0, 1, 2])
+    assert centres == sorted(centres)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("a 1", "a 1"), ("كتب", "\u2068كتب\u2069"), ("a כ", "\u2068a כ\u2069")])
+def test_parts_from_right_to_left_are_isolated(text, expected):
+    assert isolate(text) == expected

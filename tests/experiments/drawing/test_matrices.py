@@ -1,11 +1,13 @@
 """A matrix for each head, with lines between words."""
 
 import re
+from itertools import pairwise
 
 import pytest
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing import draw_arcs, draw_matrices
+from graphattn.experiments.drawing.canvas import text_width
 from graphattn.models import InputOptions, MSTransOptions, TextClassifier, TrainingOptions
 
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)
@@ -38,3 +40,24 @@ def test_too_long_texts(draw, classifier, tmp_path):
     with pytest.raises(ConfigError) as caught:
         draw(classifier.attention(["dogs"]), tmp_path / "a.gif")
     assert str(caught.value) == "cannot draw to 'a.gif'; the name must end in .png, .svg or .pdf"
+
+
+@pytest.mark.parametrize(
+    "heads",
+    ["window:N/16=1,window:N/8=1", "window:1 | window:N/16=1,window:1 | window:N/8=1,window:1 | window:N/4=1"],
+)
+@pytest.mark.parametrize("text", ["dogs", "猫" * 14])
+def test_captions_and_labels_do_not_overlap(tmp_path, read_places, heads, text):
+    options = MSTransOptions(hidden=6 if heads.count("=") == 3 else 8, head_feats=2, layers=2, heads=heads)
+    model = TextClassifier(options, inputs=InputOptions(embedding=6, split="words"), training=TRAINING)
+    attention = model.fit([[text], ["cats"]] * 4, ["x", "y"] * 4).attention([text])
+    places = read_places(draw_matrices(attention, tmp_path / "heads.svg"))
+    lines = {}
+    for content, x, y in places:
+        if " · " in content and y > 0.5:  # not the title
+            lines.setdefault(round(y, 1), []).append((x, x + text_width(content, 8.5)))
+    assert len(lines) == 2
+    for line in lines.values():
+        assert len(line) == heads.count("=")
+        assert all(end < start for (_, end), (start, _) in pairwise(line))
+    assert min(x for _, x, _ in places) >= 0

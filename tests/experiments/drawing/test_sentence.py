@@ -298,6 +298,21 @@ def test_arcs_that_meet_do_not_cross():
     assert feet == sorted(feet)
 
 
+def test_a_sentence_from_right_to_left(tmp_path, read_places):
+    words, edges = (
+        ["הכלב", "רץ", "א", "בג"],
+        {"dependency": [(0, 1), (1, 2), (0, 3)], "window:1": [(0, 0), (1, 1), (2, 2)]},
+    )
+    path = draw_sentence(words, edges, tmp_path / "a.svg", word_ids=[0, 1, 2, 2], title="x")
+    places = {}
+    for content, x, y in read_places(path):
+        places.setdefault(content, (x, y))
+    assert [places[word][0] for word in words] == sorted((places[word][0] for word in words), reverse=True)
+    backwards = Relation("dependency", "black", words, [4.0, 3.0, 2.0, 1.0], edges["dependency"])
+    first, second = sorted(arrange_arcs(backwards), key=lambda arc: arc.edge[1])[:2]
+    assert first.feet[1] > second.feet[0], "arcs that meet at a word do not cross"
+
+
 def test_both_directions_are_one_arc_unless_weights_or_labels_differ():
     pair = [(0, 1), (1, 0)]
     assert [arc.both_ways for arc in arrange_arcs(make_relation(2, pair))] == [True]

@@ -137,6 +137,25 @@ def test_keys_move_between_tokens(show, make_result):
     assert tab.locator(".token.active").count() == 0
 
 
+HEBREW = ["[CLS]", "הכלב", "הגדול", "רץ", "מהר", "אל", "הבית", "BBC", "."]
+
+
+@pytest.mark.parametrize("width", [1200, 420])
+def test_tokens_from_right_to_left(show, make_result, width):
+    tab = show([make_result(HEBREW)], size=(width, 900))
+    rows = [row.locator(".token").all() for row in tab.locator(".row").all()]
+    assert (len(rows) > 1) == (width == 420)
+    for row in rows:
+        places = [each.bounding_box()["x"] for each in row]
+        assert places == sorted(places, reverse=True)
+    stage = tab.locator(".rows").bounding_box()
+    assert min(row[-1].bounding_box()["x"] for row in rows) >= stage["x"]
+    token(tab, 1).focus()
+    for key, position in (("ArrowLeft", 2), ("ArrowRight", 1), ("ArrowRight", 0), ("End", 8)):
+        tab.keyboard.press(key)
+        assert tab.evaluate("document.activeElement.dataset.token") == str(position)
+
+
 def test_up_and_down_go_to_the_nearest_token_of_the_next_row(show, make_result):
     tab = show([make_result()], size=(420, 900))
     token(tab, 1).focus()

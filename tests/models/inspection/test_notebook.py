@@ -69,6 +69,12 @@ def test_graphs():
     assert Read(graph_html(batch)).texts[0] == "2 texts"
 
 
+@pytest.mark.parametrize(("tokens", "direction"), [(["[CLS]", "הכלב", "רץ"], 1), (["the", "כלב", "ran"], 0)])
+def test_tokens_run_in_the_direction_of_their_script(tokens, direction):
+    graph = TextGraphBuilder([Window(1)], cls=False).text_batch([tokens])
+    assert graph_html(graph, tokens).count('<p dir="rtl"><span') == direction
+
+
 def test_the_extension_registers_graphs_by_name():
     known = {}
     formatter = SimpleNamespace(for_type_by_name=lambda module, name, show: known.update({(module, name): show}))
