@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from graphattn.exceptions import DataError, Hint
 from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
-from graphattn.experiments.cli.flags import Values, as_flag, with_flags
+from graphattn.experiments.cli.flags import Flag, Values, as_flag, with_flags
 from graphattn.experiments.cli.training_run import check_overwrite, choose_run_folder, fit_and_save, print_run
 from graphattn.experiments.cli.user_modules import find_values
 from graphattn.validation import suggest
@@ -56,6 +56,9 @@ _TASKS = {
     ),
 }
 """Task -> summary and examples of its command, for ``--help`` without loading PyTorch."""
+_SKIP_BAD = Flag(
+    "skip_bad", bool, False, False, "leave out lines that cannot be used (not of test sets)", None, "Corpus"
+)
 _SHOWN = 5
 """Lines left out that are listed."""
 _ABOUT = (
@@ -138,12 +141,10 @@ def _function(task: str, encoder: str | None) -> Callable[..., None]:
         out: Annotated[Path, typer.Option(help="Model directory to write.")],
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
-        skip_bad: Annotated[
-            bool, typer.Option("--skip-bad", help="Leave out lines that cannot be used (not of test sets).")
-        ] = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
     ) -> None:
         check_overwrite(out, overwrite=overwrite)
+        skip_bad = given.pop(_SKIP_BAD.name, False)
         plan = TrainingPlan.of(estimator, given, config)
         changes = {"progress": False} if quiet else {}
         with warnings.catch_warnings():
@@ -153,7 +154,7 @@ def _function(task: str, encoder: str | None) -> Callable[..., None]:
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
     flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
-    return with_flags(flags)(command)
+    return with_flags([*flags, _SKIP_BAD])(command)
 
 
 def train_model(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -312,7 +313,7 @@ class LabellingEstimator(Estimator):
         items, errors = [], list[DataError]()
         reading = {**options, "skip": errors.append} if skip else options
         try:
-            with nullcontext(path) if path.is_dir() else open_text(path) as source:
+            with nullcontext(path) if os.path.isdir(path) else open_text(path) as source:
                 if isinstance(source, TextLines):
                     format, reading = self._resolve_reading(source, format, reading)
                 items_of_file = read_corpus(source, format=format, task=self.corpus_kind, **reading)
