@@ -176,6 +176,9 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     columns = [[cell.strip() for cell in column] for column in zip(*rows[1:], strict=True)]
     if len(names) < 2 or not columns or not any(names):
         return False
+    if [*filter(None, names)] == [str(number) for number in range(sum(map(bool, names)))]:
+        # pandas numbers columns that have no names; texts are no numbers.
+        return any(not any(map(_NUMBER.fullmatch, column)) for column in columns)
     if not all(words[index] and name not in columns[index] for index, name in enumerate(names) if name):
         return False
     if any(name.lower() in _COMMON_HEADERS for name in names):

@@ -41,6 +41,8 @@ def rows_of(*columns):
         ('"Note"\t"Kommentar"', (["1", "2"], TEXTS), "classify"),
         ("Score (1-5)\tReview text:", (["1", "5"], TEXTS), "classify"),
         ("# Klasse\tSatz", (["1", "5"], TEXTS), "classify"),
+        ("0\t1", (["1", "5"], TEXTS), "classify"),
+        ("0\t1", (TEXTS, ["0", "1"]), "classify"),
         ("знак\tфраза", (["плюс", "минус"], TEXTS), "classify"),  # noqa: RUF001
         ("लेबल\tवाक्य", (["अच्छा", "बुरा"], ["यह फिल्म अच्छी है", "मुझे पसंद नहीं", "बहुत लंबी", "अभिनय ठीक है"]), "classify"),
         ("标签\t文本", (["好", "坏"], ["我 喜欢 这部 电影", "不 喜欢", "很 好看", "太 长 了"]), "classify"),
@@ -92,6 +94,7 @@ def test_a_header_is_no_example_of_given_columns(corpus, name, lines):
         [["question", "how is it"], ["statement", "it is fine"], ["question", "why not"], ["statement", "so"]],
         [["neutral", "fine"], ["pos", "good"], ["neg", "bad film"], ["pos", "good"], ["neg", "dull"]],
         [["1", "good"], ["0", "bad film"], ["1", "a film"]],
+        [["0", "1"], ["1", "2"], ["0", "a film"]],
         [["pos", "a fine film ."], ["neg", "dull"], ["neg", "so dull"]],
         [["dog", "Hund"], ["cat", "Katze"], ["mouse", "Maus"], ["house", "Haus"], ["red", "rot"]] * 5,
         [["Anna", "F"], ["Bert", "M"], ["Cleo", "F"], ["Dora", "F"], ["Emil", "M"]],
