@@ -67,8 +67,8 @@ class CorpusOptions:
 
     format: str = _option(
         "auto",
-        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, conllup, word/tag, sentences, spans, webanno, folder or your "
-        "own; auto: detect",
+        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, conllup, word/tag, sentences, spans, webanno, folder or "
+        "your own; auto: detect",
         common=True,
     )
     text_column: str = _option(
