@@ -5,6 +5,8 @@ import shlex
 import warnings
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from graphattn.builders.sentence import Example, Sentence
@@ -106,6 +108,22 @@ ROWS = {
         ['{"translation": {"en": "A dog.", "de": "Ein Hund."}}\n'],
         ("A dog.", "Ein Hund."),
     ),
+    "`source ||| target` of fast_align": (
+        ["A dog. ||| Ein Hund.\nA cat. ||| Eine Katze.\n"],
+        ("A dog.", "Ein Hund."),
+    ),
+    "IMDB (`aclImdb/train`), 20 Newsgroups, BBC: a folder for each class": (
+        [{"pos/1.txt": "A fine film.\n", "neg/1.txt": "Dull.\n"}],
+        Example("Dull.", label="neg"),
+    ),
+    "JSON array": (
+        ['[\n {"text": "so nice", "label": "pos"},\n {"text": "dull", "label": "neg"}\n]'],
+        Example("so nice", label="pos"),
+    ),
+    "Parquet of Hugging Face": (
+        [pa.table({"text": ["so nice", "dull"], "label": ["pos", "neg"]})],
+        Example("so nice", label="pos"),
+    ),
     "CoNLL-2003, WNUT 17": (
         ["-DOCSTART- -X- O O\n\nAda NNP I-NP B-PER\nwrote VBD I-VP O\n\n"],
         Sentence(["Ada", "wrote"], tags=["B-PER", "O"]),
@@ -143,13 +161,25 @@ def parse(command):
     return task, paths, given
 
 
+def write(path, content):
+    """Write a text, a table, or a folder of texts."""
+    if isinstance(content, pa.Table):
+        pq.write_table(content, path)
+    elif isinstance(content, dict):
+        for file, text in content.items():
+            (path / file).parent.mkdir(parents=True)
+            write(path / file, text)
+    else:
+        path.write_text(content, encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_the_command_reads_the_first_item(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     contents, expected = ROWS[name]
     task, paths, given = parse(COMMANDS[name])
     for path, content in zip(paths, contents, strict=True):
-        Path(path).write_text(content, encoding="utf-8")
+        write(Path(path), content)
     plan = TrainingPlan.of(TASKS[task], given)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Hint)
