@@ -320,9 +320,9 @@ def parse_number(label: Any, *, index: int | None = None, path: str | None = Non
         return number
     what = "the target" if index is None else f"target {index}"
     hint = "Write a finite number such as 4.5, or choose another {label}; for classes there is a classifier."
+    options = ("label",)
     if isinstance(label, str) and find_marks([label]):
-        hint = f"If it stands for none, {{drop_label={label}}} leaves it out."
-    options = ("label", "drop_label")
+        hint, options = f"If it stands for none, {{drop_label={label}}} leaves it out.", ("drop_label",)
     message = f"{what} {verbatim(repr(label))} is not a number"
     raise DataError(message, path=path, line=line, hint=hint, options=options)
 

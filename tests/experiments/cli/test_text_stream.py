@@ -290,8 +290,7 @@ def test_a_store_with_another_split_rule(tmp_path):
 @pytest.mark.parametrize(
     ("name", "line", "hint"),
     [
-        ("a.tsv", "Ada ran, home", "Set --text-column to one of them. If each line is a text, set --format to 'text'."),
-        ("a.tsv", "id;sentence", "Set --delimiter to ';' if that separates the fields. If each line is a text, "),
+        ("a.tsv", "Ada ran, home", "Set --format to text if each line is a text, or --text-column to the header"),
         ("a.tsv", "id\tsentence", "Set --text-column to one of them; if the first line is no header, set --columns."),
     ],
 )

@@ -434,7 +434,12 @@ X, Y = ["a b", "b"] * 4, ["x", "y"] * 4
         ("fit", (["a", "b"],), "input 0 has no label. Give y, or inputs with labels."),
         ("fit", ([Example("a", label="x"), Example("b")],), "input 1 has no label. Give y, or inputs with labels."),
         ("fit", (["a", "b"], ["x", "x"]), "all 2 labels are 'x'; training needs at least two different ones"),
-        ("fit", (["a", "b"], [("x",), "y"]), "label ('x',) is a collection. Use TextClassifier(multilabel=True)."),
+        (
+            "fit",
+            (["a", "b"], [("x",), "y"]),
+            "label ('x',) is a collection. Of one-hot rows give the column of the one, "
+            "as np.argmax(y, axis=1) does; for texts with several labels use TextClassifier(multilabel=True).",
+        ),
         ("fit", (["a", "b"], ["x", 1]), "labels of several types: [\"'x'\", '1']; use strings"),
         ("fit", (X, Y, (X, Y, 1)), "the dev set has 3 parts. Give (inputs, labels), or inputs with labels."),
         ("fit", (X, Y, (X[:1], Y)), "the dev set: 1 inputs but 8 labels. Give one for each."),
