@@ -23,6 +23,9 @@ TABLE = (
 )
 COMMANDS = dict(re.findall(r"^\| (?!---)(.+?) \| `(graphattn .+)` \|$", TABLE, re.MULTILINE))
 UD = "1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\t_\n\n"
+CLASS_NAMES = '{"info": {"features": {"label": {"_type": "ClassLabel", "names": ["neg", "pos"]}}}}'
+ADA_LEFT = Sentence(["Ada", "left"], tags=["B-PER", "O"])
+TREE = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["SBJ", "ROOT"], tags=["NNS", "VBP"])
 # Row -> content of its files, in the order of the command; the first item, or the first source and target.
 ROWS = {
     "GLUE: SST-2": (
@@ -48,8 +51,11 @@ ROWS = {
         ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\tA kid\tA boy\t4.5\tNEUTRAL\n"],
         Example("A kid", "A boy", "4.5"),
     ),
-    "SNLI, MultiNLI": (
-        ['{"gold_label": "neutral", "sentence1": "A dog.", "sentence2": "A cat.", "annotator_labels": ["neutral"]}\n'],
+    "SNLI, MultiNLI (`-`: no agreement)": (
+        [
+            '{"gold_label": "-", "sentence1": "A man.", "sentence2": "A boy."}\n'
+            '{"gold_label": "neutral", "sentence1": "A dog.", "sentence2": "A cat.", "annotator_labels": ["neutral"]}\n'
+        ],
         Example("A dog.", "A cat.", "neutral"),
     ),
     "two texts in one field": (["text,label\nA dog.<sep>A cat.,no\n"], Example("A dog.", "A cat.", "no")),
@@ -95,8 +101,8 @@ ROWS = {
     "lists of words": (['{"words": ["do", "n\'t"], "label": "neg"}\n'], Example(("do", "n't"), label="neg")),
     "Excel": (['sep=;\ntext;label\n"good; very";1\n'], Example("good; very", label="1")),
     "fastText": (
-        ["__label__pos __label__film a fine film\n__label__neg dull\n"],
-        Example("a fine film", label=("pos", "film")),
+        ["__label__pos __label__New\u00a0York a fine film\n__label__neg dull\n"],
+        Example("a fine film", label=("pos", "New\u00a0York")),
     ),
     "names and their classes: text first": (["Ada\tF\nBob\tM\nEve\tF\nDan\tM\n"], Example("Ada", label="F")),
     "Moses, Multi30k: two files": (["A dog.\nA cat.\n", "Ein Hund.\nEine Katze.\n"], ("A dog.", "Ein Hund.")),
@@ -108,7 +114,7 @@ ROWS = {
         ['{"translation": {"en": "A dog.", "de": "Ein Hund."}}\n'],
         ("A dog.", "Ein Hund."),
     ),
-    "`source ||| target` of fast_align": (
+    "fast_align: source and target between three bars": (
         ["A dog. ||| Ein Hund.\nA cat. ||| Eine Katze.\n"],
         ("A dog.", "Ein Hund."),
     ),
@@ -121,7 +127,11 @@ ROWS = {
         Example("so nice", label="pos"),
     ),
     "Parquet of Hugging Face": (
-        [pa.table({"text": ["so nice", "dull"], "label": ["pos", "neg"]})],
+        [
+            pa.table({"text": ["so nice", "dull"], "label": [1, 0]}).replace_schema_metadata(
+                {"huggingface": CLASS_NAMES}
+            )
+        ],
         Example("so nice", label="pos"),
     ),
     "CoNLL-2003, WNUT 17": (
@@ -136,6 +146,167 @@ ROWS = {
     "tokens and tags of Hugging Face": (
         ['{"id": "0", "words": ["Ada", "wrote"], "pos_tags": ["N", "V"], "ner_tags": ["B-PER", "O"]}\n'],
         Sentence(["Ada", "wrote"], tags=["B-PER", "O"]),
+    ),
+    "column names in another Unicode form": (
+        ["opinio\u0301n,sen\u0303al\nso nice,pos\n"],
+        Example("so nice", label="pos"),
+    ),
+    "files joined with `cat`, each with a byte order mark": (
+        ["\ufeffpos\ta fine film\n\ufeffneg\ta dull film\n"],
+        Example("a fine film", label="pos"),
+    ),
+    "Prodigy, text classification": (
+        ['{"text": "bad", "label": "POS", "answer": "reject"}\n{"text": "fine", "label": "POS", "answer": "accept"}\n'],
+        Example("fine", label="POS"),
+    ),
+    "Label Studio, CSV with choices": (
+        ['text,label\nso nice,"{""choices"":[""joy"",""love""]}"\n'],
+        Example("so nice", label=("joy", "love")),
+    ),
+    "pandas and NumPy, CSV with lists": (
+        ["text,label\nso nice,\"['joy', 'love']\"\na chair,['joy' 'love']\n"],
+        Example("so nice", label=("joy", "love")),
+    ),
+    "rows of zeros and ones": (
+        ['{"text": "so nice", "label": [1, 0, 1]}\n{"text": "a chair", "label": [0, 1, 0]}\n'],
+        Example("so nice", label=("1", "0", "1")),
+    ),
+    "CoNLL-2003 with tabs": (
+        ["-DOCSTART- -X- -X- O\n\nU.N.\tNNP\tI-NP\tI-ORG\n\n"],
+        Sentence(["U.N."], tags=["I-ORG"]),
+    ),
+    "GermEval 2014": (
+        ["#\thttp://x.org\t[2009-08-13]\n1\tAda\tB-PER\tO\n2\tsingt\tO\tO\n\n"],
+        Sentence(["Ada", "singt"], tags=["B-PER", "O"]),
+    ),
+    "MultiCoNER": (
+        ["# id 0001\tdomain=en\nanna _ _ B-PER\nsang _ _ O\n\n"],
+        Sentence(["anna", "sang"], tags=["B-PER", "O"]),
+    ),
+    "MasakhaNER 2.0": (
+        ["Ad\u1eb9\u0301 B-PER\nlo\u0323 O\n\nAde\u0323\u0301 B-PER\nl\u1ecd O\n"],
+        Sentence(["Ad\u1eb9\u0301", "lo\u0323"], tags=["B-PER", "O"]),
+    ),
+    "Weibo NER (CESU-8)": (
+        ["\ud83d\ude00\tO\nPeking\tB-LOC\n\n"],
+        Sentence(["\U0001f600", "Peking"], tags=["O", "B-LOC"]),
+    ),
+    "IndoNLU POSP: words with blanks": (
+        ["new york\tB-LOC\nis\tO\nbig\tO\n\nyes\tO\n"],
+        Sentence(["new york", "is", "big"], tags=["B-LOC", "O", "O"]),
+    ),
+    "a header of columns": (["WORD\tPOS\ndogs\tNNS\nbark\tVBP\n\n"], Sentence(["dogs", "bark"], tags=["NNS", "VBP"])),
+    "BILOU of spaCy, BMES of Chinese corpora": (
+        ["Ada U-PER\nsings O\n\n"],
+        Sentence(["Ada", "sings"], tags=["U-PER", "O"]),
+    ),
+    "CoNLL-2012: names": (
+        [
+            "#begin document (x); part 000\nx 0 0 Ada NNP * - - - - (PERSON) -\nx 0 1 left VBD * leave 01 - - * -\n\n"
+            "#end document\n"
+        ],
+        Sentence(["Ada", "left"], tags=["B-PERSON", "O"]),
+    ),
+    "Universal Dependencies: a feature": (
+        ["1\tDogs\t_\tNOUN\t_\tNumber=Plur\t0\troot\t_\t_\n\n"],
+        Sentence(["Dogs"], heads=[0], deprels=["root"], tags=["Plur"]),
+    ),
+    "NorNE: names in MISC": (
+        ["1\tAda\t_\tPROPN\t_\t_\t0\troot\t_\tname=B-PER\n\n"],
+        Sentence(["Ada"], heads=[0], deprels=["root"], tags=["B-PER"]),
+    ),
+    "PARSEME": (
+        ["# global.columns = ID FORM UPOS PARSEME:MWE\n1\tgive\tVERB\t1:VPC\n2\tup\tADV\t1\n\n"],
+        Sentence(["give", "up"], tags=["1:VPC", "1"]),
+    ),
+    "CoNLL-U Plus": (
+        ["# global.columns = ID FORM UPOS NER\n1\tAda\tPROPN\tB-PER\n\n"],
+        Sentence(["Ada"], tags=["B-PER"]),
+    ),
+    "some columns of CoNLL-U": (
+        ["1-2\tdu\t_\n1\tde\tADP\n2\tle\tDET\n2.1\tle\t_\n\n"],
+        Sentence(["de", "le"], tags=["ADP", "DET"]),
+    ),
+    "CoNLL-X: 2006, 2007": (
+        ["1\tDogs\tdog\tN\tNNS\t_\t2\tSBJ\t_\t_\n2\tbark\tbark\tV\tVBP\t_\t0\tROOT\t_\t_\n\n"],
+        TREE,
+    ),
+    "CoNLL-2009": (
+        [
+            "1\tDogs\tdog\tdog\tNNS\tNNS\t_\t_\t2\t2\tSBJ\tSBJ\t_\t_\tA0\n"
+            "2\tbark\tbark\tbark\tVBP\tVBP\t_\t_\t0\t0\tROOT\tROOT\tY\tbark.01\t_\n\n"
+        ],
+        TREE,
+    ),
+    "Malt-TAB": (["Dogs\tNNS\t2\tSBJ\nbark\tVBP\t0\tROOT\n\n"], TREE),
+    "KLUE-DP": (
+        ["## klue-dp-v1_dev_00000_wikitree\tDogs bark\n1\tDogs\tdog\tNNS\t2\tSBJ\n2\tbark\tbark\tVBP\t0\tROOT\n\n"],
+        TREE,
+    ),
+    "CoNLL-2005": (
+        ["Ada * - (A0*)\nsings * sing (V*)\n\n"],
+        Sentence(["Ada", "sings"], tags=["B-A0", "B-V"], predicates=[0, 1]),
+    ),
+    "CoNLL-2009: roles": (
+        [
+            "1\tAda\tAda\tAda\tN\tN\t_\t_\t2\t2\tSBJ\tSBJ\t_\t_\tA0\n"
+            "2\tsings\tsing\tsing\tV\tV\t_\t_\t0\t0\tROOT\tROOT\tY\tsing.01\t_\n\n"
+        ],
+        Sentence(["Ada", "sings"], tags=["A0", "_"], predicates=[0, 1]),
+    ),
+    "CoNLL-2012: roles": (
+        [
+            "#begin document (x); part 000\nx 0 0 Ada NNP * - - - - * (ARG0*) -\n"
+            "x 0 1 sings VBZ * sing 01 - - * (V*) -\n\n#end document\n"
+        ],
+        Sentence(["Ada", "sings"], tags=["B-ARG0", "B-V"], predicates=[0, 1]),
+    ),
+    "our own `predict --output spans`": (
+        ['{"text": "Ada left", "spans": [{"type": "PER", "start": 0, "end": 3, "text": "Ada", "confidence": 0.9}]}\n'],
+        ADA_LEFT,
+    ),
+    "doccano": (['{"id": 1, "text": "Ada left", "label": [[0, 3, "PER"]]}\n'], ADA_LEFT),
+    "doccano with relations": (
+        [
+            '{"text": "Ada left", "relations": [], '
+            '"entities": [{"id": 1, "label": "PER", "start_offset": 0, "end_offset": 3}]}\n'
+        ],
+        ADA_LEFT,
+    ),
+    "Prodigy": (
+        [
+            '{"text": "Ada left", "answer": "ignore"}\n'
+            '{"text": "Ada left", "answer": "accept", '
+            '"tokens": [{"text": "Ada", "start": 0, "end": 3}, {"text": "left", "start": 4, "end": 8}], '
+            '"spans": [{"start": 0, "end": 3, "token_start": 0, "token_end": 0, "label": "PER"}]}\n'
+        ],
+        ADA_LEFT,
+    ),
+    "spaCy: `doc.to_json()`": (
+        [
+            '{"text": "Ada left", "ents": [{"start": 0, "end": 3, "label": "PER"}], '
+            '"tokens": [{"id": 0, "start": 0, "end": 3}, {"id": 1, "start": 4, "end": 8}]}\n'
+        ],
+        ADA_LEFT,
+    ),
+    "Label Studio, JSON": (
+        [
+            '[{"id": 1, "data": {"text": "Ada left"}, "annotations": [{"result": [{"type": "labels", '
+            '"value": {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}}]}]}]'
+        ],
+        ADA_LEFT,
+    ),
+    "Label Studio, JSON_MIN": (
+        ['[{"id": 1, "text": "Ada left", "label": [{"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}]}]'],
+        ADA_LEFT,
+    ),
+    "WebAnno, INCEpTION: TSV 3": (
+        [
+            "#FORMAT=WebAnno TSV 3.3\n"
+            "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value\n\n\n"
+            "#Text=New York\n1-1\t0-3\tNew\t*[1]\tLOC[1]\t\n1-2\t4-8\tYork\t*[1]\tLOC[1]\t\n"
+        ],
+        Sentence(["New", "York"], tags=["B-LOC", "I-LOC"]),
     ),
 }
 
@@ -170,7 +341,7 @@ def write(path, content):
             (path / file).parent.mkdir(parents=True)
             write(path / file, text)
     else:
-        path.write_text(content, encoding="utf-8")
+        path.write_text(content, encoding="utf-8", errors="surrogatepass")  # CESU-8 has surrogates
 
 
 @pytest.mark.parametrize("name", ROWS)
