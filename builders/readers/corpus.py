@@ -69,8 +69,8 @@ def read_corpus(
 
     Returns
     -------
-    An iterator over :class:`~graphattn.builders.sentence.Example` (csv, tsv, jsonl, labelled, fasttext) or
-    :class:`~graphattn.builders.sentence.Sentence` (conll, word/tag, conllu, sentences).
+    An iterator over :class:`~graphattn.builders.sentence.Example` (csv, tsv, jsonl, labelled, fasttext, folder) or
+    :class:`~graphattn.builders.sentence.Sentence` (all others).
 
     Raises
     ------

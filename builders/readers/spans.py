@@ -35,8 +35,7 @@ def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None 
     Each line is an object with ``text`` and, in any other field, a list of spans: objects with ``start``, ``end`` (one
     past the last character) and ``label`` or ``type``, or ``[start, end, label]``. So do ``graphattn predict --output
     spans``, doccano, Prodigy (whose ``tokens`` are the words) and spaCy write them. Label Studio's JSON and JSON_MIN
-    work too, also as one array. A text that was not accepted (Prodigy), or has no annotation (Label Studio) is left
-    out.
+    work too. A text that was not accepted (Prodigy), or has no annotation (Label Studio) is left out.
 
     Parameters
     ----------
