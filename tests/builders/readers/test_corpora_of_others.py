@@ -231,7 +231,7 @@ ROWS = {
         ["1\tDogs\tdog\tN\tNNS\t_\t2\tSBJ\t_\t_\n2\tbark\tbark\tV\tVBP\t_\t0\tROOT\t_\t_\n\n"],
         TREE,
     ),
-    "CoNLL-2009": (
+    "CoNLL-2009: trees": (
         [
             "1\tDogs\tdog\tdog\tNNS\tNNS\t_\t_\t2\t2\tSBJ\tSBJ\t_\t_\tA0\n"
             "2\tbark\tbark\tbark\tVBP\tVBP\t_\t_\t0\t0\tROOT\tROOT\tY\tbark.01\t_\n\n"
@@ -243,18 +243,18 @@ ROWS = {
         ["## klue-dp-v1_dev_00000_wikitree\tDogs bark\n1\tDogs\tdog\tNNS\t2\tSBJ\n2\tbark\tbark\tVBP\t0\tROOT\n\n"],
         TREE,
     ),
-    "CoNLL-2005": (
+    "CoNLL-2005: word, clauses, predicate, roles": (
         ["Ada * - (A0*)\nsings * sing (V*)\n\n"],
         Sentence(["Ada", "sings"], tags=["B-A0", "B-V"], predicates=[0, 1]),
     ),
-    "CoNLL-2009: roles": (
+    "CoNLL-2009": (
         [
             "1\tAda\tAda\tAda\tN\tN\t_\t_\t2\t2\tSBJ\tSBJ\t_\t_\tA0\n"
             "2\tsings\tsing\tsing\tV\tV\t_\t_\t0\t0\tROOT\tROOT\tY\tsing.01\t_\n\n"
         ],
         Sentence(["Ada", "sings"], tags=["A0", "_"], predicates=[0, 1]),
     ),
-    "CoNLL-2012: roles": (
+    "CoNLL-2012": (
         [
             "#begin document (x); part 000\nx 0 0 Ada NNP * - - - - * (ARG0*) -\n"
             "x 0 1 sings VBZ * sing 01 - - * (V*) -\n\n#end document\n"
