@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -193,8 +193,7 @@ def detect(
         return DetectedFormat(name, source)
     lines = open_text(source)
     try:
-        text_column = options.get("text", "text")
-        text_column = text_column if isinstance(text_column, str) else text_column[0]
+        text_column = _first_column(options.get("text", "text"))
         sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=request.kind.tags)
         if name is None and _format_of_extension(sample) in (None, "csv", "jsonl"):
             reject_markup(sample.lines, lines.path)
@@ -224,7 +223,7 @@ def resolve_like_training(
     format: str,
     options: Mapping[str, Any],
     *,
-    tags: Collection[str] | None = None,
+    labels: Collection[str] | None = None,
     sample_lines: int = SAMPLE_LINES,
 ) -> tuple[str, dict[str, Any]]:
     """The format and options to read a corpus as the training corpus was, where the user leaves them open.
@@ -236,7 +235,8 @@ def resolve_like_training(
         (whether its first column counts the words) and options; empty if that is unknown
     task : as for :func:`detect`
     format, options : those that the user gives
-    tags : those that the model knows, for a corpus to predict, which may also be plain text; None if it has tags
+    labels : labels or tags that the model knows, for a corpus to predict, which may also be plain text; None for a
+        corpus that has them
 
     Returns
     -------
@@ -251,29 +251,36 @@ def resolve_like_training(
     if name not in FORMATS or format not in ("auto", name) or not FORMATS[name].options.issuperset(options):
         return format, dict(options)
     like_training = {key: value for key, value in training.items() if key not in _FACTS} | {**options}
-    sample = Sample.read(lines, sample_lines, text_column="text", tagged=True)
+    text_column = _first_column(like_training.get("text", "text"))
+    sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=corpus_kind(task).tags)
     if training.get("counts") and sample.columns.may_count:
         like_training.setdefault("token_column", 1)
     if format == name:
         return name, like_training
     by_extension, same_suffix = _format_of_extension(sample), sample.suffix == training.get("suffix")
-    if by_extension is not None:
+    if not samples.has_text_column(sample, name, like_training):
+        fits = False
+    elif by_extension is not None:
         fits = by_extension == name or same_suffix
     elif options:
         fits = True
-    elif tags is None:
+    elif labels is None:
         candidates = _Request(task, False, {}).candidates()
         fitting = [other for other, rule in samples.RULES.items() if other in candidates and rule(sample)]
         fits = fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting))
         fits = fits or ("columns" in training and samples.has_tree_columns(sample, training["columns"]))
     else:
-        fits = samples.is_like_training(sample, name, like_training, tags)
+        fits = samples.is_like_training(sample, name, like_training, labels)
         if (
             fits and (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
         ):  # others are never plain text
             hint = f"{lines.path}: read as {name}, like the training corpus; {{format=text}} reads lines as texts"
             warnings.warn(Hint(hint, options=("format",)), stacklevel=2)
     return (name, like_training) if fits else (format, dict(options))
+
+
+def _first_column(text: str | Sequence[str]) -> str:
+    return text if isinstance(text, str) else text[0]
 
 
 @dataclass(frozen=True)

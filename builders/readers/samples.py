@@ -21,6 +21,8 @@ from graphattn.builders.readers.rows import split_at_blanks
 from graphattn.builders.spelling import compose
 
 SAMPLE_LINES = 200
+MORE = "..."
+"""At the end of the columns of a labelled file: there may be more fields, which are skipped."""
 
 MAX_MISTAKES = 2
 """Lines of a sample that may not fit its format; the reader reports the first of them."""
@@ -407,21 +409,34 @@ def _has_long_sentences(layout: ColumnLayout) -> bool:
     return any(len(sentence) > 1 for sentence in layout.sentences)
 
 
-def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], tags: Collection[str]) -> bool:
+def has_text_column(sample: Sample, format: str, options: Mapping[str, Any]) -> bool:
+    """Whether the first line of a table names the column of the text; other formats have no names."""
+    first = compose(sample.lines[0]) if sample.lines else ""
+    if format == "jsonl":
+        return f'"{sample.text_column.rpartition(".")[2]}"' in first
+    if format not in ("csv", "tsv"):
+        return True
+    names = first.split(options.get("delimiter") or {"csv": ",", "tsv": "\t"}[format])
+    return sample.text_column in [name.strip().strip('"') for name in names]
+
+
+def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], labels: Collection[str]) -> bool:
     """Whether a file to predict is surely in the format of the training corpus, and not plain text.
 
     Parameters
     ----------
     sample : its first lines
     format, options : how the training corpus was read
-    tags : those that the model knows
+    labels : labels or tags that the model knows; none if it predicts numbers
     """
     if format == "word/tag":
         separator = options.get("separator", "/")
         pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
-        return len(pieces) > 1 and all(separator in piece for piece in pieces) and _are_known(pieces, separator, tags)
+        return len(pieces) > 1 and all(separator in piece for piece in pieces) and _are_known(pieces, separator, labels)
     if format == "conllup" and "columns" in options:
         return has_tree_columns(sample, options["columns"])
+    if format == "labelled":
+        return _has_known_labels(sample, options, labels)
     if format != "conll":
         return format in SURE_RULES and SURE_RULES[format](sample)
     tag_column = options.get("tag_column", -1)
@@ -433,9 +448,33 @@ def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], ta
         return _has_long_sentences(layout) and 2 * sum(mark in NO_PREDICATE for mark in marks) > len(rows)
     if not _has_long_sentences(layout) or any(not -len(row) <= tag_column < len(row) or len(row) < 2 for row in rows):
         return False
-    known = [row[tag_column] for row in rows if row[tag_column] in tags]
+    known = [row[tag_column] for row in rows if row[tag_column] in labels]
     are_words_tagged = 2 * len(known) > len(rows) and (sample.has_blank_lines() or {*known} != {"O"})
     return are_words_tagged or _is_surely_conll(sample)
+
+
+def _has_known_labels(sample: Sample, options: Mapping[str, Any], labels: Collection[str]) -> bool:
+    """Whether most lines have the fields of the training corpus, with a label that the model knows, or a number."""
+    roles, separator = list(options["columns"]), options.get("separator") or "\t"
+    more = roles[-1:] == [MORE]
+    width = len(roles) - more
+    rows = sample_rows(sample.filled, separator, quoted=False, most=most_fields(roles[:width], separator))
+    fitting = [row for row in rows if len(row) == width or (more and len(row) > width)]
+    if "label" not in roles or width < 2:
+        return False
+    cells = [row[roles.index("label")].strip() for row in fitting]
+    known = [cell for cell in cells if (cell in labels if labels else _NUMBER.fullmatch(cell))]
+    return 2 * len(known) > len(rows)
+
+
+def most_fields(roles: Sequence[str | None], separator: str) -> int:
+    """How many separators to split at, from the end if negative; 0 for all.
+
+    Words are separated by blanks, too: only those between the text and the other fields count.
+    """
+    if separator != " ":
+        return 0
+    return len(roles) - 1 if roles[-1] == "text" else 1 - len(roles)
 
 
 def has_tree_columns(sample: Sample, columns: Sequence[str | None]) -> bool:

@@ -33,10 +33,12 @@ from graphattn.builders.readers.rows import (
 )
 from graphattn.builders.readers.samples import (
     EXCEL_DELIMITER,
+    MORE,
     SAMPLE_LINES,
     csv_delimiter,
     is_header,
     is_name,
+    most_fields,
     sample_rows,
 )
 from graphattn.builders.sentence import Example, Label, Sentence, TableRow
@@ -48,8 +50,6 @@ _LIKELY_DELIMITERS = (";", "\t", "|", ",")
 """Delimiters to suggest when the header reads as one column."""
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _ROLES = ("label", "text", "second")
-_MORE = "..."
-"""At the end of ``columns``: there may be more fields, which are skipped."""
 
 
 class _Columns(NamedTuple):
@@ -459,7 +459,7 @@ def read_labelled_lines(
     [Example(text='a fine film', second=None, label='pos')]
     """
     roles = (columns,) if isinstance(columns, str) else tuple(columns)
-    more = roles[-1:] == (_MORE,)
+    more = roles[-1:] == (MORE,)
     roles = roles[:-1] if more else roles
     _check_roles(roles)
     if separator == "":
@@ -502,9 +502,8 @@ def _open_rows(
 ) -> tuple[PlainRows | QuotedRows, list[list[str]]]:
     """The rows, and those of the lines read ahead."""
     if separator is not None or split_suffix(lines)[0] != ".csv":
-        # Words are separated by blanks, too: only those between the text and the other fields count.
-        most = 0 if separator != " " else len(roles) - 1 if roles[-1] == "text" else 1 - len(roles)
         delimiter = separator or "\t"
+        most = most_fields(roles, delimiter)
         return PlainRows(lines, delimiter, most), sample_rows(ahead, delimiter, quoted=False, most=most)
     if ahead and EXCEL_DELIMITER.fullmatch(ahead[0]):
         next(lines)

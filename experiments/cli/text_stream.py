@@ -62,7 +62,7 @@ def read_numbered_texts(
     split: str | None = None,
     label_column: str | None = None,
     training: Mapping[str, Any] | None = None,
-    tags: Collection[str] = (),
+    labels: Collection[str] = (),
     sample_lines: int = SAMPLE_LINES,
     keep_rows: bool = False,
 ) -> Iterator[NumberedText]:
@@ -77,7 +77,7 @@ def read_numbered_texts(
     options : format and columns
     split : the model's rule for raw texts, by which a store's must be tokenized; None for any
     label_column : the column of a table whose labels are kept
-    training, tags : how the training corpus was read, and the tags that the model knows
+    training, labels : how the training corpus was read, and the labels or tags that the model knows
     sample_lines : how many lines to read ahead in order to detect the format
     keep_rows : keep all fields of a table, see :func:`~graphattn.builders.readers.read_table`
 
@@ -101,7 +101,7 @@ def read_numbered_texts(
     if training:
         source = open_text(path)
         format, chosen = resolve_like_training(
-            source, training, task, format, chosen, tags=tags, sample_lines=sample_lines
+            source, training, task, format, chosen, labels=labels, sample_lines=sample_lines
         )
         for name in _WITHOUT_LABELS.get(format, {}):
             if not str(chosen.get(name)).endswith("+"):  # with roles, a sentence is repeated for each predicate

@@ -24,6 +24,8 @@ from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.files import TextLines, display_name, is_store, open_text
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders.readers.corpus import describe_corpus
+from graphattn.builders.readers.formats import resolve_like_training
 from graphattn.builders.readers.rows import Skip, raise_or_skip
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.builders.word_boundaries import strip_html
@@ -96,6 +98,10 @@ class FileOptions(Options):
     test: Sequence[str] | None = option(None, "test set, evaluated once at the end; may be repeated", common=True)
 
 
+_OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "skip"})
+"""Options of :func:`~graphattn.builders.readers.read_corpus` that say nothing about the format of a corpus."""
+
+
 class LabellingEstimator(Estimator):
     """Base of the estimators that predict labels.
 
@@ -130,6 +136,8 @@ class LabellingEstimator(Estimator):
     _wide_kind: ClassVar[type[WideBranch]] = NgramBranch
     _characters_by_default: ClassVar[bool] = False
     prediction_options = frozenset({"probabilities", "picture", "mistakes"})
+    corpus_: Mapping[str, Any] = {}
+    """How the training corpus was read: format and options; empty if :meth:`read` has not read it."""
     inputs_: InputOptions
     head_: HeadOptions
     pretrained_: PretrainedOptions
@@ -272,6 +280,7 @@ class LabellingEstimator(Estimator):
         types |= {"mixture": dict[str, float] | None, "gazetteer": list[list[str]] | None, "preset": str | None}
         types |= {"architecture": dict[str, Any] | None, "pretrained": PretrainedOptions | None}
         types |= {"features": int | None, "cut_words": float | None, "unknown_words": float | None}
+        types |= {"corpus": dict[str, Any] | None}
         return {**super().config_types(), **types}
 
     def _extra_config(self) -> dict[str, Any]:
@@ -339,8 +348,17 @@ class LabellingEstimator(Estimator):
         return items
 
     def _resolve_reading(self, lines: TextLines, format: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The format and options of a corpus, with defaults that the task knows."""
-        return format, options
+        """The format and options of a corpus; where the user leaves them open, those of the training corpus."""
+        of_any_format = {name: value for name, value in options.items() if name in _OF_ANY_FORMAT}
+        own = {name: value for name, value in options.items() if name not in _OF_ANY_FORMAT}
+        format, own = resolve_like_training(lines, self.corpus_, self.corpus_kind, format, own)
+        if not self.corpus_ or self.warm_start:
+            self.corpus_ = describe_corpus(lines, format=format, task=self.corpus_kind, **own)
+        return format, own | of_any_format
+
+    @override
+    def reading_defaults(self) -> dict[str, Any]:
+        return {"training": self.corpus_, "labels": frozenset(map(str, self.classes_.tolist()))}
 
     def _check_item(self, item: Example | Sentence, path: str, line: int) -> None:
         """Reject a label in a line of a file."""
@@ -846,6 +864,7 @@ class LabellingEstimator(Estimator):
         config = {
             **self._serialize_options(),
             **self.tokens_.to_config(),
+            "corpus": self.corpus_,
             "class_weight": serialize_class_weight(self.class_weight),
             "mixture": self.mixture_,
             "features": self._features_version(),
@@ -867,6 +886,7 @@ class LabellingEstimator(Estimator):
         estimator = cls(encoder_options(config["encoder"]), **parts, **arguments)
         estimator._resolve_options()
         estimator._forget_unset(config.get("set_options"))
+        estimator.corpus_ = config.get("corpus") or {}
         estimator.labels_ = LabelSet(files.labels)
         estimator.classes_ = np.asarray(files.labels)
         architecture = config.get("architecture")

@@ -19,11 +19,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders.files import TextLines
 from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
-from graphattn.builders.readers.corpus import describe_corpus
-from graphattn.builders.readers.formats import resolve_like_training
 from graphattn.builders.tag_schemes import LIKE_BIOES, SCHEMES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError, verbatim
 from graphattn.models.corpus import Corpus
@@ -96,8 +93,6 @@ class SequenceTagger(LabellingEstimator):
         {"max_tokens_per_text", "strip_html", "pooling", "head_hidden", "pair_features", "join_pairs"}
     )
     output_formats = ("json", "spans", "conll", "html")
-    corpus_: Mapping[str, Any] = {}
-    """How the training corpus was read: format and options; empty if :meth:`read` has not read it."""
 
     def __init__(
         self,
@@ -206,19 +201,6 @@ class SequenceTagger(LabellingEstimator):
     def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
         split = getattr(self, "inputs_", self.inputs).split
         return super()._read_file(path, format, {"split": split, **options})
-
-    @override
-    def _resolve_reading(self, lines: TextLines, format: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        of_any_format = {name: options[name] for name in ("split", "drop_label", "skip") if name in options}
-        own = {name: value for name, value in options.items() if name not in of_any_format}
-        format, own = resolve_like_training(lines, self.corpus_, self.corpus_kind, format, own)
-        if not self.corpus_ or self.warm_start:
-            self.corpus_ = describe_corpus(lines, format=format, task=self.corpus_kind, **own)
-        return format, own | of_any_format
-
-    @override
-    def reading_defaults(self) -> dict[str, Any]:
-        return {"training": self.corpus_, "tags": frozenset(self.classes_.tolist())}
 
     @override
     def _check_stored(self, store: Store, path: Path) -> None:
@@ -494,18 +476,17 @@ class SequenceTagger(LabellingEstimator):
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
-        return {**super().config_types(), "scheme": str, "repair_tags": bool | None, "corpus": dict[str, Any] | None}
+        return {**super().config_types(), "scheme": str, "repair_tags": bool | None}
 
     @override
     def _extra_config(self) -> dict[str, Any]:
-        return {"scheme": self.scheme_, "repair_tags": self.repair_tags, "corpus": self.corpus_}
+        return {"scheme": self.scheme_, "repair_tags": self.repair_tags}
 
     @override
     @classmethod
     def _from_files(cls, files: ModelFiles) -> Self:
         tagger = super()._from_files(files)
         tagger.scheme_ = tagger.scheme
-        tagger.corpus_ = files.config.get("corpus") or {}
         return tagger
 
 

@@ -248,9 +248,9 @@ TREES = {"format": "conllup", "suffix": ".tab", "columns": ("index", "token", "t
 TAGGED = ["Ada B-PER x", "sings O x", "", "Rome B-LOC x"]
 
 
-def resolve(path, training, *, format="auto", tags=frozenset({"O", "B-PER", "NN"}), **options):
+def resolve(path, training, *, task="tag", format="auto", labels=frozenset({"O", "B-PER", "NN"}), **options):
     with open_text(path) as lines:
-        return resolve_like_training(lines, training, "tag", format, options, tags=tags)
+        return resolve_like_training(lines, training, task, format, options, labels=labels)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,37 @@ def test_texts_to_predict_are_read_like_the_training_corpus(corpus, name, lines,
 )
 def test_corpora_with_tags_are_read_like_the_training_corpus(corpus, name, lines, training, expected):
     options = {key: value for key, value in training.items() if key not in ("format", "suffix", "counts")}
-    assert resolve(corpus(name, *lines), training, tags=None) == (expected, options if expected != "auto" else {})
+    assert resolve(corpus(name, *lines), training, labels=None) == (expected, options if expected != "auto" else {})
+
+
+TREC = {"format": "labelled", "suffix": ".label", "columns": ["label", "text"], "separator": " "}
+REVIEWS = {"format": "csv", "suffix": ".csv", "text": "review", "label": "mood"}
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "training", "labels", "fits"),
+    [
+        ("a.txt", ["A:b How far ?", "C:d Where ?", "A:b No"], TREC, {"A:b", "C:d"}, True),
+        ("a.txt", ["How far ?", "A:b Where ?", "No"], TREC, {"A:b", "C:d"}, False),
+        ("a.txt", ["0.5 How far ?", "-1 Where ?"], TREC, (), True),
+        ("a.txt", ["5 is a number", "Where ?", "So it is"], TREC, (), False),
+        ("a.label", ["How far ?", "Where ?"], TREC, {"A:b", "C:d"}, False),
+        ("a.label", ["A:b How far ?", "X:y Where ?"], TREC, None, True),
+        ("a.tsv", ["7\tx\tgood"], {"format": "labelled", "columns": [None, "label", "text"]}, {"x"}, True),
+        ("a.tsv", ["7\tx\tgood\tmore"], {"format": "labelled", "columns": [None, "label", "text", "..."]}, {"x"}, True),
+        ("a.csv", ["id,review", "1,so good"], REVIEWS, {"x"}, True),
+        ("a.csv", ["id,text", "1,so good"], REVIEWS, {"x"}, False),
+        ("a.csv", ["id,text", "1,so good"], REVIEWS, None, False),
+        ("a.jsonl", ['{"review": "a"}'], {**REVIEWS, "format": "jsonl"}, {"x"}, True),
+        ("a.jsonl", ['{"text": "a"}'], {**REVIEWS, "format": "jsonl"}, {"x"}, False),
+        ("a.jsonl", ['{"x": {"review": "a"}}'], {"format": "jsonl", "text": "x.review"}, {"x"}, True),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*like the training corpus")
+def test_texts_of_a_classifier_are_read_like_the_training_corpus(corpus, name, lines, training, labels, fits):
+    options = {key: value for key, value in training.items() if key not in ("format", "suffix")}
+    expected = (training["format"], options) if fits else ("auto", {})
+    assert resolve(corpus(name, *lines), training, task="classify", labels=labels) == expected
 
 
 def test_given_options_win(corpus):

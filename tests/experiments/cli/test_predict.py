@@ -476,6 +476,34 @@ def test_columns_are_read_as_those_of_the_training(graphattn, tmp_path, tiny):
     assert words(graphattn("predict", model, stdin="Ada _ rief O\n")) == [["Ada", "_", "rief", "O"]]
 
 
+@pytest.mark.parametrize(
+    ("task", "name", "flags", "content"),
+    [
+        ("classify", "a.label", ["--columns", "label,text", "--separator", " "], "A:b so good\nC:d so bad\n"),
+        ("regress", "a.txt", ["--columns", "label,text", "--separator", " "], "1.5 so good\n-2 so bad\n"),
+        ("classify", "a.tsv", ["--columns", "none,text,label,..."], "7\tso good\tx\t1\n8\tso bad\ty\n"),
+        ("classify", "a.csv", ["--text-column", "b", "--label-column", "c"], "b,c\nso good,x\nso bad,y\n"),
+        ("pair", "a.jsonl", ["--text-column", "b", "--second-column", "c", "--label-column", "d"],
+         '{"b": "so good", "c": "no", "d": 1}\n{"b": "so bad", "c": "no", "d": 2}\n'),
+    ],
+)  # fmt: skip
+def test_tables_are_read_as_those_of_the_training(graphattn, tmp_path, tiny, task, name, flags, content):
+    """No label becomes a word of a text."""
+    lines = content.splitlines(keepends=True)
+    rows = lines[name == "a.csv" :]
+    (tmp_path / name).write_text("".join([*lines[: -len(rows)], *rows * 4]))
+    model = tmp_path / "model"
+    answer = graphattn("train", task, tmp_path / name, *flags, "--out", model, *tiny)
+    assert answer.code == 0, answer.err
+    answer = graphattn("predict", model, tmp_path / name)
+    assert answer.code == 0, answer.err
+    assert [json.loads(line)["text"] for line in answer.out.splitlines()][-2:] == ["so good", "so bad"]
+    assert graphattn("evaluate", model, tmp_path / name).code == 0
+    (tmp_path / "raw.txt").write_text("so good\n" if task != "pair" else "so good\tno\n")
+    (row,) = map(json.loads, graphattn("predict", model, tmp_path / "raw.txt").out.splitlines())
+    assert row["text"] == "so good"
+
+
 def test_a_column_of_numbers_stays_one_in_short_files(graphattn, tmp_path, tiny):
     rows = "1-2\tdu\t_\n1\tde\tADP\n2\tle\tDET\n\n1\toui\tINTJ\n\n"
     tiny = [flag for flag in tiny if flag != "--quiet"]
