@@ -127,6 +127,11 @@ class DataError(GraphAttnError):
         self.hint, self.alternative = hint, alternative
         super().__init__(message, options=options)
 
+    @property
+    def problem(self) -> str:
+        """The message, with the names of options in Python."""
+        return fill_in(self.message, self.options)
+
     @override
     def render(self, spell: Callable[[str], str] = str) -> str:
         parts = [] if self.path is None else [os.fspath(self.path)]

@@ -11,7 +11,7 @@ from typing import Any
 from graphattn.builders.readers.literals import is_bracketed, keys_of, parse_list
 from graphattn.builders.sentence import Label
 from graphattn.builders.spelling import compose
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, verbatim
 
 MISSING = object()
 """What :func:`find_field` returns for a field that is not there."""
@@ -83,7 +83,7 @@ def flagged_labels(flags: Mapping[str, str], path: str, line: int) -> tuple[str,
     """
     wrong = next((name for name, field in flags.items() if field.strip().lower() not in _FLAGS), None)
     if wrong is not None:
-        problem = f"{flags[wrong]!r} where 0 or 1 was expected"
+        problem = f"{verbatim(repr(flags[wrong]))} where 0 or 1 was expected"
         hint = "Several columns of {label} hold 1 for each label that the text has."
         raise DataError(problem, path=path, line=line, field=wrong, hint=hint, options=("label",))
     return tuple(name for name, field in flags.items() if _FLAGS[field.strip().lower()])
@@ -93,7 +93,7 @@ def split_pair(text: str, separator: str, path: str, line: int) -> tuple[str, st
     """The two texts of a pair in one field."""
     parts = text.split(separator)
     if len(parts) != 2:
-        problem = f"{separator!r} occurs {len(parts) - 1} times in the text, not once"
+        problem = f"{verbatim(repr(separator))} occurs {len(parts) - 1} times in the text, not once"
         hint = "Complete the text, or set {text_separator} to what is between the texts of a pair."
         raise DataError(problem, path=path, line=line, hint=hint, options=("text_separator",))
     return parts[0].strip(), parts[1].strip()
@@ -200,7 +200,7 @@ def _spell(item: object, field: str, path: str, line: int, alternative: str | No
         return json_text(item, field, path, line)
     if isinstance(item, (bool, int, float)) and math.isfinite(item):
         return json.dumps(item)
-    keys = f" with the keys {', '.join(item)}" if isinstance(item, dict) and item else ""
+    keys = f" with the keys {verbatim(', '.join(item))}" if isinstance(item, dict) and item else ""
     raise DataError(
         f"{_kind(item)}{keys} where a label was expected",
         path=path,

@@ -15,7 +15,7 @@ from graphattn.builders.foreign import reject_markup
 from graphattn.builders.readers import samples
 from graphattn.builders.readers.samples import SAMPLE_LINES, Sample
 from graphattn.builders.sentence import Example, Sentence
-from graphattn.exceptions import ConfigError, DataError, Hint
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 
 PLAIN = ("text", "words")
 """What a file without labels may also hold: a text on each line, or its words between blanks."""
@@ -274,7 +274,7 @@ def resolve_like_training(
         if (
             fits and (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
         ):  # others are never plain text
-            hint = f"{lines.path}: read as {name}, like the training corpus; {{format=text}} reads lines as texts"
+            hint = f"{verbatim(lines.path)}: read as {name}, like the training corpus; {{format=text}} reads lines as texts"
             warnings.warn(Hint(hint, options=("format",)), stacklevel=2)
     return (name, like_training) if fits else (format, dict(options))
 
@@ -420,7 +420,7 @@ def _detection_error(sample: Sample, request: _Request, fitting: list[str], path
         f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
         path=path,
         hint=f"Set {{format}} to one of {_join(candidates)}"
-        + (f"; if the columns are {_join(header)}, set {{text}} to that of the text" if header and not named else "")
+        + (f"; if the columns are {verbatim(_join(header))}, set {{text}} to that of the text" if header and not named else "")
         + ("; for texts alone, one on each line, to 'labelled' with {columns} 'text'." if texts_alone else "."),
         options=("format", "columns", "text"),
     )

@@ -9,7 +9,7 @@ from graphattn.builders.files import BLANKS, FilePath, open_text
 from graphattn.builders.readers.fields import json_label, json_text, parse_object
 from graphattn.builders.readers.rows import Skip, map_with_errors, reject_blank_rows
 from graphattn.builders.sentence import Sentence
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, verbatim
 
 _LISTS: dict[str, type] = {
     "tokens": str,
@@ -119,7 +119,8 @@ def _find_tags(record: dict[str, Any], tags: str | None) -> str:
         return tags or ""
     others = [name for name, value in record.items() if name.endswith("_tags") and isinstance(value, list)]
     if tags != "tags" or (len(others) > 1 and "label" not in record):
-        problem = f"the tags are not in {tags!r}; there are {', '.join(map(repr, others)) or 'no others'}"
+        present = verbatim(", ".join(map(repr, others)) or "no others")
+        problem = f"the tags are not in {verbatim(repr(tags))}; there are {present}"
         raise DataError(problem, hint="Set {tags} to the field to read.", options=("tags",))
     return others[0] if len(others) == 1 else ""
 

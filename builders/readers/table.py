@@ -213,12 +213,13 @@ _Parse = Callable[[tuple[int, list[str]]], Example]
 
 
 def _keep_row(parse: _Parse, names: Sequence[str], *, quoted: bool) -> _Parse:
-    """A function from a numbered row to its example with all fields."""
-    kept = tuple(names)
+    """A function from a numbered row to its example with a field for each name."""
+    kept, missing = tuple(names), [""] * len(names)
 
     def parse_and_keep(numbered: tuple[int, list[str]]) -> Example:
         example = parse(numbered)
-        return TableRow(example.text, example.second, example.label, kept, tuple(numbered[1]), quoted)
+        cells = (*numbered[1], *missing)[: len(kept)]  # rows with more fields may differ in their number
+        return TableRow(example.text, example.second, example.label, kept, cells, quoted)
 
     return parse_and_keep
 
@@ -436,7 +437,8 @@ def read_labelled_lines(
     header : whether the first line names the columns and is no example; None decides by the lines, see
         :func:`~graphattn.builders.readers.samples.is_header`, and a hint says so
     require_label : reject lines with an empty label; otherwise their label is None
-    keep_rows : give each example all fields of its line, as :class:`~graphattn.builders.sentence.TableRow`
+    keep_rows : give each example all fields of its line, as many as the first line has, as
+        :class:`~graphattn.builders.sentence.TableRow`
     skip : receives the error of each line that is left out; None raises the first
 
     Returns
@@ -476,8 +478,8 @@ def read_labelled_lines(
         with open_text(path) as lines:
             ahead = [f"{line}\n" for line in lines.sample(lines.sampled or SAMPLE_LINES)]
             rows, sample = _open_rows(lines, ahead, separator, roles, more=more)
-            if _has_header(sample, len(roles), header, lines.path, more=more):
-                next(rows)
+            has_header = _has_header(sample, len(roles), header, lines.path, more=more)
+            names = next(rows)[1] if has_header else []
             filled = rows_of_width(
                 rows,
                 len(roles),
@@ -490,7 +492,10 @@ def read_labelled_lines(
             )
             parse = _row_parser(index, in_columns, lines.path)
             if keep_rows:
-                names = [role or f"column {number}" for number, role in enumerate(roles, start=1)]
+                if len(names) < len(roles):
+                    others = len(sample[0]) - len(roles) if more else 0
+                    names = [*(role or "" for role in roles), *[""] * others]
+                names = [name.strip() or f"column {number}" for number, name in enumerate(names, start=1)]
                 parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
             yield from map_with_errors(filled, parse, skip)
 

@@ -24,7 +24,7 @@ from graphattn.builders.readers.column_layout import (
 from graphattn.builders.readers.rows import Skip, iterate_with_errors, map_with_errors, raise_or_skip, split_at_blanks
 from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.builders.sentence import Sentence
-from graphattn.exceptions import ConfigError, DataError, Hint
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 
 
 def read_conll(
@@ -111,7 +111,7 @@ def parse_roles(tag_column: str) -> int:
 
 
 def _hint(lines: TextLines, decision: str, *options: str) -> None:
-    warnings.warn(Hint(f"{lines.path}: {decision}", options=options), stacklevel=2)
+    warnings.warn(Hint(f"{verbatim(lines.path)}: {decision}", options=options), stacklevel=2)
 
 
 def _sample(lines: TextLines) -> list[str]:
@@ -233,7 +233,7 @@ def _read_sentences(
             if columns["token"]:
                 _hint(lines, "column 0 counts the words, so {token_column} is 1", "token_column")
         if layout.header is not None and header is None:
-            _hint(lines, f"read {', '.join(layout.header)!r} as a header; {{header=False}} keeps it", "header")
+            _hint(lines, f"read {verbatim(repr(', '.join(layout.header)))} as a header; {{header=False}} keeps it", "header")
         if layout.comments:
             _hint(lines, f"lines before sentences that begin with # are comments, such as {layout.comments[0]!r}")
         parser = _ColumnParser(lines.path, layout, columns, roles, comment)
@@ -394,10 +394,10 @@ def _split_pair(piece: str, separator: str, path: str, line: int) -> tuple[str, 
     if end < 0 or not word or not tag:
         missing = "word" if end >= 0 and not word else "tag"
         raise DataError(
-            f"{piece!r} has no {missing}",
+            f"{verbatim(repr(piece))} has no {missing}",
             path=path,
             line=line,
-            hint=f"Write word{separator}TAG, or set {{separator}}.",
+            hint=f"Write word{verbatim(separator)}TAG, or set {{separator}}.",
             options=("separator",),
         )
     return word.replace("\\" + separator, separator), tag

@@ -10,7 +10,7 @@ from graphattn.builders.files import FilePath, TextLines, open_text
 from graphattn.builders.readers.rows import Skip, iterate_with_errors, map_with_errors
 from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.builders.sentence import Sentence
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, verbatim
 
 _FIRST_FEATURE = 3
 """Before it are the word's number, offsets and text."""
@@ -92,9 +92,9 @@ def _choose_feature(features: Sequence[str], layer: str, path: str) -> int:
     if layer == "auto":
         wanted = [name for name in spans if name == "NamedEntity.value"] or spans
     if len(wanted) != 1:
-        problem = f"there is no layer {layer!r}" if not wanted and layer != "auto" else "several layers have spans"
+        problem = f"there is no layer {verbatim(repr(layer))}" if not wanted and layer != "auto" else "several layers have spans"
         problem = "no layer has spans" if not spans else problem
-        hint = f"Set {{layer}} to one of: {', '.join(spans)}." if spans else "Export a layer of spans."
+        hint = f"Set {{layer}} to one of: {verbatim(', '.join(spans))}." if spans else "Export a layer of spans."
         raise DataError(problem, path=path, hint=hint, options=("layer",))
     return features.index(wanted[0])
 

@@ -147,7 +147,7 @@ def corpus_blocks(
     def record(error: DataError) -> None:
         in_folder = error.path != name
         place = os.path.relpath(str(error.path), corpus.path) if in_folder else f"line {error.line}"
-        skipped.append(Skipped(name, place, error.message))
+        skipped.append(Skipped(name, place, error.problem))
 
     skips = record if skip and format not in SENTENCE_ENDS else None
     items = read_corpus(source, format=format, task=corpus.task, skip=skips, drop_label=drop_label, **options)

@@ -211,7 +211,7 @@ class _TextReader:
             except DataError as error:
                 if not self.skip:
                     raise
-                self.skipped.append(Skipped(self.block.corpus, f"line {error.line or first}", error.message))
+                self.skipped.append(Skipped(self.block.corpus, f"line {error.line or first}", error.problem))
             else:
                 usable += sentences
         return usable

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from graphattn.builders.readers.unlabelled import find_marks
 from graphattn.builders.spelling import compose
-from graphattn.exceptions import DataError, UnknownLabelError
+from graphattn.exceptions import DataError, UnknownLabelError, verbatim
 
 
 class LabelSet:
@@ -96,8 +96,8 @@ class LabelSet:
             flags = [f" {{drop_label={mark}}} leaves it out." for mark in unknown.values() if mark in marks]
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             raise UnknownLabelError(
-                f"the {where} has {what} {shown}, which the training set lacks",
-                hint=f"Known are: {self._list_classes(unknown.values())}.{''.join(flags)}",
+                f"the {where} has {what} {verbatim(shown)}, which the training set lacks",
+                hint=f"Known are: {verbatim(self._list_classes(unknown.values()))}.{''.join(flags)}",
                 options=("drop_label",),
             )
         return ids

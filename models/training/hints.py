@@ -115,7 +115,7 @@ def hint_at_lists(labels: Sequence[Hashable], classes: Sequence[Hashable]) -> Hi
         return None
     count = sum(label in lists for label in labels)
     return Hint(
-        f"{count:,} of {len(labels):,} labels are lists, such as {sorted(lists)[0]}, each a class of its own; "
+        f"{count:,} of {len(labels):,} labels are lists, such as {verbatim(sorted(lists)[0])}, each a class of its own; "
         "{multilabel=True} reads their items as labels",
         options=("multilabel",),
     )

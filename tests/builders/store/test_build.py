@@ -350,6 +350,14 @@ def test_a_carriage_return_ends_no_line_when_sentences_are_skipped(tmp_path):
     assert json.loads(listed)["place"] == "line 2"
 
 
+def test_the_reason_of_a_skipped_line_has_its_braces(tmp_path):
+    (tmp_path / "a.csv").write_text("text,x,y\na,1,0\nb,{label},1\n")
+    corpus = CorpusFile(tmp_path / "a.csv", options={"label": ("x", "y")})
+    build_store([corpus], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)]), skip=True))
+    (listed,) = (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()
+    assert json.loads(listed)["reason"] == "'{label}' where 0 or 1 was expected"
+
+
 def test_lines_skipped_by_readers_are_listed(tmp_path):
     (tmp_path / "a.csv").write_bytes(b'text,label\na,x\nb\n"c,x\nd,y\n\xe9,y\n')
     (tmp_path / "b.csv").write_bytes(b"text,label\na,\n")

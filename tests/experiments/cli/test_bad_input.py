@@ -44,6 +44,26 @@ def test_braces_of_a_file_are_no_options(train):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "options", "problem"),
+    [
+        ("a.csv", "text,a,b\ngood,{label},1\n", ["--label-column", "a,b"], "'{label}' where 0 or 1 was expected"),
+        ("a.jsonl", '{"text": "good", "label": {"{format}": 1}}\n', [], "an object with the keys {format} where"),
+        ("a.tsv", "x\ta{text_separator}b\n", ["--columns", "label,text", "--text-separator", "{text_separator}{"],
+         "'{text_separator}{' occurs 0 times"),
+    ],
+)  # fmt: skip
+def test_braces_of_fields_are_no_options(train, name, content, options, problem):
+    assert problem in train("pair" if "x\t" in content else "classify", name, content, *options)
+
+
+def test_braces_in_hints_are_no_options(graphattn, tmp_path):
+    rows = "".join(f"w{number}\tB-X\nv\tO\n\n" for number in range(12))
+    (tmp_path / "{header}.txt").write_text("word\ttag\n" + rows)
+    answer = graphattn("build", tmp_path / "{header}.txt", "--out", tmp_path / "store", "--tag-column", "1")
+    assert "{header}.txt: read 'word, tag' as a header; --no-header keeps it" in answer.err
+
+
 ROWS = [f"{'pos' if number % 2 else 'neg'}\ta film {number}\n" for number in range(20)]
 
 

@@ -228,6 +228,16 @@ def test_fields_without_names_and_repeated_names(graphattn, classifier, tmp_path
     columns = ["--columns", "none,label,text", "--format", "labelled"]
     answer = graphattn("predict", classifier, tmp_path / "in.tsv", *columns, "--output", "csv")
     assert answer.out.splitlines()[0] == "column 1,label,text,predicted"
+    (tmp_path / "in.tsv").write_text("\tmood\tsentence\n1\tpos\ta film\tfine\n2\tneg\ta play\n")
+    columns = ["--columns", "none,label,text,...", "--format", "labelled", "--header"]
+    lines = graphattn("predict", classifier, tmp_path / "in.tsv", *columns, "--output", "csv").out.splitlines()
+    assert lines[0] == "column 1,mood,sentence,predicted"
+    assert [line.rpartition(",")[0] for line in lines[1:]] == ["1,pos,a film", "2,neg,a play"]
+    columns = ["--columns", "label,text,...", "--format", "labelled", "--no-header"]
+    (tmp_path / "in.tsv").write_text("pos\ta film\tx\nneg\ta play\n")
+    lines = graphattn("predict", classifier, tmp_path / "in.tsv", *columns, "--output", "csv").out.splitlines()
+    assert lines[0] == "label,text,column 3,predicted"
+    assert [line.rpartition(",")[0] for line in lines[1:]] == ["pos,a film,x", "neg,a play,"]
     (tmp_path / "in.csv").write_text("text,predicted,x,x\na film,?,1,2\n")
     answer = graphattn("predict", classifier, tmp_path / "in.csv", "--output", "tsv")
     assert answer.out.splitlines()[0] == '"text"\t"predicted"\t"x"\t"x"\t"predicted (new)"'
