@@ -274,8 +274,8 @@ def resolve_like_training(
         if (
             fits and (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
         ):  # others are never plain text
-            hint = f"{verbatim(lines.path)}: read as {name}, like the training corpus; {{format=text}} reads lines as texts"
-            warnings.warn(Hint(hint, options=("format",)), stacklevel=2)
+            hint = f"read as {name}, like the training corpus; {{format=text}} reads lines as texts"
+            warnings.warn(Hint(f"{verbatim(lines.path)}: {hint}", options=("format",)), stacklevel=2)
     return (name, like_training) if fits else (format, dict(options))
 
 
@@ -414,13 +414,13 @@ def _detection_error(sample: Sample, request: _Request, fitting: list[str], path
         if misfit is not None:
             return request.misfit_error(misfit)
     candidates, named = request.candidates(), _format_of_extension(sample)
-    header = samples.first_names(sample)
+    header = verbatim(_join(names)) if (names := samples.first_names(sample)) else ""
     texts_alone = not request.optional and request.task is None and "labelled" in candidates
     return DataError(
         f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
         path=path,
         hint=f"Set {{format}} to one of {_join(candidates)}"
-        + (f"; if the columns are {verbatim(_join(header))}, set {{text}} to that of the text" if header and not named else "")
+        + (f"; if the columns are {header}, set {{text}} to that of the text" if header and not named else "")
         + ("; for texts alone, one on each line, to 'labelled' with {columns} 'text'." if texts_alone else "."),
         options=("format", "columns", "text"),
     )

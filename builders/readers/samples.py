@@ -95,7 +95,7 @@ class Sample:
     @cached_property
     def names(self) -> list[str]:
         """The fields of the first line between tabs, which may be a header."""
-        return [name.strip().strip('"') for name in compose(self.lines[0]).split("\t")] if self.lines else []
+        return list(map(clean_name, compose(self.lines[0]).split("\t"))) if self.lines else []
 
     @cached_property
     def modal_rows(self) -> list[list[str]]:
@@ -173,7 +173,7 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     >>> is_header([["mixed", "so"], ["pos", "good"], ["neg", "no"], ["pos", "fine"], ["neg", "bad"]])
     False
     """
-    names = [name.strip().strip('"') for name in rows[0]] if rows else []
+    names = list(map(clean_name, rows[0])) if rows else []
     words = list(map(_count_name_words, names))
     columns = [[cell.strip() for cell in column] for column in zip(*rows[1:], strict=True)]
     if len(names) < 2 or not columns or not any(names):
@@ -193,9 +193,14 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     return evidence >= min(max(20, 5 * others), 50)
 
 
+def clean_name(field: str) -> str:
+    """The name of a column, without blanks and quotes around it."""
+    return field.strip().strip('"')
+
+
 def is_name(field: str) -> bool:
     """Whether a field may be the name of a column."""
-    return _count_name_words(field.strip().strip('"')) > 0
+    return _count_name_words(clean_name(field)) > 0
 
 
 def _count_name_words(field: str) -> int:
@@ -254,7 +259,7 @@ def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | No
         return None
     columns = (*texts, "label") if possible[0] else ("label", *texts)
     header = sample.modal_rows[0] if len(sample.modal_rows) > len(rows) else []
-    named = [field for field, name in enumerate(header) if name.strip().strip('"').lower() in _LABEL_HEADERS]
+    named = [field for field, name in enumerate(header) if clean_name(name).lower() in _LABEL_HEADERS]
     return columns if named in ([], [columns.index("label")]) else None
 
 
@@ -341,14 +346,14 @@ def first_names(sample: Sample) -> list[str]:
     for delimiter in "\t,;|" if sample.lines else "":
         fields = sample.lines[0].split(delimiter)
         if len(fields) > 1 and all(map(is_name, fields)):
-            return [field.strip().strip('"') for field in fields]
+            return list(map(clean_name, fields))
     return []
 
 
 def _has_csv_header(sample: Sample) -> bool:
     names = [name.strip('"') for name in compose(sample.lines[0]).split(",")] if sample.lines else []
     if sample.suffix == ".csv":  # in other files a sentence may have this word after a comma and a blank
-        names = [name.strip().strip('"') for name in names]
+        names = list(map(clean_name, names))
     return len(names) > 1 and sample.text_column in names
 
 

@@ -35,6 +35,7 @@ from graphattn.builders.readers.samples import (
     EXCEL_DELIMITER,
     MORE,
     SAMPLE_LINES,
+    clean_name,
     csv_delimiter,
     is_header,
     is_name,
@@ -528,7 +529,7 @@ def _has_header(sample: list[list[str]], width: int, header: bool | None, path: 
     rows = [row[:width] for row in sample if len(row) == width or (more and len(row) > width)]
     if header is not None or not rows or rows[0] != sample[0][:width] or not is_header(rows):
         return bool(header)
-    names = ", ".join(name.strip().strip('"') for name in rows[0])
+    names = ", ".join(map(clean_name, rows[0]))
     message = f"{verbatim(path)}: read {verbatim(repr(names))} as a header; {{header=False}} keeps it"
     warnings.warn(Hint(message, options=("header",)), stacklevel=4)
     return True

@@ -233,7 +233,8 @@ def _read_sentences(
             if columns["token"]:
                 _hint(lines, "column 0 counts the words, so {token_column} is 1", "token_column")
         if layout.header is not None and header is None:
-            _hint(lines, f"read {verbatim(repr(', '.join(layout.header)))} as a header; {{header=False}} keeps it", "header")
+            names = verbatim(repr(", ".join(layout.header)))
+            _hint(lines, f"read {names} as a header; {{header=False}} keeps it", "header")
         if layout.comments:
             _hint(lines, f"lines before sentences that begin with # are comments, such as {layout.comments[0]!r}")
         parser = _ColumnParser(lines.path, layout, columns, roles, comment)

@@ -92,7 +92,7 @@ def _choose_feature(features: Sequence[str], layer: str, path: str) -> int:
     if layer == "auto":
         wanted = [name for name in spans if name == "NamedEntity.value"] or spans
     if len(wanted) != 1:
-        problem = f"there is no layer {verbatim(repr(layer))}" if not wanted and layer != "auto" else "several layers have spans"
+        problem = f"there is no layer {layer!r}" if not wanted and layer != "auto" else "several layers have spans"
         problem = "no layer has spans" if not spans else problem
         hint = f"Set {{layer}} to one of: {verbatim(', '.join(spans))}." if spans else "Export a layer of spans."
         raise DataError(problem, path=path, hint=hint, options=("layer",))

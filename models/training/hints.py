@@ -113,9 +113,9 @@ def hint_at_lists(labels: Sequence[Hashable], classes: Sequence[Hashable]) -> Hi
     lists = {name for name in classes if isinstance(name, str) and is_bracketed(name) and parse_list(name) is not None}
     if not lists:
         return None
-    count = sum(label in lists for label in labels)
+    count, shown = sum(label in lists for label in labels), verbatim(min(lists))
     return Hint(
-        f"{count:,} of {len(labels):,} labels are lists, such as {verbatim(sorted(lists)[0])}, each a class of its own; "
+        f"{count:,} of {len(labels):,} labels are lists, such as {shown}, each a class of its own; "
         "{multilabel=True} reads their items as labels",
         options=("multilabel",),
     )
