@@ -414,13 +414,13 @@ def _detection_error(sample: Sample, request: _Request, fitting: list[str], path
         if misfit is not None:
             return request.misfit_error(misfit)
     candidates, named = request.candidates(), _format_of_extension(sample)
-    header = verbatim(_join(names)) if (names := samples.first_names(sample)) else ""
+    names = [] if named or request.kind.tags else samples.first_names(sample)
     texts_alone = not request.optional and request.task is None and "labelled" in candidates
     return DataError(
         f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
         path=path,
         hint=f"Set {{format}} to one of {_join(candidates)}"
-        + (f"; if the columns are {header}, set {{text}} to that of the text" if header and not named else "")
+        + (f"; if the columns are {verbatim(_join(names))}, set {{text}} to that of the text" if names else "")
         + ("; for texts alone, one on each line, to 'labelled' with {columns} 'text'." if texts_alone else "."),
         options=("format", "columns", "text"),
     )

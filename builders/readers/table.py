@@ -325,7 +325,7 @@ def _missing_column_error(
             hint=f"Set {{delimiter}} to {delimiter!r} if that separates the fields.",
             options=("delimiter",),
         )
-    no_header = "; if the first line is no header, set {columns}" if has_header and len(present) > 1 else ""
+    no_header = "; if the first line is no header, set {columns}" if has_header else ""
     return DataError(
         f"there is no column {shown}; the columns are {known}",
         path=path,
