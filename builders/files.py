@@ -34,6 +34,7 @@ from graphattn.exceptions import DataError, Hint, UnreadableError
 FilePath = str | os.PathLike[str]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_FIRST_OF_MARK = _BYTE_ORDER_MARK[0]
 _WIDE_BYTE_ORDER_MARKS = {  # that of UTF-32 first, since it begins like that of UTF-16
     "UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"),
     "UTF-16": (b"\xff\xfe", b"\xfe\xff"),
@@ -141,7 +142,7 @@ class TextLines:
             raise StopIteration
         self.line += 1
         # The rest is _decode, without a call per line.
-        if self.line == 1 or b"\0" in raw or raw[0] == _BYTE_ORDER_MARK[0]:
+        if b"\0" in raw or raw[0] == _FIRST_OF_MARK:
             return self._decode(raw, self.line)
         try:
             text = raw.decode("utf-8")

@@ -38,8 +38,8 @@ def parse_label(field: str, separator: str | None, path: str, line: int, *, mult
             return _several_labels(items, "label", path, line)
         if is_bracketed(field):
             raise _unreadable_list_error(field, path, line)
-    if separator is not None:
-        return distinct_labels(field.split(separator))
+        if separator is not None:
+            return distinct_labels(field.split(separator))
     label = field.strip()
     if not label:
         raise DataError(
