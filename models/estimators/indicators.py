@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from reprlib import repr as shorten
 from typing import Any
 
@@ -49,7 +49,11 @@ def as_matrix(y: Any) -> npt.NDArray[Any] | None:
     matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
     if matrix.size and isinstance(matrix.flat[0], str):
         return None
-    if matrix.dtype.kind not in "biufO" or not np.isin(matrix, (0, 1)).all():
+    try:
+        is_binary = matrix.dtype.kind in "biufO" and np.isin(matrix, (0, 1)).all()
+    except TypeError:  # pandas' NA is neither equal nor unequal to a number
+        is_binary = False
+    if not is_binary:
         raise DataError(
             "a matrix of labels has values other than 0 and 1",
             hint="Give zeros and ones, or a tuple of class names for each text.",
@@ -85,9 +89,14 @@ def find_indicators(labels: Sequence[Any]) -> IndicatorRows | None:
     return IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in flags], flags.shape[1], collections)
 
 
+def is_collection(label: Any) -> bool:
+    """Whether a label can hold several; neither text, a dictionary nor an array without axes can."""
+    return isinstance(label, Iterable) and not isinstance(label, (str, Mapping)) and getattr(label, "shape", None) != ()
+
+
 def _as_flags(label: Any) -> list[int] | None:
     """A list, tuple, array or tensor of zeros and ones as numbers; None for another label."""
-    if isinstance(label, (str, Set)) or not hasattr(label, "__len__"):
+    if not is_collection(label) or isinstance(label, Set) or not hasattr(label, "__len__"):
         return None
     flags = []
     for value in label:

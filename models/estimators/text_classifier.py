@@ -21,7 +21,13 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError, verbatim
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.indicators import BOTH_FORMS, IndicatorRows, as_matrix, find_indicators
+from graphattn.models.estimators.indicators import (
+    BOTH_FORMS,
+    IndicatorRows,
+    as_matrix,
+    find_indicators,
+    is_collection,
+)
 from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels, single_target
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
@@ -222,10 +228,10 @@ class TextClassifier(LabellingEstimator):
     def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         if not isinstance(labels, IndicatorRows):
             return super()._normalize_labels(labels, where)
-        if labels.collections is not None and not (self.indicators_ and labels.columns == len(self.labels_)):
-            return super()._normalize_labels([_unique_labels(label) for label in labels.collections], where)
         if self.indicators_:
-            return labels
+            return IndicatorRows(labels, labels.columns)
+        if labels.collections is not None:
+            return super()._normalize_labels([_unique_labels(label) for label in labels.collections], where)
         self._check_width(labels, where)
         return [tuple(self.labels_.classes[column] for column in row) for row in labels]
 
@@ -414,7 +420,7 @@ def _check_single(label: Any) -> Any:
 
 
 def _unique_labels(label: Any) -> tuple[Any, ...]:
-    if isinstance(label, (str, Mapping)) or not isinstance(label, Iterable):
+    if not is_collection(label):
         raise DataError(
             f"label {shorten(label)} is not a collection", hint="Give a tuple of class names for each text."
         )

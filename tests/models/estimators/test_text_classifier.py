@@ -297,6 +297,8 @@ def test_examples_with_rows_of_a_matrix(corpus, tiny):
         [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], ["a"]],
         [{"x": 1, "y": 0}, {"x": 0, "y": 1}] * 6,
         [0, 1] * 6,
+        [torch.tensor(0), torch.tensor(1)] * 6,
+        [np.array(0), np.array(1)] * 6,
     ],
 )
 def test_labels_that_may_be_a_matrix_or_collections(y, tiny):
@@ -338,6 +340,11 @@ def test_rows_of_two_mean_what_the_model_has_learnt(tiny):
     texts, unclear = ["a b", "c d"] * 6, [[0, 1], [1, 0]] * 6
     matrix = tiny("multilabel", training={"epochs": 1}).fit(texts, np.array(unclear))
     assert matrix.evaluate(texts, unclear) == matrix.evaluate(texts, np.array(unclear))
+    matrix.warm_start = True
+    assert matrix.fit(texts, unclear).predict(texts).shape == (12, 2)
+    wider = tiny("multilabel", training={"epochs": 1}).fit(texts, np.eye(3, dtype=int)[[0, 1, 2] * 4])
+    with pytest.raises(DataError, match="2 columns, the model 3 classes"):
+        wider.evaluate(texts, unclear)
     sets = tiny("multilabel", training={"epochs": 1}).fit(texts, [(0, 1), (2,)] * 6)
     assert sets.evaluate(texts, unclear) == sets.evaluate(texts, [{0, 1}] * 12)
 
@@ -374,6 +381,7 @@ OTHER_VALUES = (
     [
         (["a", "b"], np.array([[1, 2], [0, 1]]), OTHER_VALUES),
         (["a", "b"], np.array([["x"], ["y"]]).astype("S"), OTHER_VALUES),
+        (["a", "b"], pd.DataFrame({"x": [1, None], "y": [0, 1]}, dtype="Int64"), OTHER_VALUES),
         (["a", "b"], np.eye(3, dtype=int), "2 inputs but 3 labels. Give one for each."),
         (["a"], pd.DataFrame({"x": ["b"]}), "labels are a DataFrame. Give one column of it, or for several labels "
          "to_numpy()."),
