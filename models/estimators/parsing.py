@@ -21,6 +21,8 @@ from graphattn.models.options import Options, option
 
 _NEW_RELATIONS = 0.15
 """Share of words whose relations may be new."""
+_FEW_WORDS = 20
+"""So many words may have new relations of a scheme whose relations are not listed here: a rare one, in a short text."""
 
 
 @dataclass
@@ -113,8 +115,11 @@ def check_scheme(counts: Counter[str], known: Sequence[str]) -> None:
     """
     relations = {name.partition(":")[0] for name in known}
     new = {name: n for name, n in counts.items() if name and name.partition(":")[0] not in relations}
-    universal = {name.partition(":")[0] for name in new} | relations <= {*UNIVERSAL_RELATIONS}
-    if len(relations) < 2 or universal or sum(new.values()) <= _NEW_RELATIONS * counts.total():
+    universal = relations <= {*UNIVERSAL_RELATIONS}
+    if universal:
+        new = {name: n for name, n in new.items() if name.partition(":")[0] not in UNIVERSAL_RELATIONS}
+    few = max(0 if universal else _FEW_WORDS, _NEW_RELATIONS * counts.total())
+    if len(relations) < 2 or sum(new.values()) <= few:
         return
     names = ", ".join(sorted(new, key=new.__getitem__, reverse=True)[:5])
     raise DataError(
