@@ -12,6 +12,7 @@ import numpy.typing as npt
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.builders.layout import Layout
 from graphattn.builders.lazy_texts import LazyTexts
+from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import WordSplitter, words_of
 from graphattn.exceptions import GraphAttnWarning, Hint
@@ -23,6 +24,8 @@ _MANY_WORDS = 100
 """Fewer words say little about a share."""
 _CUT = 0.05
 """Share of cut words that causes a warning; in English corpora of four kinds of tokenization it is below 0.03."""
+_CUT_BY_PRETRAINED = 0.15
+"""As above; BERT's rules, which split dates, hyphens and user names, cut up to 0.1 of the words in such corpora."""
 _REMEDY = (
     "give words instead, separated by blanks ({format=words}), as lists, or as Stanza's tokenizer finds them "
     "(graphattn build --parser stanza --parser-cuts; StanzaParser.read in Python)"
@@ -76,14 +79,17 @@ def warn_about_words(
     is_raw = cut is not None and any(
         isinstance(text, str) for column in columns if not isinstance(column, LazyTexts) for text in column
     )
-    if is_raw and cut is not None and cut > _CUT:
+    limit = _CUT_BY_PRETRAINED if isinstance(vocabulary, PretrainedVocabulary) else _CUT
+    if is_raw and cut is not None and cut > limit:
         return GraphAttnWarning(
             f"raw text is split by other rules than the training set, of whose words these rules would cut {cut:.0%}; "
             + _REMEDY,
             options=("format",),
         )
+    if expected is None:
+        return None
     ids = _word_ids(layouts)
-    if expected is None or len(ids) < _MANY_WORDS:
+    if len(ids) < _MANY_WORDS:
         return None
     unknown = float((ids == vocabulary.unknown_id).mean())
     if is_raw and unknown > 0.15 + 2 * expected:

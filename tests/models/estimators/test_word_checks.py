@@ -4,8 +4,10 @@ import random
 import warnings
 
 import pytest
+from tokenizers import Tokenizer, models
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
+from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import GraphAttnWarning, Hint
 from graphattn.models import InputOptions, SequenceTagger, TextClassifier, TrainingOptions, load
@@ -59,6 +61,17 @@ def test_raw_texts_of_unknown_words_cause_a_warning():
     assert check(["a b c x"] * 30, KNOWN).options == ("format",)
     assert check(["a b c x"] * 30, KNOWN, cut=None) is None, "a model of raw texts"
     assert check(["a b c x"], KNOWN) is None, "too few words"
+
+
+def test_pretrained_models_cut_dates_and_hyphens():
+    pretrained = PretrainedVocabulary(Tokenizer(models.WordPiece({"[UNK]": 0}, unk_token="[UNK]")))
+
+    def warn(vocabulary, cut):
+        return warn_about_words([["1996-08-22"]], [], vocabulary, cut=cut, expected=None)
+
+    assert warn(pretrained, 0.1) is None
+    assert warn(pretrained, 0.3) is not None
+    assert warn(Vocabulary.train(["a"], level="bpe"), 0.1) is not None
 
 
 def test_most_words_unknown_cause_a_hint():
