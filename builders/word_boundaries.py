@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from html.parser import HTMLParser
 from itertools import chain, pairwise
 
@@ -172,8 +173,8 @@ class WordSplitter:
     def __init__(self, tokenizer: Tokenizer):
         config = json.loads(tokenizer.to_str())
         if config["pre_tokenizer"] is None:
-            config["pre_tokenizer"] = _as_json(make_pre_tokenizer("words"))
-        rules = (split for split in SPLITS if _as_json(make_pre_tokenizer(split)) == config["pre_tokenizer"])
+            config["pre_tokenizer"] = _rule_as_json("words")
+        rules = (split for split in SPLITS if _rule_as_json(split) == config["pre_tokenizer"])
         self.rule: str | None = next(rules, None)
         """The name of the rule; None if it is not one of :data:`SPLITS`."""
         if self.rule is not None:
@@ -327,5 +328,7 @@ def _empty_tokenizer(pre_tokenizer: pre_tokenizers.PreTokenizer) -> Tokenizer:
     return tokenizer
 
 
-def _as_json(pre_tokenizer: pre_tokenizers.PreTokenizer) -> object:
-    return json.loads(_empty_tokenizer(pre_tokenizer).to_str())["pre_tokenizer"]
+@cache
+def _rule_as_json(split: str) -> object:
+    """A rule as tokenizers write it; its regular expressions take milliseconds to compile."""
+    return json.loads(_empty_tokenizer(make_pre_tokenizer(split)).to_str())["pre_tokenizer"]
