@@ -434,7 +434,7 @@ CONLLU = "1\ta\t_\t{}\t_\t_\t{}\troot\t_\t_\n"
         ("classify", "a.tsv", GOOD, BAD, "line 13: 1 field, 2 expected (label, text)"),
         ("classify", "a.jsonl", ['{"text": "a", "label": "x"}', '{"text": "b", "label": "y"}'] * 6, ["{", "7"],
          "line 13: broken JSON: Expecting property name enclosed in double quotes at column 2"),
-        ("regress", "a.tsv", ["1\ta c", "2\tb c"] * 6, ["high\ta c", "3\tb\tc"],
+        ("regress", "a.tsv", ["1\ta c", "2\tb c", "2\td"] * 4, ["high\ta c", "3\tb\tc"],
          "line 13: the target 'high' is not a number"),
         ("pair", "a.tsv", ["x\ta b\tb c", "y\tc d\td e"] * 6, ["x\ta b", "y"],
          "line 13: 2 fields, 3 expected (label, text, second)"),
