@@ -533,7 +533,7 @@ def test_pre_split_corpora_hardly_change(corpora, name):
 def test_bpe_on_a_corpus(corpora):
     lines = (corpora / "sst2" / "train.tsv").read_text(encoding="utf-8").splitlines()
     texts = [line.partition("\t")[2] for line in lines]
-    vocabulary = Vocabulary.train(texts, level="bpe")
+    vocabulary = Vocabulary.train(texts, level="bpe", size=8000)
     assert len(vocabulary) == 8000
     sentences, ids = vocabulary.encode_batch(texts)
     assert [sentence.words for sentence in sentences[:500]] == [tuple(vocabulary.split(text)) for text in texts[:500]]

@@ -176,7 +176,7 @@ ROWS = {
         Sentence(["U.N."], tags=["I-ORG"]),
     ),
     "GermEval 2014": (
-        ["#\thttp://x.org\t[2009-08-13]\n1\tAda\tB-PER\tO\n2\tsingt\tO\tO\n\n"],
+        ["#\thttp://example.org\t[2009-08-13]\n1\tAda\tB-PER\tO\n2\tsingt\tO\tO\n\n"],
         Sentence(["Ada", "singt"], tags=["B-PER", "O"]),
     ),
     "MultiCoNER": (
