@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphattn.exceptions import MissingPackageError
 from graphattn.experiments.cli.corpus_options import CLASSIFY, TAG
 
 if TYPE_CHECKING:
@@ -50,8 +52,12 @@ def run_steps(run: Demo, text: str) -> None:
     counts = run.build_store()
     print(f"{counts.sentences} sentences in the store {run.out / 'store'}, from which batches of graphs are made")
     print("  " + ", ".join(f"{relation}: {edges:,}" for relation, edges in counts.edges.items()) + " edges")
-    sentence, picture = run.draw_graph()
-    print(f"  {picture} shows the graph of: {' '.join(sentence.words)}")
+    try:
+        sentence, picture = run.draw_graph()
+    except MissingPackageError as error:
+        print(f"  The picture of a graph is left out: {error}")
+    else:
+        print(f"  {picture} shows the graph of: {' '.join(sentence.words)}")
 
     _print_title("a classifier whose heads look through windows of 1, 3, 5 and 9 tokens")
     _print_accuracies(run.train(CLASSIFY))
@@ -65,7 +71,11 @@ def run_steps(run: Demo, text: str) -> None:
     prediction = run.predict(text)
     print(f"  {prediction['label']} ({prediction['probability']:.0%})")
     print("  " + " ".join(f"{word}/{tag}" for word, tag in prediction["tags"]))
-    print(f"  {' and '.join(map(str, run.show_attention(text)))} show which tokens it looked at")
+    attention, table = run.save_attention(text)
+    print(f"  {table} shows which tokens it looked at")
+    with suppress(MissingPackageError):  # said above
+        if (drawn := run.draw_attention(attention)) is not None:
+            print(f"  {drawn} shows the first layer")
 
 
 def _print_accuracies(accuracies: dict[str, float]) -> None:

@@ -25,10 +25,8 @@ from graphattn.experiments.cli.output import open_output
 from graphattn.experiments.cli.train import train_model
 from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.experiments.demo import grammar
-from graphattn.experiments.drawing.canvas import MAX_TOKENS
-from graphattn.experiments.drawing.graph import draw_graph
-from graphattn.experiments.drawing.sentence import draw_sentence
 from graphattn.models import TASKS, SequenceTagger, TextClassifier, load
+from graphattn.models.inspection import Attention
 
 RELATIONS = ("window:3", "window:N/4", "group", "dependency")
 SENTENCE = "although the soup was lovely , the fish that the guests never ordered were not good ."
@@ -123,7 +121,15 @@ class Demo:
         return build_store([corpus], self.out / "store", StoreSettings(builder))
 
     def draw_graph(self) -> tuple[Sentence, Path]:
-        """Draw a sentence with sub-words, so that the picture has all relations."""
+        """Draw a sentence with sub-words, so that the picture has all relations.
+
+        Raises
+        ------
+        MissingPackageError
+            without matplotlib
+        """
+        from graphattn.experiments.drawing.graph import draw_graph
+
         builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency()])
         sentences = grammar.generate(200, seed=self.seed, subwords=True)
         sentence = next(s for s in sentences if s.num_words < len(s) <= 18 and "," in s.tokens)
@@ -151,18 +157,30 @@ class Demo:
             "tags": list(zip(tagger.vocabulary_.split(text), tagger.predict([text])[0], strict=True)),
         }
 
-    def show_attention(self, text: str) -> list[Path]:
-        """Write the classifier's attention weights as a table and, for a short text, as a picture of a layer."""
+    def save_attention(self, text: str) -> tuple[Attention, Path]:
+        """Write the classifier's attention weights as a table."""
         attention = load(self.model(CLASSIFY)).attention(text)
-        table, picture = self.out / "attention.csv", self.out / "attention.png"
-        attention.save(table)
+        return attention, attention.save(self.out / "attention.csv")
+
+    def draw_attention(self, attention: Attention) -> Path | None:
+        """Draw the weights of the first layer; None for a long text.
+
+        Raises
+        ------
+        MissingPackageError
+            without matplotlib
+        """
+        from graphattn.experiments.drawing.canvas import MAX_TOKENS
+        from graphattn.experiments.drawing.sentence import draw_sentence
+
+        picture = self.out / "attention.png"
         tokens, first = attention.tokens["text"], attention.only(layer=0).maps
         if len(tokens) > MAX_TOKENS:
-            return [table]
+            return None
         edges = {m.relation: list(zip(m.sources.tolist(), m.targets.tolist(), strict=True)) for m in first}
         weights = {m.relation: m.weights.mean(axis=1).tolist() for m in first}
         draw_sentence(tokens, edges, picture, weights=weights, title="attention in the first layer")
-        return [table, picture]
+        return picture
 
     def corpus_file(self, task: str, part: str) -> Path:
         """A part of the corpus in the format that a task reads."""

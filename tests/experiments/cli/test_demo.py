@@ -1,10 +1,12 @@
 """``graphattn demo``: every step writes its files, and the recommended commands work."""
 
 import shlex
+import sys
 
 import pytest
 
 from graphattn.builders.readers import read_conllu, read_corpus
+from graphattn.experiments.cli.demo import run_steps
 from graphattn.experiments.demo import steps
 from graphattn.experiments.demo.steps import Demo, DemoSize
 
@@ -94,8 +96,20 @@ def test_any_text_can_be_predicted(demo_run, text):
     out, _ = demo_run
     demo = Demo(out, size=SMALL)
     assert len(demo.predict(text)["tags"]) == len(text.split())
-    written = [path.name for path in demo.show_attention(text)]
-    assert written == (["attention.csv"] if text else ["attention.csv", "attention.png"])
+    attention, table = demo.save_attention(text)
+    assert table.name == "attention.csv"
+    assert (demo.draw_attention(attention) is None) is bool(text)
+
+
+def test_without_matplotlib_pictures_are_left_out(tmp_path, monkeypatch, capsys):
+    for module in [name for name in sys.modules if name.startswith("graphattn.experiments.drawing")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # its import fails
+    run_steps(Demo(tmp_path / "demo", size=SMALL), "It was not good .")
+    output = capsys.readouterr().out
+    assert "The picture of a graph is left out: pictures need matplotlib" in output
+    assert output.endswith("attention.csv shows which tokens it looked at\n")
+    assert not [*tmp_path.rglob("*.png")]
 
 
 def test_another_folder_is_not_changed(graphattn, tmp_path):
