@@ -98,7 +98,7 @@ class CorpusOptions:
         (),
         "what each field holds: label, text, second, none; ... skips the rest (labelled); of trees: index, token, tag, "
         "head, deprel, none",
-        lambda kind: kind.label or kind.tags,
+        _has_label_or_tags,
     )
     drop_label: Sequence[str] = _option(
         (), "label that stands for none, such as -: leave its texts, or words, out; may be repeated", _has_label_or_tags

@@ -1,4 +1,4 @@
-"""``graphattn inspect``: attention weights of predictions as table, file, picture or page; words that decide them."""
+"""``graphattn inspect``: attention weights as table, file, picture or page, and the words that decide predictions."""
 
 from __future__ import annotations
 

@@ -147,10 +147,7 @@ def _function(task: str, encoder: str | None) -> Callable[..., None]:
         skip_bad = given.pop(_SKIP_BAD.name, False)
         plan = TrainingPlan.of(estimator, given, config)
         changes = {"progress": False} if quiet else {}
-        with warnings.catch_warnings():
-            if quiet:
-                warnings.simplefilter("ignore", Hint)
-            print_run(train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, **changes), out)
+        print_run(train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, **changes), out)
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
     flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
