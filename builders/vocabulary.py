@@ -194,7 +194,7 @@ class Vocabulary:
             if the file cannot be written
         """
         try:
-            with atomic_file(path) as temporary:
+            with atomic_file(path, sync=True) as temporary:
                 temporary.write_text(self.to_json(), encoding="utf-8")
         except OSError as error:
             raise ModelDirectoryError(

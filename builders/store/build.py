@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.files import atomic_file, display_name, folder_lock, resolve_path
+from graphattn.builders.files import atomic_file, display_name, file_sha256, folder_lock, resolve_path
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
 from graphattn.builders.relations.composition import may_read_ids
@@ -169,8 +169,7 @@ class _Build:
 
     def _run(self, *, append: bool) -> Manifest:
         previous = self._start(append=append)
-        damaged = find_damaged_shards(self.folder, previous)
-        if append and damaged:
+        if append and (damaged := find_damaged_shards(self.folder, previous)):
             raise DataError(
                 f"the shard {next(iter(damaged.values()))}",
                 path=self.folder,
@@ -179,15 +178,14 @@ class _Build:
         self.shards.mkdir(exist_ok=True)
         for leftover in self.shards.glob(".part-*"):
             leftover.unlink()
-        count = self._write_shards(previous, damaged, append=append)
+        count = self._write_shards(previous, append=append)
         for path in self.shards.glob("part-*.parquet"):
             if int(path.stem.removeprefix("part-")) >= count:
                 path.unlink()
         vocabulary = self.settings.builder.vocabulary or self._learn_vocabulary(count)
-        vocabulary.save(self.folder / TOKENIZER)
         corpora = [*(previous.corpora if append else []), *(corpus.name for corpus in self.corpora)]
         manifest = self._finalize(Manifest(self.settings.to_json(), corpora), count, vocabulary)
-        if damaged or not previous.complete or count != len(previous.shards):
+        if manifest != previous:
             shutil.rmtree(self.folder / GRAPHS, ignore_errors=True)  # graphs of the previous content
         manifest.write(self.folder)
         return manifest
@@ -237,11 +235,11 @@ class _Build:
             manifest.write(self.folder)
         return manifest
 
-    def _write_shards(self, previous: Manifest, damaged: Iterable[str], *, append: bool) -> int:
+    def _write_shards(self, previous: Manifest, *, append: bool) -> int:
         """Write the missing and damaged shards; return the number of all."""
         settings = self.settings.shard_settings()
         first = len(previous.shards) if append else 0
-        job = partial(write_block, self.folder, settings, frozenset(damaged))
+        job = partial(write_block, self.folder, settings)
         blocks = self._number_blocks(first, previous.shards if previous.complete else [], settings)
         numbers = self.watch(self.engine.run(job, blocks), "writing shards")
         return 1 + max(numbers, default=first - 1)
@@ -254,7 +252,7 @@ class _Build:
         most = BLOCK_BYTES if self.settings.parser is None else PARSED_BLOCK_BYTES
         for corpus in self.corpora:
             for block in corpus_blocks(corpus, size=size, most=most, skip=self.settings.skip):
-                if number < len(complete) and complete[number].digest not in ("", settings.digest(block)):
+                if number < len(complete) and complete[number].digest != settings.digest(block):
                     raise self._change_error(corpus)
                 yield number, block
                 number += 1
@@ -276,15 +274,18 @@ class _Build:
         return Vocabulary.train(words, **self.settings.learn)
 
     def _finalize(self, manifest: Manifest, count: int, vocabulary: Vocabulary) -> Manifest:
-        """Write the list of skipped sentences; return the complete manifest."""
+        """Write the vocabulary and the list of skipped sentences; return the complete manifest."""
         builder = copy(self.settings.builder)
         ids_matter = vocabulary.level == "bpe" or any(map(may_read_ids, builder.relations))
         builder.vocabulary = vocabulary if ids_matter else None
         statistics = self._run_on_shards(collect_statistics, count, "counting edges", builder)
         rows = [json.dumps(row, ensure_ascii=False) + "\n" for shard in statistics for row in shard.skipped]
-        with atomic_file(self.folder / SKIPPED) as temporary:
+        manifest = finalize_manifest(manifest, statistics, [relation.name for relation in builder.relations])
+        # right before the manifest: with files of two builds, a store cannot be read
+        with atomic_file(self.folder / SKIPPED, sync=True) as temporary:
             temporary.write_text("".join(rows), encoding="utf-8")
-        return finalize_manifest(manifest, statistics, [relation.name for relation in builder.relations])
+        vocabulary.save(self.folder / TOKENIZER)
+        return replace(manifest, sha256={name: file_sha256(self.folder / name) for name in (TOKENIZER, SKIPPED)})
 
     def _run_on_shards(
         self, job: Callable[..., tuple[int, Any]], count: int, description: str, *args: Any

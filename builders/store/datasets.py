@@ -19,7 +19,7 @@ from graphattn.builders.files import atomic_folder
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, ragged_arange
 from graphattn.builders.store.layouts import Chunk, table_layout
-from graphattn.builders.store.manifest import GRAPHS
+from graphattn.builders.store.manifest import GRAPHS, write_graph_sums
 from graphattn.builders.store.shards import CHUNK_SENTENCES, CHUNK_TOKENS
 from graphattn.builders.store.store import Store
 from graphattn.dgl_graphs import save_graphs
@@ -259,6 +259,7 @@ def materialize(store: Store, builder: TextGraphBuilder) -> list[Path]:
     folder = store.folder / GRAPHS
     with atomic_folder(folder) as temporary:
         names = _write_graphs(store, builder, temporary)
+        write_graph_sums(temporary)
     return [folder / name for name in names]
 
 

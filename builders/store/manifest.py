@@ -1,20 +1,24 @@
-"""``store.json``: the content of a store, and its shards with their checksums."""
+"""``store.json``: the content of a store, and its files with their checksums."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from graphattn.builders.files import atomic_file, file_sha256, is_locked
-from graphattn.builders.json_types import check_json, read_record, require_keys
+from graphattn.builders.json_types import check_json, json_checksum, read_record, require_keys
 from graphattn.builders.store.shards import system_error
 from graphattn.builders.store.tables import VERSION
 from graphattn.exceptions import DataError
 
 MANIFEST, TOKENIZER, SKIPPED, GRAPHS = "store.json", "tokenizer.json", "skipped.jsonl", "graphs"
+GRAPH_SUMS = f"{GRAPHS}/SHA256SUMS"
+"""Checksums of the graphs, and of the ``store.json`` that they were made from, for ``sha256sum --check``."""
+REPAIR = "Run graphattn build with all corpora of the store again; it keeps undamaged shards."
 _KIND = "graphattn store"
 _SETTINGS = {"relations": list[str], "cls": bool}
 """Settings that a store is read with, and their types."""
@@ -40,7 +44,7 @@ class ShardEntry:
     chunks: list[int]
     bytes: int
     sha256: str
-    digest: str = ""
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Manifest:
     labels, tags, deprels : name -> count; a pair has one label
     cut : number of raw texts that the tokenizer's rule split into words
     skipped : number of skipped sentences, which ``skipped.jsonl`` lists
+    sha256 : other files -> their SHA-256
     complete : whether the build has ended
     """
 
@@ -82,12 +87,14 @@ class Manifest:
     deprels: dict[str, int] = field(default_factory=dict)
     cut: int = 0
     skipped: int = 0
+    sha256: dict[str, str] = field(default_factory=dict)
     complete: bool = False
 
     def write(self, folder: Path) -> None:
-        """Write ``store.json`` atomically."""
-        text = json.dumps({"kind": _KIND, "version": VERSION, **asdict(self)}, indent=1, ensure_ascii=False)
-        with atomic_file(folder / MANIFEST) as temporary:
+        """Write ``store.json`` atomically, with a checksum of its content."""
+        record = {"kind": _KIND, "version": VERSION, **asdict(self)}
+        text = json.dumps({"checksum": json_checksum(record), **record}, indent=1, ensure_ascii=False)
+        with atomic_file(folder / MANIFEST, sync=True) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
@@ -115,6 +122,8 @@ class Manifest:
                     path=folder,
                     hint="Build it again, or use the GraphAttn that built it.",
                 )
+            if record.pop("checksum", None) != json_checksum(record):
+                raise ValueError("its checksum does not match")
             require_keys(record, [item.name for item in fields(cls)])
             manifest = read_record(record, cls)
             require_keys(manifest.settings, _SETTINGS)
@@ -126,8 +135,7 @@ class Manifest:
         except (FileNotFoundError, NotADirectoryError):
             raise DataError("is not a store", path=folder, hint="Give a folder that graphattn build wrote.") from None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            hint = "Run graphattn build with all corpora of the store again; it keeps undamaged shards."
-            damaged = DamagedManifestError(f"is damaged ({error})", path=path, hint=hint)
+            damaged = DamagedManifestError(f"is damaged ({error})", path=path, hint=REPAIR)
             raise system_error(path, error) or damaged from error
         if complete and not manifest.complete:
             if is_locked(folder):
@@ -139,14 +147,44 @@ class Manifest:
 
 
 def find_damaged_shards(folder: Path, manifest: Manifest) -> dict[str, str]:
-    """Read every byte; return the shards that differ from what was written, with the reason."""
+    """Read every byte of the shards; return those that differ from what was written, with the reason."""
     reasons = {}
     for entry in manifest.shards:
         path = folder / entry.file
-        if not path.exists():
-            reasons[entry.file] = f"{entry.file} is missing"
-        elif (size := path.stat().st_size) != entry.bytes:
+        if path.is_file() and (size := path.stat().st_size) != entry.bytes:
             reasons[entry.file] = f"{entry.file} has {size:,} bytes instead of {entry.bytes:,}"
-        elif file_sha256(path) != entry.sha256:
-            reasons[entry.file] = f"{entry.file} has another checksum"
+        else:
+            reasons |= _compare(folder, {entry.file: entry.sha256})
     return reasons
+
+
+def find_damaged(folder: Path, manifest: Manifest) -> dict[str, str]:
+    """Read every byte of a store; return the files that differ from what was written, with the reason."""
+    return find_damaged_shards(folder, manifest) | _compare(folder, {**manifest.sha256, **_read_graph_sums(folder)})
+
+
+def _compare(folder: Path, sums: Mapping[str, str]) -> dict[str, str]:
+    reasons = {}
+    for file, expected in sums.items():
+        if not (folder / file).is_file():
+            reasons[file] = f"{file} is missing"
+        elif file_sha256(folder / file) != expected:
+            reasons[file] = f"{file} has another checksum"
+    return reasons
+
+
+def write_graph_sums(folder: Path) -> None:
+    """Write the checksums of a folder of graphs in a store."""
+    files = [f"../{MANIFEST}", *sorted(path.name for path in folder.iterdir())]
+    lines = [f"{file_sha256(folder / file)}  {file}\n" for file in files]
+    (folder / Path(GRAPH_SUMS).name).write_text("".join(lines), encoding="utf-8")
+
+
+def _read_graph_sums(folder: Path) -> dict[str, str]:
+    """The checksums of all graphs; empty for a graph that has none."""
+    sums = {f"{GRAPHS}/{path.name}": "" for path in (folder / GRAPHS).glob("*.dgl")}
+    if (folder / GRAPH_SUMS).is_file():
+        for line in (folder / GRAPH_SUMS).read_text(encoding="utf-8", errors="replace").splitlines():
+            expected, _, file = line.partition("  ")
+            sums[os.path.normpath(f"{GRAPHS}/{file}")] = expected
+    return sums

@@ -90,14 +90,13 @@ class ShardSettings:
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
-def write_block(folder: Path, settings: ShardSettings, damaged: frozenset[str], task: tuple[int, Block]) -> int:
+def write_block(folder: Path, settings: ShardSettings, task: tuple[int, Block]) -> int:
     """Write the shard of a block unless it is up to date.
 
     Parameters
     ----------
     folder : the store
     settings : how to read the block
-    damaged : existing shards to replace
     task : number of the shard, and the block
 
     Returns
@@ -110,9 +109,8 @@ def write_block(folder: Path, settings: ShardSettings, damaged: frozenset[str], 
         when a sentence cannot be used and ``settings.skip`` is False
     """
     number, block = task
-    name, digest = shard_name(number), settings.digest(block)
-    path = folder / name
-    if name not in damaged and path.exists() and _is_up_to_date(path, digest, skip=settings.skip):
+    path, digest = folder / shard_name(number), settings.digest(block)
+    if path.exists() and _is_up_to_date(path, digest, skip=settings.skip):
         return number
     required = tuple(column for column in settings.required if column != "heads" or settings.parser is None)
     skipped: list[Skipped] = []
@@ -138,11 +136,9 @@ def _is_up_to_date(path: Path, digest: str, *, skip: bool) -> bool:
     """Whether an undamaged shard has this digest, and skipped nothing unless that is allowed."""
     try:
         shard = Shard(path)
-        for number in range(len(shard.chunk_sizes)):
-            shard.chunk(number)
     except DataError:
         return False
-    return shard.notes["digest"] == digest and (skip or not shard.notes["skipped"])
+    return shard.is_intact() and shard.notes["digest"] == digest and (skip or not shard.notes["skipped"])
 
 
 def _split_items(block: ItemBlock, settings: ShardSettings) -> Iterator[Sentence]:

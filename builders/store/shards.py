@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,9 @@ CHUNK_TOKENS, CHUNK_SENTENCES = 1 << 19, 1 << 14
 SHARDS = "sentences"
 """Folder of the shards in a store; it has no other files, so other programs can read it as one data set."""
 
-_METADATA_KEY = b"graphattn"
+_METADATA_KEY, _SHA256_KEY = b"graphattn", b"graphattn.sha256"
+_NO_SHA256 = b"0" * 64
+"""Stands for the checksum in the bytes that it is computed from."""
 _COMPRESSION_LEVEL = 6
 _REPAIR = "Run the same graphattn build again: it rebuilds damaged shards."
 
@@ -49,22 +53,28 @@ def write_shard(table: pa.Table, path: Path, notes: dict[str, Any]) -> None:
     notes : metadata to store with them
     """
     metadata = json.dumps({"version": VERSION, **notes}, ensure_ascii=False, sort_keys=True)
-    with (
-        atomic_file(path, sync=True) as temporary,
-        open(temporary, "wb") as file,
-        pq.ParquetWriter(
-            file,
-            SCHEMA,
-            compression="zstd",
-            compression_level=_COMPRESSION_LEVEL,
-            dictionary_pagesize_limit=1 << 30,
-            write_page_checksum=True,
-            store_schema=False,
-        ) as writer,
-    ):
-        writer.add_key_value_metadata({_METADATA_KEY: metadata.encode("utf-8")})
+    content = BytesIO()
+    with pq.ParquetWriter(
+        content,
+        SCHEMA,
+        compression="zstd",
+        compression_level=_COMPRESSION_LEVEL,
+        dictionary_pagesize_limit=1 << 30,
+        write_page_checksum=True,
+        store_schema=False,
+    ) as writer:
+        writer.add_key_value_metadata({_METADATA_KEY: metadata.encode("utf-8"), _SHA256_KEY: _NO_SHA256})
         for start, stop in chunk_bounds(table["length"].to_numpy()):
             writer.write_table(table.slice(start, stop - start), row_group_size=stop - start)
+    unsealed = content.getvalue()
+    checksum = hashlib.sha256(unsealed).hexdigest().encode()
+    with atomic_file(path, sync=True) as temporary:
+        temporary.write_bytes(_replace_last(unsealed, _NO_SHA256, checksum))
+
+
+def _replace_last(content: bytes, old: bytes, new: bytes) -> bytes:
+    start = content.rfind(old)
+    return content[:start] + new + content[start + len(old) :]
 
 
 def chunk_bounds(lengths: Ints) -> list[tuple[int, int]]:
@@ -99,7 +109,9 @@ class Shard:
             self._file = pq.ParquetFile(
                 path, memory_map=True, read_dictionary=STRING_PATHS, page_checksum_verification=True
             )
-            self.notes: dict[str, Any] = json.loads(self._file.metadata.metadata[_METADATA_KEY])
+            metadata = self._file.metadata.metadata
+            self._sha256: bytes = metadata[_SHA256_KEY]
+            self.notes: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
             version = self.notes["version"]
             schema = self._file.schema.to_arrow_schema()
         except FileNotFoundError:
@@ -120,6 +132,11 @@ class Shard:
         """Sentences of each chunk."""
         metadata = self._file.metadata
         return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+
+    def is_intact(self) -> bool:
+        """Read every byte; whether the shard is as it was written."""
+        unsealed = _replace_last(self.path.read_bytes(), self._sha256, _NO_SHA256)
+        return hashlib.sha256(unsealed).hexdigest().encode() == self._sha256
 
     def chunk(self, number: int, columns: list[str] | None = None) -> pa.Table:
         """Read a chunk.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from bisect import bisect_right
@@ -25,7 +26,7 @@ from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.spelling import compose
 from graphattn.builders.store.layouts import table_layout
-from graphattn.builders.store.manifest import MANIFEST, TOKENIZER, Manifest, ShardEntry, find_damaged_shards
+from graphattn.builders.store.manifest import MANIFEST, REPAIR, TOKENIZER, Manifest, ShardEntry, find_damaged
 from graphattn.builders.store.shards import Shard, damage_error
 from graphattn.builders.store.tables import count_words, dictionary_codes, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
@@ -45,8 +46,7 @@ class _NameIndex(dict[str, int]):
     def __missing__(self, name: str) -> int:
         if (composed := compose(name)) in self:
             return self[composed]
-        hint = "Run graphattn build with all corpora of the store again; it keeps undamaged shards."
-        raise DataError(f"does not list {name!r}, which a sentence has", path=self._path, hint=hint)
+        raise DataError(f"does not list {name!r}, which a sentence has", path=self._path, hint=REPAIR)
 
 
 class Store(Sequence[Sentence], LazyCorpus):
@@ -124,8 +124,21 @@ class Store(Sequence[Sentence], LazyCorpus):
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary that the build was given or learned."""
-        return Vocabulary.load(self.folder / TOKENIZER)
+        """The vocabulary that the build was given or learned.
+
+        Raises
+        ------
+        DataError
+            when its file is missing or damaged
+        """
+        path = self.folder / TOKENIZER
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot be read ({error.strerror})", path=path, hint=REPAIR) from error
+        if hashlib.sha256(content).hexdigest() != self.manifest.sha256.get(TOKENIZER):
+            raise DataError(f"is damaged: its checksum is not the one in {MANIFEST}", path=path, hint=REPAIR)
+        return Vocabulary.from_json(content.decode("utf-8"))
 
     @property
     def tokenized_by(self) -> str | None:
@@ -228,8 +241,8 @@ class Store(Sequence[Sentence], LazyCorpus):
         return shard
 
     def find_damaged(self) -> dict[str, str]:
-        """Read every byte; return the damaged shards with the reason."""
-        return find_damaged_shards(self.folder, self.manifest)
+        """Read every byte; return the damaged files with the reason."""
+        return find_damaged(self.folder, self.manifest)
 
     def _load_chunk(self, number: int) -> pa.Table:
         if number not in self._chunks:

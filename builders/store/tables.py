@@ -1,6 +1,6 @@
 """Sentences as Arrow tables and back, with the columns of a store's Parquet files.
 
-One row is one sentence. Version 3:
+One row is one sentence. Version 4:
 
 ================  ======================  ============================================================================
 column            type                    content
@@ -35,7 +35,7 @@ import pyarrow as pa
 from graphattn.builders.layout import Ints
 from graphattn.builders.sentence import Sentence
 
-VERSION = 3
+VERSION = 4
 
 SCHEMA = pa.schema(
     {

@@ -64,11 +64,9 @@ def _show_store(folder: Path, batch_size: int, *, check: bool) -> None:
         for reason in damaged.values():
             print(f"damaged: {reason}")
         if damaged:
-            raise DataError(
-                f"{len(damaged)} of {len(store.manifest.shards)} shards are damaged",
-                path=folder,
-                hint="Run the same graphattn build again to rebuild them.",
-            )
+            counted = "1 file is" if len(damaged) == 1 else f"{len(damaged)} files are"
+            hint = "Run the same graphattn build again, which keeps the others."
+            raise DataError(f"{counted} damaged", path=folder, hint=hint)
         print("all checksums match")
 
 

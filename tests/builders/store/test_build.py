@@ -198,6 +198,36 @@ def test_an_interrupted_build_resumes(tmp_path, write, trees, settings):
     )
 
 
+def test_a_damaged_shard_of_an_interrupted_build_is_written_again(tmp_path, write, trees, settings):
+    """Also where Parquet has no checksum."""
+    corpora = [CorpusFile(write("a.conllu", trees(60)))]
+    build_store(corpora, tmp_path / "s", settings)
+    before, inodes_before = content(tmp_path / "s"), inodes(tmp_path / "s")
+    path = tmp_path / "s" / "sentences" / "part-000001.parquet"
+    path.write_bytes(path.read_bytes().replace(b'"cut": 0', b'"cut": 1'))
+    replace(Manifest.read(tmp_path / "s"), complete=False).write(tmp_path / "s")
+    build_store(corpora, tmp_path / "s", settings)
+    assert content(tmp_path / "s") == before
+    assert {name for name, inode in inodes(tmp_path / "s").items() if inode != inodes_before[name]} == {path.name}
+
+
+def test_an_append_that_was_killed_before_the_manifest_resumes(tmp_path, write, trees, settings):
+    """Until then the vocabulary of the longer store is an error, instead of ids that another one gave."""
+    first = CorpusFile(write("a.conllu", trees(9)))
+    second = CorpusFile(write("b.jsonl", [Sentence(["new"], heads=[0])]))
+    folder = tmp_path / "s"
+    build_store([first], folder, settings)
+    manifest = (folder / "store.json").read_bytes()
+    build_store([second], folder, settings, append=True)
+    complete = content(folder)
+    (folder / "store.json").write_bytes(manifest)
+    with pytest.raises(DataError, match=r"its checksum is not the one in store\.json") as caught:
+        _ = Store(folder).vocabulary
+    assert caught.value.path == folder / "tokenizer.json"
+    build_store([second], folder, settings, append=True)
+    assert content(folder) == complete
+
+
 def test_a_complete_store_keeps_its_shards(tmp_path, write, trees, settings):
     corpora = [CorpusFile(write("a.conllu", trees(60)))]
     build_store(corpora, tmp_path / "s", settings)
@@ -578,8 +608,7 @@ def test_a_second_writer_is_rejected(tmp_path, write, trees, builder):
         with pytest.raises(DataError, match="is being written by another process"):
             build_store([corpus], folder, StoreSettings(builder))
         assert list(Store(folder)) == trees(5), "the complete store is readable during a build"
-        text = (folder / "store.json").read_text()
-        (folder / "store.json").write_text(text.replace('"complete": true', '"complete": false'))
+        replace(Manifest.read(folder), complete=False).write(folder)
         with pytest.raises(DataError) as caught:
             Store(folder)
         assert str(caught.value) == f"{folder}: is being written by another process. Wait until it is complete."

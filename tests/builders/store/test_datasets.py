@@ -1,5 +1,6 @@
 """Batches from a store equal those of its sentences, and an epoch has every sentence once."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -31,7 +32,7 @@ from graphattn.builders.store import (
 )
 from graphattn.builders.store.datasets import materialize
 from graphattn.builders.store.layouts import table_layout
-from graphattn.builders.store.manifest import GRAPHS
+from graphattn.builders.store.manifest import GRAPH_SUMS, GRAPHS
 from graphattn.builders.store.tables import to_table
 from graphattn.dgl_graphs import load_graphs, save_graphs
 from graphattn.exceptions import ConfigError, DataError, GraphError
@@ -296,3 +297,19 @@ def test_graphs_are_deleted_when_the_store_changes(dgl, stored, write, trees, bu
     assert not (store.folder / GRAPHS).exists()
     more = Store(store.folder)
     assert len(materialize(more, more.builder())) == 1
+
+
+def test_damaged_graphs_are_detected(dgl, stored, trees):
+    """Also those of another store, which an interrupted copy leaves behind."""
+    store = stored(trees(20))
+    (graphs,) = materialize(store, store.builder())
+    assert store.find_damaged() == {}
+    for path in (graphs, store.folder / GRAPH_SUMS):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+        assert store.find_damaged(), path
+        path.write_bytes(whole)
+    replace(store.manifest, words=7).write(store.folder)
+    assert store.find_damaged() == {"store.json": "store.json has another checksum"}
+    (store.folder / GRAPH_SUMS).unlink()
+    assert list(store.find_damaged()) == [f"{GRAPHS}/{graphs.name}"]

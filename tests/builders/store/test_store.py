@@ -5,6 +5,7 @@ import json
 import lzma
 import os
 import pickle
+import shutil
 import struct
 from collections import Counter
 from dataclasses import replace
@@ -112,27 +113,57 @@ def test_a_damaged_shard_is_named_and_the_rest_can_be_read(stored, trees):
 
 
 def test_every_flipped_bit_is_detected(stored, trees):
-    folder = stored(trees(12)).folder
-    path = folder / "sentences/part-000000.parquet"
-    whole = path.read_bytes()
-    for place in range(0, len(whole), 97):
-        flipped = bytearray(whole)
-        flipped[place] ^= 16
-        path.write_bytes(flipped)
-        assert Store(folder).find_damaged(), place
+    store = stored([replace(sentence, label=f"label {number % 2}") for number, sentence in enumerate(trees(12))])
+    files = {path: path.read_bytes() for path in store.folder.rglob("*") if path.is_file() and path.stat().st_size}
+    assert {path.suffix for path in files} == {".json", ".parquet"}
+    for path, whole in files.items():
+        for place in range(0, len(whole), 97):
+            flipped = bytearray(whole)
+            flipped[place] ^= 1 << place % 8
+            path.write_bytes(flipped)
+            try:
+                damaged = [store.folder / file for file in Store(store.folder).find_damaged()]
+            except DataError as error:
+                damaged = [error.path, *store.folder.glob(path.name)]
+            assert path in damaged, place
+        path.write_bytes(whole)
+    (store.folder / "skipped.jsonl").unlink()
+    assert store.find_damaged() == {"skipped.jsonl": "skipped.jsonl is missing"}
+
+
+def test_files_of_two_stores_are_not_mixed(stored, trees):
+    """Every one of them is intact."""
+    folder, other = stored(trees(12)).folder, stored([Sentence(["b"], heads=[0])], name="other").folder
+    shutil.copy(other / "tokenizer.json", folder / "tokenizer.json")
+    with pytest.raises(DataError) as caught:
+        _ = Store(folder).vocabulary
+    assert caught.value.path == folder / "tokenizer.json"
+    shutil.copy(other / "store.json", folder / "store.json")
+    with pytest.raises(DataError) as caught:
+        list(Store(folder))
+    assert caught.value.path == folder / "sentences/part-000000.parquet"
+
+
+def test_labels_that_changed_places_are_detected(stored):
+    """Their order gives them their numbers."""
+    folder = stored([Sentence(["a"], heads=[0], label="x"), Sentence(["b"], heads=[0], label="y")]).folder
+    text = (folder / "store.json").read_text()
+    (folder / "store.json").write_text(text.replace('"x": 1,\n  "y": 1', '"y": 1,\n  "x": 1'))
+    with pytest.raises(DataError, match="its checksum does not match"):
+        Store(folder)
 
 
 def test_other_versions_are_rejected(stored, trees, monkeypatch):
     folder = stored(trees(60)).folder
     path = folder / "sentences/part-000002.parquet"
-    monkeypatch.setattr(shards_module, "VERSION", 4)
+    monkeypatch.setattr(shards_module, "VERSION", 5)
     shards_module.write_shard(pq.read_table(path, schema=shards_module.SCHEMA), path, {"digest": "", "skipped": []})
     monkeypatch.undo()
-    with pytest.raises(DataError, match="the shard has version 4 of the store format, this GraphAttn reads version 3"):
+    with pytest.raises(DataError, match="the shard has version 5 of the store format, this GraphAttn reads version 4"):
         list(Store(folder))
     manifest = json.loads((folder / "store.json").read_text())
-    (folder / "store.json").write_text(json.dumps({**manifest, "version": 4}))
-    with pytest.raises(DataError, match="the store has version 4, this GraphAttn reads version 3"):
+    (folder / "store.json").write_text(json.dumps({**manifest, "version": 5}))
+    with pytest.raises(DataError, match="the store has version 5, this GraphAttn reads version 4"):
         Store(folder)
 
 
@@ -141,7 +172,7 @@ def test_other_versions_are_rejected(stored, trees, monkeypatch):
     [
         (None, "is not a store"),
         ("[]", "is damaged"),
-        ('{"kind": "graphattn store", "version": 3}', r"is damaged \('settings' is missing\)"),
+        ('{"kind": "graphattn store", "version": 4}', r"is damaged \(its checksum does not match\)"),
     ],
 )
 def test_folders_without_a_manifest(tmp_path, text, match):

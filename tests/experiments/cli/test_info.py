@@ -57,7 +57,7 @@ def test_damaged_shards_are_reported(graphattn, store):
     )
     assert (answer.code, answer.err) == (
         1,
-        f"error: {store}: 1 of 1 shards are damaged. Run the same graphattn build again to rebuild them.\n",
+        f"error: {store}: 1 file is damaged. Run the same graphattn build again, which keeps the others.\n",
     )
 
 
