@@ -205,7 +205,7 @@ def test_a_damaged_shard_of_an_interrupted_build_is_written_again(tmp_path, writ
     before, inodes_before = content(tmp_path / "s"), inodes(tmp_path / "s")
     path = tmp_path / "s" / "sentences" / "part-000001.parquet"
     path.write_bytes(path.read_bytes().replace(b'"cut": 0', b'"cut": 1'))
-    replace(Manifest.read(tmp_path / "s"), complete=False).write(tmp_path / "s")
+    Manifest(settings.to_json(), ["a.conllu"]).write(tmp_path / "s")
     build_store(corpora, tmp_path / "s", settings)
     assert content(tmp_path / "s") == before
     assert {name for name, inode in inodes(tmp_path / "s").items() if inode != inodes_before[name]} == {path.name}
