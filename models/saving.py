@@ -30,6 +30,7 @@ FORMAT = 1
 
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
 SOURCE_TOKENIZER = "source_tokenizer.json"
+_READ = frozenset({WEIGHTS, TOKENIZER, LABELS, SOURCE_TOKENIZER})
 CHECKSUM = "checksum"
 """Key in the config of the checksum of all others; models of earlier versions have none."""
 
@@ -66,7 +67,7 @@ class ModelFiles:
     labels : class names in the order of their ids
     tokenizer : text of ``tokenizer.json``
     weights : name -> tensor
-    notes : other text files, name -> content; ignored when a model is read
+    notes : other text files, name -> content; not read with a model
     source_tokenizer : text of a second tokenizer, for a translator's sources; None for one tokenizer
     """
 
@@ -123,13 +124,13 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     if files.source_tokenizer is not None:
         (folder / SOURCE_TOKENIZER).write_text(files.source_tokenizer, encoding="utf-8")
         names.append(SOURCE_TOKENIZER)
-    sums = {name: file_sha256(folder / name) for name in names}
+    for name, text in files.notes.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    sums = {name: file_sha256(folder / name) for name in [*names, *files.notes]}
     config = {"format": FORMAT, **files.config, "sha256": sums}
     checksum = json_checksum(json.loads(json.dumps(config)))
     config = {"format": FORMAT, CHECKSUM: checksum, **config}  # not last: its line can be deleted
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
-    for name, text in files.notes.items():
-        (folder / name).write_text(text, encoding="utf-8")
 
 
 def read_model(path: Path) -> ModelFiles:
@@ -142,13 +143,7 @@ def read_model(path: Path) -> ModelFiles:
     """
     path = _resolve_interrupted_save(path)
     config = _read_config(path)
-    for name, expected in config["sha256"].items():
-        if not (path / name).is_file():
-            raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
-        if file_sha256(path / name) != expected:
-            raise ModelDirectoryError(
-                f"{path / name} is damaged: its checksum is not the one in {CONFIG}. Copy the directory again"
-            )
+    _check_files(path, config, [name for name in config["sha256"] if name in _READ])
     has_source_tokenizer = SOURCE_TOKENIZER in config["sha256"]
     return ModelFiles(
         config,
@@ -160,6 +155,30 @@ def read_model(path: Path) -> ModelFiles:
         },
         source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
     )
+
+
+def _check_files(path: Path, config: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Compare files with their checksums in the config."""
+    for name in names:
+        if not (path / name).is_file():
+            raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
+        if file_sha256(path / name) != config["sha256"][name]:
+            raise ModelDirectoryError(
+                f"{path / name} is damaged: its checksum is not the one in {CONFIG}. Copy the directory again"
+            )
+
+
+def check_notes(path: Path) -> None:
+    """Compare the notes of a model, which :func:`read_model` does not read, with their checksums.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when one is missing or has changed
+    """
+    path = _resolve_interrupted_save(path)
+    config = _read_config(path)
+    _check_files(path, config, config["sha256"].keys() - _READ)
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -154,22 +154,26 @@ def find_damaged_shards(folder: Path, manifest: Manifest) -> dict[str, str]:
         if path.is_file() and (size := path.stat().st_size) != entry.bytes:
             reasons[entry.file] = f"{entry.file} has {size:,} bytes instead of {entry.bytes:,}"
         else:
-            reasons |= _compare(folder, {entry.file: entry.sha256})
+            reasons |= _compare(folder, {entry.file: entry.sha256}, MANIFEST)
     return reasons
 
 
 def find_damaged(folder: Path, manifest: Manifest) -> dict[str, str]:
     """Read every byte of a store; return the files that differ from what was written, with the reason."""
-    return find_damaged_shards(folder, manifest) | _compare(folder, {**manifest.sha256, **_read_graph_sums(folder)})
+    return {
+        **find_damaged_shards(folder, manifest),
+        **_compare(folder, manifest.sha256, MANIFEST),
+        **_compare(folder, _read_graph_sums(folder), GRAPH_SUMS),
+    }
 
 
-def _compare(folder: Path, sums: Mapping[str, str]) -> dict[str, str]:
+def _compare(folder: Path, sums: Mapping[str, str], source: str) -> dict[str, str]:
     reasons = {}
     for file, expected in sums.items():
         if not (folder / file).is_file():
             reasons[file] = f"{file} is missing"
         elif file_sha256(folder / file) != expected:
-            reasons[file] = f"{file} has another checksum"
+            reasons[file] = f"{file} has another checksum than in {source}"
     return reasons
 
 

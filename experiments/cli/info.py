@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = "graphattn info store\n\ngraphattn info store --check\n\ngraphattn info model"
 _MAX_NAMES, _BAR_WIDTH = 20, 40
+_INTACT = "all checksums match"
 _BYTES_PER_EDGE, _BYTES_PER_TOKEN = 4, 12
 """An edge is an int32; a token has a position, a word and an id."""
 
@@ -30,7 +31,7 @@ def info(
     ] = 32,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Read every byte of a store and compare the checksums (a model's always are)."),
+        typer.Option("--check", help="Read every byte and compare the checksums of all files."),
     ] = False,
 ) -> None:
     """Summarize a store or a model.
@@ -42,8 +43,12 @@ def info(
 
     if is_model(folder):
         from graphattn.models import load
+        from graphattn.models.saving import check_notes
 
         print("\n".join(_model_lines(folder, load(folder))))
+        if check:
+            check_notes(folder)  # loading compares the others
+            print(_INTACT)
     elif is_store(folder):
         _show_store(folder, batch_size, check=check)
     else:
@@ -67,7 +72,7 @@ def _show_store(folder: Path, batch_size: int, *, check: bool) -> None:
             counted = "1 file is" if len(damaged) == 1 else f"{len(damaged)} files are"
             hint = "Run the same graphattn build again, which keeps the others."
             raise DataError(f"{counted} damaged", path=folder, hint=hint)
-        print("all checksums match")
+        print(_INTACT)
 
 
 def _store_lines(folder: Path, manifest: Manifest, batch_size: int) -> list[str]:

@@ -310,6 +310,6 @@ def test_damaged_graphs_are_detected(dgl, stored, trees):
         assert store.find_damaged(), path
         path.write_bytes(whole)
     replace(store.manifest, words=7).write(store.folder)
-    assert store.find_damaged() == {"store.json": "store.json has another checksum"}
+    assert store.find_damaged() == {"store.json": "store.json has another checksum than in graphs/SHA256SUMS"}
     (store.folder / GRAPH_SUMS).unlink()
     assert list(store.find_damaged()) == [f"{GRAPHS}/{graphs.name}"]

@@ -95,7 +95,7 @@ def test_a_damaged_shard_is_named_and_the_rest_can_be_read(stored, trees):
     flipped[60] ^= 4
     for data, reason, check in [
         (whole[:-100], "Parquet magic bytes not found", f"has {len(whole) - 100:,} bytes instead of {len(whole):,}"),
-        (flipped, "damaged", "has another checksum"),
+        (flipped, "damaged", "has another checksum than in store.json"),
         (b"", "Parquet file size is 0 bytes", f"has 0 bytes instead of {len(whole):,}"),
         (None, "the shard is missing", "is missing"),
     ]:

@@ -66,7 +66,7 @@ def test_a_damaged_shard_is_named_and_the_others_are_read(graphattn, commands, s
     reasons = {
         "missing": "sentences/part-000001.parquet is missing",
         "truncated": f"sentences/part-000001.parquet has {len(content) - 9:,} bytes instead of {len(content):,}",
-        "flipped": "sentences/part-000001.parquet has another checksum",
+        "flipped": "sentences/part-000001.parquet has another checksum than in store.json",
     }
     assert f"\ndamaged: {reasons[damage]}\n" in check.out
     for name, answer in answers.items():

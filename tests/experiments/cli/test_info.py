@@ -1,6 +1,7 @@
 """``graphattn info``: its description of a store and of a model, and reports of damage."""
 
 import json
+import shutil
 
 import pytest
 
@@ -108,6 +109,20 @@ def test_models_of_other_tasks_are_shown(graphattn, request, kind, does):
     answer = graphattn("info", model)
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith(f"{model}: {does}, encoder ms-trans\n")
+
+
+def test_changed_metrics_are_reported(graphattn, classifier, tmp_path):
+    """Loading does not read them."""
+    model = shutil.copytree(classifier, tmp_path / "model")
+    assert graphattn("info", model, "--check").out.endswith("\nall checksums match\n")
+    metrics = model / "metrics.json"
+    metrics.write_text(metrics.read_text().replace('"epochs": 2', '"epochs": 3'))
+    assert graphattn("info", model).code == 0
+    answer = graphattn("info", model, "--check")
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {metrics} is damaged: its checksum is not the one in config.json. Copy the directory again\n",
+    )
 
 
 def test_a_damaged_model_is_reported(graphattn, classifier, tmp_path):
