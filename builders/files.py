@@ -453,6 +453,9 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
         if sync:
             _sync(temporary)
         os.replace(temporary, target)
+    except OSError as error:
+        error.filename = error.filename or str(target)  # a failing write names no file
+        raise
     finally:
         with suppress(OSError):  # the folder may be missing, too
             temporary.unlink(missing_ok=True)

@@ -106,7 +106,7 @@ def _discard_output() -> None:
 
 def _report_full_disk(error: OSError) -> None:
     _discard_output()
-    print(f"error: the output cannot be written ({error.strerror})", file=sys.stderr)
+    print(f"error: {error.filename or 'the output'} cannot be written ({error.strerror})", file=sys.stderr)
 
 
 app = typer.Typer(

@@ -16,7 +16,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
 from graphattn.builders.files import atomic_file, folder_lock, resolve_path
-from graphattn.exceptions import ConfigError, DataError, verbatim
+from graphattn.exceptions import ConfigError, DataError, TrainingError, verbatim
 from graphattn.models.options import TrainingOptions
 
 CHECKPOINT, HISTORY, BEST, SETTINGS = "last.ckpt", "history.json", "best.safetensors", "training.json"
@@ -36,9 +36,11 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
     ------
     ConfigError
         when the folder is not writable, or another run is using it
+    TrainingError
+        when a file of the run cannot be written
     """
     if options.run_dir is None:
-        with tempfile.TemporaryDirectory() as folder:
+        with _named_errors("set TMPDIR to another folder"), tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
         return
     with ExitStack() as lock:
@@ -59,7 +61,18 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
                 f"{verbatim(folder_path)} {error.message}; wait for it, or give another {{run_dir}}",
                 options=("run_dir",),
             ) from error
-        yield folder_path
+        with _named_errors("train again to resume from the last checkpoint", folder_path):
+            yield folder_path
+
+
+@contextmanager
+def _named_errors(advice: str, folder: Path | None = None) -> Iterator[None]:
+    """Raise TrainingError for an OSError, most of which name no file."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or folder or tempfile.gettempdir()
+        raise TrainingError(f"{place} cannot be written ({error.strerror or error}); make room and {advice}") from error
 
 
 def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[str, Any]) -> Path | None:

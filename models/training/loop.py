@@ -29,7 +29,7 @@ from torch.utils.data import DataLoader
 
 from graphattn import exceptions
 from graphattn.builders import BudgetBatches
-from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
+from graphattn.exceptions import ConfigError, GraphAttnError
 from graphattn.layers.linear import forget_gradients
 from graphattn.models.corpus import Corpus
 from graphattn.models.estimators.prediction import predict_decisions
@@ -125,11 +125,6 @@ def train(
             if not metrics or not missing:
                 raise
             raise ConfigError(f"EarlyStopping monitors {missing[0]!r}; there are: {', '.join(metrics)}") from None
-        except OSError as error:
-            raise TrainingError(
-                f"{folder} cannot be written to ({error.strerror or error}); make room and train again "
-                "to resume from the last checkpoint there"
-            ) from error
         finally:
             if keep.restore(model):  # otherwise the folder's history is of a checkpoint that was not loaded
                 history.extend(keep.read_history())

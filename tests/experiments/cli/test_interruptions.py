@@ -96,14 +96,15 @@ def test_a_full_disk_keeps_the_old_model(graphattn, command, tmp_path, limit_fil
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.run"]
 
 
-def test_a_full_disk_during_training_is_reported(graphattn, command, tmp_path, limit_file_size):
+@pytest.mark.parametrize(("size", "file"), [(400, "training.json"), (4_000, "last.ckpt")])
+def test_a_full_disk_during_training_is_reported(graphattn, command, tmp_path, limit_file_size, size, file):
     out = tmp_path / "model"
-    limit_file_size(4_000)
+    limit_file_size(size)
     answer = graphattn(*command, "--out", out)
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path / 'model.run'} cannot be written to (File too large); make room and train again "
-        "to resume from the last checkpoint there\n",
+        f"error: {tmp_path / 'model.run' / file} cannot be written (File too large); make room and train again "
+        "to resume from the last checkpoint\n",
     )
     assert not out.exists()
 

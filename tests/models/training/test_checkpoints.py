@@ -289,9 +289,20 @@ def test_a_full_disk_ends_the_run_with_advice(corpus, tiny, tmp_path, monkeypatc
     with pytest.raises(TrainingError) as caught:
         tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
     assert str(caught.value) == (
-        f"{tmp_path} cannot be written to (No space left on device); make room and train again "
-        "to resume from the last checkpoint there"
+        f"{tmp_path} cannot be written (No space left on device); make room and train again "
+        "to resume from the last checkpoint"
     )
+
+
+def test_a_full_temporary_folder(corpus, tiny, tmp_path, monkeypatch):
+    def full(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(TrainingError, match=r"training\.json cannot be written .*; make room and set TMPDIR"):
+        tiny("classifier").fit(*corpus("classifier"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unwritable_folder(tmp_path):
