@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.files import write_error
 from graphattn.builders.layout import Ints, Layout, Links
 from graphattn.builders.sentence import Sentence
 
@@ -110,15 +111,17 @@ def memmap_layouts(layouts: Iterable[Layout]) -> MappedLayout:
 
     Raises
     ------
-    OSError
+    DataError
         when the files cannot be written
     """
     folder = tempfile.mkdtemp(prefix="graphattn-")
     try:
         small, counts = _write(layouts, Path(folder))
         layout = _open_layout(folder, small, counts)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise write_error(folder, error) from error
         raise
     weakref.finalize(layout, _remove, folder, os.getpid())
     return layout

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.files import atomic_file, display_name, file_sha256, folder_lock, resolve_path
+from graphattn.builders.files import atomic_file, display_name, file_sha256, folder_lock, resolve_path, write_error
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
 from graphattn.builders.relations.composition import may_read_ids
@@ -126,19 +126,20 @@ def build_store(
         when an option of the vocabulary is out of range
     DataError
         when a corpus is invalid, the folder contains something else or a store of other settings or corpora, or another
-        process is writing there
-    OSError
-        when the folder cannot be written
+        process is writing there, or the folder cannot be written
     """
     if settings.builder.vocabulary is None:
         learn = {"level": "word", "min_count": 1, "size": None, **settings.learn}
         check_options(learn["level"], learn["min_count"], learn["size"])
-    folder = resolve_path(folder)
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    is_new = False
     try:
+        folder = resolve_path(folder)
+        is_new = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
         with folder_lock(folder):
             return _Build(corpora, folder, settings, engine or LocalEngine(), watch).run(append=append)
+    except OSError as error:
+        raise write_error(folder, error) from error
     finally:
         if is_new:
             with suppress(OSError):

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from graphattn.builders.batch import TextBatch
 from graphattn.builders.batching import BudgetBatches
-from graphattn.builders.files import atomic_folder
+from graphattn.builders.files import atomic_folder, write_error
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, ragged_arange
 from graphattn.builders.store.layouts import Chunk, table_layout
@@ -253,13 +253,16 @@ def materialize(store: Store, builder: TextGraphBuilder) -> list[Path]:
 
     Raises
     ------
-    OSError
+    DataError
         when a file cannot be written
     """
     folder = store.folder / GRAPHS
-    with atomic_folder(folder) as temporary:
-        names = _write_graphs(store, builder, temporary)
-        write_graph_sums(temporary)
+    try:
+        with atomic_folder(folder, sync=True) as temporary:
+            names = _write_graphs(store, builder, temporary)
+            write_graph_sums(temporary)
+    except OSError as error:
+        raise write_error(folder, error) from error
     return [folder / name for name in names]
 
 

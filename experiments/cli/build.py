@@ -130,7 +130,6 @@ def _build(
     corpora: list[CorpusFile], out: Path, settings: StoreSettings, engine: Engine, *, append: bool, materialize: bool
 ) -> None:
     """Build the store and its graphs, and print what they contain."""
-    from graphattn.builders.files import write_error
     from graphattn.builders.store import Store, build_store, datasets
     from graphattn.builders.store.manifest import GRAPHS
 
@@ -145,10 +144,6 @@ def _build(
         if error.skippable:
             error.hint = f"{error.hint} {_SKIP}" if error.hint else _SKIP
         raise
-    except BrokenPipeError:  # of the output, whose reader ended; the store is complete
-        raise
-    except OSError as error:
-        raise write_error(out, error) from error
     finally:
         engine.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -148,6 +149,7 @@ def tune(
 
     All encoders get the same space and number of trials. No test set is read.
     """
+    from graphattn.builders.files import write_error
     from graphattn.experiments.cli.config import config_text, read_config
     from graphattn.experiments.cli.training_plan import list_encoders, training_flags
     from graphattn.models import TASKS
@@ -160,7 +162,10 @@ def tune(
     from_file = {} if config is None else read_config(config, training_flags(kind))
     encoders = encoder or [from_file.get("encoder", kind().resolved_encoder().name)]
     search = _read_corpora(kind, train, dev, given, config)
-    best = {name: run_trials(search, name, trials, out, seed) for name in dict.fromkeys(encoders)}
+    try:
+        best = {name: run_trials(search, name, trials, out, seed) for name in dict.fromkeys(encoders)}
+    except OSError as error:
+        raise write_error(out, error) from error
     for name, (score, values) in best.items():
         flags = " ".join(f"{as_flag(option)} {value}" for option, value in values.items())
         print(f"# dev {score:.2f}: --encoder {name} {flags}")
@@ -243,6 +248,7 @@ def _open_study(out: Path, encoder: str) -> Any:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
+        _drop_cut_line(out)
         return optuna.create_study(
             storage=JournalStorage(JournalFileBackend(str(out))),
             sampler=optuna.samplers.TPESampler(),
@@ -254,6 +260,13 @@ def _open_study(out: Path, encoder: str) -> Any:
         raise DataError(
             f"is not a file of trials ({error})", path=out, hint="Name a new file in an existing folder."
         ) from error
+
+
+def _drop_cut_line(out: Path) -> None:
+    """Drop what a full disk or a kill left of the last line; Optuna would write the next one behind it."""
+    content = out.read_bytes() if out.is_file() else b""
+    if content.startswith(b'{"op_code"') and not content.endswith(b"\n"):
+        os.truncate(out, content.rfind(b"\n") + 1)
 
 
 def _list_finished(study: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabular
 from graphattn.builders.layout import concatenate
 from graphattn.builders.lazy_texts import memmap_layouts
 from graphattn.builders.relations import Links, SentenceNodes
+from graphattn.exceptions import DataError
 
 SENTENCES = [
     Sentence(["a", "b", "c"], heads=[2, 0, 2], links=[(0, 1), (2, 1)], sentence_ids=[0, 0, 1]),
@@ -84,6 +85,13 @@ def test_failures_leave_no_files(parts, temporary):
         yield parts[0]
         raise ValueError("no more")
 
+    def full():
+        yield parts[0]
+        raise OSError(28, "No space left on device")
+
     with pytest.raises(ValueError, match="no more"):
         memmap_layouts(failing())
+    with pytest.raises(DataError) as caught:
+        memmap_layouts(full())
+    assert str(caught.value.path).startswith(str(temporary))
     assert list(Path(temporary).iterdir()) == []

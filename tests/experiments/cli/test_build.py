@@ -264,6 +264,6 @@ def test_a_full_disk_is_reported(dgl, graphattn, corpora_folder, tmp_path, monke
     answer = graphattn("build", corpora_folder / "trees.conllu", "--out", tmp_path / "s", "--materialize")
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path / 's'}: cannot be written (No space left on device). "
+        f"error: {tmp_path / 's' / 'graphs'}: cannot be written (No space left on device). "
         "Check the folder and the space on the disk.\n",
     )

@@ -62,6 +62,25 @@ def test_a_search_resumes(optuna, call, monkeypatch):
     assert call(3, "bilstm").err == ""
 
 
+def test_a_search_resumes_after_a_full_disk(optuna, call, monkeypatch, tmp_path):
+    """Which cut the last line of the file."""
+    monkeypatch.setattr(Search, "measure", lambda self, encoder, values: 1000 * values["learning_rate"])
+    whole, log = call(3, "bilstm"), tmp_path / "trials.log"
+
+    def fail(self, encoder, values):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Search, "measure", fail)
+    log.write_bytes(log.read_bytes()[:-9])
+    answer = call(3, "bilstm")
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {log}: cannot be written (No space left on device). Check the folder and the space on the disk.\n",
+    )
+    monkeypatch.setattr(Search, "measure", lambda self, encoder, values: 1000 * values["learning_rate"])
+    assert call(3, "bilstm").out == whole.out
+
+
 def test_trials_with_other_options_are_rejected(optuna, call, tmp_path):
     assert call(1, "bilstm").code == 0
     (tmp_path / "other.yaml").write_text(CONFIG.replace("12", "16"))
