@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ from graphattn.models import (
 )
 from graphattn.models.inspection import summarise
 from graphattn.models.inspection.summary import save_tables
-from graphattn.models.saving import FORMAT, ModelFiles, read_config, read_model, read_task, write_model
+from graphattn.models.saving import FORMAT, ModelFiles, check_notes, read_config, read_model, read_task, write_model
 
 NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
 
@@ -76,6 +77,18 @@ def test_notes_are_saved_with_the_model(tmp_path):
     assert (folder / "metrics.json").read_text() == "{}"
     (folder / "metrics.json").unlink()
     read_model(folder)
+
+
+def test_files_of_two_models_are_not_mixed(tmp_path):
+    """Every one of them is intact."""
+    one, other = files(), replace(files(2.0), labels=["c"], tokenizer="{}", notes={"metrics.json": "{}"})
+    other.source_tokenizer, one.source_tokenizer, one.notes = "{}", "{ }", {"metrics.json": "[]"}
+    folder, newer = write_model(tmp_path / "one", one), write_model(tmp_path / "other", other)
+    for file in newer.iterdir():
+        mixed = shutil.copytree(folder, tmp_path / f"with {file.name}")
+        shutil.copy(file, mixed)
+        check = check_notes if file.name == "metrics.json" else read_model
+        assert "its checksum is not the one in config.json" in failure(check, mixed)
 
 
 def test_parent_folders_are_created(tmp_path):
