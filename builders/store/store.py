@@ -27,7 +27,7 @@ from graphattn.builders.sentence import Sentence
 from graphattn.builders.spelling import compose
 from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import MANIFEST, REPAIR, TOKENIZER, Manifest, ShardEntry, find_damaged
-from graphattn.builders.store.shards import Shard, damage_error
+from graphattn.builders.store.shards import Shard, damage_error, system_error
 from graphattn.builders.store.tables import count_words, dictionary_codes, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
@@ -135,7 +135,8 @@ class Store(Sequence[Sentence], LazyCorpus):
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise DataError(f"cannot be read ({error.strerror})", path=path, hint=REPAIR) from error
+            unreadable = DataError(f"cannot be read ({error.strerror})", path=path, hint=REPAIR)
+            raise system_error(path, error) or unreadable from error
         if hashlib.sha256(content).hexdigest() != self.manifest.sha256.get(TOKENIZER):
             raise DataError(f"is damaged: its checksum is not the one in {MANIFEST}", path=path, hint=REPAIR)
         return Vocabulary.from_json(content.decode("utf-8"))

@@ -254,7 +254,9 @@ def test_system_errors_are_not_reported_as_damage(stored, trees, monkeypatch, nu
 
     monkeypatch.setattr(pq, "ParquetFile", fail)
     monkeypatch.setattr(Path, "read_text", fail)
+    monkeypatch.setattr(Path, "read_bytes", fail)
     for read, path in [
+        (lambda: store.vocabulary, "tokenizer.json"),
         (lambda: list(store), "sentences/part-000000.parquet"),
         (lambda: Store(store.folder), "store.json"),
     ]:
