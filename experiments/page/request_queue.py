@@ -67,13 +67,15 @@ class Limits:
     ----------
     characters, tokens : of one text
     waiting : requests in the queue
-    seconds : in which a client must send its text
+    connections : open at the same time
+    seconds : in which a client must send a request's header, then its text, and read the answer
     """
 
     characters: int = 20_000
     tokens: int = 1_000
     waiting: int = 4
-    seconds: float = 10.0
+    connections: int = 100
+    seconds: float = 15.0
 
 
 class RequestError(Exception):

@@ -16,6 +16,8 @@ from graphattn.optional_packages import import_optional
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response
 
+    from graphattn.experiments.page.connections import PageServer
+
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
@@ -44,14 +46,22 @@ def serve(
         if FastAPI or uvicorn are not installed, or the address is not available
     """
     app = make_app(models, texts=texts, host=host, limits=limits)
-    import uvicorn
-
     with _open_listener(host, port) as listener:
+        server = make_server(app, listener, limits or Limits())
         name = f"[{host}]" if ":" in host else host
         ready(f"http://{name}:{listener.getsockname()[1]}/")
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, server_header=False)
         with suppress(KeyboardInterrupt):  # uvicorn closes everything first
-            uvicorn.Server(config).run(sockets=[listener])
+            server.run()
+
+
+def make_server(app: FastAPI, listener: socket.socket, limits: Limits) -> PageServer:
+    """The server of an application."""
+    from uvicorn import Config
+
+    from graphattn.experiments.page.connections import PageServer
+
+    config = Config(app, ws="none", log_level="error", timeout_graceful_shutdown=1, server_header=False)
+    return PageServer(config, listener, limits)
 
 
 def make_app(
@@ -121,7 +131,7 @@ def _open_listener(host: str, port: int) -> socket.socket:
             listener = on_error.enter_context(socket.socket(family, socket.SOCK_STREAM))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
-            listener.listen()
+            listener.listen(1024)
             on_error.pop_all()
     except OSError as error:
         reason = error.strerror or str(error)

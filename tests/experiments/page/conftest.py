@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphattn.experiments.page import PageModel, write_page
-from graphattn.experiments.page.server import make_app
+from graphattn.experiments.page import Limits, PageModel, write_page
+from graphattn.experiments.page.server import make_app, make_server
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -178,17 +178,15 @@ def serve_models() -> Callable:
 
     @contextmanager
     def run(models: list, **options: object) -> Iterator[int]:
-        import uvicorn
-
         listener = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(make_app(models, **options), log_level="critical", server_header=False)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        server = make_server(make_app(models, **options), listener, options.get("limits") or Limits())
+        thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         while not server.started:
             time.sleep(0.01)
         yield listener.getsockname()[1]
         server.should_exit = True
         thread.join(10)
+        listener.close()
 
     return run
