@@ -35,6 +35,7 @@ from graphattn.experiments.cli import (
 from graphattn.experiments.cli.chunks import RESUME
 from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.user_modules import (
+    describe_failure,
     find_values,
     import_modules,
     import_option,
@@ -80,6 +81,9 @@ class Commands(TyperGroup):
             hint = f"; {RESUME}" if error.args or ctx.invoked_subcommand in _RESUMED else ""
             print(f"stopped{hint}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from error
+        except SystemExit as error:  # a user's module; exit code 0 would mean success
+            print(f"error: {ctx.invoked_subcommand} fails{describe_failure(error)}", file=sys.stderr)
+            raise typer.Exit(WRONG) from error
 
 
 @contextmanager

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from types import FrameType
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, verbatim
 
 MODULES = "GRAPHATTN_IMPORT"
 """Environment variable with modules, separated by commas or spaces."""
@@ -54,6 +55,10 @@ def find_values(flag: str, arguments: Sequence[str]) -> tuple[list[str], list[st
     return values, others + remaining
 
 
+_IMPORTING = ("<frozen ", str(Path(__file__).parents[2]))
+_INSTALLED = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
+"""Where modules that import others are, and installed ones."""
+
 _imported: dict[str, None] = {}
 
 
@@ -90,25 +95,21 @@ def import_modules(names: Iterable[str]) -> None:
             _imported[name] = None
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise _import_error(name, error) from error
+                raise ConfigError(f"importing {name} fails{verbatim(describe_failure(error))}") from error
             raise ConfigError(f"there is no module {name!r}, neither in this folder nor installed") from error
-        except (Exception, SystemExit) as error:
-            raise _import_error(name, error) from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise ConfigError(f"importing {name} fails{verbatim(describe_failure(error))}") from error
 
 
-def _import_error(name: str, error: BaseException) -> ConfigError:
-    if isinstance(error, SyntaxError):
-        place = f"{error.filename}, line {error.lineno}"
-    else:
-        places = [
-            f"{frame.f_code.co_filename}, line {line}"
-            for frame, line in traceback.walk_tb(error.__traceback__)
-            if _is_user_code(frame)
-        ]
-        place = places[-1] if places else name
-    return ConfigError(f"importing {name} fails in {place}: {type(error).__name__}: {error}")
-
-
-def _is_user_code(frame: FrameType) -> bool:
-    module = str(frame.f_globals.get("__name__", ""))
-    return module.partition(".")[0] not in ("graphattn", "importlib", "_frozen_importlib", "_frozen_importlib_external")
+def describe_failure(error: BaseException) -> str:
+    """The place in the user's code that raised an error, and the error: `` in mine.py, line 1: KeyError: 2``."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    theirs = [place for place in frames if not place[0].startswith(_IMPORTING)]
+    places = [place for place in theirs if not place[0].startswith(_INSTALLED)] or theirs
+    if isinstance(error, SyntaxError) and error.filename:
+        places = [(error.filename, error.lineno or 0)]
+    where = "".join(f" in {file}" + (f", line {line}" if line else "") for file, line in places[-1:])
+    description = traceback.format_exception_only(error)[-1].strip()  # also if str(error) fails
+    return f"{where}: {description.removeprefix(f'{type(error).__module__}.')}"

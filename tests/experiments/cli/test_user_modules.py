@@ -254,7 +254,14 @@ def test_installed_modules_have_priority_over_the_folder(graphattn, folder):
             "\nimport nothing_of_it",
             "importing mine fails in {}/mine.py, line 2: ModuleNotFoundError: No module named 'nothing_of_it'",
         ),
-        ("mine", "a =", "importing mine fails in {}/mine.py, line 1: SyntaxError: invalid syntax (mine.py, line 1)"),
+        ("mine", "a =", "importing mine fails in {}/mine.py, line 1: SyntaxError: invalid syntax"),
+        ("mine", "\nraise SyntaxError('odd')", "importing mine fails in {}/mine.py, line 2: SyntaxError: odd"),
+        (
+            "mine",
+            "import json\njson.loads('')",
+            "importing mine fails in {}/mine.py, line 2: JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+        ),
+        ("mine", "class Odd(BaseException): pass\nraise Odd(1)", "importing mine fails in {}/mine.py, line 2: Odd: 1"),
         ("mine", "raise SystemExit(0)", "importing mine fails in {}/mine.py, line 1: SystemExit: 0"),
         ("mine", "\n\na = 1 / 0", "importing mine fails in {}/mine.py, line 3: ZeroDivisionError: division by zero"),
     ],
@@ -263,3 +270,14 @@ def test_modules_that_cannot_be_imported(name, text, message, graphattn, folder)
     (folder / "mine.py").write_text(text)
     answer = graphattn("--import", name, "info", "store")
     assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message.format(folder)}\n")
+
+
+def test_a_module_that_exits_is_an_error(graphattn, folder):
+    (folder / "mine.py").write_text(
+        "from graphattn import register_reader\n\n"
+        "def read(path):\n    raise SystemExit(0)\n    yield\n\n"
+        "register_reader('mine', read, extensions=['.mine'])\n"
+    )
+    (folder / "corpus.mine").write_text("a\n")
+    answer = graphattn("--import", "mine", "train", "classify", "corpus.mine", "--out", "model")
+    assert (answer.code, answer.err) == (1, f"error: train fails in {folder}/mine.py, line 4: SystemExit: 0\n")
