@@ -50,6 +50,9 @@ class WordVectors:
             )
         if not self.matrix.size:
             raise DataError("there are no word vectors")
+        if not np.isfinite(self.matrix.sum(dtype=np.float64)):
+            infinite = int(np.argmin(np.isfinite(self.matrix).all(1)))
+            raise DataError(f"the vector of {self.words[infinite]!r} is not finite", hint="Leave the word out.")
         self._rows = {word: row for row, word in enumerate(self.words)}
         if len(self._rows) < len(self.words):
             raise DataError("a word has several vectors", hint="Keep one of them.")

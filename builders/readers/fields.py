@@ -198,7 +198,7 @@ def _several_labels(
 def _spell(item: object, field: str, path: str, line: int, alternative: str | None) -> str:
     if isinstance(item, str):
         return json_text(item, field, path, line)
-    if isinstance(item, (bool, int, float)) and math.isfinite(item):
+    if isinstance(item, (bool, int)) or (isinstance(item, float) and math.isfinite(item)):
         return json.dumps(item)
     keys = f" with the keys {verbatim(', '.join(item))}" if isinstance(item, dict) and item else ""
     raise DataError(

@@ -188,6 +188,10 @@ def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field
     return stored
 
 
+_MAX_WEIGHT = 1e38
+"""Sums of larger ones may not be finite."""
+
+
 def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | None:
     """Weights of examples as an array; None if there are none, the same weight for all if it is a number.
 
@@ -199,7 +203,7 @@ def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | N
     Raises
     ------
     DataError
-        for another number of weights, or for weights that are negative, not finite, or all zero
+        for another number of weights, or for weights that are negative, not finite, too large, or all zero
     """
     if sample_weight is None:
         return None
@@ -207,9 +211,10 @@ def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | N
     weights = np.full(count, weights) if weights.ndim == 0 else weights
     if weights.shape != (count,):
         raise DataError(f"{count} inputs but sample_weight has the shape {weights.shape}", hint="Give one for each.")
-    invalid = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    invalid = np.flatnonzero(~((weights >= 0) & (weights <= _MAX_WEIGHT)))
     if len(invalid):
-        raise DataError(f"sample_weight {invalid[0]} is {weights[invalid[0]]}", hint="Give finite numbers from 0.")
+        hint = f"Give numbers from 0 to {_MAX_WEIGHT:g}."
+        raise DataError(f"sample_weight {invalid[0]} is {weights[invalid[0]]}", hint=hint)
     if not weights.any():
         raise DataError("all values of sample_weight are 0", hint="Give some examples a positive weight.")
     return weights

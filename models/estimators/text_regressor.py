@@ -42,6 +42,10 @@ _RANGES = 5
 """Rows of a report: ranges of targets with equally many texts."""
 
 
+MAX_TARGET = 1e38
+"""Targets are standardized to float32; products of four of them are still finite in float64."""
+
+
 @dataclass
 class RegressorOptions(Options):
     """Arguments of :class:`TextRegressor` besides its groups of options."""
@@ -167,7 +171,8 @@ class TextRegressor(LabellingEstimator):
     @override
     def _fit_labels(self, examples: Examples) -> None:
         self.labels_, self.classes_ = LabelSet([]), np.empty(0)
-        if min(examples.labels) == max(examples.labels):
+        scale = float(np.std(examples.labels))
+        if min(examples.labels) == max(examples.labels) or scale < 1 / MAX_TARGET:
             raise DataError(
                 f"all targets are {examples.labels[0]:g}; training needs at least two different ones",
                 hint="Check the column of the label.",
@@ -175,7 +180,7 @@ class TextRegressor(LabellingEstimator):
         if self._previous is not None:
             self.mean_, self.scale_ = self._previous.mean_, self._previous.scale_
         else:
-            self.mean_, self.scale_ = float(np.mean(examples.labels)), float(np.std(examples.labels))
+            self.mean_, self.scale_ = float(np.mean(examples.labels)), scale
 
     @override
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
@@ -304,7 +309,7 @@ def parse_number(label: Any, *, index: int | None = None, path: str | None = Non
     Raises
     ------
     DataError
-        when it is no number, or not finite
+        when it is no number, not finite, or too large
 
     Examples
     --------
@@ -314,11 +319,16 @@ def parse_number(label: Any, *, index: int | None = None, path: str | None = Non
     try:
         no_number = isinstance(label, (bool, np.bool_)) or (isinstance(label, str) and "_" in label)
         number = float("nan" if no_number else label)
+    except OverflowError:  # an integer
+        number = 2 * MAX_TARGET
     except (TypeError, ValueError):
         number = math.nan
+    what = "the target" if index is None else f"target {index}"
+    if abs(number) > MAX_TARGET and math.isfinite(number):
+        hint = f"Write numbers between {-MAX_TARGET:g} and {MAX_TARGET:g}."
+        raise DataError(f"{what} {verbatim(repr(label))} is too large", path=path, line=line, hint=hint)
     if math.isfinite(number):
         return number
-    what = "the target" if index is None else f"target {index}"
     hint = "Write a finite number such as 4.5, or choose another {label}; for classes there is a classifier."
     options = ("label",)
     if isinstance(label, str) and find_marks([label]):

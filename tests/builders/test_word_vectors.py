@@ -457,3 +457,8 @@ def test_exact_words_have_priority_over_other_spellings():
 def test_concatenation_of_equal_vectors_stays_finite():
     alike, other = (WordVectors(["a", "b"], np.array(rows)) for rows in ([[3.0], [3.0]], [[1.0], [2.0]]))
     assert np.isfinite(WordVectors.concatenate([alike, other]).matrix).all()
+
+
+def test_vectors_that_are_not_finite():
+    with pytest.raises(DataError, match="the vector of 'b' is not finite"):
+        WordVectors(["a", "b"], np.array([[1.0, 2], [np.nan, 3]]))

@@ -109,9 +109,10 @@ def test_weights_in_their_forms():
     ("weights", "message"),
     [
         ([1.0], "2 inputs but sample_weight has the shape (1,). Give one for each."),
-        ([1.0, -1.0], "sample_weight 1 is -1.0. Give finite numbers from 0."),
-        ([float("nan"), 1.0], "sample_weight 0 is nan. Give finite numbers from 0."),
-        ([float("inf"), 1.0], "sample_weight 0 is inf. Give finite numbers from 0."),
+        ([1.0, -1.0], "sample_weight 1 is -1.0. Give numbers from 0 to 1e+38."),
+        ([float("nan"), 1.0], "sample_weight 0 is nan. Give numbers from 0 to 1e+38."),
+        ([1.0, 2e38], "sample_weight 1 is 2e+38. Give numbers from 0 to 1e+38."),
+        ([float("inf"), 1.0], "sample_weight 0 is inf. Give numbers from 0 to 1e+38."),
         ([0.0, 0.0], "all values of sample_weight are 0. Give some examples a positive weight."),
     ],
 )

@@ -132,9 +132,17 @@ def test_targets_that_are_no_numbers(target, tiny):
         tiny("regressor").fit(["a", "b", "c"], [1.0, target, 2.0])
 
 
+@pytest.mark.parametrize("target", [-2e38, 1e308, "1e39", 10**400])
+def test_targets_that_are_too_large(target, tiny):
+    with pytest.raises(DataError, match=r"target 1 .* is too large"):
+        tiny("regressor").fit(["a", "b", "c"], [1.0, target, 2.0])
+
+
 def test_constant_targets(tiny, corpus):
     with pytest.raises(DataError, match="all targets are 3; training needs at least two"):
         tiny("regressor").fit(["a", "b"], [3, 3.0])
+    with pytest.raises(DataError, match="all targets are 1e-200; training needs at least two"):
+        tiny("regressor").fit(["a", "b"], [1e-200, 2e-200])
     texts, y = corpus("regressor")
     regressor = tiny("regressor").fit(texts, y)
     with pytest.raises(DataError, match="all targets of the evaluation set are 2, so there is no correlation"):
@@ -150,6 +158,7 @@ def test_constant_targets(tiny, corpus):
         ("train.csv", 'text,label\n"a\nc",1\nb,inf\n', 4),
         ("train.csv", "text,label\na,1\nb,1_000\n", 3),
         ("train.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": true}\n', 2),
+        ("train.jsonl", '{"text": "a", "label": 1' + 400 * "0" + "}\n", 1),
         ("train.txt", "1\ta b\nx\tb c\n2.5\td e\n", 2),
     ],
 )
@@ -159,6 +168,22 @@ def test_files_with_other_targets(name, content, line, tmp_path):
     with pytest.raises(DataError, match="is not a number") as caught:
         TextRegressor().read([path])
     assert (caught.value.path, caught.value.line, caught.value.options) == (str(path), line, ("label",))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "content"),
+    [
+        (TextRegressor, "train.csv", "text,label\na,1\nb,1e308\n"),
+        (PairRegressor, "train.tsv", "text\tsecond\tlabel\na\tb\t1\na\tb\t1e308\n"),
+        (TextRegressor, "train.jsonl", '{"text": "a", "label": 1}\n' * 2 + '{"text": "b", "label": -1e300}\n'),
+    ],
+)
+def test_files_with_too_large_targets(estimator, name, content, tmp_path):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match="is too large") as caught:
+        estimator().read([path])
+    assert (caught.value.path, caught.value.line) == (str(path), 3)
 
 
 def test_files(tmp_path):
