@@ -451,9 +451,11 @@ def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], la
         predicates = options["predicate_column"]
         marks = [row[predicates] for row in rows if -len(row) <= predicates < len(row)]
         return _has_long_sentences(layout) and 2 * sum(mark in NO_PREDICATE for mark in marks) > len(rows)
-    if not _has_long_sentences(layout) or any(not -len(row) <= tag_column < len(row) or len(row) < 2 for row in rows):
+    if any(not -len(row) <= tag_column < len(row) or len(row) < 2 for row in rows):
         return False
     known = [row[tag_column] for row in rows if row[tag_column] in labels]
+    if not _has_long_sentences(layout):  # as in a file of one word, unless each line is a text
+        return len(known) == len(rows) and _are_entity_tags(known)
     are_words_tagged = 2 * len(known) > len(rows) and (sample.has_blank_lines() or {*known} != {"O"})
     return are_words_tagged or _is_surely_conll(sample)
 
