@@ -47,7 +47,8 @@ def attention_rollout(
     Raises
     ------
     ConfigError
-        when there is no such token, ``residual`` is out of range, or the last layer's heads are between words
+        when there is no such token, ``residual`` is out of range, the last layer's heads are between words, or ``x`` is
+        given next to weights
     """
     attention = _weights_of(attention, x)
     row = top_row(attention, target)
@@ -95,7 +96,11 @@ def attention_flow(
 
 
 def _weights_of(attention: Attention | Estimator, x: Any) -> Attention:
-    return attention if isinstance(attention, Attention) else attention.attention(x)
+    if not isinstance(attention, Attention):
+        return attention.attention(x)
+    if x is not None:
+        raise ConfigError("{x} is for an estimator; these weights are of their own text", options=("x",))
+    return attention
 
 
 def _max_flow(network: nx.DiGraph, source: tuple[int, int]) -> float:

@@ -61,7 +61,7 @@ def test_rollout_of_a_translator_ends_in_its_output(target, translators, source)
     assert actual.part.tolist() == ["source"] * lengths[0] + ["target"] * lengths[1]
 
 
-@pytest.mark.parametrize("arguments", [{"target": 5}, {"residual": 1.0}], ids=["target", "residual"])
+@pytest.mark.parametrize("arguments", [{"target": 5}, {"residual": 1.0}, {"x": "a film"}], ids=str)
 def test_invalid_arguments(arguments, classifiers):
     with pytest.raises(ConfigError) as caught:
         attention_rollout(classifiers["ms-trans"].attention(TEXT), **arguments)
