@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Any
 from unicodedata import normalize
 
-from graphattn.exceptions import MissingPackageError
+from graphattn.exceptions import DataError, MissingPackageError
 from graphattn.optional_packages import import_optional
 
 References = Sequence[str | Sequence[str]]
@@ -53,6 +53,8 @@ def text_metrics(references: References, texts: Sequence[str], *, tokenizer: str
     ------
     ConfigError
         when sacrebleu, rouge-score or a package that the tokenizer needs is not installed
+    DataError
+        when there are no texts, or their number is not that of the references
 
     Examples
     --------
@@ -60,6 +62,9 @@ def text_metrics(references: References, texts: Sequence[str], *, tokenizer: str
     >>> {name: round(value, 1) for name, value in figures.items()}
     {'bleu': 51.2, 'chrf': 71.5, 'rouge_1': 90.9, 'rouge_2': 66.7, 'rouge_l': 90.9, 'exact_match': 0.0}
     """
+    if not texts or len(texts) != len(references):
+        message = f"{len(texts)} texts and references of {len(references)}"
+        raise DataError(message, hint="Give at least one text, and references of each.")
     expected, outputs = _compose(references), _compose(texts)
     figures = {
         name: scorer.corpus_score([text for (text,) in outputs], None).score

@@ -10,7 +10,7 @@ import pytest
 from rouge_score.tokenize import tokenize
 from sacrebleu.metrics import BLEU
 
-from graphattn.exceptions import ConfigError, MissingPackageError
+from graphattn.exceptions import ConfigError, DataError, MissingPackageError
 from graphattn.models.training.text_metrics import (
     are_short,
     bleu_interval,
@@ -104,6 +104,12 @@ def test_only_bleu_is_case_sensitive():
     figures = text_metrics(["A dog runs over grass"], ["a dog runs over grass"])
     assert figures["bleu"] < 100
     assert figures["rouge_l"] == 100
+
+
+@pytest.mark.parametrize(("references", "texts"), [([], []), (["a", "b"], ["a"])])
+def test_texts_without_references(references, texts):
+    with pytest.raises(DataError, match=f"{len(texts)} texts and references of {len(references)}"):
+        text_metrics(references, texts)
 
 
 def test_an_empty_output():
