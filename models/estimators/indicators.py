@@ -34,6 +34,11 @@ class IndicatorRows(list[tuple[int, ...]]):
         self.columns, self.collections = columns, collections
 
 
+def detach(values: Any) -> Any:
+    """A tensor as NumPy can read it, without gradient and bfloat16; other values unchanged."""
+    return values.detach().double().cpu() if hasattr(values, "detach") else values
+
+
 def as_matrix(y: Any) -> npt.NDArray[Any] | None:
     """An array, tensor, sparse matrix or frame of zeros and ones as an array; None for labels in another form.
 
@@ -46,7 +51,7 @@ def as_matrix(y: Any) -> npt.NDArray[Any] | None:
         y = y.to_numpy()
     if len(getattr(y, "shape", ())) != 2:
         return None
-    matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else detach(y))
     if matrix.size and isinstance(matrix.flat[0], str):
         return None
     try:

@@ -15,6 +15,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.estimators.indicators import detach
 
 Columns = Sequence[Sequence[Source]]
 """One column of texts, or two for pairs."""
@@ -207,7 +208,7 @@ def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | N
     """
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, np.float64)
+    weights = np.asarray(detach(sample_weight), np.float64)
     weights = np.full(count, weights) if weights.ndim == 0 else weights
     if weights.shape != (count,):
         raise DataError(f"{count} inputs but sample_weight has the shape {weights.shape}", hint="Give one for each.")

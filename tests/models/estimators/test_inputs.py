@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,7 +102,13 @@ def test_another_seed_holds_out_other_examples():
 
 def test_weights_in_their_forms():
     assert check_weights(None, 3) is None
-    for weights in ([2, 2, 2], 2, np.array([2.0, 2.0, 2.0]), pd.Series([2, 2, 2])):
+    for weights in (
+        [2, 2, 2],
+        2,
+        np.array([2.0, 2.0, 2.0]),
+        pd.Series([2, 2, 2]),
+        torch.full((3,), 2, dtype=torch.bfloat16),
+    ):
         assert check_weights(weights, 3).tolist() == [2.0, 2.0, 2.0]
 
 

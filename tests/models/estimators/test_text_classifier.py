@@ -246,6 +246,7 @@ def test_several_labels_as_a_matrix(corpus, able, tmp_path):
 MATRIX_FORMS = {
     "sparse": sparse.csr_matrix,
     "tensor": torch.tensor,
+    "bfloat16": lambda matrix: torch.tensor(matrix, dtype=torch.bfloat16),
     "lists": np.ndarray.tolist,
     "tuples": lambda matrix: tuple(map(tuple, matrix.tolist())),
     "arrays": list,
