@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from graphattn.builders.readers.column_layout import ENTITY_TAG
 from graphattn.builders.readers.rows import Skip, map_with_errors
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import DataError, Hint
@@ -45,7 +46,7 @@ def drop_labels(
     Parameters
     ----------
     items, path : of a file
-    labels : as they are written in it
+    labels : as they are written in it; of entities also their types
     skip : see :func:`~graphattn.builders.readers.read_corpus`
 
     Raises
@@ -82,7 +83,7 @@ def drop_labels(
 
 
 def _drop_words(sentence: Sentence, tags: Collection[str]) -> Sentence:
-    kept = [number for number, tag in enumerate(sentence.tags or ()) if tag not in tags]
+    kept = [number for number, tag in enumerate(sentence.tags or ()) if not _is_tag_of(tag, tags)]
     if len(kept) == sentence.num_words:
         return sentence
     if any(getattr(sentence, name) is not None for name in ("heads", "links", "word_ids", "sentence_ids")):
@@ -94,6 +95,11 @@ def _drop_words(sentence: Sentence, tags: Collection[str]) -> Sentence:
     return replace(
         sentence,
         tokens=[sentence.tokens[number] for number in kept],
-        tags=[tag for tag in sentence.tags or () if tag not in tags],
+        tags=[tag for tag in sentence.tags or () if not _is_tag_of(tag, tags)],
         predicates=None if marks is None else [marks[number] for number in kept],
     )
+
+
+def _is_tag_of(tag: str, labels: Collection[str]) -> bool:
+    """Whether a tag is one of some labels, or of an entity with that type, such as ``B-null``."""
+    return tag in labels or (ENTITY_TAG.fullmatch(tag) is not None and tag[2:] in labels)

@@ -61,6 +61,13 @@ def test_words_are_left_out(corpus):
     assert sentence.origin == (str(path), 1)
 
 
+def test_entities_of_a_type_are_left_out(corpus):
+    path = corpus("a.conll", "Ada B-PER", "of B-null", "nowhere I-null", "sings O")
+    with pytest.warns(Hint, match="2 of 4 words are left out, with the label 'null'"):
+        (sentence,) = read_corpus(path, task="tag", drop_label=["null"])
+    assert (sentence.tokens, sentence.tags) == (("Ada", "sings"), ("B-PER", "O"))
+
+
 def test_words_of_trees_stay():
     parsed = Sentence(["a", "b"], heads=[2, 0], tags=["_", "X"], origin=("a.conllu", 3))
     with pytest.raises(DataError) as caught:
