@@ -17,6 +17,7 @@ from lightning.pytorch.callbacks import (
     Callback,
     Checkpoint,
     EarlyStopping,
+    LearningRateFinder,
     ModelCheckpoint,
     ProgressBar,
     StochasticWeightAveraging,
@@ -93,6 +94,11 @@ def train(
             "StochasticWeightAveraging sets another schedule, by epoch, and the best epoch would replace its average; "
             "set {average_epochs}, or use EMAWeightAveraging",
             options=("average_epochs",),
+        )
+    if _has(callbacks, LearningRateFinder):
+        raise ConfigError(
+            "LearningRateFinder would replace the option {learning_rate}; set it, or tune it",
+            options=("learning_rate",),
         )
     history = [] if history is None else history
     loader = DataLoader(corpus, sampler=SharedBatches(_batches(corpus, options)), batch_size=None)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch.callbacks import EMAWeightAveraging, StochasticWeightAveraging
+from lightning.pytorch.callbacks import EMAWeightAveraging, LearningRateFinder, StochasticWeightAveraging
 
 from graphattn.exceptions import ConfigError
 from graphattn.models import TrainingOptions
@@ -112,10 +112,15 @@ def test_a_killed_run_with_lightnings_callback_resumes(corpus, tiny, tmp_path, k
     assert same_weights(disturbed, undisturbed)
 
 
-def test_stochastic_weight_averaging_names_what_to_use(corpus, tiny):
+@pytest.mark.parametrize(
+    ("callback", "option"),
+    [(StochasticWeightAveraging(swa_lrs=1e-2), "average_epochs"), (LearningRateFinder(), "learning_rate")],
+    ids=["averaging", "learning rate"],
+)
+def test_callbacks_that_change_the_schedule_name_what_to_use(callback, option, corpus, tiny):
     with pytest.raises(ConfigError) as caught:
-        tiny("classifier").fit(*corpus("classifier"), callbacks=[StochasticWeightAveraging(swa_lrs=1e-2)])
-    assert caught.value.options == ("average_epochs",)
+        tiny("classifier").fit(*corpus("classifier"), callbacks=[callback])
+    assert caught.value.options == (option,)
 
 
 def test_the_average_does_not_affect_training(corpus, tiny):
