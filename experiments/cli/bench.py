@@ -165,7 +165,8 @@ for _name in BENCHMARKS:
 
 def run(name: str, flags: BenchFlags) -> None:
     """Measure, print the table, and write it if ``flags.out`` is set."""
-    import_optional("psutil", "graphattn bench needs", "bench")
+    for package in ("psutil", "matplotlib"):  # DGL installs psutil
+        import_optional(package, "graphattn bench needs", "bench")
     _set_threads(flags.threads)
     for folder, flag in ((flags.out, "--out"), (flags.folder, "--folder")):
         if folder is not None:

@@ -223,12 +223,15 @@ def _run_data_sets(names: Sequence[str] | None, encoders: Sequence[str] | None, 
 def _reproduce_papers(experiments: Sequence[Experiment], request: Request) -> None:
     """Run the rows of tables and figures, print and draw them."""
     from graphattn.experiments.papers.experiment import find_results, show_experiment
-    from graphattn.experiments.papers.figures import draw_experiment
     from graphattn.experiments.papers.rows import read_rows
 
-    if request.picture is not None and len(experiments) > 1:
-        options = ("picture", "figure", "table")
-        raise ConfigError("{picture} is of one figure; name it with {figure} or {table}", options=options)
+    if request.picture is not None:
+        from graphattn.experiments.drawing.canvas import check_format
+
+        check_format(request.picture)
+        if len(experiments) > 1:
+            options = ("picture", "figure", "table")
+            raise ConfigError("{picture} is of one figure; name it with {figure} or {table}", options=options)
     if request.only_show and not request.out.exists():
         raise DataError("does not exist", path=request.out, hint="Name the file that runs were written to.")
     plans = [_plan(experiment, request) for experiment in experiments]
@@ -239,6 +242,8 @@ def _reproduce_papers(experiments: Sequence[Experiment], request: Request) -> No
         rows = [row for row in experiment.rows if row.label in plan]
         print(show_experiment(experiment, rows, found), end="\n\n", flush=True)
         if request.picture is not None:
+            from graphattn.experiments.papers.figures import draw_experiment
+
             draw_experiment(experiment, found, request.picture)
 
 

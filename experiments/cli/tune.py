@@ -149,6 +149,7 @@ def tune(
 
     All encoders get the same space and number of trials. No test set is read.
     """
+    import_optional("optuna", "graphattn tune needs", "tune")
     from graphattn.builders.files import write_error
     from graphattn.experiments.cli.config import config_text, read_config
     from graphattn.experiments.cli.training_plan import list_encoders, training_flags

@@ -466,6 +466,11 @@ class Translator(Estimator):
         return list(self._metrics([""], [""]))  # raises before training if a library is missing
 
     @override
+    def _evaluation_set(self, *arguments: Any, **options: Any) -> Examples:
+        self._metric_names()  # raises before texts are generated if a library is missing
+        return super()._evaluation_set(*arguments, **options)
+
+    @override
     def _choose_dev_metric(self, labels: Sequence[Any]) -> str | None:
         from graphattn.models.training.hints import hint_at_short_references, hint_at_tokenizer
 

@@ -122,12 +122,13 @@ def test_an_unwritable_folder_is_an_error_before_measuring(graphattn, tmp_path):
     assert answer.err == f"error: {tmp_path / 'file'}: cannot be created (File exists). Choose another --folder.\n"
 
 
-def test_without_the_extra(graphattn, monkeypatch):
-    monkeypatch.setitem(sys.modules, "psutil", None)
+@pytest.mark.parametrize("package", ["psutil", "matplotlib"])
+def test_without_the_extra(graphattn, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
     answer = graphattn("bench", "attention")
     assert (answer.code, answer.err) == (
         2,
-        "error: graphattn bench needs psutil, which is not installed: pip install 'graphattn[bench]'\n",
+        f"error: graphattn bench needs {package}, which is not installed: pip install 'graphattn[bench]'\n",
     )
 
 

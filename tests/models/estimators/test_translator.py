@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import warnings
 from pathlib import Path
 from unicodedata import normalize
@@ -11,7 +12,7 @@ import torch
 
 import graphattn
 from graphattn.builders import Example, Sentence
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, ModelDirectoryError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, MissingPackageError, ModelDirectoryError
 from graphattn.experiments.cli.predict import predict_lines
 from graphattn.models.decoders.options import (
     PRESETS,
@@ -61,6 +62,16 @@ def test_the_dev_set_selects_the_epoch_by_bleu(small, toy_pairs):
     translator.search.beam = 1  # like the dev set
     best = max(row["dev_bleu"] for row in translator.history_)
     assert translator.evaluate(sources[20:], references)["bleu"] == pytest.approx(best, abs=1e-6)
+
+
+def test_a_missing_library_is_reported_before_texts_are_generated(small, toy_pairs, monkeypatch):
+    sources, targets = toy_pairs(8)
+    translator = small(training={"epochs": 1, "dev_fraction": 0.0}).fit(sources, targets)
+    monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
+    monkeypatch.setattr(translator, "predict", None)
+    for measure in (translator.evaluate, translator.report):
+        with pytest.raises(MissingPackageError):
+            measure(sources, targets)
 
 
 ANIMALS = {"dog": "狗", "cat": "猫", "bird": "鸟"}
