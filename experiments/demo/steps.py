@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window, WordGroup
 from graphattn.builders.relations import parse_relation
 from graphattn.builders.store import CorpusFile, Manifest, StoreSettings, build_store
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, Hint
 from graphattn.experiments.cli.config import config_text
 from graphattn.experiments.cli.corpus_options import CLASSIFY, TAG
 from graphattn.experiments.cli.output import open_output
@@ -141,7 +142,9 @@ class Demo:
     def train(self, task: str) -> dict[str, float]:
         """Train one of the models; return the accuracies on the test set in percent, that of a baseline first."""
         plan = TrainingPlan.of(TASKS[task], {"resume": False}, self.settings_file(task))
-        figures = train_model(plan, [self.corpus_file(task, "train")], self.model(task))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Hint)
+            figures = train_model(plan, [self.corpus_file(task, "train")], self.model(task), report=True)
         model = _MODELS[task]
         baseline = model.measure_baseline(self.parts["train"], self.parts["test"])
         return {model.baseline: baseline, "ms-trans": figures["test"]["accuracy"]}
