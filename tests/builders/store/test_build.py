@@ -286,7 +286,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 def test_a_killed_build_resumes(tmp_path, write, trees, settings):
-    path = write("a.conllu", trees(1000))
+    path = write("a.conllu", trees(250))
     build_store([CorpusFile(path)], tmp_path / "whole", settings)
     (tmp_path / "build.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "build.py"), str(path), str(tmp_path / "killed")]
