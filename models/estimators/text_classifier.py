@@ -246,10 +246,16 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def _fit_labels(self, examples: Examples) -> None:
-        from graphattn.models.training.hints import hint_at_lists, hint_at_marks, hint_at_quantities
+        from graphattn.models.training.hints import (
+            hint_at_lists,
+            hint_at_marks,
+            hint_at_quantities,
+            hint_at_swapped_columns,
+        )
 
         super()._fit_labels(examples)
-        hints = [hint_at_quantities(self.labels_.classes), hint_at_marks(self._flat_labels(examples.labels))]
+        labels = self._flat_labels(examples.labels)
+        hints = [hint_at_quantities(self.labels_.classes) or hint_at_swapped_columns(labels), hint_at_marks(labels)]
         if not self._is_multilabel:
             hints.append(hint_at_lists(examples.labels, self.labels_.classes))
         for hint in filter(None, hints):

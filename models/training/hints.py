@@ -50,6 +50,19 @@ def hint_at_quantities(classes: Sequence[Hashable]) -> Hint | None:
     )
 
 
+def hint_at_swapped_columns(labels: Iterable[Hashable]) -> Hint | None:
+    """A hint for labels of which most occur once, as texts do."""
+    counts = Counter(labels)
+    unique, total = sum(count == 1 for count in counts.values()), counts.total()
+    if total < MIN_DEV or 2 * unique <= total:
+        return None
+    return Hint(
+        f"{unique:,} of {total:,} labels occur only once, as texts do; are {{text_column}} and {{label_column}} "
+        "swapped (the inputs and labels in Python)?",
+        options=("text_column", "label_column"),
+    )
+
+
 def hint_at_dotless_i(words: Collection[str]) -> Hint | None:
     """A hint for Turkish and Azerbaijani words that lower case does not unite, since capital I is read as i.
 

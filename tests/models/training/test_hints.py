@@ -19,6 +19,7 @@ from graphattn.models.training.hints import (
     hint_at_marks,
     hint_at_quantities,
     hint_at_single_class,
+    hint_at_swapped_columns,
     hint_at_vectors,
 )
 
@@ -62,6 +63,26 @@ def test_a_single_class(gold, predicted, given):
 )
 def test_classes_that_are_quantities(classes, given):
     assert (hint_at_quantities(classes) is not None) is given
+
+
+@pytest.mark.parametrize(
+    ("labels", "given"),
+    [
+        ([f"the film was {number}" for number in range(20)], True),
+        ([*range(11), *"a" * 9], True),
+        ([*range(10), *"a" * 10], False),
+        (range(19), False),
+        ("ab" * 20, False),
+    ],
+)
+def test_labels_that_occur_once(labels, given):
+    assert (hint_at_swapped_columns(labels) is not None) is given
+
+
+def test_a_classifier_hints_at_swapped_columns():
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
+    with pytest.warns(Hint, match="20 of 20 labels occur only once"):
+        TextClassifier("bilstm", training=training).fit(["good", "bad"] * 10, [f"film {n}" for n in range(20)])
 
 
 @pytest.mark.parametrize("hidden", ["\ufeff", "\u200b", "\u200e", "\u2060", "\u00ad", "\x7f", "\u3164"])
