@@ -215,7 +215,7 @@ def _inspect_words(
 
 def _format_words(attributions: WordAttributions, top: int) -> list[str]:
     """The text, the explained quantity, and the words with the largest attributions."""
-    from graphattn.experiments.drawing.canvas import printable
+    from graphattn.models.inspection.notebook import printable
     from graphattn.networkx_graphs import CLS
 
     table = attributions.table[attributions.table.word != CLS]
@@ -397,8 +397,8 @@ def _print_each(attentions: Iterable[Attention], top: int, by: list[str]) -> Ite
 
 def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str]:
     """Title, prediction and strongest edges."""
-    from graphattn.experiments.drawing.canvas import printable
     from graphattn.models.inspection.attention_map import for_display
+    from graphattn.models.inspection.notebook import printable
 
     lines = [printable(attention.title, 100), _format_prediction(attention)]
     table = attention.top(top, by=by)
@@ -412,8 +412,8 @@ def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str
 
 
 def _format_prediction(attention: Attention) -> str:
-    from graphattn.experiments.drawing.canvas import printable
     from graphattn.models.inspection.attention_map import TARGET
+    from graphattn.models.inspection.notebook import printable
 
     prediction, probabilities = attention.prediction, attention.probabilities
     if not isinstance(probabilities, dict):

@@ -191,7 +191,7 @@ def _write_graphml(graph: TextBatch, sentence: Sentence, path: Path) -> None:
 
 def _to_networkx(graph: TextBatch, sentence: Sentence) -> nx.MultiDiGraph:
     """Convert a graph, with printable texts."""
-    from graphattn.experiments.drawing.canvas import printable
+    from graphattn.models.inspection.notebook import printable
     from graphattn.networkx_graphs import to_networkx
 
     return to_networkx(graph, tokens=[printable(token, sys.maxsize) for token in sentence.tokens])

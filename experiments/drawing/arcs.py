@@ -22,12 +22,12 @@ from graphattn.experiments.drawing.canvas import (
     check_count,
     default_style,
     new_picture,
-    printable,
     token_centres,
 )
 from graphattn.experiments.drawing.matrices import make_heading
 from graphattn.models.inspection import Attention, AttentionMap
 from graphattn.models.inspection.edge_kinds import word_ids_of
+from graphattn.models.inspection.notebook import printable
 
 MAX_ARCS = 60
 MIN_WEIGHT = 0.05

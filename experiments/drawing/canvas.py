@@ -24,7 +24,6 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5
 INK, GREY, FAINT = "#222222", "#777777", "#EEEEEE"
 FORMATS = (".png", ".svg", ".pdf")
 MAX_TOKENS = 100
-MAX_TEXT = 24
 TOKEN_SIZE = 11.0
 """Points; all other lengths are inches."""
 # matplotlib's own font has Latin, Greek, Cyrillic and Arabic letters; those of these that are installed add the rest.
@@ -38,20 +37,6 @@ _MEASURING_DPI, _DPI = 100, 160
 def assign_colours(names: Sequence[str]) -> dict[str, str]:
     """A colour of :data:`PALETTE` for each name, in this order."""
     return {name: PALETTE[number % len(PALETTE)] for number, name in enumerate(names)}
-
-
-def printable(text: str, longest: int = MAX_TEXT) -> str:
-    r"""The text on one line, with escapes for unprintable characters and without its middle if it is long.
-
-    Examples
-    --------
-    >>> print(printable("a\nb"), printable(""), printable("x" * 30), sep="|")
-    a\nb|''|xxxxxxxxxxxxxxxx…xxxxxxx
-    """
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-    if not line.strip():
-        line = line.replace(" ", "␣") or "''"
-    return line if len(line) <= longest else f"{line[: longest - 8]}…{line[-7:]}"
 
 
 def isolate(text: str) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from matplotlib import colormaps
 
-from graphattn.experiments.drawing.canvas import GREY, INK, check_count, new_picture, printable, text_width
+from graphattn.experiments.drawing.canvas import GREY, INK, check_count, new_picture, text_width
+from graphattn.models.inspection.notebook import printable
 from graphattn.models.reports import Outcomes
 
 MAX_CLASSES = 60

@@ -14,8 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, assign_colours, new_picture, printable
+from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, assign_colours, new_picture
 from graphattn.models.inspection import AttentionSummary
+from graphattn.models.inspection.notebook import printable
 
 LINES = ("-", "--", ":", "-.")
 

@@ -22,11 +22,11 @@ from graphattn.experiments.drawing.canvas import (
     default_style,
     isolate,
     new_picture,
-    printable,
     text_width,
 )
 from graphattn.models.inspection import Attention
 from graphattn.models.inspection.edge_kinds import word_ids_of
+from graphattn.models.inspection.notebook import printable
 
 MAX_HEADS = 64
 _LABEL, _HEAD, _TITLE = 7.5, 8.5, 12.0

@@ -33,11 +33,11 @@ from graphattn.experiments.drawing.canvas import (
     check_format,
     default_style,
     font_families,
-    printable,
     text_width,
     token_centres,
     write_figure,
 )
+from graphattn.models.inspection.notebook import printable
 
 _MAX_TITLE = 100
 _TITLE, _NAME, _NOTE, _LABEL = 13.0, 9.5, 7.5, 6.5

@@ -160,3 +160,17 @@ def load_ipython_extension(ipython: Any) -> None:
     formatter.for_type_by_name("dgl.heterograph", "DGLGraph", graph_html)
     formatter.for_type_by_name("graphattn.builders.batch", "TextBatch", graph_html)
     formatter.for_type_by_name("torch_geometric.data.hetero_data", "HeteroData", graph_html)
+
+
+def printable(text: str, longest: int = 24) -> str:
+    r"""The text on one line, with escapes for unprintable characters and without its middle if it is long.
+
+    Examples
+    --------
+    >>> print(printable("a\nb"), printable(""), printable("x" * 30), sep="|")
+    a\nb|''|xxxxxxxxxxxxxxxx…xxxxxxx
+    """
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    if not line.strip():
+        line = line.replace(" ", "␣") or "''"
+    return line if len(line) <= longest else f"{line[: longest - 8]}…{line[-7:]}"

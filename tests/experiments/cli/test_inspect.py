@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -422,3 +423,13 @@ def test_no_text(graphattn, classifier):
     answer = graphattn("inspect", classifier)
     assert answer.code == 2
     assert "give a text or a file, or --serve" in answer.err
+
+
+@pytest.mark.parametrize("flags", [(), ("--words",)])
+def test_only_pictures_need_matplotlib(graphattn, classifier, monkeypatch, flags):
+    for name in [name for name in sys.modules if name.startswith("graphattn.experiments.drawing")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    answer = graphattn("inspect", classifier, "a good film", *flags)
+    assert (answer.code, answer.err) == (0, "")
+    assert "a good film" in answer.out

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from graphattn import load
-from graphattn.experiments.drawing.canvas import printable
+from graphattn.models.inspection.notebook import printable
 
 TINY = (
     "--hidden 16 --heads 2 --layers 1 --ffn 16 --decoder-heads 2 --decoder-layers 1 --decoder-ffn 16 "

@@ -5,15 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.experiments.drawing.canvas import (
-    MAX_TEXT,
-    TOKEN_SIZE,
-    default_style,
-    isolate,
-    printable,
-    text_width,
-    token_centres,
-)
+from graphattn.experiments.drawing.canvas import TOKEN_SIZE, default_style, isolate, text_width, token_centres
+from graphattn.models.inspection.notebook import printable
 
 
 @pytest.mark.parametrize(
@@ -39,7 +32,7 @@ def test_printable_texts_are_one_short_line(text):
     shown = printable(text)
     assert shown.strip()
     assert shown.isprintable()
-    assert len(shown) <= MAX_TEXT
+    assert len(shown) <= 24
 
 
 def test_tokens_of_a_word_are_closer():
