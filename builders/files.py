@@ -65,6 +65,7 @@ _DIRECTORIES = {
 _LOCK = ".writing"
 _SAMPLE_BYTES = 1 << 16
 _LEFTOVER_SECONDS = 24 * 3600
+_CHECKSUM_BYTES = hashlib.sha256().digest_size
 _ARCHIVE_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
@@ -459,6 +460,25 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # the folder may be missing, too
             temporary.unlink(missing_ok=True)
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write a file atomically, flushed to the disk and with its checksum at the end, for :func:`read_sealed`.
+
+    Formats that end with a directory of their own, such as ZIP, can still be read as what they are.
+    """
+    with atomic_file(path, sync=True) as temporary, open(temporary, "wb") as file:
+        file.writelines((content, hashlib.sha256(content).digest()))
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """The content of a file that :func:`write_sealed` wrote; None if it is missing or was damaged since."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    content, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
+    return content if hashlib.sha256(content).digest() == checksum else None
 
 
 def _remove_leftovers(target: Path) -> None:

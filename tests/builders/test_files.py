@@ -13,7 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders.files import atomic_file, atomic_folder, folder_lock, is_locked, numbered_lines, open_text
+from graphattn.builders.files import (
+    atomic_file,
+    atomic_folder,
+    folder_lock,
+    is_locked,
+    numbered_lines,
+    open_text,
+    read_sealed,
+    write_sealed,
+)
 from graphattn.exceptions import DataError, Hint
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
@@ -356,6 +365,20 @@ def test_writers_of_a_folder_wait_for_each_other_and_clean_up_after_a_kill(tmp_p
     writer.join(60)
     assert [path.name for path in folder.iterdir()] == ["whole"]
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_sealed_file_is_read_only_as_it_was_written(tmp_path):
+    path = tmp_path / "a"
+    assert read_sealed(path) is None
+    write_sealed(path, b"a\nb")
+    assert read_sealed(path) == b"a\nb"
+    sealed = path.read_bytes()
+    flipped = [sealed[:at] + bytes([sealed[at] ^ 1]) + sealed[at + 1 :] for at in range(len(sealed))]
+    for damaged in [*flipped, *(sealed[:length] for length in range(len(sealed))), sealed + b"\n", sealed * 2]:
+        path.write_bytes(damaged)
+        assert read_sealed(path) is None
+    write_sealed(path, b"")
+    assert (read_sealed(path), list(tmp_path.iterdir())) == (b"", [path])
 
 
 def test_leftovers_of_killed_writers_are_removed_after_a_day(tmp_path):
