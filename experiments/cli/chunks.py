@@ -270,18 +270,15 @@ class KeptParts:
     def __init__(self, folder: Path):
         self._folder = folder
         self._names: list[str] = []
-        self._kept = {path.stem for path in folder.glob("*.part")}
 
     def compute(self, job: ModelJob, chunks: Iterable[Chunk], engine: Engine, description: str) -> None:
         """Compute the parts that are missing, and show how many are done."""
-        from graphattn.builders.files import atomic_file
+        from graphattn.builders.files import write_sealed
 
         try:
             for name, part in show_progress(engine.run(job, self._find_missing(job, chunks)), description):
-                with atomic_file(self._folder / f"{name}.part") as temporary, open(temporary, "wb") as file:
-                    file.writelines(
-                        (json.dumps([part.truncated, part.error, *part.bad_lines]).encode(), b"\n", part.content)
-                    )
+                header = json.dumps([name, part.truncated, part.error, *part.bad_lines])
+                write_sealed(self._path(name), b"%b\n%b" % (header.encode(), part.content))
         finally:
             engine.close()
 
@@ -289,15 +286,30 @@ class KeptParts:
         for chunk in chunks:
             name = job.digest(chunk)
             self._names.append(name)
-            if name not in self._kept:
+            if self._read(name) is None:
                 yield name, chunk
 
     def __iter__(self) -> Iterator[Part]:
         """Read the parts in the order of the chunks."""
         for name in self._names:
-            lines, _, content = (self._folder / f"{name}.part").read_bytes().partition(b"\n")
-            truncated, error, *bad_lines = json.loads(lines)
-            yield Part(content, tuple(bad_lines), error, truncated)
+            part = self._read(name)
+            if part is None:
+                raise DataError("was damaged", path=self._path(name), hint="Run the same command again to repair it.")
+            yield part
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.part"
+
+    def _read(self, name: str) -> Part | None:
+        """A finished part; None if it is missing or damaged."""
+        from graphattn.builders.files import read_sealed
+
+        sealed = read_sealed(self._path(name))
+        if sealed is None:
+            return None
+        header, _, content = sealed.partition(b"\n")
+        written_as, truncated, error, *bad_lines = json.loads(header)
+        return Part(content, tuple(bad_lines), error, truncated) if written_as == name else None
 
 
 @contextmanager
@@ -320,7 +332,7 @@ def keep_parts(out: Path) -> Iterator[KeptParts]:
         folder.mkdir(exist_ok=True)
         with folder_lock(folder):
             yield KeptParts(folder)
-            for part in folder.glob("*.part"):
+            for part in folder.glob("*.part*"):  # also those that a killed process was writing
                 part.unlink()
     except OSError as error:
         raise write_error(out, error) from error
