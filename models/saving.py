@@ -78,6 +78,11 @@ class ModelFiles:
     notes: Mapping[str, str] = field(default_factory=dict)
     source_tokenizer: str | None = None
 
+    @property
+    def digest(self) -> str:
+        """Digest of a model that was read: that of its config, which has the checksums of the other files."""
+        return json_checksum(self.config)
+
 
 def write_model(path: Path, files: ModelFiles) -> Path:
     """Write a model directory; an old one is replaced when the new one is complete.
@@ -134,15 +139,31 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
 
 
 def read_model(path: Path) -> ModelFiles:
-    """Read and verify a model directory.
+    """Read and verify a model directory; one that is replaced meanwhile is read again.
 
     Raises
     ------
     ModelDirectoryError
         when it is missing, incomplete, corrupted, or of another version
     """
-    path = _resolve_interrupted_save(path)
-    config = _read_config(path)
+    config = read_config(path)
+    while True:
+        problem = None
+        try:
+            files = _read_files(_resolve_interrupted_save(path), config)
+        except (ModelDirectoryError, OSError) as error:
+            problem = error
+        before, config = config, read_config(path)
+        if json_checksum(config) != json_checksum(before):  # a NaN is not equal to itself
+            continue
+        if isinstance(problem, OSError):
+            raise ModelDirectoryError(f"{path} cannot be read ({problem.strerror or problem})") from problem
+        if problem is not None:
+            raise problem
+        return files
+
+
+def _read_files(path: Path, config: dict[str, Any]) -> ModelFiles:
     _check_files(path, config, [name for name in config["sha256"] if name in _READ])
     has_source_tokenizer = SOURCE_TOKENIZER in config["sha256"]
     return ModelFiles(
@@ -193,15 +214,14 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_digest(path: Path) -> str:
-    """Digest of a model: that of its config, which has the checksums of the other files.
+    """The digest that :func:`read_model` will give, without reading the weights.
 
     Raises
     ------
     ModelDirectoryError
         as :func:`read_config`
     """
-    read_config(path)
-    return file_sha256(_resolve_interrupted_save(path) / CONFIG)
+    return json_checksum(read_config(path))
 
 
 def _resolve_interrupted_save(path: Path) -> Path:
@@ -232,6 +252,8 @@ def _read_config(path: Path) -> dict[str, Any]:
         version, sums = config["format"], config["sha256"]
         if not isinstance(sums, dict) or not {WEIGHTS, TOKENIZER, LABELS} <= sums.keys():
             raise ValueError("its checksums are missing")
+    except OSError as error:
+        raise ModelDirectoryError(f"{path / CONFIG} cannot be read ({error.strerror or error})") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         problem = f"{error} is missing" if isinstance(error, KeyError) else error
         raise ModelDirectoryError(f"{path / CONFIG} is damaged ({problem}). Save the model again") from None
@@ -275,7 +297,11 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
         when the directory is missing, incomplete, corrupted, of another version, or its task, its encoder or one of
         its relations is not registered
     """
-    files = read_model(Path(path))
+    return load_files(path, read_model(Path(path)), precision=precision)
+
+
+def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estimator:
+    """The second half of :func:`load`, after the files were read."""
     task = _find_task(path, files.config)
     _check_config(path, files.config, task)
     _add_former_values(files.config, task)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError, GraphError, TruncationWarning
 from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.output import show_progress
@@ -75,7 +76,7 @@ class ModelSettings:
     Parameters
     ----------
     path : the model directory
-    digest : of its contents, so that a process does not keep a model that was replaced
+    digest : of its contents; a process that loads another model stops
     parser : see :func:`~graphattn.experiments.cli.prediction_options.load_model`; pairs of name and value
     search, longest : see :func:`~graphattn.experiments.cli.prediction_options.change_search`
     precision : see :func:`graphattn.load`
@@ -111,12 +112,26 @@ class ModelSettings:
     @property
     def decisive(self) -> tuple[Any, ...]:
         """What determines the results."""
-        return self.digest, self.parser, self.search, self.longest, self.precision, self.max_tokens_per_text
+        return (
+            __version__,
+            self.digest,
+            self.parser,
+            self.search,
+            self.longest,
+            self.precision,
+            self.max_tokens_per_text,
+        )
 
 
 @lru_cache(maxsize=1)
 def load_once(settings: ModelSettings) -> Estimator:
-    """Load a model, or the sentence encoder of a Hugging Face directory, once in each process."""
+    """Load a model, or the sentence encoder of a Hugging Face directory, once in each process.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the directory has another model than the settings say
+    """
     import torch
 
     from graphattn.experiments.cli.prediction_options import change_search, load_model, load_sentence_encoder
@@ -133,6 +148,7 @@ def load_once(settings: ModelSettings) -> Estimator:
         dict(settings.parser),
         precision=settings.precision,
         max_tokens_per_text=settings.max_tokens_per_text,
+        digest=settings.digest,
     )
     change_search(estimator, settings.search, settings.longest)
     return estimator

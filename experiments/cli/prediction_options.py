@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.builders.files import numbered_lines
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError
 from graphattn.experiments.cli.flags import Values, as_flag, flags_of
 from graphattn.validation import suggest
 
@@ -25,7 +25,12 @@ def reject_unused(model: Path, estimator: Estimator | type[Estimator], **options
 
 
 def load_model(
-    model: Path, parser: Values, *, precision: str = "32", max_tokens_per_text: int | None = None
+    model: Path,
+    parser: Values,
+    *,
+    precision: str = "32",
+    max_tokens_per_text: int | None = None,
+    digest: str | None = None,
 ) -> Estimator:
     """Load a model, and change its parser and its limit of tokens.
 
@@ -36,15 +41,21 @@ def load_model(
         dependency arcs
     precision : see :func:`graphattn.load`
     max_tokens_per_text : texts are truncated to this; None for the limit of the training
+    digest : of the only model to load, see :func:`~graphattn.models.saving.read_digest`; None for any
 
     Raises
     ------
     ConfigError
         when a task of your own has no parser
+    ModelDirectoryError
+        when the directory has another model
     """
-    from graphattn.models import load
+    from graphattn.models.saving import load_files, read_model
 
-    estimator = load(model, precision=precision)
+    files = read_model(model)
+    if digest not in (None, files.digest):
+        raise replaced_error(model)
+    estimator = load_files(model, files, precision=precision)
     for name in parser:
         if "parsing" not in estimator.option_groups:
             raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")
@@ -56,18 +67,26 @@ def load_model(
 
 
 def load_sentence_encoder(
-    model: Path, parser: Values, *, precision: str, max_tokens_per_text: int | None
+    model: Path, parser: Values, *, precision: str, max_tokens_per_text: int | None, digest: str
 ) -> SentenceEncoder:
     """The sentence encoder of a Hugging Face directory; arguments as for :func:`load_model`."""
     from graphattn.models.pretrained import SentenceEncoder
+    from graphattn.models.pretrained.checkpoint import digest_directory
 
     for name in parser:
         raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
     encoder = SentenceEncoder(model, precision=precision).fit()
+    if digest_directory(model) != digest:
+        raise replaced_error(model)
     limit = encoder.inputs_.max_tokens_per_text
     if max_tokens_per_text is not None and limit is not None:
         encoder.inputs_.max_tokens_per_text = min(limit, max_tokens_per_text)
     return encoder
+
+
+def replaced_error(model: Path) -> ModelDirectoryError:
+    """The error of a model that another replaced after the command had begun."""
+    return ModelDirectoryError(f"{model} was replaced while the command ran. Run it again to use the new model")
 
 
 def change_search(estimator: Estimator, changes: str, longest: int | None) -> None:

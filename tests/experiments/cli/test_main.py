@@ -215,7 +215,7 @@ def test_ctrl_c_without_a_resumable_run(graphattn, classifier, monkeypatch):
     def interrupted(*_arguments, **_keywords):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("graphattn.models.load", interrupted)
+    monkeypatch.setattr("graphattn.models.saving.load_files", interrupted)
     answer = graphattn("predict", classifier)
     assert (answer.code, answer.err) == (130, "stopped\n")
 
