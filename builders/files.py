@@ -462,23 +462,29 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def seal(content: bytes) -> bytes:
+    """The content with its checksum at the end, for :func:`unseal`."""
+    return content + hashlib.sha256(content).digest()
+
+
+def unseal(sealed: bytes) -> bytes | None:
+    """The content that was sealed; None if it was damaged since."""
+    content = sealed[:-_CHECKSUM_BYTES]
+    return content if seal(content) == sealed else None
+
+
 def write_sealed(path: Path, content: bytes) -> None:
     """Write a file atomically, flushed to the disk and with its checksum at the end, for :func:`read_sealed`.
 
-    Formats that end with a directory of their own, such as ZIP, can still be read as what they are.
+    Formats whose readers start from the last bytes, such as ZIP, can still be read as what they are.
     """
-    with atomic_file(path, sync=True) as temporary, open(temporary, "wb") as file:
-        file.writelines((content, hashlib.sha256(content).digest()))
+    with atomic_file(path, sync=True) as temporary:
+        temporary.write_bytes(seal(content))
 
 
 def read_sealed(path: Path) -> bytes | None:
     """The content of a file that :func:`write_sealed` wrote; None if it is missing or was damaged since."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    content, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
-    return content if hashlib.sha256(content).digest() == checksum else None
+    return unseal(path.read_bytes()) if path.exists() else None
 
 
 def _remove_leftovers(target: Path) -> None:

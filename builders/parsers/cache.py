@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from graphattn.builders.files import seal, unseal
 from graphattn.builders.parsers.parser import Parse, Parser
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError, verbatim
 
 _BATCH = 500  # parses written together, and lost together when the process is killed
 _TIMEOUT = 60.0  # seconds to wait while another process writes
-_TABLE = "CREATE TABLE IF NOT EXISTS parses (key BLOB PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+_TABLE = "CREATE TABLE IF NOT EXISTS parses (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
 
 Input = TypeVar("Input")
 Result = TypeVar("Result")
@@ -28,7 +29,8 @@ Result = TypeVar("Result")
 class CachedParser:
     """A parser with a cache: an SQLite file, keyed by the parser's name and the words.
 
-    Several processes of one machine may share the file. Use one file per machine.
+    A parse that was damaged in the file is made again. Several processes of one machine may share the file. Use one
+    file per machine.
 
     Parameters
     ----------
@@ -72,19 +74,20 @@ class CachedParser:
         self,
         items: Sequence[tuple[bytes, Input]],
         parse: Callable[[Sequence[Input]], list[Result]],
-        load: Callable[[str], Result],
+        load: Callable[[bytes], Result],
         dump: Callable[[Result], str],
     ) -> list[Result]:
         """The result for each (key, input): loaded from the file, or parsed and written to it."""
         keys = [key for key, _ in items]
         with self._open() as database:
-            results = {key: load(value) for key, value in _look_up(database, keys)}
+            stored = dict(_look_up(database, keys))
+            results = {key: load(value) for key in keys if (value := _unseal(stored.get(key))) is not None}
             missing = {key: value for key, value in items if key not in results}
             todo = list(missing)
             for start in range(0, len(todo), _BATCH):
                 batch = todo[start : start + _BATCH]
                 results.update(zip(batch, parse([missing[key] for key in batch]), strict=True))
-                rows = [(key, dump(results[key])) for key in batch]
+                rows = [(key, seal(dump(results[key]).encode())) for key in batch]
                 with database:
                     database.executemany("INSERT OR REPLACE INTO parses VALUES (?, ?)", rows)
         return [results[key] for key in keys]
@@ -96,7 +99,7 @@ class CachedParser:
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute(_TABLE)
                 yield database
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of the text of an SQLite error
             problem = f"cannot be used as a cache of parses ({error})"
             raise DataError(problem, path=self.path, hint="Name another file, or remove it.") from error
 
@@ -127,17 +130,21 @@ def _default_cache() -> Path:
     return folder / "parses.sqlite"
 
 
-def _look_up(database: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, str]]:
+def _look_up(database: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, Any]]:
     for start in range(0, len(keys), _BATCH):
         batch = keys[start : start + _BATCH]
         marks = ",".join("?" * len(batch))
         yield from database.execute(f"SELECT key, value FROM parses WHERE key IN ({marks})", batch)
 
 
+def _unseal(value: Any) -> bytes | None:
+    return unseal(value) if isinstance(value, bytes) else None
+
+
 def _dump_sentence(sentence: Sentence) -> str:
     return json.dumps([sentence.tokens, sentence.heads or (), sentence.deprels or (), sentence.sentence_ids or ()])
 
 
-def _load_sentence(value: str) -> Sentence:
+def _load_sentence(value: bytes) -> Sentence:
     tokens, heads, deprels, ids = map(tuple, json.loads(value))
     return Sentence(tokens, heads=heads, deprels=deprels, sentence_ids=ids)

@@ -1,5 +1,7 @@
 """The cache of parses: no sentence is parsed twice, and parsers do not share parses."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
@@ -72,6 +74,20 @@ def test_parses_before_a_failure_are_cached(tmp_path):
     parser = Chain()
     CachedParser(parser, tmp_path / "c.sqlite").parse(sentences)
     assert parser.inputs == [(f"w{n}",) for n in range(500, 700)]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda value: value.replace(b"x", b"y"), lambda value: value[1:], lambda _: b"", lambda _: "text"]
+)
+def test_damaged_parses_are_made_again(tmp_path, damage):
+    CachedParser(Chain(), tmp_path / "c.sqlite").parse([["a", "b"]])
+    with closing(sqlite3.connect(tmp_path / "c.sqlite")) as database, database:
+        (value,) = database.execute("SELECT value FROM parses").fetchone()
+        database.execute("UPDATE parses SET value = ?", [damage(value)])
+    parser = Chain()
+    for _ in range(2):
+        assert CachedParser(parser, tmp_path / "c.sqlite").parse([["a", "b"]]) == Chain().parse([["a", "b"]])
+    assert parser.inputs == [("a", "b")]
 
 
 def ask(path, start):
