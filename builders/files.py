@@ -464,13 +464,17 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
 
 def seal(content: bytes) -> bytes:
     """The content with its checksum at the end, for :func:`unseal`."""
-    return content + hashlib.sha256(content).digest()
+    return content + _checksum(content)
 
 
 def unseal(sealed: bytes) -> bytes | None:
     """The content that was sealed; None if it was damaged since."""
     content = sealed[:-_CHECKSUM_BYTES]
-    return content if seal(content) == sealed else None
+    return content if _checksum(content) == sealed[-_CHECKSUM_BYTES:] else None
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
 
 
 def write_sealed(path: Path, content: bytes) -> None:
@@ -478,8 +482,8 @@ def write_sealed(path: Path, content: bytes) -> None:
 
     Formats whose readers start from the last bytes, such as ZIP, can still be read as what they are.
     """
-    with atomic_file(path, sync=True) as temporary:
-        temporary.write_bytes(seal(content))
+    with atomic_file(path, sync=True) as temporary, open(temporary, "wb") as file:
+        file.writelines((content, _checksum(content)))  # no copy of a large checkpoint
 
 
 def read_sealed(path: Path) -> bytes | None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Callback, RichProgressBar
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from typing_extensions import override
 
-from graphattn.builders.files import atomic_file
+from graphattn.builders.files import atomic_file, read_sealed, write_sealed
 from graphattn.models.saving import number_epochs
 from graphattn.models.training.averaging import Average, averages_swapped_in
 from graphattn.models.training.checkpoints import BEST, HISTORY
@@ -64,7 +64,7 @@ class KeepBest(Callback):
             self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
             in_children = trainer.world_size > 1 or trainer.strategy.launcher is not None
             if in_children and trainer.is_global_zero:
-                save_file(self.weights, self.folder / BEST)  # for the parent process, in case of an error
+                write_sealed(self.folder / BEST, save(self.weights))  # for the parent process, in case of an error
         if trainer.is_global_zero:
             with atomic_file(self.folder / HISTORY, sync=True) as temporary:
                 text = json.dumps({"best": self.best, "epochs": self.rows}, indent=1)
@@ -84,8 +84,8 @@ class KeepBest(Callback):
 
     def restore(self, model: nn.Module) -> bool:
         """Load the weights of the best epoch into a model; False before the first epoch has ended."""
-        if not self.weights and (self.folder / BEST).exists():
-            self.weights = load_file(self.folder / BEST)
+        if not self.weights and (sealed := read_sealed(self.folder / BEST)) is not None:
+            self.weights = load(sealed)
         if self.weights:
             model.load_state_dict(self.weights)
         return bool(self.weights)

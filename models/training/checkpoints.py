@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,8 +16,8 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
-from graphattn.builders.files import atomic_file, folder_lock, resolve_path
-from graphattn.exceptions import ConfigError, DataError, TrainingError, verbatim
+from graphattn.builders.files import atomic_file, folder_lock, read_sealed, resolve_path, write_sealed
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, TrainingError, verbatim
 from graphattn.models.options import TrainingOptions
 
 CHECKPOINT, HISTORY, BEST, SETTINGS = "last.ckpt", "history.json", "best.safetensors", "training.json"
@@ -78,6 +79,8 @@ def _named_errors(advice: str, folder: Path | None = None) -> Iterator[None]:
 def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[str, Any]) -> Path | None:
     """The checkpoint of an earlier run with the same options and data; other runs are not overwritten.
 
+    A damaged checkpoint is removed with a warning, so that the run starts again.
+
     Parameters
     ----------
     folder : the run's folder
@@ -106,7 +109,11 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
                 "{resume=False} to start again",
                 options=(name, "run_dir", "resume"),
             )
-    else:
+        if read_sealed(checkpoint) is None:
+            message = f"{verbatim(checkpoint)} is damaged, so the training starts again"
+            warnings.warn(GraphAttnWarning(message), stacklevel=2)
+            checkpoint.unlink(missing_ok=True)
+    if not checkpoint.exists():
         (folder / HISTORY).unlink(missing_ok=True)
         (folder / BEST).unlink(missing_ok=True)
     with atomic_file(folder / SETTINGS, sync=True) as temporary:
@@ -147,9 +154,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         content = io.BytesIO()
         torch.save(checkpoint, content)  # torch.save to a file hides the disk's error
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path, sync=True) as temporary:
-            # no view of the buffer: Python 3.12.1 crashes when it collects one that an error keeps
-            temporary.write_bytes(content.getvalue())
+        # no view of the buffer: Python 3.12.1 crashes when it collects one that an error keeps
+        write_sealed(Path(path), content.getvalue())
 
     @override
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:

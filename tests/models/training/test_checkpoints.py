@@ -14,7 +14,8 @@ import pytest
 import torch
 from lightning.pytorch.utilities import rank_zero_only
 
-from graphattn.exceptions import ConfigError, TrainingError
+from graphattn.builders.files import write_sealed
+from graphattn.exceptions import ConfigError, GraphAttnWarning, TrainingError
 from graphattn.models import TrainingOptions
 from graphattn.models.training.checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
 from graphattn.models.training.module import TrainingModule
@@ -343,30 +344,44 @@ def test_a_checkpoint_holds_no_code(corpus, tiny, tmp_path):
 def test_only_the_training_options_that_matter_are_compared(tmp_path):
     options = TrainingOptions(run_dir=str(tmp_path))
     assert checkpoint_to_resume(tmp_path, options, {"a": (1, 2), "b": Path("x")}) is None
-    (tmp_path / "last.ckpt").write_text("")
+    write_sealed(tmp_path / "last.ckpt", b"")
     assert checkpoint_to_resume(tmp_path, options, {"a": [1, 2], "b": "x"}) == tmp_path / "last.ckpt"
     with pytest.raises(ConfigError, match=r"has a run with other options \(a: "):
         checkpoint_to_resume(tmp_path, options, {"b": "x"})
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("last.ckpt", b""), ("last.ckpt", b"PK\x03\x04 cut off"), ("training.json", b""), ("training.json", None)],
-)
-def test_a_damaged_run_is_reported(corpus, tiny, tmp_path, name, content):
+@pytest.mark.parametrize("damage", ["empty", "cut off", "a flipped bit"])
+def test_a_damaged_checkpoint_is_made_again(corpus, tiny, tmp_path, steps, damage, same_weights):
     words, tags = corpus("crf", 12)
-    folder = tmp_path / "run"
-    tiny("crf", training={"epochs": 1, "run_dir": str(folder)}).fit(words, tags)
+    settings = {"epochs": 1, "run_dir": str(tmp_path)}
+    first = tiny("crf", training=settings).fit(words, tags)
+    path = tmp_path / "last.ckpt"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1  # in a tensor; ZIP's own checksums are not verified
+    path.write_bytes({"empty": b"", "cut off": content[:-1], "a flipped bit": content}[damage])
+    steps.clear()
+    with pytest.warns(GraphAttnWarning, match="is damaged, so the training starts again"):
+        again = tiny("crf", training=settings).fit(words, tags)
+    assert set(steps) == {0}
+    assert same_weights(first, again)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", None])
+def test_damaged_settings_are_reported(corpus, tiny, tmp_path, content):
+    """Without them, nobody knows whether the checkpoint is of another run."""
+    words, tags = corpus("crf", 12)
+    settings = {"epochs": 1, "run_dir": str(tmp_path)}
+    tiny("crf", training=settings).fit(words, tags)
+    path = tmp_path / "training.json"
     if content is None:
-        (folder / name).unlink()
+        path.unlink()
     else:
-        (folder / name).write_bytes(content)
-    again = tiny("crf", training={"epochs": 1, "run_dir": str(folder)})
+        path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
-        again.fit(words, tags)
-    expected = f"{folder / name} is missing or damaged, so the run cannot resume; give resume=False to start again"
-    assert str(caught.value) == expected
-    tiny("crf", training={"epochs": 1, "run_dir": str(folder), "resume": False}).fit(words, tags)
+        tiny("crf", training=settings).fit(words, tags)
+    assert caught.value.options == ("resume",)
+    assert str(path) in str(caught.value)
+    tiny("crf", training={**settings, "resume": False}).fit(words, tags)
 
 
 def test_other_files_are_not_checkpoints(tmp_path):
