@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -43,7 +44,8 @@ from graphattn.experiments.cli.user_modules import (
 )
 
 WRONG, NOT_INSTALLED, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
-"""Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
+"""Exit codes of an error, of Ctrl-C or SIGTERM, and of a closed pipe (the last two as a shell reports SIGINT and
+SIGPIPE); 2: usage."""
 
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -162,8 +164,14 @@ _add_command(reproduce.reproduce, reproduce.EXAMPLES)
 app.add_typer(bench.app, name="bench")
 
 
+def _interrupt(number: int, _frame: Any) -> None:
+    signal.signal(number, signal.SIG_DFL)  # the next one ends the process at once
+    raise KeyboardInterrupt
+
+
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; SIGTERM ends it like Ctrl-C, so that workers stop and temporary files are removed."""
+    signal.signal(signal.SIGTERM, _interrupt)
     if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
     try:

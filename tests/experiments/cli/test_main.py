@@ -220,6 +220,16 @@ def test_ctrl_c_without_a_resumable_run(graphattn, classifier, monkeypatch):
     assert (answer.code, answer.err) == (130, "stopped\n")
 
 
+def test_sigterm_ends_a_command_like_ctrl_c(classifier, monkeypatch, capsys):
+    """So that no temporary file and no process of it remains."""
+    monkeypatch.setattr("graphattn.models.saving.load_files", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(sys, "argv", ["graphattn", "predict", str(classifier)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "stopped\n")
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "the next one ends the process at once"
+
+
 def test_ctrl_c_explains_how_to_resume(start_command, corpora_folder, tmp_path, tiny):
     checkpoint = tmp_path / "model.run" / "last.ckpt"
     flags = [*tiny, "--epochs", "100000"]

@@ -70,18 +70,21 @@ def test_several_processes(graphattn, folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_all_processes(graphattn, start_command, folder, tmp_path):
+def test_sigterm_stops_all_processes(graphattn, start_command, folder, tmp_path, monkeypatch):
     changes = ["training.epochs=100000", "training.patience=none", "encoder.hidden=10"]
     words = ["reproduce", "sst2", "sst5", "cr", "--encoder", "bilstm", "--seeds", 1]
     options = flags(folder, tmp_path / "r.jsonl", *changes)
     options[options.index("--jobs") + 1] = 2
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     process = start_command(*words, *options)
     deadline = time.monotonic() + 300
     while len(list(tmp_path.glob("r.jsonl.runs/*/last.ckpt"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
+    assert not list((tmp_path / "temporary").glob("pymp-*")), "the folder of worker processes remains"
     assert err.endswith("stopped; run the same command again to resume\n")
     assert (tmp_path / "r.jsonl").read_text() == ""
 
