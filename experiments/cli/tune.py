@@ -245,13 +245,12 @@ def _open_study(out: Path, encoder: str) -> Any:
     """The trials of an encoder in a file of JSON lines."""
     optuna = import_optional("optuna", "graphattn tune needs", "tune")
     from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        _drop_cut_line(out)
+        backend: Any = TrialFile(out)
         return optuna.create_study(
-            storage=JournalStorage(JournalFileBackend(str(out))),
+            storage=JournalStorage(backend),
             sampler=optuna.samplers.TPESampler(),
             study_name=encoder,
             direction="maximize",
@@ -263,11 +262,55 @@ def _open_study(out: Path, encoder: str) -> Any:
         ) from error
 
 
-def _drop_cut_line(out: Path) -> None:
-    """Drop what a full disk or a kill left of the last line; Optuna would write the next one behind it."""
-    content = out.read_bytes() if out.is_file() else b""
-    if content.startswith(b'{"op_code"') and not content.endswith(b"\n"):
-        os.truncate(out, content.rfind(b"\n") + 1)
+class TrialFile:
+    """A backend of Optuna's journal: lines of JSON with checksums, each flushed to the disk.
+
+    A last line that was not written completely is overwritten.
+
+    Parameters
+    ----------
+    path : the file; created if it does not exist
+
+    Raises
+    ------
+    DataError
+        when another line is damaged, or is no line of trials
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        path.touch()
+
+    def read_logs(self, log_number_from: int) -> list[dict[str, Any]]:
+        """The lines from a 0-based number on."""
+        *lines, rest = self._path.read_bytes().split(b"\n")
+        lines = lines or [rest] * bool(rest)  # perhaps the user's file of something else
+        return [self._parse(line, number) for number, line in enumerate(lines, 1)][log_number_from:]
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Write lines."""
+        from graphattn.builders.json_types import json_checksum  # loads PyTorch
+
+        lines = [json.dumps({**log, "checksum": json_checksum(log)}) + "\n" for log in logs]
+        with open(self._path, "a+b") as file:
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+            file.write("".join(lines).encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _parse(self, line: bytes, number: int) -> dict[str, Any]:
+        from graphattn.builders.json_types import json_checksum
+
+        try:
+            log: dict[str, Any] = json.loads(line)
+            checksum = log.pop("checksum")
+        except (ValueError, AttributeError, KeyError, TypeError):
+            checksum = None
+        if checksum is None or json_checksum(log) != checksum:
+            hint = "Remove the line and all after it to repeat their trials, or name a new file."
+            raise DataError("is not a file of trials, or damaged", path=self._path, line=number, hint=hint)
+        return log
 
 
 def _list_finished(study: Any) -> list[Any]:

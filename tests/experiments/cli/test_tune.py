@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from graphattn.exceptions import DataError
 from graphattn.experiments.cli import tune
-from graphattn.experiments.cli.tune import SPACE, Range, Search
+from graphattn.experiments.cli.tune import SPACE, Range, Search, TrialFile
 from graphattn.models import TextClassifier, Translator
 
 CONFIG = "hidden: 12\nheads: 2\nembedding: 8\nepochs: 1\nprecision: '32'\nwide: false\n"
@@ -48,7 +49,7 @@ def test_the_best_settings_are_a_configuration(optuna, call, graphattn, corpora_
     assert graphattn(*words, "--out", tmp_path / "model", "--no-logs").code == 0
 
 
-def test_a_search_resumes(optuna, call, monkeypatch):
+def test_a_search_resumes(optuna, call, tmp_path, monkeypatch):
     whole = call(3, "bilstm", out="whole.log")
     measure, calls = Search.measure, []
 
@@ -60,6 +61,8 @@ def test_a_search_resumes(optuna, call, monkeypatch):
 
     monkeypatch.setattr(Search, "measure", stop_at_second)
     assert call(3, "bilstm").code == 130
+    with open(tmp_path / "trials.log", "a") as file:
+        file.write('{"op_code"')  # that a killed process was writing
     answer = call(3, "bilstm")
     assert answer.out == whole.out
     assert [line.partition(":")[0] for line in answer.err.splitlines()] == [
@@ -101,7 +104,18 @@ def test_a_file_of_something_else(optuna, call, tmp_path):
     (tmp_path / "trials.log").write_text("no trials\n")
     answer = call(1, "bilstm")
     assert answer.code == 1
-    assert "trials.log: is not a file of trials" in answer.err
+    assert "trials.log, line 1: is not a file of trials" in answer.err
+
+
+@pytest.mark.parametrize("before", [b"1.5", b"checksum", b'{"a"', b"\n"])
+def test_a_damaged_line_of_trials(tmp_path, before):
+    path = tmp_path / "trials.log"
+    TrialFile(path).append_logs([{"a": 1.5}, {"b": "é"}])
+    assert TrialFile(path).read_logs(1) == [{"b": "é"}]
+    path.write_bytes(path.read_bytes().replace(before, b"2", 1))
+    with pytest.raises(DataError) as caught:
+        TrialFile(path).read_logs(0)
+    assert caught.value.line == 1
 
 
 def test_all_trials_diverge(optuna, call, monkeypatch):
