@@ -76,12 +76,21 @@ class TextBlock:
     size: int = 0
 
     def read(self) -> bytes:
-        """The bytes."""
+        """The bytes.
+
+        Raises
+        ------
+        DataError
+            when the file has changed since it was cut into blocks
+        """
         if self.data is not None:
             return self.data
         with open(self.path, "rb") as file:
             file.seek(self.offset)
-            return file.read(self.size)
+            data = file.read(self.size)
+        if _digest(data) != self.digest:
+            raise DataError("was changed while it was read", path=self.corpus, hint="Run graphattn build again.")
+        return data
 
 
 @dataclass(frozen=True)
@@ -179,7 +188,8 @@ def text_blocks(
             end = _last_sentence_end(text, SENTENCE_ENDS[format]) if more else len(text)
             block, rest = text[:end], text[end:]
             if block:
-                digest, content = _digest(block), block.removeprefix(_BYTE_ORDER_MARK) if line == 1 else block
+                content = block.removeprefix(_BYTE_ORDER_MARK) if line == 1 else block
+                digest = _digest(content)
                 if source.is_seekable:
                     start = offset + len(block) - len(content)
                     yield TextBlock(

@@ -172,8 +172,9 @@ class _TextReader:
     skip: bool = field(kw_only=True)
 
     def table(self) -> pa.Table:
+        data = self.block.read()
         try:
-            return pa.concat_tables(self._tables(self.block.read(), self.block.line))
+            return pa.concat_tables(self._tables(data, self.block.line))
         except DataError as error:
             error.skippable = True
             raise

@@ -8,6 +8,7 @@ import pytest
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders.store.blocks import item_blocks, text_blocks
+from graphattn.exceptions import DataError
 
 CONLLU = b"# a\n1\tx\n2\ty\n\n# b\n1\tz\n\n1\tw\n"
 
@@ -39,6 +40,17 @@ def test_blocks_of_json_lines_are_whole_lines(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"{1}\n{2}\n{3}")
     blocks = [block.read() for block in text_blocks(tmp_path / "a.jsonl", "sentences", size=5)]
     assert blocks == [b"{1}\n", b"{2}\n", b"{3}"]
+
+
+@pytest.mark.parametrize("changed", [b"{1}\n{2}\n{4}", b"{1}\n{2}\n"])
+def test_a_file_that_changes_before_a_block_is_read_is_an_error(tmp_path, changed):
+    """Else a shard would have the digest of another text, and a resume would keep it."""
+    (tmp_path / "a.jsonl").write_bytes(b"{1}\n{2}\n{3}")
+    *unchanged, last = text_blocks(tmp_path / "a.jsonl", "sentences", size=5)
+    (tmp_path / "a.jsonl").write_bytes(changed)
+    assert [block.read() for block in unchanged] == [b"{1}\n", b"{2}\n"]
+    with pytest.raises(DataError, match="changed"):
+        last.read()
 
 
 def test_different_blocks_have_different_digests(tmp_path):
