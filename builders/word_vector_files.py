@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -173,8 +174,8 @@ def _parse(text: str) -> Matrix | None:
 def read_through_cache(path: FilePath) -> tuple[list[str], Matrix] | None:
     """Read a whole file through a parsed copy in the folder ``GRAPHATTN_CACHE``; None if that is not set.
 
-    The copy is keyed by path, size and time of change. If it is damaged, or the folder cannot be written, the file
-    itself is read.
+    The copy is keyed by path, size and time of change, and has a checksum. If it is damaged, or the folder cannot be
+    written, the file itself is read.
     """
     folder = os.environ.get("GRAPHATTN_CACHE")
     if not folder or is_standard_input(path) or not os.path.isfile(path):
@@ -185,13 +186,22 @@ def read_through_cache(path: FilePath) -> tuple[list[str], Matrix] | None:
     copy = Path(folder) / f"vectors-{digest}.safetensors"
     with suppress(OSError, SafetensorError, KeyError, UnicodeDecodeError):
         parts = load_file(copy)
-        return parts["words"].tobytes().decode("utf-8").split("\n"), parts["matrix"]
+        if parts.pop("checksum").tobytes() == _checksum(parts):
+            return parts["words"].tobytes().decode("utf-8").split("\n"), parts["matrix"]
     words, matrix = VectorFile(path, lambda word: True, None).read()
     if not words:
         return words, matrix
     parts = {"words": np.frombuffer("\n".join(words).encode("utf-8"), dtype=np.uint8), "matrix": matrix}
     with suppress(OSError, SafetensorError):
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(copy) as temporary:
-            save_file(parts, temporary)
+        with atomic_file(copy, sync=True) as temporary:
+            save_file({**parts, "checksum": np.frombuffer(_checksum(parts), dtype=np.uint8)}, temporary)
     return words, matrix
+
+
+def _checksum(parts: dict[str, npt.NDArray[Any]]) -> bytes:
+    digest = hashlib.sha256()
+    for name in ("words", "matrix"):
+        digest.update(repr(parts[name].shape).encode())
+        digest.update(np.ascontiguousarray(parts[name]).data)
+    return digest.digest()

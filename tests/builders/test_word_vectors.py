@@ -251,8 +251,11 @@ def test_damaged_copy_and_unusable_folder(write, tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHATTN_CACHE", str(folder))
     WordVectors.read(path)
     (copy,) = folder.iterdir()
-    copy.write_bytes(b"damaged")
-    check_glove(WordVectors.read(path))
+    flipped = bytearray(copy.read_bytes())
+    flipped[flipped.index(np.float32([1, 2, 3]).tobytes())] ^= 1
+    for damaged in (b"damaged", flipped):
+        copy.write_bytes(damaged)
+        check_glove(WordVectors.read(path))
     monkeypatch.setenv("GRAPHATTN_CACHE", str(path))  # a file
     check_glove(WordVectors.read(path))
 
