@@ -448,7 +448,7 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
         return
     target = resolve_path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
-    _remove_leftovers(target)
+    remove_leftovers(target)
     try:
         yield temporary
         if sync:
@@ -491,11 +491,11 @@ def read_sealed(path: Path) -> bytes | None:
     return unseal(path.read_bytes()) if path.exists() else None
 
 
-def _remove_leftovers(target: Path) -> None:
-    """Remove the temporary files of killed writers: those that nobody has written to for a day."""
+def remove_leftovers(target: Path, seconds: float = _LEFTOVER_SECONDS) -> None:
+    """Remove the temporary files of killed writers: those that nobody has written to for a day, or some seconds."""
     with suppress(OSError):
         for leftover in target.parent.glob(f".{glob.escape(target.name)}.[0-9]*.new"):
-            if time.time() - leftover.stat().st_mtime > _LEFTOVER_SECONDS:
+            if time.time() - leftover.stat().st_mtime > seconds:
                 leftover.unlink()
 
 

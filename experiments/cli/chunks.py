@@ -336,7 +336,7 @@ def keep_parts(out: Path) -> Iterator[KeptParts]:
     ----------
     out : the file to write; the parts of a pipe or device are in a temporary folder
     """
-    from graphattn.builders.files import folder_lock, is_stream, write_error
+    from graphattn.builders.files import folder_lock, is_stream, remove_leftovers, write_error
 
     if is_stream(out):
         with tempfile.TemporaryDirectory(prefix="graphattn-") as name:
@@ -350,6 +350,7 @@ def keep_parts(out: Path) -> Iterator[KeptParts]:
             yield KeptParts(folder)
             for part in folder.glob("*.part*"):  # also those that a killed process was writing
                 part.unlink()
+            remove_leftovers(target, seconds=0)  # the lock keeps other writers out
     except OSError as error:
         raise write_error(out, error) from error
     except KeyboardInterrupt:

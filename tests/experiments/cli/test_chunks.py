@@ -154,7 +154,8 @@ def test_damaged_parts_are_made_again(graphattn, classifier, texts, tmp_path, co
         parts.compute(*make_run(classifier, texts))
         shutil.copytree(folder, tmp_path / "kept")
     shutil.copytree(tmp_path / "kept", folder)
-    (folder / ".some.part.1.new").write_text("that a killed process was writing")
+    for leftover in (folder / ".some.part.1.new", tmp_path / ".out.jsonl.1.new"):
+        leftover.write_text("that a killed process was writing")
     first, second, *_ = sorted(folder.glob("*.part"))
     content = first.read_bytes()
     damaged = {
@@ -167,7 +168,7 @@ def test_damaged_parts_are_made_again(graphattn, classifier, texts, tmp_path, co
     computed.clear()
     assert graphattn(*call, "--out", tmp_path / "out.jsonl").code == 0
     assert len(computed) == 1
-    assert not folder.exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "kept", "out.jsonl"}
     graphattn(*call, "--out", tmp_path / "undisturbed.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "undisturbed.jsonl").read_bytes()
 
