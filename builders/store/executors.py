@@ -264,9 +264,13 @@ class _Worker:
 
 def _start_processes(jobs: int) -> ProcessPoolExecutor:
     is_posix = "forkserver" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if is_posix else "spawn")
+    context: Any = multiprocessing.get_context("forkserver" if is_posix else "spawn")
     if is_posix:
         context.set_forkserver_preload(["graphattn.builders.store.build"])
+        # Wait for the import of PyTorch here. A worker that is started after an interrupt would print a traceback.
+        first = context.Process()
+        first.start()
+        first.join()
     return ProcessPoolExecutor(jobs, context, _exit_with_parent)
 
 
