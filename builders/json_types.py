@@ -1,13 +1,14 @@
-"""Check JSON values of our own files against types, so that damage is one clear error where a file is read."""
+"""Check JSON values of files against types, so that damage is one clear error where a file is read."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 DataT = TypeVar("DataT")
 _NAMES: dict[Any, str] = {
@@ -24,6 +25,20 @@ _NAMES: dict[Any, str] = {
 }
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """Smallest and largest value of a number in JSON, in ``Annotated[int, Bounds(1, 100)]``; null has none."""
+
+    min: float
+    max: float = math.inf
+
+    def check(self, value: float | None, name: str) -> None:
+        """Raise ValueError unless the number is within the bounds; NaN never is."""
+        if value is not None and not (self.min <= value <= self.max and value != math.inf):
+            rule = f"from {self.min:,} to {self.max:,}" if self.max < math.inf else f"of at least {self.min:,}"
+            raise ValueError(f"{name} is {value}, not a number {rule}")
+
+
 def check_json(value: Any, kind: Any, name: str) -> None:
     """Check a JSON value against a type.
 
@@ -31,7 +46,7 @@ def check_json(value: Any, kind: Any, name: str) -> None:
     ----------
     value : as ``json.loads`` returns it
     kind : ``bool``, ``int``, ``float``, ``str``, None, a list, tuple or sequence of a type, a mapping of strings to a
-        type, a union, a dataclass (an object with values for fields), or ``Any``
+        type, a union, a dataclass (an object with values for fields), ``Any``, or ``Annotated`` with :class:`Bounds`
     name : of the value, for errors; empty for a whole file
 
     Raises
@@ -42,11 +57,20 @@ def check_json(value: Any, kind: Any, name: str) -> None:
     Examples
     --------
     >>> check_json({"good": 1, "bad": 2.5}, dict[str, float], "weights")
+    >>> check_json(0, Annotated[int, Bounds(1, 1000)], "layers")
+    Traceback (most recent call last):
+        ...
+    ValueError: layers is 0, not a number from 1 to 1,000
     >>> check_json([1, "2"], list[int], "widths")
     Traceback (most recent call last):
         ...
     ValueError: widths[1] is "2", not a whole number
     """
+    if get_origin(kind) is Annotated:
+        kind, bounds = get_args(kind)
+        check_json(value, kind, name)
+        bounds.check(value, name)
+        return
     options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     shapes = [get_origin(option) or option for option in options]
     shapes = [dict if is_dataclass(shape) else shape for shape in shapes]
@@ -73,7 +97,7 @@ def check_json(value: Any, kind: Any, name: str) -> None:
 
 def check_fields(record: Mapping[str, Any], kind: Any, name: str = "") -> None:
     """Check the values of an object that has some fields of a dataclass; other keys are ignored."""
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     for item in fields(kind):
         if item.name in record:
             check_json(record[item.name], hints[item.name], f"{name}.{item.name}" if name else item.name)

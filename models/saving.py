@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -166,14 +167,13 @@ def read_model(path: Path) -> ModelFiles:
 def _read_files(path: Path, config: dict[str, Any]) -> ModelFiles:
     _check_files(path, config, [name for name in config["sha256"] if name in _READ])
     has_source_tokenizer = SOURCE_TOKENIZER in config["sha256"]
+    weights = load_file(path / WEIGHTS)
+    check_finite(path, weights)
     return ModelFiles(
         config,
         json.loads((path / LABELS).read_text(encoding="utf-8")),
         (path / TOKENIZER).read_text(encoding="utf-8"),
-        {
-            name: tensor.float() if tensor.is_floating_point() else tensor
-            for name, tensor in load_file(path / WEIGHTS).items()
-        },
+        {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in weights.items()},
         source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
     )
 
@@ -200,6 +200,13 @@ def check_notes(path: Path) -> None:
     path = _resolve_interrupted_save(path)
     config = _read_config(path)
     _check_files(path, config, config["sha256"].keys() - _READ)
+
+
+def check_finite(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Raise ModelDirectoryError when the weights of a directory have NaN or infinity, from which all results follow."""
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.aminmax())):
+            raise ModelDirectoryError(f"{path}: {name} has NaN or infinity. Train the model again, or get another copy")
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -278,7 +278,7 @@ class LabellingEstimator(Estimator):
         characters = list[str] | None
         types: dict[str, Any] = {"widths": list[int], "characters": characters, "class_weight": weights}
         types |= {"mixture": dict[str, float] | None, "gazetteer": list[list[str]] | None, "preset": str | None}
-        types |= {"architecture": dict[str, Any] | None, "pretrained": PretrainedOptions | None}
+        types |= {"architecture": Architecture | None, "pretrained": PretrainedOptions | None}
         types |= {"features": int | None, "cut_words": float | None, "unknown_words": float | None}
         types |= {"corpus": dict[str, Any] | None}
         return {**super().config_types(), **types}

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from graphattn.builders import BudgetBatches
+from graphattn.exceptions import DivergenceError
 from graphattn.models.corpus import Corpus
 from graphattn.models.heads import ClassificationHead, TaggingHead
 from graphattn.models.text_model import TextModel, in_evaluation
@@ -64,7 +65,7 @@ def predict_corpus(
         for numbers in prediction_batches(corpus):
             batch = corpus[numbers]
             with model.autocast():
-                rows = at_least_float32(model(batch))
+                rows = require_finite(model(batch))
             items = model.head.items(batch.graph).tolist() if model.head.per_word else None
             scatter_rows(decisions, numbers, model.head.decide(rows, batch.graph), items)
             if probabilities:
@@ -103,9 +104,22 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
         for numbers in prediction_batches(corpus):
             batch = corpus[numbers]
             with model.autocast():
-                rows = at_least_float32(head.sentences(model.encode(batch), batch.graph))
+                rows = require_finite(head.sentences(model.encode(batch), batch.graph))
             scatter_rows(vectors, numbers, rows.unflatten(0, (-1, len(numbers))).transpose(0, 1), None)
     return np.concatenate(vectors) if vectors else np.empty((0, head.pooled), np.float32)
+
+
+def require_finite(rows: torch.Tensor) -> torch.Tensor:
+    """Outputs of a model in at least float32.
+
+    Raises
+    ------
+    DivergenceError
+        when they are not finite, although its weights are
+    """
+    if not rows.isfinite().all():
+        raise DivergenceError("the model gives numbers that are not finite. Train it again")
+    return at_least_float32(rows)
 
 
 def prediction_batches(corpus: Corpus) -> Iterable[list[int]]:

@@ -651,7 +651,7 @@ class Translator(Estimator):
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
-        types: dict[str, Any] = {"architecture": dict[str, Any] | None, "pretrained": PretrainedOptions | None}
+        types: dict[str, Any] = {"architecture": Architecture | None, "pretrained": PretrainedOptions | None}
         return {**super().config_types(), "preset": str, **types}
 
     @override

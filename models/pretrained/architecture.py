@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, get_type_hints
 
+from graphattn.builders.json_types import check_json, read_record
 from graphattn.exceptions import ModelDirectoryError
+from graphattn.models.pretrained.schema import Config, Layers, OptionalSize, Rate, RopeParameters, Size, Theta
 from graphattn.schema import ALL
 
 ACTIVATIONS = {
@@ -59,29 +61,29 @@ class Architecture:
     """
 
     family: str
-    vocabulary: int
-    embedding: int
-    hidden: int
-    layers: int
-    heads: int
-    ffn: int
+    vocabulary: Size
+    embedding: Size
+    hidden: Size
+    layers: Layers
+    heads: Size
+    ffn: Size
     activation: str
-    norm_eps: float
-    positions: int
-    position_offset: int
-    max_length: int
-    types: int
-    buckets: int
-    dropout: float
-    attn_drop: float
-    attention_output_dropout: float
-    embedding_dropout: float
+    norm_eps: Rate
+    positions: OptionalSize
+    position_offset: OptionalSize
+    max_length: Size
+    types: OptionalSize
+    buckets: OptionalSize
+    dropout: Rate
+    attn_drop: Rate
+    attention_output_dropout: Rate
+    embedding_dropout: Rate
     is_modern: bool
     attention_bias: bool
     ffn_bias: bool
     norm_bias: bool
     relations: tuple[str, ...]
-    thetas: tuple[float, ...]
+    thetas: tuple[Theta, ...]
     has_pooler: bool = field(default=False, compare=False)
     side_files: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -95,11 +97,28 @@ class Architecture:
             for an unknown family, or a setting that is not supported or missing
         """
         family = config.get("model_type")
-        if family not in FAMILIES:
+        if not isinstance(family, str) or family not in FAMILIES:
             raise ModelDirectoryError(
                 f"its model_type is {family!r}; GraphAttn reads {', '.join(FAMILIES)}. Choose such a model"
             )
-        return cls(family=family, **FAMILIES[family].read(config))
+        try:
+            architecture = cls(family=family, **FAMILIES[family].read(config))
+            architecture._check_sizes()
+        except ValueError as error:
+            raise ModelDirectoryError(f"its config.json is damaged ({error}). Download it again") from None
+        return architecture
+
+    def _check_sizes(self) -> None:
+        """Raise ValueError for sizes that contradict each other."""
+        keys = FAMILIES[self.family].keys
+        divisor = 2 * self.heads if self.is_modern else self.heads  # rotary positions turn pairs of numbers
+        if self.hidden % divisor:
+            twice = "twice " if self.is_modern else ""
+            raise ValueError(f"{keys['hidden']} is {self.hidden}, no multiple of {twice}{keys['heads']}, {self.heads}")
+        if self.max_length < 1:
+            raise ValueError(f"{keys['positions']} is {self.positions}, and tokens begin at {self.position_offset}")
+        if len(self.relations) != self.layers:
+            raise ValueError(f"there are {len(self.relations)} layer_types for {self.layers} {keys['layers']}")
 
     def to_config(self) -> dict[str, Any]:
         """The ``config.json`` of Hugging Face that :meth:`of` reads."""
@@ -145,7 +164,7 @@ class Family:
     model: str
     keys: Mapping[str, str]
     defaults: Mapping[str, Any]
-    derive: Callable[[Mapping[str, Any], Values], Values]
+    derive: Callable[[Config, Values], Values]
     layers: str
     names: _Names
 
@@ -156,6 +175,9 @@ class Family:
                 fix = f"reads {supported[0]!r}" if supported else "reads models without it"
                 raise ModelDirectoryError(f"its {key} is {config[key]!r}; GraphAttn {fix}. Choose another model")
         given = {ours: config[theirs] for ours, theirs in self.keys.items() if config.get(theirs) is not None}
+        types = get_type_hints(Architecture, include_extras=True)
+        for name, value in given.items():
+            check_json(value, types[name], self.keys[name])
         values = {"embedding": given.get("hidden"), **self.defaults, **given}
         missing = next((theirs for ours, theirs in self.keys.items() if ours not in values), None)
         if missing is not None:
@@ -165,7 +187,8 @@ class Family:
                 f"its activation is {values['activation']!r}; GraphAttn has {', '.join(ACTIVATIONS)}"
             )
         values["activation"] = ACTIVATIONS[values["activation"]]
-        return self.derive(config, values)
+        settings = {key: value for key, value in config.items() if value is not None or key == "pad_token_id"}
+        return self.derive(read_record(settings, Config), values)
 
     def write(self, architecture: Architecture) -> Values:
         """The inverse of :meth:`read`."""
@@ -181,7 +204,7 @@ class Family:
         }
 
 
-def _derive_bert(config: Mapping[str, Any], values: Values) -> Values:
+def _derive_bert(config: Config, values: Values) -> Values:
     derived = {
         "max_length": values["positions"] - values["position_offset"],
         "attention_output_dropout": values["dropout"],
@@ -191,27 +214,26 @@ def _derive_bert(config: Mapping[str, Any], values: Values) -> Values:
     return {**derived, **values}
 
 
-def _derive_roberta(config: Mapping[str, Any], values: Values) -> Values:
-    padding = config.get("pad_token_id", 1)
-    if padding is None:
+def _derive_roberta(config: Config, values: Values) -> Values:
+    if config.pad_token_id is None:
         raise ModelDirectoryError("its config.json has no 'pad_token_id'. Download the model again")
-    return _derive_bert(config, {**values, "position_offset": padding + 1})  # fairseq: after that of the padding
+    offset = config.pad_token_id + 1  # fairseq: after that of the padding
+    return _derive_bert(config, {**values, "position_offset": offset})
 
 
-def _derive_modernbert(config: Mapping[str, Any], values: Values) -> Values:
-    layers, every = values["layers"], config.get("global_attn_every_n_layers", 3)
-    kinds = config.get("layer_types") or [
-        "sliding_attention" if number % every else "full_attention" for number in range(layers)
+def _derive_modernbert(config: Config, values: Values) -> Values:
+    every = config.global_attn_every_n_layers
+    kinds = config.layer_types or [
+        "sliding_attention" if number % every else "full_attention" for number in range(values["layers"])
     ]
     unknown = next((kind for kind in kinds if kind not in ("full_attention", "sliding_attention")), None)
     if unknown is not None:
         raise ModelDirectoryError(f"one of its layer_types is {unknown!r}, which GraphAttn cannot compute")
-    rotary = config.get("rope_parameters") or {}
     theta = {
-        "full_attention": _read_theta(rotary, "full_attention", config.get("global_rope_theta", 160000.0)),
-        "sliding_attention": _read_theta(rotary, "sliding_attention", config.get("local_rope_theta", 10000.0)),
+        "full_attention": _read_theta(config, "full_attention", config.global_rope_theta),
+        "sliding_attention": _read_theta(config, "sliding_attention", config.local_rope_theta),
     }
-    reach = config.get("local_attention", 128) // 2
+    reach = config.local_attention // 2
     relation = {"full_attention": ALL, "sliding_attention": f"window:{2 * reach + 1}"}
     return {
         **values,
@@ -221,11 +243,12 @@ def _derive_modernbert(config: Mapping[str, Any], values: Values) -> Values:
     }
 
 
-def _read_theta(rotary: Mapping[str, Any], kind: str, default: float) -> float:
-    values = rotary.get(kind) or {}
-    if values.get("rope_type", "default") != "default":
+def _read_theta(config: Config, kind: str, default: float) -> float:
+    values = config.rope_parameters.get(kind) or {}
+    check_json(values, RopeParameters, f"rope_parameters.{kind}")
+    if values.get("rope_type") not in (None, "default"):
         raise ModelDirectoryError(f"its rotary positions are {values['rope_type']!r}; GraphAttn reads the default ones")
-    return float(values.get("rope_theta", default))
+    return float(values.get("rope_theta") or default)
 
 
 def _write_layers(architecture: Architecture) -> Values:

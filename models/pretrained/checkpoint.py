@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import safetensors
 import torch
@@ -17,18 +18,38 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from graphattn.builders.files import file_sha256
+from graphattn.builders.json_types import check_json
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models.pretrained.architecture import FAMILIES, Architecture
-from graphattn.models.pretrained.tokenizer_config import SAVE_AGAIN, configure_tokenizer
+from graphattn.models.pretrained.schema import (
+    Module,
+    PoolingConfig,
+    SentenceConfig,
+    SpecialTokensMap,
+    TokenizerConfig,
+    WeightIndex,
+)
+from graphattn.models.pretrained.tokenizer_config import (
+    SAVE_AGAIN,
+    check_templates,
+    check_tokenizer,
+    configure_tokenizer,
+)
+from graphattn.models.saving import check_finite
 
 CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER_CONFIG, SPECIAL_TOKENS = "tokenizer_config.json", "special_tokens_map.json"
 MODULES, SENTENCES = "modules.json", "sentence_bert_config.json"
 POOLING, OTHER_SENTENCES = "1_Pooling/config.json", "config_sentence_transformers.json"
-SIDE_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, POOLING, OTHER_SENTENCES)
-"""Objects that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again."""
-JsonT = TypeVar("JsonT", dict[str, Any], list[Any])
+SIDE_FILES: Mapping[str, Any] = {
+    TOKENIZER_CONFIG: TokenizerConfig,
+    SPECIAL_TOKENS: SpecialTokensMap,
+    POOLING: PoolingConfig,
+    OTHER_SENTENCES: dict,
+}
+"""Objects that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again: their types.
+"""
 _PICKLES = "pytorch_model*.bin"
 _PREFIXES = ("bert.", "roberta.", "distilbert.", "electra.", "mpnet.", "model.", "0.auto_model.")
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
@@ -86,7 +107,24 @@ def find_transformer(name: str | Path) -> Path:
 
 def _transformer_folder(folder: Path) -> Path:
     modules = read_modules(folder)
-    return folder / modules[0]["path"] if modules else folder
+    return find_inside(folder, modules[0]["path"]) if modules else folder
+
+
+def find_inside(folder: Path, name: str) -> Path:
+    """A file or folder of a directory, which need not exist.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when it is outside the directory, by its name or as a link, and not in a cache of the Hugging Face hub
+    """
+    path = folder / name
+    real, root = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    if not real.is_relative_to(root):
+        store = real.parent
+        if ".." in Path(name).parts or store.name != "blobs" or not (store.parent / "snapshots").is_dir():
+            raise ModelDirectoryError(f"{folder}: {name} is outside the directory, at {real}. Copy the file into it")
+    return path
 
 
 def read_modules(folder: Path) -> list[dict[str, Any]]:
@@ -97,47 +135,63 @@ def read_modules(folder: Path) -> list[dict[str, Any]]:
     ModelDirectoryError
         when ``modules.json`` is damaged
     """
-    path = folder / MODULES
-    modules = read_json(path, list) if path.is_file() else []
-    for module in modules:
-        if not (
-            isinstance(module, dict) and isinstance(module.get("type"), str) and isinstance(module.get("path"), str)
-        ):
-            raise ModelDirectoryError(f"{path} is damaged (a module lacks its type or path). Download it again")
+    if not (folder / MODULES).exists():
+        return []
+    modules: list[dict[str, Any]] = read_json(folder, MODULES, list[Module])
     return modules
 
 
 def is_hugging_face_directory(path: Path) -> bool:
     """Whether a directory has a ``config.json`` of Hugging Face."""
+    folder = _transformer_folder(path)
     try:
-        return "model_type" in json.loads((_transformer_folder(path) / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError, RecursionError):
+        return "model_type" in read_json(folder, CONFIG)
+    except ModelDirectoryError:
         return False
 
 
 def digest_directory(folder: Path) -> str:
     """Digest of the files that determine the states of a model and its sentence vectors."""
     digest = hashlib.sha256()
-    configs = sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])
+    configs = sorted(path for pattern in ("*.json", "*/*.json") for path in folder.glob(pattern) if path.is_file())
     for path in [*configs, *_find_weight_files(_transformer_folder(folder))]:
         digest.update(file_sha256(path).encode())
     return digest.hexdigest()
 
 
-def read_json(path: Path, kind: type[JsonT] = dict) -> JsonT:  # type: ignore[assignment]
-    """An object, or a list, in a JSON file.
+def find_file(folder: Path, name: str) -> Path:
+    """A file of a directory.
 
     Raises
     ------
     ModelDirectoryError
-        when the file is missing or is not such a file
+        when it is missing, outside the directory, or no regular file: a pipe would be waited for
     """
+    path = find_inside(folder, name)
+    if not path.exists():
+        raise ModelDirectoryError(f"{folder} has no {name}. Download the whole model directory")
     if not path.is_file():
-        raise ModelDirectoryError(f"{path.parent} has no {path.name}. Download the whole model directory")
+        raise ModelDirectoryError(f"{path} is no regular file. Download the model again")
+    return path
+
+
+def read_json(folder: Path, name: str, kind: Any = dict[str, Any]) -> Any:
+    """The values in a JSON file of a directory.
+
+    Parameters
+    ----------
+    folder, name : of the file
+    kind : type of the values, see :func:`~graphattn.builders.json_types.check_json`; other keys are returned, too
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the file is missing, is not such a file, or has values of other types
+    """
+    path = find_file(folder, name)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(values, kind):
-            raise ValueError(f"it is no {kind.__name__}")
+        check_json(values, kind, "")
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
     return values
@@ -151,7 +205,7 @@ def read_architecture(folder: Path) -> Architecture:
     ModelDirectoryError
         when a file is missing, damaged, or not supported
     """
-    config = read_json(folder / CONFIG)
+    config = read_json(folder, CONFIG)
     if {"format", "task"} <= config.keys():
         raise ModelDirectoryError(f"{folder} is a model of GraphAttn. Continue its training with --init-from")
     try:
@@ -170,10 +224,13 @@ def _read_side_files(folder: Path) -> dict[str, Any]:
     early = "0_Transformer"
     root = folder.parent if folder.name == early else folder
     files: dict[str, Any] = {
-        name: read_json(path / name) for path in (root, folder) for name in SIDE_FILES if (path / name).is_file()
+        name: read_json(path, name, kind)
+        for path in (root, folder)
+        for name, kind in SIDE_FILES.items()
+        if (path / name).exists()
     }
     for path in folder.glob("sentence_*_config.json"):  # early: sentence_roberta_config.json
-        files[SENTENCES] = read_json(path)
+        files[SENTENCES] = read_json(folder, path.name, SentenceConfig)
     if modules := read_modules(root):
         files[MODULES] = [{**module, "path": module["path"].replace(early, "")} for module in modules]
     return files
@@ -187,26 +244,24 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
     ModelDirectoryError
         when there is none, it is damaged, or it has more entries than the model has word vectors
     """
-    path = folder / TOKENIZER
-    if not path.is_file():
+    if not (folder / TOKENIZER).exists():
         raise ModelDirectoryError(
             f"{folder} has no {TOKENIZER}. Older models have only its parts; write it with {SAVE_AGAIN}"
         )
-    options = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
+    path = find_file(folder, TOKENIZER)
+    options = architecture.side_files.get(TOKENIZER_CONFIG, {})
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # tokenizers raises plain Exception
-        raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
-    try:
+        check_tokenizer(tokenizer, architecture.vocabulary)
         configure_tokenizer(tokenizer, options, FAMILIES[architecture.family].model.removesuffix("Model"))
+        vocabulary = PretrainedVocabulary(tokenizer)
+        check_templates(vocabulary.special_tokens, architecture.vocabulary, architecture.types)
     except ModelDirectoryError as error:
         raise ModelDirectoryError(f"{folder}: {error}") from None
-    vocabulary = PretrainedVocabulary(tokenizer)
-    if len(vocabulary) > architecture.vocabulary:
+    except Exception as error:  # tokenizers raises plain Exception
         raise ModelDirectoryError(
-            f"{path} has {len(vocabulary):,} entries; the model has {architecture.vocabulary:,} word vectors. "
-            "Take both files from one model"
-        )
+            f"{path} is damaged, or of another model ({error}). Download the directory again"
+        ) from None
     return vocabulary
 
 
@@ -255,6 +310,7 @@ def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, 
                     "Download the model again"
                 )
             weights[name] = weight
+    check_finite(folder, {" ".join(architecture.checkpoint_names(name)): weight for name, weight in weights.items()})
     return weights
 
 
@@ -271,14 +327,11 @@ def _open_tensors(folder: Path, stack: ExitStack) -> dict[str, tuple[Any, str]]:
 
 
 def _find_weight_files(folder: Path) -> list[Path]:
-    if (folder / WEIGHTS).is_file():
-        return [folder / WEIGHTS]
-    if (folder / INDEX).is_file():
-        files = sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
-        missing = next((file for file in files if not (folder / file).is_file()), None)
-        if missing is not None:
-            raise ModelDirectoryError(f"{folder} has no {missing}, which {INDEX} names. Download the whole directory")
-        return [folder / file for file in files]
+    if (folder / WEIGHTS).exists():
+        return [find_file(folder, WEIGHTS)]
+    if (folder / INDEX).exists():
+        names = read_json(folder, INDEX, WeightIndex)["weight_map"].values()
+        return [find_file(folder, name) for name in sorted(set(names))]
     raise ModelDirectoryError(
         f"{folder} has no {WEIGHTS}. If the model has only pickles ({_PICKLES}), which can run any code when they are "
         'read, convert them where you trust them: python -c "from transformers import AutoModel; '

@@ -17,36 +17,41 @@ from graphattn.builders import BudgetBatches, TextGraphBuilder
 from graphattn.edges import lengths_of
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.estimators.inputs import single_column
+from graphattn.models.estimators.prediction import require_finite
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import InputOptions, resolve_precision
 from graphattn.models.parameters import Parameters
 from graphattn.models.pretrained.checkpoint import (
     CONFIG,
+    OTHER_SENTENCES,
+    SENTENCES,
     TOKENIZER_CONFIG,
     find_directory,
+    find_inside,
     find_transformer,
     read_json,
     read_modules,
 )
 from graphattn.models.pretrained.encoder import PretrainedEncoder
+from graphattn.models.pretrained.schema import PoolingConfig, SentenceConfig, TokenizerConfig
 from graphattn.schema import TOKEN
 
 _POOLINGS = ("mean", "cls", "max")
 _FIX = "Use sentence-transformers for this model"
-_SENTENCE_CONFIG, _MODEL_CONFIG = "sentence_bert_config.json", "config_sentence_transformers.json"
+_TYPES: Mapping[str, Any] = {TOKENIZER_CONFIG: TokenizerConfig, SENTENCES: SentenceConfig}
 _ARGUMENTS = (
     *("model_args", "model_kwargs", "config_args", "config_kwargs"),
     *("tokenizer_args", "processor_kwargs", "processing_kwargs"),
 )
 _SUPPORTED: Mapping[str, Mapping[str, Any]] = {
     TOKENIZER_CONFIG: {"truncation_side": "right"},
-    _SENTENCE_CONFIG: {
+    SENTENCES: {
         "do_lower_case": False,
         "transformer_task": "feature-extraction",
         "modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
         **{name: {} for name in _ARGUMENTS},
     },
-    _MODEL_CONFIG: {"model_type": "SentenceTransformer", "default_prompt_name": None},
+    OTHER_SENTENCES: {"model_type": "SentenceTransformer", "default_prompt_name": None},
     CONFIG: {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"},  # of Normalize
 }
 """File -> key -> the value that is read, besides None; other keys change no vectors."""
@@ -158,7 +163,7 @@ class SentenceEncoder(Parameters):
         with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=use_bf16):
             for rows in BudgetBatches(layout.lengths, max_tokens=_MAX_TOKENS, shuffle=False):
                 batch = self.builder_.text_batch(self.builder_.join([layout.take(rows)]))
-                pooled = pool(self.encoder_(batch).float(), lengths_of(batch, TOKEN), self.pooling_)
+                pooled = pool(require_finite(self.encoder_(batch)), lengths_of(batch, TOKEN), self.pooling_)
                 vectors[rows] = (F.normalize(pooled, dim=1) if self.normalize_ else pooled).cpu().numpy()
         return vectors
 
@@ -176,7 +181,7 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
         when the pooling, another module or a change of the texts is not supported
     """
     model = find_transformer(folder)
-    tokenizer = _read_options(model / TOKENIZER_CONFIG, _SUPPORTED[TOKENIZER_CONFIG])
+    tokenizer = _read_options(model, TOKENIZER_CONFIG)
     modules = read_modules(folder)
     if not modules:
         return "mean", False, tokenizer.get("model_max_length")
@@ -187,37 +192,39 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
             f"{folder} has the modules {', '.join(kinds)}; GraphAttn reads Transformer, Pooling and Normalize. {_FIX}"
         )
     for module in modules[2:]:
-        _read_options(folder / module["path"] / CONFIG, _SUPPORTED[CONFIG])
-    _read_options(folder / _MODEL_CONFIG, _SUPPORTED[_MODEL_CONFIG])
-    files = [model / _SENTENCE_CONFIG, *sorted(model.glob("sentence_*_config.json"))]  # early: sentence_roberta_config
-    options = _read_options(next((path for path in files if path.exists()), files[0]), _SUPPORTED[_SENTENCE_CONFIG])
-    pooling = _read_mode(folder / modules[1]["path"] / CONFIG)
+        _read_options(find_inside(folder, module["path"]), CONFIG)
+    _read_options(folder, OTHER_SENTENCES)
+    early = sorted(path.name for path in model.glob("sentence_*_config.json"))  # sentence_roberta_config
+    options = _read_options(model, SENTENCES, next(iter(early), SENTENCES))
+    pooling = _read_mode(find_inside(folder, modules[1]["path"]))
     return pooling, "Normalize" in kinds, options.get("max_seq_length") or tokenizer.get("model_max_length")
 
 
-def _read_options(path: Path, supported: Mapping[str, Any]) -> dict[str, Any]:
+def _read_options(folder: Path, name: str, file: str | None = None) -> dict[str, Any]:
     """The options in a file, if it exists.
 
     Parameters
     ----------
-    path : of the file
-    supported : key -> the value that is read, besides None
+    folder : of the file
+    name : in :data:`_SUPPORTED`
+    file : another name of the file
 
     Raises
     ------
     ModelDirectoryError
         for a value that changes vectors and is not supported
     """
-    options = read_json(path) if path.exists() else {}
-    for key, value in supported.items():
+    path = folder / (file or name)
+    options: dict[str, Any] = read_json(folder, path.name, _TYPES.get(name, dict)) if path.exists() else {}
+    for key, value in _SUPPORTED[name].items():
         if options.get(key) not in (None, value):
             raise ModelDirectoryError(f"{path}: {key} is {options[key]!r}, which GraphAttn does not support. {_FIX}")
     return options
 
 
-def _read_mode(path: Path) -> str:
+def _read_mode(folder: Path) -> str:
     """The pooling in the config of a module; earlier versions have a switch for each kind."""
-    config = read_json(path)
+    path, config = folder / CONFIG, read_json(folder, CONFIG, PoolingConfig)
     switches = [
         name.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
         for name, value in config.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, cast
@@ -28,6 +29,62 @@ _NORMALIZER = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 """Option -> attribute of the normalizer."""
+
+
+def check_tokenizer(tokenizer: Tokenizer, words: int) -> None:
+    """Reject a ``tokenizer.json`` whose numbers are not those of the model, before a table has their size.
+
+    Parameters
+    ----------
+    tokenizer : as stored
+    words : number of word vectors
+
+    Raises
+    ------
+    ValueError
+        naming the entry
+    """
+    largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
+    if not 0 <= largest < words:
+        raise ValueError(f"its largest id is {largest:,}; the model has {words:,} word vectors")
+    config = json.loads(tokenizer.to_str())
+    model = config["model"]
+    unknown = model.get("unk_token")
+    if model["type"] in ("WordPiece", "WordLevel") and unknown not in model["vocab"]:
+        raise ValueError(f"its vocabulary lacks {unknown}, which stands for unknown words")
+    for step in _iterate_processors(config["post_processor"]):
+        for part in chain(step.get("single", []), step.get("pair", [])):
+            token = part.get("SpecialToken", {}).get("id")
+            if token is not None and token not in step["special_tokens"]:
+                raise ValueError(f"its post_processor has no ids of {token}")
+
+
+def _iterate_processors(config: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    if config is not None:
+        yield config
+        for step in config.get("processors", []):
+            yield from _iterate_processors(step)
+
+
+def check_templates(special: SpecialTokens, words: int, types: int) -> None:
+    """Reject special tokens, or segments of single texts, without a vector.
+
+    Parameters
+    ----------
+    special : of the tokenizer
+    words, types : number of word vectors, and of segment vectors; 0 for no segments
+
+    Raises
+    ------
+    ValueError
+        naming the number
+    """
+    largest = max(chain(*special.single.ids, *special.pair.ids), default=0)
+    if largest >= words:
+        raise ValueError(f"it adds a special token with the id {largest:,}; the model has {words:,} word vectors")
+    segment = max(chain(special.single.texts, *special.single.segments))
+    if 0 < types <= segment:
+        raise ValueError(f"it gives a text the segment {segment:,}; the model has {types} of them")
 
 
 def configure_tokenizer(tokenizer: Tokenizer, options: Mapping[str, Any], name: str) -> None:
@@ -68,7 +125,8 @@ def _change_steps(tokenizer: Tokenizer, options: Mapping[str, Any]) -> None:
     for normalizer in _iterate_steps(tokenizer.normalizer):
         if isinstance(normalizer, normalizers.BertNormalizer):
             for option in _NORMALIZER.keys() & options.keys():
-                setattr(normalizer, _NORMALIZER[option], options[option])
+                if options[option] is not None or option == "strip_accents":
+                    setattr(normalizer, _NORMALIZER[option], options[option])
     prefix = options.get("add_prefix_space")
     for step in _iterate_steps(tokenizer.pre_tokenizer):
         if isinstance(step, pre_tokenizers.ByteLevel) and prefix is not None:
