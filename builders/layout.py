@@ -214,8 +214,11 @@ class Layout:
         assert self.sentence_ids is not None
         return self.sentence_ids[self.word_of_token] + np.repeat(self.sentence_starts, self.lengths)
 
-    def truncate(self, limit: int) -> Layout:
-        """The layout with at most ``limit`` tokens of each sentence; words whose head is cut off become roots."""
+    def truncate(self, limit: int | Ints) -> Layout:
+        """The layout with at most ``limit`` tokens of each sentence; words whose head is cut off become roots.
+
+        ``limit`` is one positive number, or one for each sentence.
+        """
         lengths = np.minimum(self.lengths, limit)
         tokens = ragged_arange(self.token_starts, lengths)
         last = self.word_ids[np.maximum(self.token_starts + lengths - 1, 0)] if len(tokens) else 0

@@ -79,19 +79,21 @@ class PretrainedVocabulary(Vocabulary):
             ids.append(np.array(numbers, np.int32))
         return sentences, ids
 
-    def add_special_tokens(self, parts: Sequence[Sentence], limit: int | None = None) -> Sentence:
+    def add_special_tokens(self, parts: Sequence[Sentence], limits: Sequence[int] | None = None) -> Sentence:
         """A text, or both texts of a pair, with the special tokens that batches add, each as a word.
 
         Parameters
         ----------
         parts : one sentence or two, tokenized by this vocabulary
-        limit : maximum number of tokens of each; the rest is cut off as by :meth:`Layout.truncate`
+        limits : maximum number of tokens of each; the rest is cut off as by :meth:`Layout.truncate`
         """
         tokens: list[str] = []
         word_ids: list[int] = []
         heads: list[int] = []
         deprels: list[str] = []
-        for part, ids in zip([None, *parts], self.special_tokens.template(len(parts)).ids, strict=True):
+        limits = [*map(len, parts)] if limits is None else limits
+        groups = self.special_tokens.template(len(parts)).ids
+        for part, limit, ids in zip([None, *parts], [0, *limits], groups, strict=True):
             start = len(heads)
             if part is not None:
                 tokens += part.tokens[:limit]

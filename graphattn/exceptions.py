@@ -220,13 +220,28 @@ class TruncationWarning(GraphAttnWarning):
     ----------
     count : number of these texts
     limit : tokens that were kept of each
+    tokens : number of tokens that were left out
     where : the user's data, such as ``"dev set"``
+    noun : ``"text"``, or ``"pair"`` for pairs with one limit
+    hint : how to keep them, a full sentence
+    options : names of options that ``hint`` contains as ``{name}`` or ``{name=value}``
     """
 
-    def __init__(self, count: int, limit: int, where: str = ""):
-        self.count = count
-        texts = f"text{'s' * (count != 1)}{f' of the {where}' if where else ''}"
-        super().__init__(f"{count:,} {texts} truncated to the first {limit:,} tokens")
+    def __init__(
+        self,
+        count: int,
+        limit: int,
+        tokens: int,
+        where: str = "",
+        *,
+        noun: str = "text",
+        hint: str = "",
+        options: Collection[str] = (),
+    ):
+        self.count, self.tokens = count, tokens
+        texts = f"{noun}{'s' * (count != 1)}{f' of the {where}' if where else ''}"
+        message = f"{count:,} {texts} truncated to {limit:,} tokens, which leaves out {tokens:,}"
+        super().__init__(f"{message}. {hint}" if hint else message, options=options)
 
 
 class Hint(GraphAttnWarning):

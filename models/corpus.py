@@ -182,17 +182,19 @@ class Corpus(Dataset[Batch]):
         weighted.weights = (weights * (targets.sum() / total if total else 1.0)).astype(np.float32)
         return weighted
 
-    def truncate(self, limit: int) -> tuple[Corpus, int]:
-        """The corpus with at most ``limit`` tokens of each text besides ``[CLS]``, and the number of cut texts.
+    def truncate(self, limit: int | None, total: int | None = None) -> tuple[Corpus, int, int]:
+        """The corpus with fewer tokens of long texts, the number of these texts or pairs, and that of tokens left out.
 
-        Targets must be of whole texts.
+        Targets must be of whole texts. Arguments are those of :func:`truncated_lengths`, besides ``[CLS]``.
         """
-        limit += self.builder.cls
-        cut = sum(int((layout.lengths > limit).sum()) for layout in self.layouts)
-        if not cut:
-            return self, 0
-        layouts = [layout.truncate(limit) for layout in self.layouts]
-        return Corpus(self.builder, layouts, token_types=self.token_types, targets=self.targets), cut
+        lengths = [layout.lengths - self.builder.cls for layout in self.layouts]
+        kept = truncated_lengths(lengths, limit, total)
+        lost = np.stack([before - after for before, after in zip(lengths, kept, strict=True)])
+        if not lost.any():
+            return self, 0, 0
+        cut = int(np.count_nonzero(lost if total is None else lost.sum(0)))
+        layouts = [layout.truncate(count + self.builder.cls) for layout, count in zip(self.layouts, kept, strict=True)]
+        return Corpus(self.builder, layouts, token_types=self.token_types, targets=self.targets), cut, int(lost.sum())
 
     def __len__(self) -> int:
         return len(self.layouts[0])
@@ -288,6 +290,29 @@ class ParallelCorpus(Corpus):
     def lengths(self) -> Ints:
         """(S,) tokens of each source and its target, if any."""
         return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
+
+
+def truncated_lengths(lengths: Sequence[Ints], limit: int | None, total: int | None) -> Sequence[Ints]:
+    """Numbers of tokens that are kept of texts.
+
+    Parameters
+    ----------
+    lengths : (B,) tokens of each text, or of the first and of the second texts
+    limit : most tokens of each text
+    total : most tokens of a pair; the longer text loses tokens first, as in ``transformers``
+
+    Examples
+    --------
+    >>> first, second = np.array([2, 90, 50, 30]), np.array([80, 3, 50, 10])
+    >>> [counts.tolist() for counts in truncated_lengths([first, second], None, 41)]
+    [[2, 38, 21, 30], [39, 3, 20, 10]]
+    """
+    kept = lengths if limit is None else [np.minimum(counts, limit) for counts in lengths]
+    if total is None:
+        return kept
+    first, second = kept
+    first = np.minimum(first, np.maximum(total - second, total - total // 2))
+    return first, np.minimum(second, total - first)
 
 
 def _label_targets(labels: Sequence[Any], index: Mapping[str, int]) -> npt.NDArray[Any]:

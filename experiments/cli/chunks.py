@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError, DataError, GraphError, TruncationWarning
+from graphattn.exceptions import ConfigError, DataError, GraphError
 from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.output import show_progress
 
@@ -221,13 +221,13 @@ class Part:
     content : of the output
     bad_lines : lines of texts that could not be processed
     error : of the first of them
-    truncated : number of texts that were truncated
+    truncated : number of texts that were truncated, and of tokens left out
     """
 
     content: bytes
     bad_lines: tuple[int, ...] = ()
     error: str = ""
-    truncated: int = 0
+    truncated: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -247,18 +247,13 @@ class ModelJob:
 
     def __call__(self, task: tuple[str, Chunk]) -> tuple[str, Part]:
         """Make the part of a named chunk."""
+        from graphattn.models.estimators.prediction import count_truncation
+
         name, chunk = task
         estimator = load_once(self.settings)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", TruncationWarning)
+        with count_truncation() as counts:
             part = self.convert(estimator, chunk, **self.options)
-        truncated = 0
-        for warning in caught:
-            if isinstance(warning.message, TruncationWarning):
-                truncated += warning.message.count
-            else:
-                warnings.warn(warning.message, stacklevel=2)
-        return name, replace(part, truncated=truncated)
+        return name, replace(part, truncated=(counts[0], counts[1]))
 
     def digest(self, chunk: Chunk) -> str:
         """Digest of all that determines the part."""
@@ -367,25 +362,27 @@ class Tally:
     bad_lines: list[int] = field(default_factory=list)
     error: str = ""
     truncated: int = 0
+    tokens: int = 0
 
     def count(self, parts: Iterable[Part]) -> Iterator[bytes]:
         """Yield the contents of parts and count their texts."""
         for part in parts:
             self.bad_lines += part.bad_lines
             self.error = self.error or part.error
-            self.truncated += part.truncated
+            texts, tokens = part.truncated
+            self.truncated, self.tokens = self.truncated + texts, self.tokens + tokens
             yield part.content
 
-    def report(self, limit: int | None, place: str) -> None:
+    def report(self, estimator: Estimator, place: str) -> None:
         """Warn of truncated texts, and raise an error if some texts could not be processed.
 
         Parameters
         ----------
-        limit : tokens of a truncated text
+        estimator : the model, which knows its limit of tokens
         place : where the output has the errors, a sentence
         """
         if self.truncated:
-            warnings.warn(TruncationWarning(self.truncated, limit or 0), stacklevel=2)
+            warnings.warn(estimator.describe_truncation(self.truncated, self.tokens), stacklevel=2)
         lines = self.bad_lines
         if not lines:
             return

@@ -109,7 +109,7 @@ def encode(
         with open_output(out, binary=True) as file:
             count = (_write_numpy if out.suffix == ".npy" else _write_parquet)(file, parts, width)
     print(f"{count} vectors of {width} numbers: {out}")
-    tally.report(getattr(estimator.inputs_, "max_tokens_per_text", None), "The vectors are NaN there.")
+    tally.report(estimator, "The vectors are NaN there.")
 
 
 def _resolve_model(model: Path) -> Path:

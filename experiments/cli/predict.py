@@ -148,7 +148,7 @@ def predict(
     tally = _write_predictions(job, chunks, executor, out)
     place = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
     place = "They have no prediction." if is_table else place
-    tally.report(getattr(estimator.inputs_, "max_tokens_per_text", None), place)
+    tally.report(estimator, place)
 
 
 def _choose_output(output: str | None, out: Path | None, task: type[Estimator], *, plain: bool, n_best: int) -> str:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, NotFittedError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, NotFittedError, TruncationWarning
 from graphattn.models.corpus import Corpus, digest_of
 from graphattn.models.encoders import EncoderOptions, encoder_options
 from graphattn.models.estimators.inputs import (
@@ -466,6 +466,10 @@ class Estimator(Task):
             when the model has none
         """
         raise ConfigError(f"a model that {self.description} has no sentence vectors; use a classifier")
+
+    def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
+        """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
+        return TruncationWarning(count, getattr(self.inputs_, "max_tokens_per_text", None) or 0, tokens, where)
 
     def report(
         self,

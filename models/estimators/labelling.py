@@ -30,7 +30,7 @@ from graphattn.builders.readers.rows import Skip, raise_or_skip
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.builders.word_boundaries import strip_html
 from graphattn.exceptions import ConfigError, DataError, Hint, ModelDirectoryError, TruncationWarning
-from graphattn.models.corpus import Batch, Corpus, digest_of
+from graphattn.models.corpus import Batch, Corpus, digest_of, truncated_lengths
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.base import Estimator, Predicted
 from graphattn.models.estimators.class_weights import class_weights, deserialize_class_weight, serialize_class_weight
@@ -194,9 +194,33 @@ class LabellingEstimator(Estimator):
         return "max_tokens_per_text" not in self.unused_options
 
     @property
-    def _length_limit(self) -> int | None:
-        """Maximum number of tokens of each text, without special tokens."""
-        return self.inputs_.max_tokens_per_text if self._can_truncate else None
+    def _length_limits(self) -> tuple[int | None, int | None]:
+        """Maximum number of tokens of each text, and of a pair that is one sequence, without special tokens."""
+        if not self._can_truncate:
+            return None, None
+        limit, lower = self.inputs_.max_tokens_per_text, find_pretrained(self.model_.encoder)
+        if lower is None:
+            return limit, None
+        texts = self.texts_per_input if self.builder_.joins_pairs else 1
+        longest = max(lower.max_length - self.builder_.count_special_tokens(texts), texts)
+        return (limit, longest) if texts > 1 else (min(limit or longest, longest), None)
+
+    @override
+    def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
+        (limit, total), given = self._length_limits, self.inputs_.max_tokens_per_text
+        most = total or limit or 0
+        if self.architecture_ is None or (given is not None and given * (2 if total else 1) <= most):
+            return TruncationWarning(count, given or 0, tokens, where)
+        return TruncationWarning(
+            count,
+            most,
+            tokens,
+            where,
+            noun="pair" if total else "text",
+            hint="The model reads no more. {max_tokens_per_text} sets a lower limit; to read longer texts, train with "
+            "{pretrained_length} and windows, {pretrained_heads=window:257|global}.",
+            options=("max_tokens_per_text", "pretrained_length", "pretrained_heads"),
+        )
 
     # -- interface of a subclass --------------------------------------------------------------------------------------
 
@@ -600,12 +624,10 @@ class LabellingEstimator(Estimator):
             predicates=self.tokens_.predicates,
             targets=targets,
         )
-        limit = self._length_limit
         data_set = "" if where == "data" else where
-        if limit is not None:
-            corpus, cut = corpus.truncate(limit)
-            if cut:
-                warnings.warn(TruncationWarning(cut, limit, data_set), stacklevel=2)
+        corpus, cut, tokens = corpus.truncate(*self._length_limits)
+        if cut:
+            warnings.warn(self.describe_truncation(cut, tokens, data_set), stacklevel=2)
         self._check_lengths(corpus, numbers, data_set)
         if labels is None:
             self._check_words(columns, corpus)
@@ -629,12 +651,9 @@ class LabellingEstimator(Estimator):
         joins = self.builder_.joins_pairs
         texts = len(corpus.layouts) if joins else 1
         special = self.builder_.count_special_tokens(texts)
-        options, truncation = ["pretrained_length", "pretrained_heads"], ""
-        if self._can_truncate:
-            options.append("max_tokens_per_text")
-            truncation = f" with {{max_tokens_per_text={(lower.max_length - special) // texts}}}"
+        options = ("pretrained_length", "pretrained_heads")
         for lengths in [corpus.lengths] if joins else [layout.lengths + special for layout in corpus.layouts]:
-            lower.check_lengths(lengths, numbers, where=where, options=options, truncation=truncation)
+            lower.check_lengths(lengths, numbers, where=where, options=options)
 
     @override
     def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
@@ -764,10 +783,15 @@ class LabellingEstimator(Estimator):
         if isinstance(self.vocabulary_, PretrainedVocabulary):
             joined = [list(zip(*sentences, strict=True))] if self.builder_.joins_pairs else None
             groups = joined or [[(sentence,) for sentence in column] for column in sentences]
-            add, limit = self.vocabulary_.add_special_tokens, self._length_limit
-            sentences = [[add(parts, limit) for parts in group] for group in groups]
+            sentences = [[self._add_special_tokens(parts) for parts in group] for group in groups]
         names = ("text",) if len(sentences) == 1 else ("first", "second")
         return EncodedInputs(self._corpus(columns), dict(zip(names, sentences, strict=True)))
+
+    def _add_special_tokens(self, parts: Sequence[Sentence]) -> Sentence:
+        """A text, or both texts of a pair, as a pretrained model reads them."""
+        assert isinstance(self.vocabulary_, PretrainedVocabulary)
+        limits = truncated_lengths([np.array(len(part)) for part in parts], *self._length_limits)
+        return self.vocabulary_.add_special_tokens(parts, [*map(int, limits)])
 
     @override
     def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from graphattn.builders import BudgetBatches
-from graphattn.exceptions import DivergenceError
+from graphattn.exceptions import DivergenceError, TruncationWarning
 from graphattn.models.corpus import Corpus
 from graphattn.models.heads import ClassificationHead, TaggingHead
 from graphattn.models.text_model import TextModel, in_evaluation
@@ -120,6 +122,21 @@ def require_finite(rows: torch.Tensor) -> torch.Tensor:
     if not rows.isfinite().all():
         raise DivergenceError("the model gives numbers that are not finite. Train it again")
     return at_least_float32(rows)
+
+
+@contextmanager
+def count_truncation() -> Iterator[list[int]]:
+    """Count truncated texts and the tokens that this leaves out, instead of a warning for each chunk of a file."""
+    counts = [0, 0]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TruncationWarning)
+        yield counts
+    for warning in caught:
+        if isinstance(warning.message, TruncationWarning):
+            counts[0] += warning.message.count
+            counts[1] += warning.message.tokens
+        else:
+            warnings.warn(warning.message, stacklevel=3)
 
 
 def prediction_batches(corpus: Corpus) -> Iterable[list[int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -21,6 +22,7 @@ from graphattn.builders.files import resolve_path
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.inputs import as_collection
+from graphattn.models.estimators.prediction import count_truncation
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
@@ -77,10 +79,13 @@ def summarise(
     summary = AttentionSummary()
     inputs = iter(progress(as_collection(X, estimator.texts_per_input)))
     references = None if targets is None else iter(as_collection(targets))
-    while chunk := list(islice(inputs, CHUNK)):
-        chunk_targets = None if references is None else list(islice(references, len(chunk)))
-        _add_chunk(summary, estimator, chunk, chunk_targets)
-        summary.texts += len(chunk)
+    with count_truncation() as counts:
+        while chunk := list(islice(inputs, CHUNK)):
+            chunk_targets = None if references is None else list(islice(references, len(chunk)))
+            _add_chunk(summary, estimator, chunk, chunk_targets)
+            summary.texts += len(chunk)
+    if counts[0]:
+        warnings.warn(estimator.describe_truncation(counts[0], counts[1]), stacklevel=2)
     if references is not None and next(references, None) is not None:
         raise DataError(f"there are more targets than {summary.texts} sources")
     if not summary.texts:

@@ -244,7 +244,6 @@ class PretrainedEncoder(Encoder):
         *,
         where: str = "",
         options: Sequence[str] = ("max_length", "heads"),
-        truncation: str = "",
     ) -> None:
         """Raise DataError when a text is longer than ``max_length``.
 
@@ -253,19 +252,18 @@ class PretrainedEncoder(Encoder):
         lengths : (B,) tokens of each text
         numbers : of the texts in the user's data, from 0; in order when None
         where : the user's data, such as ``"dev set"``
-        options : what the user calls the maximum length and the heads, and other options in ``truncation``
-        truncation : how to truncate texts, ``" with {max_tokens_per_text=510}"``
+        options : what the user calls the maximum length and the heads
         """
-        length, heads, *_ = options
+        length, heads = options
         for row in np.flatnonzero(lengths > self.max_length).tolist():
             number = row if numbers is None else numbers[row]
             text = f"text {number + 1}" if where or len(lengths) > 1 else "the text"
             text += f" of the {where}" if where else ""
             raise DataError(
                 f"{text} has {lengths[row]:,} tokens; the model reads {self.max_length:,}",
-                hint=f"Truncate texts{truncation}, or let the model read longer ones with {{{length}}} and windows, "
+                hint=f"Split or shorten it, or let the model read longer texts with {{{length}}} and windows, "
                 f"{{{heads}=window:257|global}}.",
-                options=tuple(options),
+                options=options,
             )
 
     def freeze(self, tuned_layers: int) -> None:

@@ -153,10 +153,10 @@ class SentenceEncoder(Parameters):
         limit = self.inputs_.max_tokens_per_text
         assert limit is not None
         layout = self.builder_.layout(column)
-        cut = int((layout.lengths > limit).sum())
-        if cut:
+        excess = layout.lengths[layout.lengths > limit] - limit
+        if len(excess):
             layout = layout.truncate(limit)
-            warnings.warn(TruncationWarning(cut, limit), stacklevel=2)
+            warnings.warn(self.describe_truncation(len(excess), int(excess.sum())), stacklevel=2)
         vectors = np.zeros((len(layout), self.encoder_.width), np.float32)
         use_bf16 = resolve_precision(self.precision) == "bf16"
         device = self.encoder_.norm.weight.device.type
@@ -166,6 +166,10 @@ class SentenceEncoder(Parameters):
                 pooled = pool(require_finite(self.encoder_(batch)), lengths_of(batch, TOKEN), self.pooling_)
                 vectors[rows] = (F.normalize(pooled, dim=1) if self.normalize_ else pooled).cpu().numpy()
         return vectors
+
+    def describe_truncation(self, count: int, tokens: int) -> TruncationWarning:
+        """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
+        return TruncationWarning(count, self.inputs_.max_tokens_per_text or 0, tokens)
 
 
 def read_pooling(folder: Path) -> tuple[str, bool, int | None]:

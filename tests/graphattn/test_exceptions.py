@@ -13,7 +13,7 @@ from graphattn.exceptions import ConfigError, DataError, TruncationWarning, Unre
         ConfigError("{hidden} is odd", options=("hidden",)),
         DataError("no tag", path="train.conll", line=7, hint="Set {tag_column}.", options=("tag_column",)),
         UnregisteredError("there is no relation 'near'", "near"),
-        TruncationWarning(3, 512, "dev set"),
+        TruncationWarning(3, 512, 99, "dev set", hint="Set {limit}.", options=("limit",)),
     ],
 )
 def test_errors_and_warnings_can_be_pickled(error):

@@ -322,6 +322,11 @@ def test_binary_config(model):
     assert failure(read_model, model).startswith(f"{model}/config.json is damaged (")
 
 
+def test_weights_that_are_not_finite(tmp_path):
+    folder = write_model(tmp_path / "model", files(float("nan")))
+    assert "has NaN or infinity" in failure(read_model, folder)
+
+
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_version(version, model):
     config = json.loads((model / "config.json").read_text())

@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 
 from graphattn.builders.spelling import compose
+from graphattn.edges import features_of
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.attention import word_texts
 from graphattn.models.inspection.attributions.integrated_gradients import integrate
 from graphattn.models.inspection.edge_kinds import word_ids_of
+from graphattn.schema import TOKEN
 from graphattn.validation import require_choice, require_range
 
 if TYPE_CHECKING:
@@ -32,7 +34,8 @@ class WordAttributions:
 
     Parameters
     ----------
-    table : columns part, position (with ``[CLS]``, that is 0), word and attribution
+    table : columns part, position (with ``[CLS]``, that is 0), word and attribution; special tokens of a pretrained
+        model, which have none, are left out
     explains : the explained quantity, such as ``log-odds of good``
     baseline : the quantity if all words were unknown
     value : the quantity, as the model predicts it
@@ -89,13 +92,16 @@ def word_attributions(
     """
     inputs = estimator.encode_input(x, target=target)
     integral = integrate(estimator, inputs, label=label, word=word, steps=steps)
+    special = features_of(inputs.batch.graph, TOKEN).get("special")
     tables = []
     for text in inputs.graph_texts:
         cls, sentence = inputs.corpus.builder.cls, inputs.single[text]
-        of_text = integral.table[integral.table.part == text]
+        is_of_text = integral.table.part == text
+        of_text = integral.table[is_of_text]
         words, numbers = word_texts(sentence, cls=cls), word_ids_of(sentence, cls=cls)
         sums = np.bincount(numbers, of_text.attribution, len(words))
-        tables.append(pd.DataFrame({"part": text, "position": range(len(words)), "word": words, "attribution": sums}))
+        of_words = pd.DataFrame({"part": text, "position": range(len(words)), "word": words, "attribution": sums})
+        tables.append(of_words if special is None else of_words.drop(np.array(numbers)[special.numpy()[is_of_text]]))
     table = pd.concat(tables, ignore_index=True)
     return WordAttributions(table, integral.explained.describe(), integral.start, integral.end)
 

@@ -233,7 +233,7 @@ def test_truncated_texts_are_counted_once(graphattn, classifier, tmp_path, jobs)
     (tmp_path / "long.txt").write_text("\n".join(texts))
     command = ["predict", classifier, tmp_path / "long.txt", "--probabilities", "--chunk", 2, "--jobs", jobs]
     answer = graphattn(*command, "--max-tokens-per-text", 6)
-    assert (answer.code, answer.err) == (0, "warning: 2 texts truncated to the first 6 tokens\n")
+    assert (answer.code, answer.err) == (0, "warning: 2 texts truncated to 6 tokens, which leaves out 198\n")
     (tmp_path / "long.txt").write_text("\n".join("a good film " * min(2, text.count("good")) for text in texts))
     short = graphattn(*command)
     keys = ("label", "probabilities")

@@ -4,7 +4,9 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+import torch
 
+from graphattn.exceptions import DivergenceError
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators import prediction
 
@@ -103,3 +105,14 @@ def test_vectors_are_float32_and_the_mode_does_not_change(kind, corpus, fitted):
     nothing = prediction.encode_corpus(model, estimator._corpus(estimator._columns([])))
     assert nothing.shape == (0, actual[0].shape[1])
     assert prediction.encode_corpus(model.bfloat16(), data).dtype == nothing.dtype == np.float32
+
+
+@pytest.mark.parametrize("method", ["predict", "sentence_vectors", "evaluate"])
+def test_numbers_that_are_not_finite(fitted, method):
+    estimator = deepcopy(fitted("classifier", "ms-trans"))
+    with torch.no_grad():
+        for weights in estimator.model_.parameters():
+            weights.fill_(1e30)
+    arguments = (["a film"], ["good"]) if method == "evaluate" else (["a film"],)
+    with pytest.raises(DivergenceError):
+        getattr(estimator, method)(*arguments)

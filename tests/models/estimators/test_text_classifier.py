@@ -453,8 +453,9 @@ def test_html_is_stripped_and_long_texts_are_truncated(corpus, tiny):
     assert stripped.history_ == tiny().fit(texts, labels).history_
     assert stripped.predict(marked).tolist() == stripped.predict(texts).tolist()
     stripped.inputs_.max_tokens_per_text = 3
-    cut = sum(len(text.split()) > 3 for text in texts)
-    with pytest.warns(TruncationWarning, match=f"^{cut} texts truncated to the first 3 tokens$"):
+    lost = [len(text.split()) - 3 for text in texts if len(text.split()) > 3]
+    message = f"^{len(lost)} texts truncated to 3 tokens, which leaves out {sum(lost)}$"
+    with pytest.warns(TruncationWarning, match=message):
         truncated = stripped.predict_proba(marked)
     expected = stripped.predict_proba([" ".join(text.split()[:3]) for text in texts])
     np.testing.assert_allclose(truncated, expected, atol=1e-6)

@@ -16,6 +16,7 @@ from graphattn.experiments.cli.inspect import _format_prediction
 from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
+from graphattn.models.inspection.summary import CHUNK, summarise
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import FINE_TUNING, PretrainedOptions
 from graphattn.models.pretrained.stack import StackedEncoder
@@ -318,17 +319,64 @@ def test_the_prediction_of_a_tagger_is_printed_by_word(folder):
 
 def test_a_text_over_the_limit(folder):
     estimator, _ = fit(TextClassifier, folder)
-    long = " ".join(["a"] * 60)
-    with pytest.raises(DataError, match=r"text 2 has 62 tokens; the model reads 48\. .* max_tokens_per_text=46,"):
-        estimator.predict(["a", long])
+    long, first_tokens = " ".join(["a"] * 60), " ".join(["a"] * 46)
+    with pytest.warns(TruncationWarning, match="1 text truncated to 46 tokens, which leaves out 14") as caught:
+        shares = estimator.predict_proba(["a", long])
+    assert set(caught[0].message.options) == {"max_tokens_per_text", "pretrained_length", "pretrained_heads"}
+    np.testing.assert_allclose(shares, estimator.predict_proba(["a", first_tokens]), atol=1e-6)
     untrained = TextClassifier(pretrained=str(folder), training=TRAINING)
-    with pytest.raises(DataError, match=r"text 3 of the training set has 62 tokens"):
+    with pytest.warns(TruncationWarning, match="1 text of the training set truncated to 46 tokens"):
         untrained.fit([*TEXTS[:2], long, *TEXTS], [*LABELS[:3], *LABELS])
-    truncated, _ = fit(TextClassifier, folder, inputs=InputOptions(max_tokens_per_text=46))
     with pytest.warns(TruncationWarning):
-        assert len(truncated.predict([long])) == 1
+        assert len(estimator.attention(long).tokens["text"]) == 48
     longer, _ = fit(TextClassifier, folder, pretrained_length=100)
     assert len(longer.predict([long])) == 1
+
+
+@pytest.mark.parametrize(("kind", "x"), [(TextClassifier, "a film"), (PairClassifier, ("a film", "b"))])
+def test_attributed_words_are_no_special_tokens(folder, kind, x):
+    estimator, _ = fit(kind, folder)
+    words = word_attributions(estimator, x, steps=20)
+    assert words.table.word.tolist() == (["a", "film"] if kind is TextClassifier else ["a", "film", "b"])
+    assert words.table.attribution.sum() == pytest.approx(words.value - words.baseline, abs=1e-3)
+
+
+def test_one_warning_for_a_summary_of_many_texts(folder):
+    estimator, _ = fit(TextClassifier, folder)
+    with pytest.warns(TruncationWarning, match="2 texts truncated to 46 tokens, which leaves out 28") as caught:
+        summarise(estimator, ["a"] * (CHUNK - 1) + ["a " * 60] * 2)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        (10, "1 text truncated to 10 tokens, which leaves out 50$"),
+        (50, "1 text truncated to 46 tokens, which leaves out 14. The model reads no more"),
+    ],
+)
+def test_two_limits_of_tokens(folder, limit, message):
+    estimator, _ = fit(TextClassifier, folder, inputs=InputOptions(max_tokens_per_text=limit))
+    with pytest.warns(TruncationWarning, match=message):
+        estimator.predict([" ".join(["a"] * 60)])
+
+
+def test_the_longer_text_of_a_pair_loses_tokens(folder):
+    estimator, _ = fit(PairClassifier, folder)
+    long, kept = " ".join(["b"] * 60), " ".join(["b"] * 43)
+    with pytest.warns(TruncationWarning, match="2 pairs truncated to 45 tokens, which leaves out 92"):
+        shares = estimator.predict_proba([("a a", long), ("a", "b"), (long, long)])
+    expected = [("a a", kept), ("a", "b"), (" ".join(["b"] * 23), " ".join(["b"] * 22))]
+    np.testing.assert_allclose(shares, estimator.predict_proba(expected), atol=1e-6)
+    with pytest.warns(TruncationWarning):
+        assert len(estimator.attention((long, long)).tokens["text"]) == 48
+
+
+def test_a_tagger_leaves_no_word_without_a_tag(folder):
+    tagger, _ = fit(SequenceTagger, folder)
+    with pytest.raises(DataError, match=r"text 2 has 62 tokens; the model reads 48\. Split or shorten it") as caught:
+        tagger.predict([["a"], ["a"] * 60])
+    assert caught.value.options == ("pretrained_length", "pretrained_heads")
 
 
 def test_encoder_pretrained_without_a_model():
@@ -447,5 +495,5 @@ def test_texts_of_a_pair_that_are_encoded_apart_count_apart(folder):
     half = " ".join(["a"] * 40)
     assert len(estimator.predict([(half, half)])) == 1
     joined, _ = fit(PairClassifier, folder)
-    with pytest.raises(DataError, match=r"the text has 83 tokens; the model reads 48\. .* max_tokens_per_text=22,"):
+    with pytest.warns(TruncationWarning, match="1 pair truncated to 45 tokens, which leaves out 35"):
         joined.predict([(half, half)])
