@@ -255,7 +255,8 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
         check_tokenizer(tokenizer, architecture.vocabulary)
         configure_tokenizer(tokenizer, options, FAMILIES[architecture.family].model.removesuffix("Model"))
         vocabulary = PretrainedVocabulary(tokenizer)
-        check_templates(vocabulary.special_tokens, architecture.vocabulary, architecture.types)
+        words, types, length = architecture.vocabulary, architecture.types, architecture.max_length
+        check_templates(vocabulary.special_tokens, words, types, length)
     except ModelDirectoryError as error:
         raise ModelDirectoryError(f"{folder}: {error}") from None
     except Exception as error:  # tokenizers raises plain Exception

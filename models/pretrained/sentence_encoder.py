@@ -105,7 +105,12 @@ class SentenceEncoder(Parameters):
         self.encoder_ = PretrainedEncoder.from_directory(folder, heads=self.heads, max_length=self.max_length)
         self.builder_ = TextGraphBuilder(self.encoder_.relations(), vocabulary=self.encoder_.vocabulary)
         longest = self.max_length or min(limit or self.encoder_.max_length, self.encoder_.max_length)
-        self.inputs_ = InputOptions(max_tokens_per_text=longest - self.builder_.count_special_tokens(1))
+        special = self.builder_.count_special_tokens(1)
+        if longest <= special:
+            raise ModelDirectoryError(
+                f"{folder}: the limit of {longest} tokens leaves no room beside {special} special ones. Set max_length"
+            )
+        self.inputs_ = InputOptions(max_tokens_per_text=longest - special)
         return self
 
     def fit_transform(self, X: Iterable[Any], y: object = None) -> Any:

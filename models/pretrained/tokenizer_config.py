@@ -52,27 +52,31 @@ def check_tokenizer(tokenizer: Tokenizer, words: int) -> None:
     unknown = model.get("unk_token")
     if model["type"] in ("WordPiece", "WordLevel") and unknown not in model["vocab"]:
         raise ValueError(f"its vocabulary lacks {unknown}, which stands for unknown words")
-    for step in _iterate_processors(config["post_processor"]):
+    for step in _iterate_nested(config["pre_tokenizer"], "pretokenizers"):
+        if step["type"] == "FixedLength" and not step["length"]:
+            raise ValueError("its pre_tokenizer has the length 0")
+    for step in _iterate_nested(config["post_processor"], "processors"):
         for part in chain(step.get("single", []), step.get("pair", [])):
             token = part.get("SpecialToken", {}).get("id")
             if token is not None and token not in step["special_tokens"]:
                 raise ValueError(f"its post_processor has no ids of {token}")
 
 
-def _iterate_processors(config: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+def _iterate_nested(config: dict[str, Any] | None, steps: str) -> Iterator[dict[str, Any]]:
     if config is not None:
         yield config
-        for step in config.get("processors", []):
-            yield from _iterate_processors(step)
+        for step in config.get(steps, []):
+            yield from _iterate_nested(step, steps)
 
 
-def check_templates(special: SpecialTokens, words: int, types: int) -> None:
-    """Reject special tokens, or segments of single texts, without a vector.
+def check_templates(special: SpecialTokens, words: int, types: int, length: int) -> None:
+    """Reject special tokens, or segments of single texts, without a vector; and more special tokens than positions.
 
     Parameters
     ----------
     special : of the tokenizer
     words, types : number of word vectors, and of segment vectors; 0 for no segments
+    length : tokens of the longest text
 
     Raises
     ------
@@ -82,6 +86,8 @@ def check_templates(special: SpecialTokens, words: int, types: int) -> None:
     largest = max(chain(*special.single.ids, *special.pair.ids), default=0)
     if largest >= words:
         raise ValueError(f"it adds a special token with the id {largest:,}; the model has {words:,} word vectors")
+    if special.count(1) >= length:
+        raise ValueError(f"it adds {special.count(1):,} special tokens to a text; the model reads {length:,} tokens")
     segment = max(chain(special.single.texts, *special.single.segments))
     if 0 < types <= segment:
         raise ValueError(f"it gives a text the segment {segment:,}; the model has {types} of them")

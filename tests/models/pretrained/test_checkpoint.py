@@ -242,6 +242,7 @@ SPECIAL = "post_processor", "special_tokens", "[CLS]", "ids"
         ("bert", TOKENIZER, ["post_processor", "single", 0, "SpecialToken", "type_id"], 2),
         ("bert", TOKENIZER, ["post_processor", "pair"], []),
         ("bert", TOKENIZER, [*SPECIAL], [60]),
+        ("bert", TOKENIZER, [*SPECIAL], [2] * 47),
     ],
 )
 def test_values_that_no_model_has(save_model, family, file, path, value):

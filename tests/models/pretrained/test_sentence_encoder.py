@@ -132,6 +132,14 @@ def test_the_limit_of_tokens(save_sentence_model, module, tokenizer):
     check_vectors(folder)
 
 
+@pytest.mark.parametrize("limit", [-5, 2, "x"])
+def test_limits_that_leave_no_token(save_sentence_model, limit):
+    folder = save_sentence_model()
+    change_json(folder / "sentence_bert_config.json", max_seq_length=limit)
+    with pytest.raises(ModelDirectoryError):
+        SentenceEncoder(folder).fit()
+
+
 def test_a_directory_of_transformers(save_trained):
     pytest.importorskip("sentence_transformers")
     folder = save_trained("bert")
