@@ -391,7 +391,7 @@ def test_longer_texts_than_in_pretraining(save_model, how):
     assert long(long.batch(["a " * 98])).shape == (100, 24)
     with pytest.raises(
         DataError,
-        match=r"text 2 has 47 tokens; the model reads 46\. Truncate texts, or .* with max_length and windows",
+        match=r"text 2 has 47 tokens; the model reads 46\. Split or shorten it, or .* with max_length and windows",
     ):
         short.batch(["a", "a " * 45])
 
