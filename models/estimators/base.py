@@ -262,7 +262,7 @@ class Estimator(Task):
                     check_same_options(previous._architecture(), self._architecture())
                     self._copy_model(previous)
             corpus, dev_corpus = self._train(training, held_out, metric, callbacks)
-            self._finish_model(corpus, dev_corpus, held_out, refit=dev is None)
+            self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
             self._give_hints(dev_corpus, held_out)
         return self
 
@@ -270,7 +270,15 @@ class Estimator(Task):
         """Arguments of :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""
         return {}
 
-    def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
+    def _finish_model(
+        self,
+        corpus: Corpus,
+        dev: Corpus | None,
+        held_out: Examples | None,
+        *,
+        refit: bool,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
         """Add to the model what is fitted after training; ``refit`` also to the dev set, a part of the training set."""
 
     @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,6 +71,7 @@ from graphattn.models.token_embedding import TokenEmbedding
 
 if TYPE_CHECKING:
     import pandas as pd
+    from lightning.pytorch.callbacks import Callback
 
     from graphattn.builders.store import Store
     from graphattn.models.inspection.attributions.targets import ExplanationTarget
@@ -656,7 +658,16 @@ class LabellingEstimator(Estimator):
             lower.check_lengths(lengths, numbers, where=where, options=options)
 
     @override
-    def _finish_model(self, corpus: Corpus, dev: Corpus | None, held_out: Examples | None, *, refit: bool) -> None:
+    def _finish_model(
+        self,
+        corpus: Corpus,
+        dev: Corpus | None,
+        held_out: Examples | None,
+        *,
+        refit: bool,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        from graphattn.models.training.callbacks import shows_epochs
         from graphattn.models.training.wide import add_wide_branch
 
         if self.vocabulary_.level == "word":
@@ -665,11 +676,29 @@ class LabellingEstimator(Estimator):
             return
         weights = self.model_.head.class_weights
         words = self.vocabulary_.words
-        mixture = add_wide_branch(self.model_, corpus, dev, words, refit=refit, class_weights=weights)
-        self.mixture_ = {"deep": mixture.deep, "wide": mixture.wide}
-        if held_out is not None:
-            weights_of_examples = held_out.weights if self.weighted_metrics else None
-            metrics = self._metrics(held_out.labels, mixture.decisions, weights_of_examples)
+        metric, metrics = self.training_.metric or self.main_metric, dict[str, float]()
+        shown = shows_epochs(self.training_, callbacks)
+
+        def report(line: str) -> None:
+            if shown:
+                print(line, file=sys.stderr, flush=True)
+
+        def accept(decisions: list[Any]) -> bool:
+            assert held_out is not None
+            alone, of_examples = self.best_epoch()[f"dev_{metric}"], held_out.weights if self.weighted_metrics else None
+            metrics.update(self._metrics(held_out.labels, decisions, of_examples))
+            accepted = metrics[metric] >= alone
+            report(
+                f"linear branch {'added' if accepted else 'left out'}: dev {metric.replace('_', ' ')} "
+                f"{metrics[metric]:.2f} with it, {alone:.2f} without"
+            )
+            return accepted
+
+        mixture = add_wide_branch(
+            self.model_, corpus, dev, words, refit=refit, class_weights=weights, accept=accept, report=report
+        )
+        if mixture is not None:
+            self.mixture_ = {"deep": mixture.deep, "wide": mixture.wide}
             self.mixture_ |= {f"dev_{name}": value for name, value in metrics.items()}
 
     @property
@@ -927,8 +956,7 @@ class LabellingEstimator(Estimator):
         estimator.model_.embedding.table = table
         estimator.builder_ = estimator._make_builder(estimator.model_.encoder, estimator.model_.embedding)
         estimator.mixture_ = config.get("mixture") or {}
-        estimator.head_.wide = "wide.keys" in files.weights
-        if estimator.head_.wide:
+        if "wide.keys" in files.weights:
             wide = {name: value for name, value in files.weights.items() if name.startswith("wide.")}
             estimator.model_.wide = cls._wide_kind.like(wide)
         estimator.model_.load_state_dict(files.weights)

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.builders.files import atomic_file, read_sealed, write_sealed
+from graphattn.models.options import TrainingOptions
 from graphattn.models.saving import number_epochs
 from graphattn.models.training.averaging import Average, averages_swapped_in
-from graphattn.models.training.checkpoints import BEST, HISTORY
+from graphattn.models.training.checkpoints import BEST, HISTORY, is_first_process
 
 
 class KeepBest(Callback):
@@ -181,6 +182,18 @@ class EpochLines(Callback):
             seconds = time.monotonic() - self.started
             line = describe_epoch(keep.rows, keep.metric, trainer.max_epochs, seconds, note=self.note)
             print(line, file=sys.stderr, flush=True)
+
+
+def shows_epochs(options: TrainingOptions, callbacks: Sequence[Callback]) -> bool:
+    """Whether this process shows epochs, as lines or with a progress bar."""
+    return is_first_process() and (
+        shows_bar(options) or any(isinstance(callback, EpochLines) for callback in callbacks)
+    )
+
+
+def shows_bar(options: TrainingOptions) -> bool:
+    """Whether there is a progress bar: on a terminal, unless the options turn it off."""
+    return options.progress and sys.stderr is not None and sys.stderr.isatty()
 
 
 def describe_epoch(

@@ -37,7 +37,7 @@ from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
 from graphattn.models.text_model import Trainable
 from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage
-from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress
+from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, shows_bar
 from graphattn.models.training.checkpoints import (
     CHECKPOINT,
     AtomicCheckpointIO,
@@ -191,7 +191,7 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
         stop = EarlyStopping(f"dev_{keep.metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
         if stop.state_key not in {callback.state_key for callback in others}:  # otherwise the user's stops
             callbacks.append(stop)
-    if options.progress and sys.stderr is not None and sys.stderr.isatty() and not _has(others, ProgressBar):
+    if shows_bar(options) and not _has(others, ProgressBar):
         callbacks.append(Progress(keep.metric))
     if options.run_dir is not None:
         callbacks.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -73,7 +74,9 @@ def add_wide_branch(
     *,
     refit: bool,
     class_weights: Tensor | None = None,
-) -> Mixture:
+    accept: Callable[[list[Any]], bool] = lambda decisions: True,
+    report: Callable[[str], None] = lambda line: None,
+) -> Mixture | None:
     """Fit a linear branch, weigh both branches by the likelihood of the dev set, and add it to a trained model.
 
     The scores of the model become ``deep * graph + wide * linear``, and so do the transitions of a CRF: a product of
@@ -86,20 +89,38 @@ def add_wide_branch(
     words : text of each token id
     refit : in the end fit the linear branch to both corpora
     class_weights : (classes,) weights in the loss
+    accept : whether to add the branch, from the decisions of both branches on the dev set
+    report : called with a line after each fit
+
+    Returns
+    -------
+    The factors; None if the branch was not accepted, which leaves the model unchanged
     """
     fits: list[Fit] = [partial(_fit_ngrams, model.head, words, class_weights, strength) for strength in STRENGTHS]
     if isinstance(model.head, TaggingHead):
         fits = [partial(_fit_word_features, model.head)]
     training = _without_edges(training)
+    start = time.monotonic()
     if dev is None:
         branch, head = fits[len(fits) // 2](training)
+        report(f"linear branch: {time.monotonic() - start:.1f} s")
         _combine(model, branch, head, TYPICAL.deep, TYPICAL.wide)
         return TYPICAL
-    scored = _score(model, dev)
-    trials = [_Trial(fit, model.head, *fit(training), scored) for fit in fits]
+    scored, trials = _score(model, dev), list[_Trial]()
+    total = len(fits) + refit
+    for number, fit in enumerate(fits, 1):
+        trials.append(_Trial(fit, model.head, *fit(training), scored))
+        loss, seconds = trials[-1].loss / len(dev), time.monotonic() - start
+        report(f"linear branch {number}/{total}: dev loss {loss:.4f}, {seconds:.1f} s")
+        start = time.monotonic()
     best = min(trials, key=lambda trial: trial.loss)
     decisions = best.decide()
-    branch, head = best.fit(_join(training, _without_edges(dev))) if refit else (best.branch, best.wide_head)
+    if not accept(decisions):
+        return None
+    branch, head = best.branch, best.wide_head
+    if refit:
+        branch, head = best.fit(_join(training, _without_edges(dev)))
+        report(f"linear branch {total}/{total}: with the dev set, {time.monotonic() - start:.1f} s")
     _combine(model, branch, head, best.deep, best.wide)
     return Mixture(best.deep, best.wide, decisions)
 
@@ -267,10 +288,10 @@ def _logistic_regression(
     bias[np.setdiff1d(np.arange(classes), present)] = -np.log(len(targets) + 1)
     of_text = of_text * weights[targets]
     if len(present) > _MOST_JOINT:
+        design = design.astype(np.float64)  # liblinear's, so that it is not copied for each class
         for number in present:
-            model = LogisticRegression(
-                C=strength, solver="liblinear", dual=True, tol=0.01, max_iter=1000, random_state=0
-            )
+            # the dual takes many times longer where C is large
+            model = LogisticRegression(C=strength, solver="liblinear", tol=0.001, max_iter=1000)
             _fit_unseen(model, design, targets == number, of_text)
             coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
     elif len(present) > 1:

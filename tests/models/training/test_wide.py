@@ -1,5 +1,6 @@
 import itertools
 import math
+import re
 from functools import wraps
 
 import numpy as np
@@ -13,6 +14,7 @@ from graphattn import load
 from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TextRegressor, TrainingOptions
 from graphattn.models.encoders import encoder_options
 from graphattn.models.training import wide
+from graphattn.models.training.callbacks import EpochLines
 
 SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
 TRAINING = TrainingOptions(epochs=1, progress=False)
@@ -98,6 +100,40 @@ def test_the_factors_have_the_least_loss_on_the_dev_set(corpus):
 
     for first, second in itertools.product((0.8, 1, 1.25), repeat=2):
         assert loss(deep, wide) <= loss(first * deep, second * wide) + 0.05
+
+
+def test_a_branch_that_lowers_the_dev_metric_is_left_out(corpus, tmp_path, capsys):
+    """The numbers are noise, and those of the dev set what the graph encoder alone predicts."""
+    texts, numbers = corpus[0], np.random.default_rng(4).standard_normal(200)
+    alone = TextRegressor(encoder_options(SMALL), head=HeadOptions(wide=False), training=TRAINING)
+    held_out = make_texts(100, np.random.default_rng(3))[0]
+    predicted = alone.fit(texts, numbers, dev=(held_out, numbers[:100])).predict(held_out)
+    regressor = TextRegressor(encoder_options(SMALL), training=TRAINING)
+    regressor.fit(texts, numbers, dev=(held_out, predicted), callbacks=[EpochLines("graph encoder alone")])
+    assert regressor.model_.wide is None
+    assert regressor.dev_metrics()["pearson"] == pytest.approx(100)
+    np.testing.assert_array_equal(regressor.predict(texts), alone.predict(texts))
+    *fits, outcome = capsys.readouterr().err.splitlines()[1:]
+    assert [line.partition(":")[0] for line in fits] == [f"linear branch {number}/4" for number in range(1, 5)]
+    assert re.fullmatch(r"linear branch left out: dev pearson [-\d.]+ with it, 100.00 without", outcome)
+    again = load(regressor.save(tmp_path / "model"))
+    np.testing.assert_array_equal(again.predict(texts), alone.predict(texts))
+    again.set_params(warm_start=True).fit(texts, [float(label == "pos") for label in corpus[1]])
+    assert again.model_.wide is not None
+
+
+def test_each_fit_of_the_branch_has_a_line(corpus, capsys):
+    texts, labels = corpus
+    classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels, callbacks=[EpochLines()])
+    added, refit = capsys.readouterr().err.splitlines()[-2:]
+    assert added.startswith("linear branch added: dev accuracy ")
+    assert f" {classifier.dev_metrics()['accuracy']:.2f} with it" in added
+    assert re.fullmatch(r"linear branch 5/5: with the dev set, [\d.]+ s", refit)
+    options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
+    tagger = SequenceTagger(encoder_options(SMALL), training=options)
+    words = [text.split() for text in texts[:20]]
+    tagger.fit(words, words, callbacks=[EpochLines()])
+    assert re.fullmatch(r"linear branch: [\d.]+ s", capsys.readouterr().err.splitlines()[-1])
 
 
 def test_without_a_dev_set_the_factors_are_typical_ones(corpus):
