@@ -6,8 +6,10 @@ import json
 import math
 import os
 import shutil
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -17,7 +19,7 @@ from torch import Tensor
 
 from graphattn.builders.files import atomic_folder, file_sha256, replaced_folder, resolve_path
 from graphattn.builders.json_types import check_fields, check_json, json_checksum, require_keys
-from graphattn.exceptions import ConfigError, ModelDirectoryError, UnregisteredError
+from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import options_class
 from graphattn.models.options import resolve_precision
 
@@ -32,6 +34,8 @@ FORMAT = 1
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
 SOURCE_TOKENIZER = "source_tokenizer.json"
 _READ = frozenset({WEIGHTS, TOKENIZER, LABELS, SOURCE_TOKENIZER})
+CHECKPOINT, RUN_SETTINGS = "last.ckpt", "training.json"
+"""Files in the folder of a training run, see :mod:`graphattn.models.training.checkpoints`."""
 CHECKSUM = "checksum"
 """Key in the config of the checksum of all others; models of earlier versions have none."""
 
@@ -147,6 +151,8 @@ def read_model(path: Path) -> ModelFiles:
     ModelDirectoryError
         when it is missing, incomplete, corrupted, or of another version
     """
+    if is_run(run := _resolve_interrupted_save(path)):
+        return _read_run(run)
     config = read_config(path)
     while True:
         problem = None
@@ -217,7 +223,8 @@ def read_config(path: Path) -> dict[str, Any]:
     ModelDirectoryError
         when it is missing, cannot be read, or is of another version
     """
-    return _read_config(_resolve_interrupted_save(path))
+    path = _resolve_interrupted_save(path)
+    return _read_run(path).config if is_run(path) else _read_config(path)
 
 
 def read_digest(path: Path) -> str:
@@ -228,7 +235,21 @@ def read_digest(path: Path) -> str:
     ModelDirectoryError
         as :func:`read_config`
     """
-    return json_checksum(read_config(path))
+    path = _resolve_interrupted_save(path)
+    if is_run(path):
+        return file_sha256(path / CHECKPOINT)
+    return json_checksum(_read_config(path))
+
+
+def is_run(path: Path) -> bool:
+    """Whether this is the folder of a training run that has not ended, of which the best epoch can be loaded."""
+    return os.path.isfile(path / CHECKPOINT) and not os.path.isfile(path / CONFIG)
+
+
+def _read_run(path: Path) -> ModelFiles:
+    from graphattn.models.training.checkpoints import read_run  # Lightning takes seconds to load
+
+    return read_run(path)
 
 
 def _resolve_interrupted_save(path: Path) -> Path:
@@ -239,9 +260,18 @@ def _resolve_interrupted_save(path: Path) -> Path:
 
 def _read_config(path: Path) -> dict[str, Any]:
     if not os.path.isfile(path / CONFIG):  # False also for a text that cannot be a path
-        raise ModelDirectoryError(
-            f"{path} is no model directory: it has no {CONFIG}. Give one that `save` or `train` wrote"
-        )
+        run, missing = f"{path}.run", f"{path} is no model directory: it has no {CONFIG}"
+        if is_run(Path(run)):
+            raise ModelDirectoryError(
+                f"{missing}, since its training has not ended. Run the same `train` command again to resume, or use "
+                f"the best epoch so far: give {run}"
+            )
+        if os.path.isfile(path / RUN_SETTINGS):
+            raise ModelDirectoryError(
+                f"{missing}; it is the folder of a training run of which no epoch has ended, or whose model is saved. "
+                "Run the same `train` command again to resume, or give the model directory"
+            )
+        raise ModelDirectoryError(f"{missing}. Give one that `save` or `train` wrote")
     try:
         config: dict[str, Any] = json.loads((path / CONFIG).read_text(encoding="utf-8"))
         if config and isinstance(config, dict) and not config.keys() & {"format", "task", "sha256"}:
@@ -294,7 +324,7 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
 
     Parameters
     ----------
-    path : the directory
+    path : the directory; or the folder of a training run that has not ended, for the best epoch so far
     precision : number format of matrix products in predictions: ``"32"``; ``"bf16"``, which is faster on hardware with
         bfloat16 units; or ``"auto"``, bf16 on such hardware and else 32
 
@@ -324,6 +354,10 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
             f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
         ) from error
     estimator.model_.precision = resolve_precision(precision)
+    if is_run(Path(path)) and parent_process() is None:
+        epoch, epochs = estimator.best_epoch()["epoch"], len(estimator.history_)
+        message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"
+        warnings.warn(GraphAttnWarning(message), stacklevel=2)
     return estimator
 
 

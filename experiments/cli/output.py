@@ -74,9 +74,9 @@ def _same_file(path: Path, other: str | Path) -> bool:
 
 def model_files(model: Path) -> list[Path]:
     """The files of a model directory."""
-    from graphattn.models.saving import CONFIG, LABELS, TOKENIZER, WEIGHTS
+    from graphattn.models.saving import CHECKPOINT, CONFIG, LABELS, TOKENIZER, WEIGHTS
 
-    return [model / name for name in (CONFIG, LABELS, TOKENIZER, WEIGHTS)]
+    return [model / name for name in (CHECKPOINT, CONFIG, LABELS, TOKENIZER, WEIGHTS)]
 
 
 def encode_line(row: Mapping[str, Any]) -> str:

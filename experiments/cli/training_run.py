@@ -144,8 +144,8 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 
 
 def is_model(path: Path) -> bool:
-    """Whether this looks like a model directory; only loading it verifies that."""
-    return os.path.isfile(path / "config.json")
+    """Whether this looks like a model directory or a run that has not ended; only loading it verifies that."""
+    return any(os.path.isfile(path / name) for name in ("config.json", "last.ckpt"))
 
 
 def check_overwrite(out: Path, *, overwrite: bool) -> None:
@@ -184,8 +184,8 @@ def choose_run_folder(values: Values, out: Path) -> str | None:
 
 def finish_run(run_dir: str | None, out: Path) -> None:
     """Remove the checkpoints of a run whose model is saved, and the model of an earlier divergence."""
-    from graphattn.models.saving import is_model_directory
-    from graphattn.models.training.checkpoints import BEST, CHECKPOINT
+    from graphattn.models.saving import CHECKPOINT, is_model_directory
+    from graphattn.models.training.checkpoints import BEST
 
     if not run_dir:
         return

@@ -364,6 +364,7 @@ class Estimator(Task):
             decide=self._predict_corpus,
             metric=metric,
             about=about,
+            files=None if self.training_.run_dir is None else self._files({}),
             history=self.history_,
             callbacks=callbacks,
         )

@@ -20,7 +20,7 @@ from graphattn.builders.files import atomic_file, read_sealed, write_sealed
 from graphattn.models.options import TrainingOptions
 from graphattn.models.saving import number_epochs
 from graphattn.models.training.averaging import Average, averages_swapped_in
-from graphattn.models.training.checkpoints import BEST, HISTORY, is_first_process
+from graphattn.models.training.checkpoints import BEST, HISTORY, KEEP_BEST, MODEL, is_first_process
 
 
 class KeepBest(Callback):
@@ -31,6 +31,7 @@ class KeepBest(Callback):
     metric : the dev metric that chooses the best epoch; None without a dev set, to keep the last epoch
     folder : for the history of all epochs
     average : evaluate and keep this average instead of the weights; so are those of Lightning's callbacks
+    model : the other files of the model, for checkpoints, see :func:`~graphattn.models.training.checkpoints.pack_model`
 
     Attributes
     ----------
@@ -38,12 +39,24 @@ class KeepBest(Callback):
     best : the best epoch's value of the metric; None without a dev set, and before the first epoch has ended
     """
 
-    def __init__(self, metric: str | None, folder: Path, average: Average | None = None):
-        self.metric, self.folder, self.average = metric, folder, average
+    def __init__(
+        self,
+        metric: str | None,
+        folder: Path,
+        average: Average | None = None,
+        *,
+        model: Mapping[str, Any] | None = None,
+    ):
+        self.metric, self.folder, self.average, self.model = metric, folder, average, model
         self.best: float | None = None
         self.weights: dict[str, Tensor] = {}
         self.rows: list[dict[str, float]] = []
         self.stopped = False
+
+    @property
+    @override
+    def state_key(self) -> str:
+        return KEEP_BEST
 
     @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
@@ -74,6 +87,7 @@ class KeepBest(Callback):
     @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         checkpoint["stopped"] = trainer.should_stop
+        checkpoint[MODEL] = self.model
 
     @override
     def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:

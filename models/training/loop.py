@@ -35,13 +35,14 @@ from graphattn.layers.linear import forget_gradients
 from graphattn.models.corpus import Corpus
 from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
+from graphattn.models.saving import CHECKPOINT, ModelFiles
 from graphattn.models.text_model import Trainable
 from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage
 from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, shows_bar
 from graphattn.models.training.checkpoints import (
-    CHECKPOINT,
     AtomicCheckpointIO,
     checkpoint_to_resume,
+    pack_model,
     run_folder,
 )
 from graphattn.models.training.module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
@@ -60,6 +61,7 @@ def train(
     decide: Decide = predict_decisions,
     metric: str = "accuracy",
     about: Mapping[str, Any] | None = None,
+    files: ModelFiles | None = None,
     history: list[dict[str, float]] | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> list[dict[str, float]]:
@@ -75,6 +77,7 @@ def train(
     decide : model and dev set -> decisions; picklable for several processes
     metric : the metric that chooses the best epoch
     about : options of the model, name -> plain value; they must be equal to resume a run
+    files : of the model at the start, for checkpoints of which the best epoch can be loaded
     history : list to which epochs are appended, also if training fails
     callbacks : the user's own, called after ours; those that average weights before
 
@@ -107,7 +110,8 @@ def train(
     with run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
         average = None if _has(callbacks, WeightAveraging) else _make_average(options)
-        keep = KeepBest(metric if dev is not None else None, folder, average)
+        packed = None if files is None else pack_model(files, model.state_dict().keys())
+        keep = KeepBest(metric if dev is not None else None, folder, average, model=packed)
         try:
             trainer = _make_trainer(options, folder, keep, callbacks)
         except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:

@@ -14,8 +14,9 @@ import pytest
 import torch
 from lightning.pytorch.utilities import rank_zero_only
 
+from graphattn import load
 from graphattn.builders.files import write_sealed
-from graphattn.exceptions import ConfigError, GraphAttnWarning, TrainingError
+from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, TrainingError
 from graphattn.models import TrainingOptions
 from graphattn.models.training.checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
 from graphattn.models.training.module import TrainingModule
@@ -45,6 +46,63 @@ def kill_at(*place):
         return original(self, batch, batch_idx)
 
     TrainingModule.training_step = step
+
+
+class Weights(pl.Callback):
+    """Keep the weights of each epoch."""
+
+    def __init__(self):
+        self.of_epochs = []
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        self.of_epochs.append({name: value.clone() for name, value in pl_module.model.state_dict().items()})
+
+
+@pytest.mark.parametrize("kind", ["classifier", "crf", "pair regressor", "translator"])
+def test_the_best_epoch_of_an_interrupted_run_can_be_loaded(kind, corpus, tiny, killed_at, tmp_path, recwarn):
+    run, kept = tmp_path / "model.run", Weights()
+    settings = {"epochs": 4, "run_dir": str(run), "logs": False}
+    estimator = tiny(kind, training=settings)
+    with killed_at(3, 0):
+        estimator.fit(*corpus(kind), callbacks=[kept])
+    best = max(reversed(estimator.history_), key=lambda row: row[f"dev_{estimator.main_metric}"])["epoch"]
+    loaded = load(run)
+    assert loaded.history_ == estimator.history_
+    assert any(f"epoch {best}, the best of 3, is used" in str(warning.message) for warning in recwarn)
+    for name, value in loaded.model_.state_dict().items():
+        torch.testing.assert_close(value, kept.of_epochs[best - 1][name], rtol=0, atol=0)
+    inputs = corpus(kind)[0][:4]
+    again = load(loaded.save(tmp_path / "exported"))
+    assert again.predict_rows(inputs) == loaded.predict_rows(inputs) == estimator.predict_rows(inputs)
+
+
+def test_a_run_that_cannot_be_loaded(corpus, tiny, killed_at, tmp_path):
+    texts, labels = corpus("classifier")
+    run = tmp_path / "model.run"
+    training = {"epochs": 2, "run_dir": str(run), "logs": False, "checkpoint_minutes": 0, "batch_size": 4}
+    with killed_at(0, 2):
+        tiny("classifier", training=training).fit(texts, labels)
+    with pytest.raises(ModelDirectoryError, match="no epoch has ended"):
+        load(run)
+    with pytest.raises(ModelDirectoryError, match=r"resume, or use the best epoch so far: give .*model\.run"):
+        load(tmp_path / "model")
+    checkpoint = run / "last.ckpt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+    with pytest.raises(ModelDirectoryError, match="damaged") as caught:
+        load(run)
+    assert caught.value.options == ("resume",)
+    checkpoint.unlink()
+    with pytest.raises(ModelDirectoryError, match="whose model is saved"):
+        load(run)
+
+
+def test_a_run_keeps_vectors_that_are_not_tuned(corpus, tiny, killed_at, vectors_file, tmp_path):
+    texts, labels = corpus("classifier")
+    inputs = {"vectors": str(vectors_file), "tune_vectors": False}
+    estimator = tiny("classifier", inputs=inputs, training={"epochs": 2, "run_dir": str(tmp_path / "run")})
+    with killed_at(1, 0):
+        estimator.fit(texts, labels)
+    np.testing.assert_array_equal(load(tmp_path / "run").predict_proba(texts), estimator.predict_proba(texts))
 
 
 def test_a_killed_run_resumes_with_identical_results(corpus, tiny, run_in_fork, tmp_path, steps, same_weights):
