@@ -148,7 +148,14 @@ class UnreadableError(DataError):
 
 
 class UnknownLabelError(DataError):
-    """A label or tag is not in the model's training set."""
+    """A label or tag is not in the model's training set.
+
+    Attributes
+    ----------
+    count : how often there is such a one
+    """
+
+    count = 0
 
 
 class GraphError(GraphAttnError):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "graphattn evaluate model test.tsv --picture confusion.png --mistakes mistakes.tsv\n\n"
-    "graphattn evaluate model test.conll --unknown wrong --out metrics.json\n\n"
+    "graphattn evaluate model test.conll --unknown error --out metrics.json\n\n"
     "graphattn evaluate translator test.en test.de --compare another-translator"
 )
 
@@ -42,9 +42,9 @@ def evaluate(
     given: Values,
     *,
     unknown: Annotated[
-        Literal["error", "wrong"],
-        typer.Option(help="Labels that the model does not know: an error, or counted as wrong."),
-    ] = "error",
+        Literal["wrong", "error"],
+        typer.Option(help="Labels that the model does not know: counted as wrong, or an error."),
+    ] = "wrong",
     repair_tags: Annotated[
         bool, typer.Option("--repair-tags", help="Taggers: read invalid gold tags as conlleval does.")
     ] = False,
@@ -165,7 +165,7 @@ def _name_corpus(path: str | Path, estimator: Estimator) -> Iterator[None]:
     except UnknownLabelError as error:
         tagged = corpus_kind(estimator.corpus_kind).tags
         other_tags = " Give --tags or --tag-column if training read other tags." if tagged else ""
-        error.path, error.hint = path, f"{error.hint}{other_tags} With --unknown wrong they count as wrong."
+        error.path, error.hint = path, f"{error.hint}{other_tags} Without --unknown error they count as wrong."
         raise
     except DataError as error:
         if "multilabel" in error.options:

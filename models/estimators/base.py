@@ -485,7 +485,7 @@ class Estimator(Task):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "error",
+        unknown: str = "wrong",
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         """:meth:`evaluate`, with the scores of each class, a confidence interval and the mistakes.
@@ -502,7 +502,7 @@ class Estimator(Task):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "error",
+        unknown: str = "wrong",
         sample_weight: Sequence[float] | npt.NDArray[Any] | float | None = None,
     ) -> dict[str, float]:
         """Metrics in percent.
@@ -510,7 +510,8 @@ class Estimator(Task):
         Parameters
         ----------
         X, y, sample_weight : as for :meth:`fit`
-        unknown : ``"error"`` rejects labels that the training set lacks, ``"wrong"`` counts them as wrong
+        unknown : ``"wrong"`` counts labels that the training set lacks as wrong, with a warning; ``"error"`` rejects
+            them
 
         Raises
         ------
@@ -529,8 +530,8 @@ class Estimator(Task):
         self, X: Iterable[Any], y: Iterable[Any] | None, unknown: str, sample_weight: Any = None
     ) -> Examples:
         """The examples with labels in the training set's notation."""
-        if unknown not in ("error", "wrong"):
-            raise ConfigError(f"unknown is {unknown!r}; choose error or wrong")
+        if unknown not in ("wrong", "error"):
+            raise ConfigError(f"unknown is {unknown!r}; choose wrong or error")
         self._check_fitted()
         examples = self._examples(X, y, "there are no examples to evaluate on", sample_weight=sample_weight)
         labels = self._normalize_labels(examples.labels, "evaluation set")

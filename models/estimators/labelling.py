@@ -30,7 +30,15 @@ from graphattn.builders.readers.formats import resolve_like_training
 from graphattn.builders.readers.rows import Skip, raise_or_skip
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.builders.word_boundaries import strip_html
-from graphattn.exceptions import ConfigError, DataError, Hint, ModelDirectoryError, TruncationWarning
+from graphattn.exceptions import (
+    ConfigError,
+    DataError,
+    GraphAttnWarning,
+    Hint,
+    ModelDirectoryError,
+    TruncationWarning,
+    UnknownLabelError,
+)
 from graphattn.models.corpus import Batch, Corpus, digest_of, truncated_lengths
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.base import Estimator, Predicted
@@ -755,8 +763,14 @@ class LabellingEstimator(Estimator):
     @override
     def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:
         self._check_sizes(labels, columns, "evaluation set")
-        if unknown == "error":
+        try:
             self._targets(labels, "evaluation set")
+        except UnknownLabelError as error:
+            if unknown == "error":
+                raise
+            advice = error.alternative or "{unknown=error} rejects them"
+            message = f"{error.message} ({error.count:,} in all); these count as wrong. {advice}"
+            warnings.warn(GraphAttnWarning(message, options=("unknown", *error.options)), stacklevel=5)
 
     def _run(self, X: Iterable[Any], **options: Any) -> Predictions:
         """See :func:`predict_corpus`."""
@@ -784,7 +798,7 @@ class LabellingEstimator(Estimator):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "error",
+        unknown: str = "wrong",
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         examples = self._evaluation_set(X, y, unknown)

@@ -80,26 +80,32 @@ class LabelSet:
             for labels that are no classes
         """
         unknown: dict[str, Any] = {}
+        count = 0
 
         def id_of(label: Any) -> int:
+            nonlocal count
             number = self._ids.get(label)
             if number is None:
                 number = self._ids.get(_composed(label))
             if number is None:
                 unknown[repr(plain_label(label))] = label
+                count += 1
             return number or 0
 
         ids = np.fromiter(map(id_of, labels), kind)
         if unknown:
             names = sorted(unknown)
             marks = find_marks([*self.classes, *unknown.values()], tags=what == "tag")
-            flags = [f" {{drop_label={mark}}} leaves it out." for mark in unknown.values() if mark in marks]
+            flags = [f"{{drop_label={mark}}} leaves it out." for mark in unknown.values() if mark in marks]
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-            raise UnknownLabelError(
+            error = UnknownLabelError(
                 f"the {where} has {what} {verbatim(shown)}, which the training set lacks",
-                hint=f"Known are: {verbatim(self._list_classes(unknown.values()))}.{''.join(flags)}",
+                hint=f"Known are: {verbatim(self._list_classes(unknown.values()))}.",
+                alternative=" ".join(flags),
                 options=("drop_label",),
             )
+            error.count = count
+            raise error
         return ids
 
     def _list_classes(self, unknown: Iterable[Any]) -> str:

@@ -226,7 +226,7 @@ class TextRegressor(LabellingEstimator):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "error",
+        unknown: str = "wrong",
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         examples = self._evaluation_set(X, y, unknown)

@@ -556,7 +556,7 @@ class Translator(Estimator):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "error",
+        unknown: str = "wrong",
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         examples = self._evaluation_set(X, y, unknown)

@@ -87,31 +87,37 @@ def strange_tags(tmp_path):
     return path
 
 
-def test_unknown_tags_are_an_error(graphattn, tagger, strange_tags):
-    answer = graphattn("evaluate", tagger, strange_tags)
+def test_unknown_tags_can_be_an_error(graphattn, tagger, strange_tags):
+    answer = graphattn("evaluate", tagger, strange_tags, "--unknown", "error")
     assert (answer.code, answer.out) == (1, "")
     message = "the evaluation set has entities of type 'CAT', which the training set lacks. Known are: "
     assert answer.err.startswith(f"error: {strange_tags}: {message}")
     assert answer.err.endswith(
-        ". Give --tags or --tag-column if training read other tags. With --unknown wrong they count as wrong.\n"
+        ". Give --tags or --tag-column if training read other tags. Without --unknown error they count as wrong.\n"
     )
 
 
-def test_unknown_tags_can_count_as_wrong(graphattn, tagger, strange_tags):
-    answer = graphattn("evaluate", tagger, strange_tags, "--unknown", "wrong")
+def test_unknown_tags_count_as_wrong(graphattn, tagger, strange_tags):
+    answer = graphattn("evaluate", tagger, strange_tags)
     assert answer.code == 0
     assert json.loads(answer.out)["accuracy"] <= 50
-
-
-def test_unknown_labels_can_count_as_wrong(graphattn, classifier, tmp_path):
-    corpus = tmp_path / "strange.tsv"
-    corpus.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
-    assert graphattn("evaluate", classifier, corpus).err == (
-        f"error: {corpus}: the evaluation set has label 'odd', which the training set lacks. "
-        "Known are: neg, pos. With --unknown wrong they count as wrong.\n"
+    assert answer.err.startswith(
+        "warning: the evaluation set has entities of type 'CAT', which the training set lacks (1 in all); these count "
+        "as wrong. --unknown error rejects them\n"
     )
-    answer = graphattn("evaluate", classifier, corpus, "--unknown", "wrong")
+
+
+def test_unknown_labels_count_as_wrong(graphattn, classifier, tmp_path):
+    corpus, out = tmp_path / "strange.tsv", tmp_path / "metrics.json"
+    corpus.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
+    assert graphattn("evaluate", classifier, corpus, "--unknown", "error").err == (
+        f"error: {corpus}: the evaluation set has label 'odd', which the training set lacks. "
+        "Known are: neg, pos. Without --unknown error they count as wrong.\n"
+    )
+    answer = graphattn("evaluate", classifier, corpus, "--out", out)
     assert json.loads(answer.out)["accuracy"] == 0
+    assert "'odd', which the training set lacks (2 in all); these count as wrong." in answer.err
+    assert json.loads(out.read_text())["classes"]["odd"]["support"] == 2
 
 
 def test_unknown_labels_of_several_can_count_as_wrong(graphattn, tmp_path, tiny):
@@ -121,8 +127,10 @@ def test_unknown_labels_of_several_can_count_as_wrong(graphattn, tmp_path, tiny)
     graphattn("train", "classify", corpus, "--label-separator", "|", "--out", model, *tiny)
     corpus.write_text("text,label\na calm day,new\n")
     command = ["evaluate", model, corpus, "--label-separator", "|"]
-    assert "has label 'new', which the training set lacks" in graphattn(*command).err
-    assert json.loads(graphattn(*command, "--unknown", "wrong").out)["exact_match"] == 0
+    assert graphattn(*command, "--unknown", "error").code == 1
+    answer = graphattn(*command)
+    assert "has label 'new', which the training set lacks (1 in all)" in answer.err
+    assert json.loads(answer.out)["exact_match"] == 0
 
 
 def test_several_labels_need_a_multilabel_model(graphattn, classifier, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from graphattn.builders import Sentence
 from graphattn.builders.readers import read_conll, read_word_tag
 from graphattn.builders.tag_schemes import convert
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models import load
 
 
@@ -128,11 +128,12 @@ def test_a_held_out_sentence_is_counted_in_the_users_list(wrong, tiny):
 def test_unknown_tags_at_evaluation(fitted):
     estimator = fitted("crf")
     with pytest.raises(DataError) as caught:
-        estimator.evaluate([["a", "b"]], [["B-NEW", "O"]])
+        estimator.evaluate([["a", "b"]], [["B-NEW", "O"]], unknown="error")
     assert str(caught.value) == (
         "the evaluation set has entities of type 'NEW', which the training set lacks. Known are: LOC, ORG."
     )
-    assert estimator.evaluate([["a", "b"]], [["B-NEW", "O"]], unknown="wrong")["f1"] == 0.0
+    with pytest.warns(GraphAttnWarning, match="'NEW', which the training set lacks"):
+        assert estimator.evaluate([["a", "b"]], [["B-NEW", "O"]])["f1"] == 0.0
     assert estimator.score([["a", "b"]], [["B-NEW", "O"]]) == 0.0
 
 
