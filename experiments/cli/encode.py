@@ -59,7 +59,7 @@ def encode(
         Path, typer.Argument(help="Model directory of a classifier; or a Hugging Face directory, or a name on its hub.")
     ],
     given: Values,
-    texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
+    texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     out: Annotated[Path, typer.Option(help="File to write, .npy or .parquet.")] = Path("vectors.npy"),
     chunk: Annotated[int, typer.Option(min=1, help="Texts that are encoded together.")] = CHUNK,

@@ -34,7 +34,6 @@ EXAMPLES = (
     "graphattn inspect model reviews.txt --summary --picture distances.png --out tables"
 )
 _UNUSED = {"drop_label", "label_column", "label_separator", "layer", "tag_column", "tags"}
-_FILES = {".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".conll", ".conllu", ".conllup", ".cupt", ".gz", ".xz", ".bz2"}
 _KINDS = ("arcs", "matrices")
 
 
@@ -327,34 +326,13 @@ def _reject(flags: Iterable[str], reason: str) -> None:
 
 
 def _texts(text: str, estimator: Estimator, options: CorpusOptions) -> Iterator[Any]:
-    """The inputs in a file or standard input, or the text itself."""
-    from graphattn.builders.readers.rows import split_at_blanks
+    """The inputs in a file or standard input, or the text itself; an error if it names a folder."""
+    from graphattn.builders.files import is_store
     from graphattn.experiments.cli.text_stream import read_texts
 
-    if _is_corpus(text):
-        return read_texts(text, estimator.corpus_kind, options, **estimator.reading_defaults())
-    if estimator.texts_per_input == 1:
-        return iter([split_at_blanks(text.replace("\n", " ")) if options.format == "words" else text])
-    pair = text.split("\t")
-    if len(pair) != 2:
-        hint = "Put a tab between the two texts, $'first\\tsecond' in a shell."
-        raise DataError(f"{text!r} is not a pair of texts", hint=hint)
-    return iter([tuple(pair)])
-
-
-def _is_corpus(text: str) -> bool:
-    """Whether this names a file, a store or standard input; an error if it names a folder or a missing file."""
-    from graphattn.builders.files import is_store
-
-    path = Path(text)
-    is_folder = bool(text) and os.path.isdir(text)
-    if text == "-" or (text and os.path.exists(text) and (not is_folder or is_store(text))):
-        return True
-    if is_folder:
+    if text and os.path.isdir(text) and not is_store(text):
         raise DataError("this is a folder", path=text, hint="Name a file in it, or pass the text on standard input.")
-    if path.suffix.lower() in _FILES and not any(map(str.isspace, text)):
-        raise DataError("there is no such file", path=text, hint="Check the path.")
-    return False
+    return read_texts(text, estimator.corpus_kind, options, **estimator.reading_defaults())
 
 
 def _attentions(estimator: Estimator, texts: Iterable[Any], selection: dict[str, Any]) -> Iterator[Attention]:

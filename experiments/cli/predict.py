@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from graphattn.models import Estimator
 
 EXAMPLES = (
-    'echo "a lovely film" | graphattn predict model\n\n'
+    'graphattn predict model "a lovely film"\n\n'
     "graphattn predict model reviews.csv --text-column review --probabilities --out predictions.jsonl\n\n"
     "graphattn predict tagger sentences.txt --output spans\n\n"
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
@@ -68,7 +68,7 @@ _OUTPUTS = {
 def predict(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     given: Values,
-    texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
+    texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
     n_best: Annotated[

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -27,6 +29,10 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     "folder": {"require_label": False},
 }
 
+_PATH = re.compile(
+    r"(\.{0,2}|~)/.*|\S*/\S*|\S*\.\w{1,8}|.*\.([ct]sv|txt|jsonl?|conllu?|parquet|gz|xz|bz2)", re.IGNORECASE
+)
+
 
 class NumberedText(NamedTuple):
     """A text with its place in a file.
@@ -41,6 +47,11 @@ class NumberedText(NamedTuple):
     line: int
     content: Any
     error: DataError | None = None
+
+
+def is_corpus(text: str) -> bool:
+    """Whether an argument names a file, a store or standard input, or looks like a path, and is no text itself."""
+    return text == "-" or (bool(text) and os.path.exists(text)) or _PATH.fullmatch(text) is not None
 
 
 def read_texts(path: str, task: str, options: CorpusOptions, **settings: Any) -> Iterator[Any]:
@@ -72,7 +83,7 @@ def read_numbered_texts(
 
     Parameters
     ----------
-    path : a file, a store, or ``-`` for standard input
+    path : a file, a store, or ``-`` for standard input; or a text, if it does not look like a path
     task : of the model; a line has the two texts of a pair with a tab between them
     options : format and columns
     split : the model's rule for raw texts, by which a store's must be tokenized; None for any
@@ -87,6 +98,8 @@ def read_numbered_texts(
     read has an error; errors after which reading cannot continue are raised.
     """
     pairs = corpus_kind(task).second is True
+    if not is_corpus(path):
+        return iter([NumberedText(1, _parse_text(path, pairs=pairs, words=options.format == "words"))])
     if path != "-" and is_store(path):
         reject_for_store([*options.non_default, *(["label_column"] if label_column else [])], Path(path))
         stored = _read_store(Path(path), split, pairs=pairs)
@@ -118,6 +131,17 @@ def read_numbered_texts(
     if detected.name in PLAIN:
         return _read_lines(detected.source, words=detected.name == "words")
     return _read_corpus(detected.source, detected.name, chosen, pairs=pairs, keep_rows=keep_rows)
+
+
+def _parse_text(text: str, *, pairs: bool, words: bool) -> Any:
+    """A text itself as an input."""
+    if not pairs:
+        return split_at_blanks(text.replace("\n", " ")) if words else text
+    pair = text.split("\t")
+    if len(pair) != 2:
+        hint = "Put a tab between the two texts, $'first\\tsecond' in a shell; or check the path."
+        raise DataError(f"{text!r} is not a pair of texts, and no file", hint=hint)
+    return tuple(pair)
 
 
 def _read_store(path: Path, split: str | None, *, pairs: bool) -> Iterator[Any]:

@@ -265,7 +265,8 @@ def test_half_a_pair(graphattn, pair_classifier):
     answer = graphattn("inspect", pair_classifier, "a film")
     assert (answer.code, answer.err) == (
         1,
-        "error: 'a film' is not a pair of texts. Put a tab between the two texts, $'first\\tsecond' in a shell.\n",
+        "error: 'a film' is not a pair of texts, and no file. Put a tab between the two texts, $'first\\tsecond' in a "
+        "shell; or check the path.\n",
     )
 
 

@@ -299,3 +299,32 @@ def test_an_error_names_options_that_help(tmp_path, name, line, hint):
     with pytest.raises(DataError) as caught:
         read(tmp_path / name, "tag")
     assert hint in caught.value.render(as_flag)
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "options", "expected"),
+    [
+        ("a lovely film.", "classify", {}, "a lovely film."),
+        ("good", "classify", {}, "good"),
+        ("", "classify", {}, ""),
+        ("either/or, said 2.5 of them", "classify", {}, "either/or, said 2.5 of them"),
+        ("a b.", "tag", {"format": "words"}, ["a", "b."]),
+        ("a film\ta play", "pair", {}, ("a film", "a play")),
+        ("x" * 5000, "classify", {}, "x" * 5000),
+    ],
+)
+def test_a_text_instead_of_a_file(text, task, options, expected):
+    assert list(read_texts(text, task, CorpusOptions(**options))) == [expected]
+
+
+@pytest.mark.parametrize(
+    "path", ["revews.tsv", "data/reviews", "my revews.csv", "./no such", "/no such", "../x", "r.parquet", "text.v2"]
+)
+def test_a_mistyped_path_is_no_text(path):
+    with pytest.raises(DataError, match="there is no such file"):
+        next(read_texts(path, "classify", CorpusOptions()))
+
+
+def test_a_text_that_is_no_pair():
+    with pytest.raises(DataError, match="not a pair of texts, and no file"):
+        read_texts("a film", "pair", CorpusOptions())
