@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "graphattn evaluate model test.tsv --picture confusion.png --mistakes mistakes.tsv\n\n"
     "graphattn evaluate model test.conll --unknown error --out metrics.json\n\n"
-    "graphattn evaluate translator test.en test.de --compare another-translator"
+    "graphattn evaluate translator test.en,test.de --compare another-translator"
 )
 
 
@@ -36,7 +36,7 @@ def evaluate(
         list[Path],
         typer.Argument(
             metavar="CORPUS",
-            help="Corpora with labels or tags, measured one by one; of a translator sources and targets.",
+            help="Corpora with labels or tags, measured one by one; of a translator SOURCE TARGET or SOURCE,TARGET.",
         ),
     ],
     given: Values,
@@ -83,7 +83,7 @@ def evaluate(
         reject_unused,
     )
 
-    _check_files(out, picture, mistakes, inputs=[*corpus, *model_files(model)])
+    _check_files(out, picture, mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)])
     parser, given = split_parser_flags(given)
     estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
     options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}

@@ -50,7 +50,7 @@ _TASKS = {
     ),
     TRANSLATE: (
         "Train a translator, or a summariser: from texts to texts.",
-        "graphattn train translate train.en train.de --dev val.en,val.de --out model\n\n"
+        "graphattn train translate train.en,train.de --dev val.en,val.de --out model\n\n"
         "graphattn train translate abstracts.jsonl --text-column abstract --second-column tldr --encoder ms-trans "
         "--out model",
     ),
@@ -132,7 +132,7 @@ def _function(task: str, encoder: str | None) -> Callable[..., None]:
     estimator = TASKS[task]
     corpora = typer.Argument(metavar="TRAIN", help="Corpora to train on; several are read as one.")
     if estimator.source_and_target_files:
-        about = "Sources and targets, line by line; or one table of both."
+        about = "Sources and targets, line by line, also SOURCE,TARGET; or one table of both."
         corpora = typer.Argument(metavar="SOURCE [TARGET]", help=about)
 
     def command(

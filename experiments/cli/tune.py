@@ -186,8 +186,7 @@ def _read_corpora(
     training = estimator.read(train, **options)
     dev = dev or plan.values.get("dev")
     if dev:
-        names = dev.split(",") if isinstance(dev, str) and task.source_and_target_files else dev
-        dev_set = estimator.read([names] if isinstance(names, str) else names, **options)
+        dev_set = estimator.read([dev] if isinstance(dev, str) else dev, **options)
         return Search(task, given, config, training, dev_set)
     if not estimator.training.dev_fraction:
         raise ConfigError(

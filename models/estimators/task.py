@@ -162,8 +162,9 @@ class Task(Parameters):
 
     @classmethod
     def name_corpora(cls, paths: Sequence[str | Path]) -> dict[str, Sequence[str | Path]]:
-        """Name -> paths of each corpus to evaluate; each path is one, except sources and their targets."""
-        corpora = [paths] if cls.source_and_target_files else [[path] for path in paths]
+        """Name -> paths of each corpus to evaluate; each path is one, except a file of sources and one of targets."""
+        joined = cls.source_and_target_files and not all("," in str(path) for path in paths)
+        corpora = [paths] if joined else [[path] for path in paths]
         return {" ".join(map(str, corpus)): corpus for corpus in corpora if corpus}
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -249,12 +250,15 @@ class Translator(Estimator):
 
         Parameters
         ----------
-        paths : a file or a store of sources and a file of targets; or one CSV, TSV or JSON Lines file with both. A file
-            without a header has a source and its target on each line, with a tab or ``|||`` between them
+        paths : a file or a store of sources and a file of targets, also as one text with a comma between them; or one
+            CSV, TSV or JSON Lines file with both. A file without a header has a source and its target on each line,
+            with a tab or ``|||`` between them
         format, options : ``text`` and ``second``, the columns of sources and targets in a table; ``header`` of a file
             with other columns, see :func:`~graphattn.builders.readers.read_labelled_lines`; ``skip``, see
             :func:`~graphattn.builders.readers.read_parallel`
         """
+        if len(paths) == 1 and not os.path.exists(paths[0]):
+            paths = str(paths[0]).split(",")
         files = [Path(path) for path in paths]
         if len(files) == 2:
             return _read_two_files(files[0], files[1], options.get("skip"))

@@ -53,9 +53,9 @@ def test_a_directory_with_metrics_and_settings(translator):
 
 def test_the_saved_settings_repeat_the_training(translator, graphattn, folder, tmp_path):
     path, _ = translator
-    pairs = folder / "a.en", folder / "a.de"
+    pair = f"{folder / 'a.en'},{folder / 'a.de'}"
     answer = graphattn(
-        "train", "translate", *pairs, "--config", path / "train.yaml", "--out", tmp_path / "again", "--quiet"
+        "train", "translate", pair, "--config", path / "train.yaml", "--out", tmp_path / "again", "--quiet"
     )
     assert (answer.code, answer.err) == (0, "")
     assert (tmp_path / "again" / "model.safetensors").read_bytes() == (path / "model.safetensors").read_bytes()
@@ -102,6 +102,23 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
     searched = json.loads(graphattn("evaluate", path, *pairs, "--compare", path, "--search", "max_length=3").out)
     rows = searched["compared"]["chrf"]
     assert rows[str(path)]["score"] == rows["model"]["score"] == searched["chrf"] != figures["chrf"]
+
+
+def test_a_pair_of_files_is_written_as_for_dev_sets(translator, graphattn, folder, tmp_path):
+    model, (source, target) = translator[0], (folder / "a.en", folder / "a.de")
+    pair, packed = f"{source},{target}", f"{source}.xz,{target}.xz"
+    expected = graphattn("evaluate", model, source, target).out
+    assert graphattn("evaluate", model, pair).out == expected
+    both = json.loads(graphattn("evaluate", model, pair, packed).out)
+    assert both == {pair: json.loads(expected), packed: json.loads(expected)}
+    answer = graphattn("evaluate", model, pair, "--out", target)
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {target}: would be written over what is read. Choose another file.\n",
+    )
+    missing = folder / "none.de"
+    answer = graphattn("evaluate", model, f"{source},{missing}")
+    assert answer.err == f"error: {missing}: there is no such file. Check the path.\n"
 
 
 def test_evaluate_with_another_tokenizer(translator, graphattn, folder):
