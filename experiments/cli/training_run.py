@@ -105,8 +105,9 @@ def _hint_at_vectors(estimator: Estimator, examples: int) -> None:
     from graphattn.models import InputOptions
     from graphattn.models.training.hints import hint_at_vectors
 
-    inputs = estimator.get_params(deep=False)["inputs"]
-    if estimator.warm_start:
+    parameters = estimator.get_params(deep=False)
+    inputs = parameters["inputs"]
+    if estimator.warm_start or getattr(parameters.get("pretrained"), "pretrained", None):
         return
     if isinstance(inputs, InputOptions) and inputs.level == "word" and not inputs.vectors:
         hint = hint_at_vectors(examples)
