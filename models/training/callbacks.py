@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import Callback, RichProgressBar
+from lightning.pytorch.callbacks import Callback, EarlyStopping, RichProgressBar
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from typing_extensions import override
@@ -120,6 +120,18 @@ class KeepBest(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.weights = state_dict["best"], state_dict["weights"]
         self.rows = number_epochs(state_dict["rows"])
+
+
+class StopEarly(EarlyStopping):
+    """Stop after some epochs without a better dev metric; the first epochs with a metric of 0 do not count.
+
+    The F1 of rare entities is 0 for some epochs before it rises.
+    """
+
+    @override
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if not self.best_score.isinf() or trainer.callback_metrics[self.monitor] != 0:
+            super().on_train_epoch_end(trainer, pl_module)
 
 
 class CheckpointsInEpochs(Callback):

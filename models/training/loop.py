@@ -38,7 +38,7 @@ from graphattn.models.options import TrainingOptions
 from graphattn.models.saving import CHECKPOINT, ModelFiles
 from graphattn.models.text_model import Trainable
 from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage
-from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, shows_bar
+from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, StopEarly, shows_bar
 from graphattn.models.training.checkpoints import (
     AtomicCheckpointIO,
     checkpoint_to_resume,
@@ -192,9 +192,9 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
         averages = [keep.average]
     callbacks = [*averages, keep]
     if options.patience is not None and keep.metric is not None:
-        stop = EarlyStopping(f"dev_{keep.metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
-        if stop.state_key not in {callback.state_key for callback in others}:  # otherwise the user's stops
-            callbacks.append(stop)
+        monitor = f"dev_{keep.metric}"
+        if not any(isinstance(callback, EarlyStopping) and callback.monitor == monitor for callback in others):
+            callbacks.append(StopEarly(monitor, mode="max", patience=options.patience, check_on_train_epoch_end=True))
     if shows_bar(options) and not _has(others, ProgressBar):
         callbacks.append(Progress(keep.metric))
     if options.run_dir is not None:

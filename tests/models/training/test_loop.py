@@ -120,7 +120,12 @@ def test_the_best_epoch_is_kept(parts, same_weights):
 
 @pytest.mark.parametrize(
     ("patience", "values", "epochs"),
-    [(1, [50, 60, 60, 70], 3), (2, [50, 60, 55, 60, 90], 4), (2, [10, 9, 20, 19, 30, 29], 6)],
+    [
+        (1, [50, 60, 60, 70], 3),
+        (2, [50, 60, 55, 60, 90], 4),
+        (2, [10, 9, 20, 19, 30, 29], 6),
+        (1, [0, 0, 0, 5, 0, 9], 5),  # epochs before the first success do not count
+    ],
 )
 def test_patience(patience, values, epochs, parts, same_weights):
     model, corpus = parts()
