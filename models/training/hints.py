@@ -152,12 +152,12 @@ def hint_at_single_class(
     share, expected = count / len(predicted), sum(label == top for label in gold) / len(gold)
     if share < 0.95 or 1 - share >= 0.5 * (1 - expected):
         return None
-    vectors = "" if has_vectors else "add word vectors ({vectors}), "
+    vectors = "" if has_vectors else "fine-tune a pretrained model ({pretrained}) or add word vectors ({vectors}), "
     return Hint(
         f"{share:.0%} of the predictions on the dev set are {verbatim(repr(plain_label(top)))}, which has "
         f"{expected:.0%} of its labels; train longer, try another {{learning_rate}}, {vectors}or use "
         "{class_weight=balanced}",
-        options=("learning_rate", "vectors", "class_weight"),
+        options=("learning_rate", "pretrained", "vectors", "class_weight"),
     )
 
 
