@@ -7,13 +7,14 @@ import math
 import os
 import shutil
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import safetensors
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -36,6 +37,8 @@ SOURCE_TOKENIZER = "source_tokenizer.json"
 _READ = frozenset({WEIGHTS, TOKENIZER, LABELS, SOURCE_TOKENIZER})
 CHECKPOINT, RUN_SETTINGS = "last.ckpt", "training.json"
 """Files in the folder of a training run, see :mod:`graphattn.models.training.checkpoints`."""
+PACKED, KEEP_BEST = "model_files", "KeepBest"
+"""Keys in a checkpoint: the files of the model without its weights, and (in ``callbacks``) the best epoch."""
 CHECKSUM = "checksum"
 """Key in the config of the checksum of all others; models of earlier versions have none."""
 
@@ -246,10 +249,41 @@ def is_run(path: Path) -> bool:
     return os.path.isfile(path / CHECKPOINT) and not os.path.isfile(path / CONFIG)
 
 
-def _read_run(path: Path) -> ModelFiles:
-    from graphattn.models.training.checkpoints import read_run  # Lightning takes seconds to load
+def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
+    """What a checkpoint keeps of the files of a model, so that its best epoch can be loaded.
 
-    return read_run(path)
+    Parameters
+    ----------
+    files : when training starts
+    trained : names of the weights that the best epoch has
+    """
+    return {
+        "config": json.dumps(files.config),
+        "labels": json.dumps(files.labels),
+        "tokenizer": files.tokenizer,
+        "source_tokenizer": files.source_tokenizer,
+        "weights": {name: tensor for name, tensor in files.weights.items() if name not in trained},
+    }
+
+
+def _read_run(path: Path) -> ModelFiles:
+    """The files of the best epoch of a run that has not ended; nothing in its checkpoint is executed."""
+    try:
+        checkpoint = torch.load(path / CHECKPOINT, map_location="cpu", weights_only=True)
+        model, best = checkpoint[PACKED], checkpoint["callbacks"][KEEP_BEST]
+        config = {**json.loads(model["config"]), "history": best["rows"]}
+        labels, weights = json.loads(model["labels"]), {**model["weights"], **best["weights"]}
+        files = ModelFiles(config, labels, model["tokenizer"], weights, source_tokenizer=model["source_tokenizer"])
+    except Exception as error:  # damaged files raise many types
+        raise ModelDirectoryError(
+            f"{path / CHECKPOINT} is damaged. Run the same `train` command again with {{resume=False}}",
+            options=("resume",),
+        ) from error
+    if not config["history"]:
+        raise ModelDirectoryError(
+            f"{path} has no model yet: no epoch has ended. Run the same `train` command again to resume"
+        )
+    return files
 
 
 def _resolve_interrupted_save(path: Path) -> Path:

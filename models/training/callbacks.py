@@ -18,9 +18,9 @@ from typing_extensions import override
 
 from graphattn.builders.files import atomic_file, read_sealed, write_sealed
 from graphattn.models.options import TrainingOptions
-from graphattn.models.saving import number_epochs
+from graphattn.models.saving import KEEP_BEST, PACKED, number_epochs
 from graphattn.models.training.averaging import Average, averages_swapped_in
-from graphattn.models.training.checkpoints import BEST, HISTORY, KEEP_BEST, MODEL, is_first_process
+from graphattn.models.training.checkpoints import BEST, HISTORY, is_first_process
 
 
 class KeepBest(Callback):
@@ -31,7 +31,7 @@ class KeepBest(Callback):
     metric : the dev metric that chooses the best epoch; None without a dev set, to keep the last epoch
     folder : for the history of all epochs
     average : evaluate and keep this average instead of the weights; so are those of Lightning's callbacks
-    model : the other files of the model, for checkpoints, see :func:`~graphattn.models.training.checkpoints.pack_model`
+    model : the other files of the model, for checkpoints, see :func:`~graphattn.models.saving.pack_model`
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class KeepBest(Callback):
     @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         checkpoint["stopped"] = trainer.should_stop
-        checkpoint[MODEL] = self.model
+        checkpoint[PACKED] = self.model
 
     @override
     def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:

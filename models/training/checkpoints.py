@@ -6,7 +6,7 @@ import io
 import json
 import tempfile
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,21 +17,12 @@ from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
 from graphattn.builders.files import atomic_file, folder_lock, read_sealed, resolve_path, write_sealed
-from graphattn.exceptions import (
-    ConfigError,
-    DataError,
-    GraphAttnWarning,
-    ModelDirectoryError,
-    TrainingError,
-    verbatim,
-)
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, TrainingError, verbatim
 from graphattn.models.options import TrainingOptions
-from graphattn.models.saving import CHECKPOINT, ModelFiles
+from graphattn.models.saving import CHECKPOINT
 from graphattn.models.saving import RUN_SETTINGS as SETTINGS
 
 HISTORY, BEST = "history.json", "best.safetensors"
-MODEL, KEEP_BEST = "model_files", "KeepBest"
-"""Keys in a checkpoint: the files of the model without its weights, and (in ``callbacks``) the best epoch."""
 
 _CHANGEABLE = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
 """Options that may differ when a run resumes."""
@@ -180,52 +171,3 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             raise
         except Exception as error:  # damaged files raise many types
             raise _error_for_damage(Path(path)) from error
-
-
-def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
-    """What a checkpoint keeps of the files of a model, so that its best epoch can be loaded.
-
-    Parameters
-    ----------
-    files : when training starts
-    trained : names of the weights that the best epoch has
-    """
-    return {
-        "config": json.dumps(files.config),
-        "labels": json.dumps(files.labels),
-        "tokenizer": files.tokenizer,
-        "source_tokenizer": files.source_tokenizer,
-        "weights": {name: tensor for name, tensor in files.weights.items() if name not in trained},
-    }
-
-
-def read_run(folder: Path) -> ModelFiles:
-    """The files of the best epoch of a run that has not ended.
-
-    Parameters
-    ----------
-    folder : of the run, with a checkpoint
-
-    Raises
-    ------
-    ModelDirectoryError
-        before the end of the first epoch, or when the checkpoint is damaged
-    """
-    try:
-        checkpoint = AtomicCheckpointIO().load_checkpoint(folder / CHECKPOINT)
-        model, best = checkpoint[MODEL], checkpoint["callbacks"][KEEP_BEST]
-        config = {**json.loads(model["config"]), "history": best["rows"]}
-        weights = {**model["weights"], **best["weights"]}
-        files = ModelFiles(
-            config, json.loads(model["labels"]), model["tokenizer"], weights, source_tokenizer=model["source_tokenizer"]
-        )
-    except (ConfigError, KeyError, TypeError, ValueError) as error:
-        raise ModelDirectoryError(
-            f"{folder / CHECKPOINT} is damaged. Run the same `train` command again with {{resume=False}}",
-            options=("resume",),
-        ) from error
-    if not config["history"]:
-        raise ModelDirectoryError(
-            f"{folder} has no model yet: no epoch has ended. Run the same `train` command again to resume"
-        )
-    return files

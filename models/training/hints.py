@@ -31,7 +31,7 @@ def hint_at_vectors(examples: int) -> Hint | None:
         return None
     return Hint(
         f"{examples:,} examples are few to learn word vectors from; a pretrained model usually helps most: "
-        "{pretrained} OWNER/NAME from https://huggingface.co, such as sentence-transformers/all-MiniLM-L6-v2 "
+        "{pretrained} OWNER/NAME on the Hugging Face hub, such as sentence-transformers/all-MiniLM-L6-v2 "
         "(English); faster to train, and better than none, are pretrained vectors: {vectors} FILE, from GloVe "
         "(English, https://nlp.stanford.edu/projects/glove) or fastText (157 languages, https://fasttext.cc)",
         options=("pretrained", "vectors"),

@@ -35,14 +35,13 @@ from graphattn.layers.linear import forget_gradients
 from graphattn.models.corpus import Corpus
 from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
-from graphattn.models.saving import CHECKPOINT, ModelFiles
+from graphattn.models.saving import CHECKPOINT, ModelFiles, pack_model
 from graphattn.models.text_model import Trainable
 from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage
 from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, StopEarly, shows_bar
 from graphattn.models.training.checkpoints import (
     AtomicCheckpointIO,
     checkpoint_to_resume,
-    pack_model,
     run_folder,
 )
 from graphattn.models.training.module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
