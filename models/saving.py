@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import math
 import os
@@ -18,7 +20,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from graphattn.builders.files import atomic_folder, file_sha256, replaced_folder, resolve_path
+from graphattn.builders.files import atomic_folder, file_sha256, replaced_folder, resolve_path, unseal
 from graphattn.builders.json_types import check_fields, check_json, json_checksum, require_keys
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import options_class
@@ -77,6 +79,7 @@ class ModelFiles:
     weights : name -> tensor
     notes : other text files, name -> content; not read with a model
     source_tokenizer : text of a second tokenizer, for a translator's sources; None for one tokenizer
+    digest : of a model that was read, as :func:`read_digest` gives it
     """
 
     config: dict[str, Any]
@@ -85,11 +88,7 @@ class ModelFiles:
     weights: dict[str, Tensor]
     notes: Mapping[str, str] = field(default_factory=dict)
     source_tokenizer: str | None = None
-
-    @property
-    def digest(self) -> str:
-        """Digest of a model that was read: that of its config, which has the checksums of the other files."""
-        return json_checksum(self.config)
+    digest: str = ""
 
 
 def write_model(path: Path, files: ModelFiles) -> Path:
@@ -184,6 +183,7 @@ def _read_files(path: Path, config: dict[str, Any]) -> ModelFiles:
         (path / TOKENIZER).read_text(encoding="utf-8"),
         {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in weights.items()},
         source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
+        digest=json_checksum(config),
     )
 
 
@@ -269,15 +269,25 @@ def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
 def _read_run(path: Path) -> ModelFiles:
     """The files of the best epoch of a run that has not ended; nothing in its checkpoint is executed."""
     try:
-        checkpoint = torch.load(path / CHECKPOINT, map_location="cpu", weights_only=True)
+        sealed = (path / CHECKPOINT).read_bytes()
+        content = unseal(sealed)
+        if content is None:
+            raise ValueError("its checksum does not fit")
+        checkpoint = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         model, best = checkpoint[PACKED], checkpoint["callbacks"][KEEP_BEST]
         config = {**json.loads(model["config"]), "history": best["rows"]}
         labels, weights = json.loads(model["labels"]), {**model["weights"], **best["weights"]}
-        files = ModelFiles(config, labels, model["tokenizer"], weights, source_tokenizer=model["source_tokenizer"])
+        files = ModelFiles(
+            config,
+            labels,
+            model["tokenizer"],
+            weights,
+            source_tokenizer=model["source_tokenizer"],
+            digest=hashlib.sha256(sealed).hexdigest(),
+        )
     except Exception as error:  # damaged files raise many types
         raise ModelDirectoryError(
-            f"{path / CHECKPOINT} is damaged. Run the same `train` command again with {{resume=False}}",
-            options=("resume",),
+            f"{path / CHECKPOINT} is damaged. Run the same `train` command again, which starts from the beginning"
         ) from error
     if not config["history"]:
         raise ModelDirectoryError(
