@@ -79,34 +79,32 @@ class PretrainedVocabulary(Vocabulary):
             ids.append(np.array(numbers, np.int32))
         return sentences, ids
 
-    def add_special_tokens(self, parts: Sequence[Sentence], limits: Sequence[int] | None = None) -> Sentence:
+    def add_special_tokens(self, parts: Sequence[Sentence]) -> Sentence:
         """A text, or both texts of a pair, with the special tokens that batches add, each as a word.
 
         Parameters
         ----------
         parts : one sentence or two, tokenized by this vocabulary
-        limits : maximum number of tokens of each; the rest is cut off as by :meth:`Layout.truncate`
         """
         tokens: list[str] = []
         word_ids: list[int] = []
         heads: list[int] = []
         deprels: list[str] = []
-        limits = [*map(len, parts)] if limits is None else limits
-        groups = self.special_tokens.template(len(parts)).ids
-        for part, limit, ids in zip([None, *parts], [0, *limits], groups, strict=True):
+        for part, ids in zip([None, *parts], self.special_tokens.template(len(parts)).ids, strict=True):
             start = len(heads)
             if part is not None:
-                tokens += part.tokens[:limit]
-                words = (part.word_ids or range(len(part)))[:limit]
-                count = words[-1] + 1 if words else 0
-                word_ids += [start + word for word in words]
-                heads += [start + head if 0 < head <= count else 0 for head in (part.heads or (0,) * count)[:count]]
-                deprels += (part.deprels or ("dep",) * count)[:count]
+                count = part.num_words
+                tokens += part.tokens
+                word_ids += [start + word for word in part.word_ids or range(len(part))]
+                heads += [start + head if head else 0 for head in part.heads or (0,) * count]
+                deprels += part.deprels or ("dep",) * count
             for index in ids:
                 tokens.append(self._words[index])
                 word_ids.append(len(heads))
                 heads.append(0)
                 deprels.append("")
+        if all(part.heads is None for part in parts):
+            return Sentence(tokens, word_ids)
         return Sentence(tokens, word_ids, heads=heads, deprels=deprels)
 
     def _encode_words(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:

@@ -157,6 +157,24 @@ class Sentence:
         """Return the same words with other tokens."""
         return replace(self, tokens=tokens, word_ids=word_ids)
 
+    def truncate(self, limit: int) -> Sentence:
+        """Return the first ``limit`` tokens, as :meth:`Layout.truncate` cuts them: a word without its head is a root.
+
+        Examples
+        --------
+        >>> Sentence(["Dogs", "bark", "loudly"], heads=[2, 0, 2]).truncate(1).heads
+        (0,)
+        """
+        if len(self) <= limit:
+            return self
+        tokens = Sentence(self.tokens[:limit], None if self.word_ids is None else self.word_ids[:limit])
+        count = tokens.num_words
+        names = ("deprels", "tags", "sentence_ids", "predicates")
+        of_words = {name: values[:count] for name in names if (values := getattr(self, name)) is not None}
+        heads = None if self.heads is None else [head if head <= count else 0 for head in self.heads[:count]]
+        links = None if self.links is None else [link for link in self.links if max(link) < count]
+        return replace(self, tokens=tokens.tokens, word_ids=tokens.word_ids, heads=heads, links=links, **of_words)
+
 
 def assign_sentence_ids(*paragraphs: Sequence[str]) -> tuple[int, ...]:
     """Find the 0-based sentence of each word by punctuation.

@@ -124,7 +124,7 @@ def inspect(
     elif summary:
         reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
         _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
-        _inspect_corpus(load, model, text, CorpusOptions(**given), outputs, layer)
+        _inspect_corpus(load, model, text, CorpusOptions(**given), outputs, (layer, top))
     else:
         groups = [] if by is None else [name.strip() for name in by.split(",")]
         _inspect_texts(load, model, text, CorpusOptions(**given), outputs, selection, (top, groups))
@@ -233,13 +233,14 @@ def _inspect_corpus(
     text: str,
     options: CorpusOptions,
     outputs: Outputs,
-    layer: int | None,
+    selection: tuple[int | None, int],
 ) -> None:
-    """Print statistics by head, and write those that ``outputs`` asks for."""
+    """Print statistics by head, and write those that ``outputs`` asks for; ``selection`` are ``layer`` and ``top``."""
     from graphattn.experiments.cli.output import show_progress
     from graphattn.models.inspection import compare_summaries, summarise
-    from graphattn.models.inspection.summary import save_tables
+    from graphattn.models.inspection.summary import save_tables, strongest_dependencies
 
+    layer, top = selection
     if outputs.html is not None:
         raise ConfigError("{html} shows single texts, {summary=True} all texts; give one", options=("html", "summary"))
     _check_files(outputs, model, text, summary=True)
@@ -257,6 +258,9 @@ def _inspect_corpus(
     print(f"{summary.texts:,} texts")
     by_head = tables["scales"].merge(tables["entropy"], on=["layer", "head", "relation"])
     print(by_head.to_string(index=False, float_format="{:.2f}".format))
+    arcs = strongest_dependencies(tables["dependencies"], top)
+    if len(arcs):
+        print(f"\ndependencies, strongest {len(arcs)}\n{arcs.to_string(index=False, float_format='{:.3f}'.format)}")
     if outputs.out is not None:
         print(save_tables(tables, outputs.out))
     if outputs.picture is not None:

@@ -31,17 +31,17 @@ from graphattn.models.inspection.notebook import printable
 
 MAX_ARCS = 60
 MIN_WEIGHT = 0.05
-_NOTE, _NAME = 8.0, 9.5
+_NOTE, _NAME, _DEPREL = 8.0, 9.5, 7.0
 _MAX_RISE, _MIN_RISE = 2.2, 0.35  # inches of the arcs above (and below) the tokens
 _MARGIN = 0.3
-_COLUMNS = {"relation": "", "source": 0, "target": 0, "weight": 0.0}
+_COLUMNS = {"relation": "", "source": 0, "target": 0, "deprel": "", "weight": 0.0}
 
 
 def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
     """Draw the edges between different tokens as arcs, which point to the token that attends.
 
     Arcs to the right are above the tokens, arcs to the left below. An arc is the mean over the heads of its relation;
-    each text shows its 60 strongest arcs of at least 0.05.
+    each text shows its 60 strongest arcs of at least 0.05. Arcs along a dependency of a parsed text are labelled.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
         raise ConfigError("arcs join the tokens of one text, and no edge here does; draw matrices")
     for text in maps:
         check_count(len(attention.tokens[text]), "tokens", MAX_TOKENS)
-    arcs = {text: _select_arcs(text_maps) for text, text_maps in maps.items()}
+    arcs = {text: _select_arcs(attention, text_maps) for text, text_maps in maps.items()}
     colours = assign_colours(list(dict.fromkeys(each.relation for each in attention.maps)))
     used = set(pd.concat(arcs.values()).relation)
     rows = [_Row(attention, text, table) for text, table in arcs.items()]
@@ -95,16 +95,17 @@ def _select_maps(attention: Attention, text: str) -> list[AttentionMap]:
     return [each for each in attention.maps if each.source_part == each.target_part == text]
 
 
-def _select_arcs(maps: list[AttentionMap]) -> pd.DataFrame:
-    """The edges to draw: relation, source, target and the mean weight over heads."""
+def _select_arcs(attention: Attention, maps: list[AttentionMap]) -> pd.DataFrame:
+    """The edges to draw: relation, source, target, dependency and the mean weight over heads."""
     if not maps:
         return pd.DataFrame(_COLUMNS, index=[0]).iloc[:0]
     layers = len({each.layer for each in maps})
     tables = []
     for each in maps:
         columns = {"relation": each.relation, "source": each.sources, "target": each.targets}
-        tables.append(pd.DataFrame({**columns, "weight": each.weights.mean(axis=1) / layers}))
-    table = pd.concat(tables).groupby(["relation", "source", "target"], as_index=False).weight.sum()
+        deprels = attention.deprels(each)
+        tables.append(pd.DataFrame({**columns, "deprel": deprels, "weight": each.weights.mean(axis=1) / layers}))
+    table = pd.concat(tables).groupby(["relation", "source", "target", "deprel"], as_index=False).weight.sum()
     strong = table[(table.source != table.target) & (table.weight >= MIN_WEIGHT)]
     return strong.nlargest(MAX_ARCS, "weight").sort_values("weight")
 
@@ -146,6 +147,18 @@ class _Row:
                     capstyle="butt",
                 )
             )
+            if arc.deprel:
+                axes.text(
+                    (start + end) / 2,
+                    y + (0.12 + _arc_rise(abs(end - start))) * sign,
+                    printable(arc.deprel[:-1]),
+                    size=_DEPREL,
+                    color=colours[arc.relation],
+                    ha="center",
+                    va="center_baseline",
+                    parse_math=False,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+                )
 
 
 def _arc_rise(span: float) -> float:

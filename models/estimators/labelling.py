@@ -821,20 +821,19 @@ class LabellingEstimator(Estimator):
         self._check_fitted()
         if targets is not None:
             raise ConfigError("{target} is for translators only", options=("target",))
-        columns = self._columns(X)
+        columns = self._add_heads(self._columns(X))
         sentences = [self.vocabulary_.sentences(column) for column in columns]
+        lengths = [np.fromiter(map(len, column), np.int64) for column in sentences]
+        sentences = [
+            [sentence.truncate(count) for sentence, count in zip(column, counts.tolist(), strict=True)]
+            for column, counts in zip(sentences, truncated_lengths(lengths, *self._length_limits), strict=True)
+        ]
         if isinstance(self.vocabulary_, PretrainedVocabulary):
             joined = [list(zip(*sentences, strict=True))] if self.builder_.joins_pairs else None
             groups = joined or [[(sentence,) for sentence in column] for column in sentences]
-            sentences = [[self._add_special_tokens(parts) for parts in group] for group in groups]
+            sentences = [[self.vocabulary_.add_special_tokens(parts) for parts in group] for group in groups]
         names = ("text",) if len(sentences) == 1 else ("first", "second")
         return EncodedInputs(self._corpus(columns), dict(zip(names, sentences, strict=True)))
-
-    def _add_special_tokens(self, parts: Sequence[Sentence]) -> Sentence:
-        """A text, or both texts of a pair, as a pretrained model reads them."""
-        assert isinstance(self.vocabulary_, PretrainedVocabulary)
-        limits = truncated_lengths([np.array(len(part)) for part in parts], *self._length_limits)
-        return self.vocabulary_.add_special_tokens(parts, [*map(int, limits)])
 
     @override
     def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:

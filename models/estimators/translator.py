@@ -427,19 +427,21 @@ class Translator(Estimator):
 
     def _sentences(self, sources: Sequence[Source]) -> Sequence[Source]:
         """Sources as their tokenizer reads them, with heads if the encoder uses dependency arcs."""
-        vocabulary = self.source_vocabulary_
         if self.builder_.deprel_id is None:
-            return self.subwords_.sources(sources) if vocabulary is None else sources
-        splitter = self.subwords_.splitter if vocabulary is None else vocabulary.splitter
-        sentences = self.subwords_.sources(sources) if vocabulary is None else splitter.sentences(sources)
-        parser = self.parsing.make_parser()
-        if parser is not None:
-            return add_heads(sentences, sources, splitter, parser)
-        sentences, missing = make_roots(sentences)
+            return self.subwords_.sources(sources) if self.source_vocabulary_ is None else sources
+        sentences, missing = make_roots(self._parse(sources))
         if missing and not self._warned:
             self._warned = True
             warn_about_missing_parses(missing, len(sources))
         return sentences
+
+    def _parse(self, sources: Sequence[Source]) -> list[Sentence]:
+        """Sources as sentences, with the parser's heads if the encoder uses dependency arcs and there is a parser."""
+        vocabulary = self.source_vocabulary_
+        splitter = self.subwords_.splitter if vocabulary is None else vocabulary.splitter
+        sentences = self.subwords_.sources(sources) if vocabulary is None else splitter.sentences(sources)
+        parser = None if self.builder_.deprel_id is None else self.parsing.make_parser()
+        return sentences if parser is None else add_heads(sentences, sources, splitter, parser)
 
     @override
     def _predict_corpus(self, model: TranslationModel, corpus: Corpus) -> list[str]:
@@ -593,8 +595,9 @@ class Translator(Estimator):
     def _split_sources(self, sources: Sequence[Source]) -> list[Sentence]:
         vocabulary = self.source_vocabulary_
         if vocabulary is None:
-            return self._split_targets(sources)
-        return [vocabulary.add_special_tokens([sentence]) for sentence in vocabulary.sentences(sources)]
+            return self.subwords_.vocabulary.sentences(self._parse(sources))
+        parsed = sources if self.builder_.deprel_id is None else self._parse(sources)
+        return [vocabulary.add_special_tokens([sentence]) for sentence in vocabulary.sentences(parsed)]
 
     def _split_targets(self, texts: Sequence[Source]) -> list[Sentence]:
         return self.subwords_.vocabulary.sentences(self.subwords_.sources(texts))
@@ -648,7 +651,7 @@ class Translator(Estimator):
 
     @override
     def count_tokens(self, text: str) -> int:
-        return self.builder_.cls + len(self._split_sources([text])[0])
+        return self.builder_.cls + self.builder_.count_special_tokens(1) + len(self._source_ids([text])[0])
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

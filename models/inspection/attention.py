@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from graphattn.builders.relations import parse_relation, split_heads
@@ -20,7 +21,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
 from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts, part_name
-from graphattn.models.inspection.edge_kinds import word_ids_of
+from graphattn.models.inspection.edge_kinds import EdgeKinds, is_dependency, word_ids_of
 from graphattn.networkx_graphs import CLS, Columns, EdgeRows, make_networkx
 from graphattn.schema import TOKEN, WORD
 from graphattn.validation import require_range, suggest
@@ -48,7 +49,7 @@ class Attention:
     probabilities : class -> probability; for a tagger, one such mapping per word
     tokens : part of the input -> text of each node. A single text is the part ``text``, a pair has ``first`` and
         ``second``, each with ``[CLS]`` first if the model has it; nodes of relations are parts such as ``text relay``
-    sentences : text -> its sentence, with words and, if parsed, dependencies
+    sentences : text -> its sentence, with words and dependencies: given ones, or those of the model's parser
     maps : the weights
 
     Examples
@@ -124,7 +125,8 @@ class Attention:
         -------
         Columns layer, head (use ``table["head"]``; ``table.head`` is a pandas method), relation, scale, source, target
         (positions), source_token, target_token, source_word, target_word, weight; with several parts also source_part
-        and target_part. The word of a token is the whole word. Nodes that are not tokens are shown as ``[relay 0]``.
+        and target_part; of a parsed text also deprel, see :meth:`deprels`. The word of a token is the whole word. Nodes
+        that are not tokens are shown as ``[relay 0]``.
 
         Raises
         ------
@@ -148,7 +150,8 @@ class Attention:
 
         Nodes are named ``text_3``, by part and position, with leading zeros, and have the attributes ``part``,
         ``index``, ``text``, ``word`` and ``label``. Edges lead to the target that attends, with the attributes
-        ``layer``, ``head``, ``relation`` and ``weight``; they are numbered over all heads, by layer and head.
+        ``layer``, ``head``, ``relation`` and ``weight``, in a parsed text also ``deprel``; they are numbered over all
+        heads, by layer and head.
 
         Raises
         ------
@@ -176,6 +179,8 @@ class Attention:
                 "relation": [single.relation] * size,
                 "weight": single.weights[:, 0].tolist(),
             }
+            if self._edge_kinds:
+                columns["deprel"] = selected.deprels(single).tolist()
             ends = single.sources.tolist(), single.targets.tolist()
             edges.append(EdgeRows(single.source_part, single.target_part, *ends, columns))
         return make_networkx(nodes, edges)
@@ -214,6 +219,21 @@ class Attention:
                 "encoder mtsa"
             )
         return np.concatenate([part.features[:, 0] for part in selected if part.features is not None])
+
+    def deprels(self, single: AttentionMap, edges: Any = slice(None)) -> npt.NDArray[np.object_]:
+        """The dependency relation of edges of a map: ``nsubj>`` to the head, ``nsubj<`` from it; else an empty string.
+
+        Parameters
+        ----------
+        single : one of :attr:`maps`
+        edges : indices of its edges; all of them by default
+        """
+        sources, targets = single.sources[edges], single.targets[edges]
+        kinds, ends = self._edge_kinds.get(single.source_part, (None, ""))
+        if kinds is None or single.source_part != single.target_part:
+            return np.full(len(sources), "", dtype=object)
+        names = [name if is_dependency(name) else "" for name in kinds.names]
+        return np.array(names, dtype=object)[kinds.codes(sources, targets, ends)]
 
     def top(self, k: int = 10, *, by: str | Sequence[str] = ()) -> pd.DataFrame:
         """The strongest edges, as rows of :meth:`table`.
@@ -314,6 +334,16 @@ class Attention:
     def _word_arrays(self) -> dict[str, Any]:
         return {part: np.array(words, dtype=object) for part, words in self.words.items()}
 
+    @cached_property
+    def _edge_kinds(self) -> dict[str, tuple[EdgeKinds, str]]:
+        """Part of a parsed text -> the kinds of its edges, and the type of its nodes."""
+        return {
+            part_name(text, ends): (EdgeKinds([sentence], cls=self.has_cls(text)), ends)
+            for text, sentence in self.sentences.items()
+            if sentence.heads is not None
+            for ends in (TOKEN, WORD)
+        }
+
     def _degrees(self) -> dict[tuple[int, int, str], Ints]:
         """For each softmax, the number of edges into each target."""
         degrees: dict[tuple[int, int, str], Any] = {}
@@ -351,6 +381,7 @@ class Attention:
                 "target_token": look_up(self._node_arrays, "target_part", targets),
                 "source_word": look_up(self._word_arrays, "source_part", sources),
                 "target_word": look_up(self._word_arrays, "target_part", targets),
+                **({"deprel": np.concatenate(list(map(self.deprels, heads, selections)))} if self._edge_kinds else {}),
                 "weight": np.concatenate(weights),
             }
         )

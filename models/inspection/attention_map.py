@@ -86,8 +86,13 @@ def scale_of(relation: str) -> str | None:
 
 
 def for_display(table: pd.DataFrame) -> pd.DataFrame:
-    """A table without the scale, which the relation contains, and without words if they are the tokens."""
+    """A table without the scale, which the relation contains, and without words if they are the tokens.
+
+    Nor has it dependency relations if no edge is one.
+    """
     table = table.drop(columns="scale")
+    if "deprel" in table and not table.deprel.any():
+        table = table.drop(columns="deprel")
     if (table.source_word == table.source_token).all() and (table.target_word == table.target_token).all():
         table = table.drop(columns=["source_word", "target_word"])
     return table

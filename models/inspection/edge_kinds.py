@@ -36,6 +36,11 @@ def word_ids_of(sentence: Sentence, *, cls: bool = True) -> list[int]:
     return [0, *(word + 1 for word in word_ids)] if cls else list(word_ids)
 
 
+def is_dependency(kind: str) -> bool:
+    """Whether a kind of edge is a dependency, such as ``nsubj>``."""
+    return kind not in _PLAIN
+
+
 class EdgeKinds:
     """Classify edges between tokens, or between words, of a batch.
 

@@ -26,7 +26,14 @@ from graphattn.models.estimators.prediction import count_truncation
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
-from graphattn.models.inspection.edge_kinds import CLS_TOKEN, ITSELF, OTHER, EdgeKinds, begins_with_cls
+from graphattn.models.inspection.edge_kinds import (
+    CLS_TOKEN,
+    ITSELF,
+    OTHER,
+    EdgeKinds,
+    begins_with_cls,
+    is_dependency,
+)
 from graphattn.models.inspection.files import write_by_suffix, write_csv
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
 from graphattn.scales import Scale
@@ -334,6 +341,13 @@ def compare_summaries(
         suffixes = (f"_{names[0]}", f"_{names[1]}")
         tables[name] = left.merge(right, on=keys, how="outer", suffixes=suffixes).sort_values(keys, ignore_index=True)
     return tables
+
+
+def strongest_dependencies(table: pd.DataFrame, k: int) -> pd.DataFrame:
+    """The ``k`` rows of :meth:`AttentionSummary.dependencies`, or of two models, with the most weight along arcs."""
+    arcs = table[table.kind.map(is_dependency)]
+    masses = arcs.filter(regex="^mass").max(axis=1)
+    return arcs.loc[masses.sort_values(ascending=False, kind="stable").index[:k]]
 
 
 def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> Path:

@@ -205,6 +205,7 @@ def test_a_truncated_layout_is_that_of_truncated_sentences(with_cls):
     )
     cut = Sentence(tokens[:4], words[:4], heads=[2, 0, 0], deprels=list("pqr"), sentence_ids=[0, 0, 1], links=[(0, 1)])
     short = Sentence(["x"], heads=[0], deprels=["p"], links=[])
+    assert (sentence.truncate(4), short.truncate(4)) == (cut, short)
     features = {"id": ([np.arange(7), np.arange(1)], 9)}
     settings = {"with_cls": with_cls, "deprel_id": ord, "with_sentences": True, "with_links": True}
     whole = Layout.of([sentence, short], **settings, features=features).truncate(4 + with_cls)

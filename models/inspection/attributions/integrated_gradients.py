@@ -136,11 +136,7 @@ def integrate(
             sums = [total + gradient.sum(0) for total, gradient in zip(sums, gradients, strict=True)]
         of_vectors, of_presence = (total * (stop - begin) for total, (begin, stop) in zip(sums, line, strict=True))
         attributions = (of_vectors.sum(1) + of_presence).detach().cpu().numpy()
-    table = _list_tokens(inputs).assign(attribution=0.0)
-    # the model does not read the end of a text longer than max_tokens_per_text
-    is_read = table.position < table.part.map(dict(zip(inputs.graph_texts, lengths, strict=True)))
-    table.loc[is_read, "attribution"] = attributions
-    return Integral(table, explained, start, end)
+    return Integral(_list_tokens(inputs).assign(attribution=attributions), explained, start, end)
 
 
 def _list_tokens(inputs: EncodedInputs) -> pd.DataFrame:

@@ -78,6 +78,14 @@ def test_a_model_parses_raw_texts_with_the_settings_of_its_training(graphattn, t
         table = answer.err if words[0] == "evaluate" else ""
         assert (answer.code, answer.err) == (0, table), words
         assert len(Chain.inputs) == 8 + 3, "each text is parsed once"
+    edges = graphattn("inspect", model, test, "--top=99").out
+    summary = graphattn("inspect", model, test, "--summary", "--top=2").out
+    assert "deprel" in edges.splitlines()[2].split()
+    assert {"dep>", "dep<"} <= set(edges.split())
+    *_, title, _, first, second = summary.splitlines()
+    assert title == "dependencies, strongest 2"
+    assert {first.split()[3], second.split()[3]} <= {"dep>", "dep<"}
+    assert float(first.split()[4]) >= float(second.split()[4])
     before = graphattn("predict", model, test, "--probabilities")
     for flags in (["--parser", "none"], ["--parser-model", "nowhere"]):
         for words in (["evaluate"], ["predict"], ["encode", "--out", tmp_path / "v.npy"], ["inspect"]):

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 
+from graphattn import Sentence
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.drawing import draw_arcs, draw_matrices
 from graphattn.models import InputOptions, MSTransOptions, PairClassifier, TrainingOptions
@@ -26,6 +27,12 @@ def test_one_arc_for_each_strong_edge(attention, tmp_path, source):
     path = draw_arcs(attention.only(layer=1, head=2), tmp_path / "arcs.svg")
     curves = re.findall(r'd="M [-\d. ]+\nC [-\d. ]+\n"', path.read_text())
     assert len(curves) == len(strong)
+
+
+def test_dependencies_are_labelled(classifier, tmp_path, read_texts):
+    tree = Sentence(["dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
+    labels = {"nsubj", "root"} & {*read_texts(draw_arcs(classifier.attention(tree), tmp_path / "arcs.svg"))}
+    assert labels == {"nsubj"}
 
 
 def test_translators(toy_translator, tmp_path, read_texts, source):

@@ -24,6 +24,7 @@ from graphattn.models.estimators.parsing import (
     parse_column,
     warn_about_missing_parses,
 )
+from graphattn.models.inspection import summarise
 
 TEXTS = ["Dogs bark. Cats don't!", "Birds sing."]
 HEADLINE = "Storm hits coast\n\nThousands lost power"
@@ -133,9 +134,31 @@ def test_raw_texts_equal_parsed_sentences(kind, tiny, monkeypatch):
     assert {head for sentence in flat for head in sentence.heads} > {0}
     for actual, expected in zip(raw.predict_proba(inputs), parsed.predict_proba(list(map(parse, inputs))), strict=True):
         np.testing.assert_array_equal(actual, expected)
-    attention = raw.attention(inputs[0]).table()
-    assert_frame_equal(attention, parsed.attention(parse(inputs[0])).table())
-    assert len(attention[(attention.source != attention.target)]), "arcs between words, not only self-loops"
+    attention, expected = raw.attention(inputs[0]), parsed.attention(parse(inputs[0]))
+    assert attention.sentences == expected.sentences
+    assert_frame_equal(attention.table(), expected.table())
+    assert set(attention.table().deprel) == {"", "dep>", "dep<"}
+    kinds = summarise(raw, inputs).dependencies()
+    assert_frame_equal(kinds, summarise(parsed, map(parse, inputs)).dependencies())
+    assert {"dep>", "dep<"} < set(kinds.kind)
+
+
+def test_attention_of_a_translator_has_the_parse_of_its_source(tiny, monkeypatch):
+    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: Chain())
+    arguments = {"training": {"epochs": 1}, "parsing": ParsingOptions("stanza", parse_cache=None)}
+    translator = tiny("translator", ARCS, **arguments).fit(TEXTS * 6, ["a b", "b a"] * 6)
+    attention = translator.attention(TEXTS[0], target="a b")
+    assert attention.sentences["source"].heads == (0, 1, 2, 0, 4, 5, 6)
+    assert attention.sentences["target"].heads is None
+    assert attention.tokens["source"][:3] == translator.attention(Sentence(["Dogs", "bark"]), "a").tokens["source"]
+    table = attention.table()
+    assert set(table[table.relation == "dependency"].deprel) == {"", "dep>", "dep<"}
+    assert not table[table.relation == "cross"].deprel.any()
+    translator.set_params(parsing__parser="none")
+    with pytest.warns(GraphAttnWarning, match="no parse"):
+        unparsed = translator.attention(TEXTS[0], target="a b")
+    assert unparsed.sentences["source"].heads is None
+    assert "deprel" not in unparsed.table()
 
 
 def test_without_a_parser_the_error_names_it(tiny):

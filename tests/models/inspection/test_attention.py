@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from graphattn.exceptions import ConfigError
+from graphattn.models.inspection.attention_map import for_display
 
 
 def test_table_of_a_text(estimators):
@@ -88,6 +89,21 @@ def test_a_graph_of_all_heads_has_all_edges(estimators):
     nodes = list(everything)
     edges = everything.get_edge_data(nodes[strongest.source], nodes[strongest.target]).values()
     assert dict(strongest[["layer", "head", "relation", "weight"]]) in edges
+
+
+def test_dependencies_of_edges(classifier, sentences):
+    tree = sentences[1]  # dogs sleep
+    attention = classifier.attention(tree)
+    table = attention.table()
+    assert list(table)[-2:] == ["deprel", "weight"]
+    names = {("dogs", "sleep"): "nsubj>", ("sleep", "dogs"): "nsubj<"}
+    ends = zip(table.source_token, table.target_token, strict=True)
+    assert table.deprel.tolist() == [names.get(pair, "") for pair in ends]
+    assert {"window:3", "dependency", "all"} <= set(table[table.deprel == "nsubj>"].relation)
+    edges = attention.graph(layer=0).edges(data="deprel")
+    assert [name for *_, name in edges].count("nsubj<") == (table[table.layer == 0].deprel == "nsubj<").sum()
+    assert "deprel" in for_display(table)
+    assert "deprel" not in for_display(table[table.relation == "window:1"])
 
 
 def test_repr_shows_the_prediction(estimators):

@@ -2,19 +2,30 @@
 
 import pickle
 from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from pandas.testing import assert_frame_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import Sentence
+from graphattn.builders.parsers import Parse
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
 from graphattn.experiments.cli.inspect import _format_prediction
 from graphattn.experiments.cli.training_plan import TrainingPlan
-from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
+from graphattn.models import (
+    HeadOptions,
+    InputOptions,
+    MSTransOptions,
+    PairRegressor,
+    ParsingOptions,
+    TrainingOptions,
+)
+from graphattn.models.estimators import parsing
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.inspection.summary import CHUNK, summarise
 from graphattn.models.pretrained.encoder import PretrainedEncoder
@@ -264,15 +275,24 @@ def test_the_mean_of_the_pieces_of_a_word(folder):
         torch.testing.assert_close(tagger.model_(batch), tagger.model_.head.output(words))
 
 
-def test_dependency_arcs_between_words(folder):
-    sentences = [
-        Sentence(words, heads=[0, *range(1, len(words))], label=label)
-        for words, label in zip(WORDS, LABELS, strict=True)
-    ]
-    pretrained = PretrainedOptions(str(folder), pretrained_heads="2:all=3,dependency=1")
-    estimator = TextClassifier(pretrained=pretrained, training=TRAINING).fit(sentences)
-    attention = estimator.attention(sentences[0])
-    assert {"all", "dependency"} <= set(attention.table().relation)
+def _chain(words):
+    """Each word depends on the previous one."""
+    return Parse(tuple(range(len(words))), ("dep",) * len(words))
+
+
+def test_dependency_arcs_between_words(folder, monkeypatch):
+    parser = SimpleNamespace(parse=lambda sentences: list(map(_chain, sentences)))
+    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: parser)
+    options = {"training": TRAINING, "parsing": ParsingOptions("stanza", parse_cache=None)}
+    options["pretrained"] = PretrainedOptions(str(folder), pretrained_heads="2:all=3,dependency=1")
+    trees = [Sentence(words, heads=_chain(words).heads, deprels=_chain(words).deprels) for words in WORDS]
+    estimator = TextClassifier(**options).fit(trees, LABELS)
+    table = estimator.attention(trees[0]).table()
+    assert {"all", "dependency"} <= set(table.relation)
+    assert set(table.deprel) == {"", "dep>", "dep<"}
+    assert_frame_equal(estimator.attention(TEXTS[0]).table(), table)
+    joined = PairClassifier(**options).fit([("a b", "b a")] * 4, [0, 1] * 2).attention(("a b", "b a"))
+    assert joined.sentences["text"].heads == (0, 0, 2, 0, 0, 5, 0)  # [CLS] a b [SEP] b a [SEP]
 
 
 def test_attention_has_the_special_tokens(folder):
