@@ -97,7 +97,7 @@ def inspect(
     """Show the attention weights of a text's edges.
 
     Prints the prediction and the strongest edges of each text, without edges that are the only one of their token:
-    their weight is always one. With --summary, --out is a .json file or a folder.
+    their weight is always one. The last line says which heads have no others. With --summary, --out is a .json file or a folder.
 
     With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
     of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
@@ -258,6 +258,9 @@ def _inspect_corpus(
     print(f"{summary.texts:,} texts")
     by_head = tables["scales"].merge(tables["entropy"], on=["layer", "head", "relation"])
     print(by_head.to_string(index=False, float_format="{:.2f}".format))
+    entropy = summary.entropy()
+    for line in _name_single_edge_heads(entropy[entropy.evenness.isna()].relation, len(entropy)):
+        print(line)
     arcs = strongest_dependencies(tables["dependencies"], top)
     if len(arcs):
         print(f"\ndependencies, strongest {len(arcs)}\n{arcs.to_string(index=False, float_format='{:.3f}'.format)}")
@@ -390,7 +393,18 @@ def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str
     for column in table.columns.intersection(["source_token", "target_token", "source_word", "target_word"]):
         table[column] = [printable(token) for token in table[column]]
     text = table.to_string(index=False, float_format="{:.3f}".format)
-    return [*lines, *text.splitlines()]
+    heads = {(each.layer, head) for each in attention.maps for head in each.heads}
+    return [*lines, *text.splitlines(), *_name_single_edge_heads(attention.single_edge_heads().values(), len(heads))]
+
+
+def _name_single_edge_heads(relations: Iterable[str], total: int) -> list[str]:
+    """A line on the heads of these relations, in which each token has one edge; none without such heads."""
+    relations = list(relations)
+    if not relations:
+        return []
+    names = ", ".join(dict.fromkeys(relations))
+    longer = "; in longer texts, windows of N/... are wider" if "window:N/" in names else ""
+    return [f"{len(relations)} of {total} heads have one edge for each token, of weight 1: {names}{longer}"]
 
 
 def _format_prediction(attention: Attention) -> str:

@@ -266,6 +266,14 @@ class Attention:
         rows = rows.groupby(columns, sort=True).head(k).sort_values(columns, kind="stable")
         return rows.reset_index(drop=True)
 
+    def single_edge_heads(self) -> dict[tuple[int, int], str]:
+        """Layer and head -> relation, of heads without a choice: no node has a second edge, so all weights are one."""
+        most: dict[tuple[int, int], int] = {}
+        for (layer, head, _), degrees in self._degrees().items():
+            most[layer, head] = max(most.get((layer, head), 0), int(degrees.max(initial=0)))
+        relations = {(single.layer, single.first_head): single.relation for single in self._by_head()}
+        return {key: relations[key] for key, degree in most.items() if degree <= 1}
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the weights atomically.
 

@@ -14,6 +14,7 @@ import pytest
 
 from graphattn import TextClassifier, load
 from graphattn.exceptions import DataError
+from graphattn.models import MSTransOptions, TrainingOptions
 from graphattn.models import saving as loading
 from graphattn.models.inspection import limits
 
@@ -24,7 +25,7 @@ def lines(answer):
 
 
 def test_a_text(graphattn, classifier):
-    title, said, header, *rows = lines(graphattn("inspect", classifier, "a good film", "--top", 4))
+    title, said, header, *rows, single = lines(graphattn("inspect", classifier, "a good film", "--top", 4))
     attention = load(classifier).attention("a good film")
     chances = ", ".join(f"{name} {chance:.3f}" for name, chance in attention.probabilities.items())
     assert (title, said) == ("a good film", f"{attention.prediction} ({chances})")
@@ -33,6 +34,12 @@ def test_a_text(graphattn, classifier):
     assert [row.split() for row in rows] == [
         [*map(str, row[:-1]), f"{row[-1]:.3f}"] for row in expected.itertuples(index=False)
     ]
+    by_head = attention.table().groupby(["layer", "head"])
+    of_heads = by_head.agg(relation=("relation", "first"), most=("target", lambda targets: targets.value_counts().max()))
+    alone = of_heads[of_heads.most == 1]
+    names = ", ".join(alone.relation.unique())
+    assert single == f"{len(alone)} of {len(of_heads)} heads have one edge for each token, of weight 1: {names}"
+    assert attention.single_edge_heads() == alone.relation.to_dict()
 
 
 def test_texts_of_a_file(graphattn, classifier, tmp_path):
@@ -53,8 +60,19 @@ def test_selected_weights(graphattn, classifier):
 
 
 def test_weights_grouped_by_relation_and_head(graphattn, classifier):
-    rows = lines(graphattn("inspect", classifier, "a good film", "--by", "relation, head", "--top", 2))[3:]
+    *rows, single = lines(graphattn("inspect", classifier, "a good film", "--by", "relation, head", "--top", 2))[3:]
     assert len(rows) == 2
+    assert single == "1 of 2 heads have one edge for each token, of weight 1: window:1"
+
+
+def test_windows_of_a_share_of_a_short_text_are_explained(graphattn, tmp_path):
+    options = MSTransOptions(hidden=6, heads=3, layers=1, scales=("3", "N/8", "N/4"), alpha=0.0)
+    training = TrainingOptions(epochs=1, dev_fraction=0)
+    TextClassifier(options, training=training).fit(["good film", "bad film"] * 4, [1, 0] * 4).save(tmp_path / "m")
+    short, long = (lines(graphattn("inspect", tmp_path / "m", "film " * count, "--top", 1))[-1] for count in (5, 11))
+    reason = "heads have one edge for each token, of weight 1: window:N/8"
+    assert short == f"2 of 3 {reason}, window:N/4; in longer texts, windows of N/... are wider"
+    assert long == f"1 of 3 {reason}; in longer texts, windows of N/... are wider"
 
 
 def test_a_tagger_and_a_pair(graphattn, tagger, pair_classifier):
@@ -171,6 +189,8 @@ def test_summary_of_a_corpus(graphattn, classifier, tmp_path):
     assert (tmp_path / "tables" / "distances.csv").exists()
     compared = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--summary", "--other", classifier))
     assert {"entropy_first", "entropy_second"} <= set(compared[1].split())
+    assert compared[-1].endswith("heads have one edge for each token, of weight 1: window:1")
+    assert compared[-1] in output
 
 
 def test_a_failing_text_is_reported_with_its_number(graphattn, classifier, tmp_path, monkeypatch):
