@@ -179,7 +179,7 @@ def _read_edges(graph: DGLGraph, relation: CanonicalRelation) -> Edges:
         graph = graph.formats("csc")
     indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
     in_order = is_arange(edge_ids)  # empty for a graph made from CSC arrays
-    return Edges(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long(), checked=True)
+    return Edges(indptr, indices, graph.num_src_nodes(relation[0]), None if in_order else edge_ids.long(), checked=True)
 
 
 def save_graphs(graphs: Sequence[DGLGraph], path: str) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.exceptions import GraphError
-from graphattn.schema import CanonicalRelation, find_relation
+from graphattn.schema import ONLY, CanonicalRelation, find_relation
 from graphattn.transforms import opaque
 
 if TYPE_CHECKING:
@@ -311,12 +311,13 @@ class Edges:
                 raise GraphError(f"bias has shape {tuple(bias.shape)}; expected ({self.num_edges}, {query.shape[1]})")
             self._check_kind("bias", bias, query.dtype)
 
-    def check_nodes(self, inputs: Tensor) -> None:
-        """Raise a GraphError unless ``inputs`` has one row for each node, and sources and destinations are the same."""
-        if not self.num_sources == self.num_destinations == len(inputs):
+    def check_nodes(self, inputs: Tensor, destinations: Tensor | None = None) -> None:
+        """Raise a GraphError unless there is one row for each node; ``inputs`` are of sources if both are given."""
+        rows = [len(inputs)] if destinations is None else [len(inputs), len(destinations)]
+        if (rows[0], rows[-1]) != (self.num_sources, self.num_destinations):
             raise GraphError(
-                f"inputs has {len(inputs)} rows; the edges lead from {self.num_sources} nodes to "
-                f"{self.num_destinations}"
+                f"inputs has {' and '.join(map(str, rows))} rows; the edges lead from {self.num_sources} nodes to "
+                f"{self.num_destinations}; give one tensor for both, or a pair"
             )
         if inputs.device != self.indptr.device:
             raise GraphError(f"inputs is on {inputs.device} and the edges on {self.indptr.device}; use edges.to(...)")
@@ -387,7 +388,12 @@ def edges_of(graph: Graph, relations: Iterable[str], device: torch.device | str 
     return {relation: Edges.of(graph, relation).to(device) for relation in relations}
 
 
-def edges_for_layer(graph: Graph | Mapping[str, Edges], relations: Iterable[str], inputs: Tensor) -> list[Edges]:
+def edges_for_layer(
+    graph: Graph | Mapping[str, Edges],
+    relations: Iterable[str],
+    inputs: Tensor,
+    destinations: Tensor | None = None,
+) -> list[Edges]:
     """The edges of each relation on the device of the inputs, which must have a row for each node.
 
     Parameters
@@ -395,6 +401,7 @@ def edges_for_layer(graph: Graph | Mapping[str, Edges], relations: Iterable[str]
     graph : a batch, or the edges of each relation from :func:`edges_of`
     relations : names
     inputs : (N, ...)
+    destinations : (N_dst, ...) if the inputs are those of the sources only
 
     Raises
     ------
@@ -403,10 +410,12 @@ def edges_for_layer(graph: Graph | Mapping[str, Edges], relations: Iterable[str]
     """
     names = list(relations)
     edges = graph if isinstance(graph, Mapping) else edges_of(graph, names, inputs.device)
+    if names == [ONLY] and len(edges) == 1:
+        edges = dict(zip(names, edges.values(), strict=True))
     for name in names:
         if name not in edges:
             raise GraphError(f"the edges of relation {name!r} are missing; read them with edges_of(graph, heads)")
-        edges[name].check_nodes(inputs)
+        edges[name].check_nodes(inputs, destinations)
     return [edges[name] for name in names]
 
 

@@ -26,6 +26,9 @@ BACKWARD = "backward"
 ALL = "all"
 ALL_WORDS = "all:word"
 
+ONLY = "only"
+"""Stands for the only relation of a graph in a layer's heads, whatever its name is."""
+
 CanonicalRelation = tuple[str, str, str]
 
 
@@ -48,6 +51,7 @@ def find_relation(present: list[CanonicalRelation], etype: str | CanonicalRelati
     GraphError
         when there is none, or several; the message lists the relations
     """
+    etype = None if etype == ONLY else etype
     if isinstance(etype, tuple):
         matches = [relation for relation in present if relation == etype]
     elif etype is None:
@@ -58,7 +62,7 @@ def find_relation(present: list[CanonicalRelation], etype: str | CanonicalRelati
         return matches[0]
     names = ", ".join(sorted({relation[1] for relation in present})) or "none"
     if etype is None:
-        raise GraphError(f"the graph has {len(present)} relations ({names}); select one with etype=")
+        raise GraphError(f"the graph has {len(present)} relations ({names}); give etype=, or heads by relation")
     if matches:
         raise GraphError(f"relation {etype!r} exists between several node types; give the triple: {matches}")
     raise GraphError(f"the graph has no relation {etype!r}; it has: {names}")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 
 from graphattn.exceptions import ConfigError
+from graphattn.schema import ONLY
 
 
 def suggest(name: object, known: Iterable[str]) -> str:
@@ -105,8 +106,10 @@ def require_multiple(name: str, value: int, divisor: int, other: str | None = No
         raise ConfigError(f"{{{name}}} is {value}; it must be a multiple of {shown}{hint}", options=options)
 
 
-def require_heads(heads: Mapping[str, int]) -> dict[str, int]:
+def require_heads(heads: Mapping[str, int] | int) -> dict[str, int]:
     """The relations that have heads, with their numbers; raise when none has, or a number is negative."""
+    if isinstance(heads, int):
+        heads = {ONLY: heads}
     if not isinstance(heads, Mapping):
         raise ConfigError(
             f"{{heads}} are {heads!r}; give the number of each relation's heads, such as {{'window:3': 2}}",

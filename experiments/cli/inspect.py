@@ -97,7 +97,8 @@ def inspect(
     """Show the attention weights of a text's edges.
 
     Prints the prediction and the strongest edges of each text, without edges that are the only one of their token:
-    their weight is always one. The last line says which heads have no others. With --summary, --out is a .json file or a folder.
+    their weight is always one. The last line says which heads have no others. With --summary, --out is a .json file or
+    a folder.
 
     With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
     of the model); --out is then a .parquet or .csv file, --html the text with coloured words.

@@ -35,7 +35,8 @@ class MultiScaleAttention(OpaqueModule):
     ----------
     in_feats : width of the input
     head_feats : features of one head
-    heads : relation -> number of heads, in the order in which they are concatenated; zeros are allowed
+    heads : relation -> number of heads, in the order in which they are concatenated; zeros are allowed. Or the number
+        of heads on a graph's only relation, such as that of ``dgl.graph``
     out_feats : width of the output, ``in_feats`` when None
     scale : factor on the dot products, 1/sqrt(head_feats) when None
     attn_drop : dropout on the attention weights
@@ -59,7 +60,7 @@ class MultiScaleAttention(OpaqueModule):
         self,
         in_feats: int,
         head_feats: int,
-        heads: Mapping[str, int],
+        heads: Mapping[str, int] | int,
         *,
         out_feats: int | None = None,
         scale: float | None = None,
@@ -100,7 +101,7 @@ class MultiScaleAttention(OpaqueModule):
     def forward(
         self,
         graph: Graph | Mapping[str, Edges],
-        inputs: Tensor,
+        inputs: Tensor | tuple[Tensor, Tensor],
         *,
         weights: dict[str, Tensor] | None = None,
     ) -> Tensor:
@@ -110,20 +111,30 @@ class MultiScaleAttention(OpaqueModule):
         ----------
         graph : a :class:`~graphattn.builders.batch.TextBatch`, or a graph of DGL or PyTorch Geometric, with the
             relations; or their edges from :func:`~graphattn.edges.edges_of`
-        inputs : (N, in_feats)
-        weights : when given, filled with relation -> (E, heads of the relation), in edge-id order
+        inputs : (N, in_feats); or for relations between other nodes, such as those of a DGL block, a pair:
+            (N_src, in_feats) and (N_dst, in_feats)
+        weights : when given, filled with relation -> (E, heads of the relation), in edge-id order; the key is ``only``
+            if ``heads`` is a number
 
         Returns
         -------
-        (N, out_feats)
+        (N, out_feats), or (N_dst, out_feats)
 
         Raises
         ------
         GraphError
             when the graph lacks a relation that has heads, or the inputs have another width
         """
-        if inputs.dim() != 2 or inputs.shape[1] != self.in_feats:
-            raise GraphError(f"inputs has shape {tuple(inputs.shape)}; expected (nodes, {self.in_feats})")
+        for part in inputs if isinstance(inputs, tuple) else (inputs,):
+            if part.dim() != 2 or part.shape[1] != self.in_feats:
+                raise GraphError(f"inputs has shape {tuple(part.shape)}; expected (nodes, {self.in_feats})")
+        if isinstance(inputs, tuple):
+            if self.distances:
+                raise GraphError("relative positions are distances among the same nodes; give one tensor, no pair")
+            edges = edges_for_layer(graph, self.heads, *inputs)
+            rows, of_destinations = (self._by_head(self.project(part)) for part in inputs)
+            queries = of_destinations[:, : self.num_heads]
+            return self._attend_parts(edges, [queries, *rows[:, self.num_heads :].chunk(2, 1)], None, weights)
         edges = edges_for_layer(graph, self.heads, inputs)
         if not self.distances:
             return self.attend_rows(edges, self._project_needed(edges, inputs), None, weights)
@@ -152,21 +163,31 @@ class MultiScaleAttention(OpaqueModule):
         -------
         (N, out_feats)
         """
+        if biases is not None:
+            return self._attend_parts(edges, rows.chunk(3, dim=1), biases, weights)
         counts, return_weights = list(self.heads.values()), weights is not None
-        by_relation: list[Tensor] | None
-        if biases is None:
-            attended, by_relation = attend_layer(edges, counts, rows, **self._options(), return_weights=return_weights)
-        else:
-            parts = zip(*(part.split(counts, dim=1) for part in rows.chunk(3, dim=1)), strict=True)
-            results = [
-                attend_edges(relation, *heads, bias=bias, **self._options(), return_weights=return_weights)
-                for relation, heads, bias in zip(edges, parts, biases, strict=True)
-            ]
-            attended = torch.cat([out for out, _ in results], dim=1)
-            by_relation = [part for _, part in results if part is not None]
+        attended, by_relation = attend_layer(edges, counts, rows, **self._options(), return_weights=return_weights)
         if weights is not None and by_relation is not None:
             weights.update(zip(self.heads, by_relation, strict=True))
         return self.output(attended.flatten(1))
+
+    def _attend_parts(
+        self,
+        edges: Sequence[Edges],
+        parts: Sequence[Tensor],
+        biases: Sequence[Tensor | None] | None,
+        weights: dict[str, Tensor] | None,
+    ) -> Tensor:
+        """Attend with queries, keys and values, one relation after the other."""
+        counts, options = list(self.heads.values()), {**self._options(), "return_weights": weights is not None}
+        heads = zip(*(part.split(counts, dim=1) for part in parts), strict=True)
+        results = [
+            attend_edges(relation, *tensors, bias=bias, **options)
+            for relation, tensors, bias in zip(edges, heads, biases or [None] * len(edges), strict=True)
+        ]
+        if weights is not None:
+            weights.update(zip(self.heads, (part for _, part in results if part is not None), strict=True))
+        return self.output(torch.cat([out for out, _ in results], dim=1).flatten(1))
 
     def _options(self) -> dict[str, Any]:
         return {"scale": self.scale, "dropout": self.attn_drop if self.training else 0.0, "backend": self.backend}

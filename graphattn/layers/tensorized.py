@@ -113,7 +113,7 @@ class TensorizedAttention(OpaqueModule):
         self,
         in_feats: int,
         head_feats: int,
-        heads: Mapping[str, int],
+        heads: Mapping[str, int] | int,
         *,
         variant: str = "paper",
         activation: str = "elu",

@@ -87,7 +87,7 @@ def test_backend_dgl_rejects_other_devices(graph):
         (
             GraphError,
             {},
-            "the graph has 4 relations (all, forward, window:1, window:5); select one with etype=",
+            "the graph has 4 relations (all, forward, window:1, window:5); give etype=, or heads by relation",
         ),
         (
             BackendError,

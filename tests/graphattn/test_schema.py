@@ -36,8 +36,8 @@ def test_find_relation(present, etype, found):
     [
         ([WINDOW, WORDS], "window:5", "the graph has no relation 'window:5'; it has: dependency, window:3"),
         ([WINDOW], WORDS, "the graph has no relation ('word', 'dependency', 'word'); it has: window:3"),
-        ([WINDOW, WORDS], None, "the graph has 2 relations (dependency, window:3); select one with etype="),
-        ([], None, "the graph has 0 relations (none); select one with etype="),
+        ([WINDOW, WORDS], None, "the graph has 2 relations (dependency, window:3); give etype=, or heads by relation"),
+        ([], None, "the graph has 0 relations (none); give etype=, or heads by relation"),
         ([], "in", "the graph has no relation 'in'; it has: none"),
         (
             [WORDS, TOKENS],

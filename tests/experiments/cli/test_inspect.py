@@ -35,7 +35,9 @@ def test_a_text(graphattn, classifier):
         [*map(str, row[:-1]), f"{row[-1]:.3f}"] for row in expected.itertuples(index=False)
     ]
     by_head = attention.table().groupby(["layer", "head"])
-    of_heads = by_head.agg(relation=("relation", "first"), most=("target", lambda targets: targets.value_counts().max()))
+    of_heads = by_head.agg(
+        relation=("relation", "first"), most=("target", lambda targets: targets.value_counts().max())
+    )
     alone = of_heads[of_heads.most == 1]
     names = ", ".join(alone.relation.unique())
     assert single == f"{len(alone)} of {len(of_heads)} heads have one edge for each token, of weight 1: {names}"

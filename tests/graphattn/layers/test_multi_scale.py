@@ -384,3 +384,41 @@ def test_inputs_with_three_dimensions():
 def test_edges_of_moves_edges_to_the_device():
     graph = TextGraphBuilder([Window(3)]).text_batch([["a"]])
     assert edges_of(graph, ["window:3"], "meta")["window:3"].indptr.device.type == "meta"
+
+
+def test_heads_on_the_only_relation_of_a_graph():
+    batch = TextGraphBuilder([Window(3)]).text_batch([["a", "b"], ["c"]])
+    layer, named, inputs, weights = make_layer(2), make_layer({"window:3": 2}), torch.randn(5, 6).double(), {}
+    expected = named(batch, inputs)
+    assert_close(layer(batch, inputs, weights=weights), expected)
+    assert_close(layer(edges_of(batch, ["window:3"]), inputs), expected)
+    assert weights["only"].shape == (batch.edges["token", "window:3", "token"].num_edges, 2)
+    several = TextGraphBuilder([Window(1), Window(3)]).text_batch([["a", "b"], ["c"]])
+    with pytest.raises(GraphError, match="window:1, window:3"):
+        layer(several, inputs)
+
+
+def test_relations_between_other_nodes():
+    """They equal a relation among the nodes of both sides."""
+    sources, destinations = torch.tensor([3, 0, 1, 0]), torch.tensor([0, 0, 1, 1])
+    between = Edges.of_pairs(sources, destinations, 4, 3)
+    among = Edges.of_pairs(sources, destinations + 4, 7, 7)
+    layer, inputs, weights = make_layer({"a": 1, "b": 2}), torch.randn(7, 6).double(), {}
+    out = layer({"a": between, "b": between}, (inputs[:4], inputs[4:]), weights=weights)
+    assert_close(out, layer({"a": among, "b": among}, inputs)[4:])
+    assert [tuple(part.shape) for part in weights.values()] == [(4, 1), (4, 2)]
+    for pair in (inputs[:4], (inputs[4:], inputs[:4]), (inputs[:4, :5], inputs[4:, :5])):
+        with pytest.raises(GraphError):
+            layer({"a": between, "b": between}, pair)
+    with pytest.raises(GraphError, match="same nodes"):
+        make_layer({"a": 1}, distances={"a": 2})({"a": between}, (inputs[:4], inputs[4:]))
+
+
+def test_plain_graphs_and_blocks_of_dgl(dgl):
+    layer, inputs = make_layer(2), torch.randn(3, 6).double()
+    graph = dgl.graph(([0, 1, 2, 2], [2, 2, 1, 0]), num_nodes=3)
+    expected = layer(graph, inputs)
+    assert_close(make_layer({"_E": 2})(graph, inputs), expected)
+    block = dgl.to_block(dgl.in_subgraph(graph, [2, 1]), torch.tensor([2, 1]))
+    pair = inputs[block.srcdata[dgl.NID]], inputs[block.dstdata[dgl.NID]]
+    assert_close(layer(block, pair), expected[[2, 1]])
