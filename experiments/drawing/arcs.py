@@ -18,6 +18,7 @@ from graphattn.experiments.drawing.canvas import (
     INK,
     MAX_TOKENS,
     TOKEN_SIZE,
+    add_fonts,
     assign_colours,
     check_count,
     default_style,
@@ -68,6 +69,7 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
         raise ConfigError("arcs join the tokens of one text, and no edge here does; draw matrices")
     for text in maps:
         check_count(len(attention.tokens[text]), "tokens", MAX_TOKENS)
+    add_fonts(token for text in maps for token in attention.tokens[text])
     arcs = {text: _select_arcs(attention, text_maps) for text, text_maps in maps.items()}
     colours = assign_colours(list(dict.fromkeys(each.relation for each in attention.maps)))
     used = set(pd.concat(arcs.values()).relation)

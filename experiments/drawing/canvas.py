@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 
 from graphattn.builders.files import atomic_file, resolve_path
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models.inspection.notebook import is_right_to_left
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
@@ -26,7 +26,7 @@ FORMATS = (".png", ".svg", ".pdf")
 MAX_TOKENS = 100
 TOKEN_SIZE = 11.0
 """Points; all other lengths are inches."""
-# matplotlib's own font has Latin, Greek, Cyrillic and Arabic letters; those of these that are installed add the rest.
+# matplotlib's own font has Latin, Greek, Cyrillic and Arabic letters; those of these that are installed add more.
 _MORE_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Micro Hei", "PingFang SC", "Microsoft YaHei"),
     *("Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Segoe UI Symbol", "Arial Unicode MS"),
@@ -75,7 +75,7 @@ def check_count(count: int, what: str, most: int) -> None:
 
 @contextmanager
 def default_style() -> Iterator[None]:
-    """Ignore the user's matplotlibrc, write the same bytes each time, and do not warn about missing glyphs."""
+    """Ignore the user's matplotlibrc, and write the same bytes each time; :func:`add_fonts` warns of missing glyphs."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "graphattn"
@@ -134,11 +134,55 @@ def write_figure(figure: Figure, path: Path) -> None:
         ) from error
 
 
-@cache
+_FAMILIES: list[str] = []
+_SCRIPTS_WITHOUT_FONT: set[str] = set()
+
+
 def font_families() -> list[str]:
-    """The fonts of tokens, in order of preference."""
-    installed = set(font_manager.fontManager.get_font_names())
-    return ["DejaVu Sans", *(name for name in _MORE_FONTS if name in installed)]
+    """The fonts of tokens, in order of preference; :func:`add_fonts` adds others."""
+    if not _FAMILIES:
+        installed = set(font_manager.fontManager.get_font_names())
+        _FAMILIES.extend(["DejaVu Sans", *(name for name in _MORE_FONTS if name in installed)])
+    return list(_FAMILIES)
+
+
+@cache
+def _characters(path: str) -> frozenset[int]:
+    return frozenset(font_manager.get_font(path).get_charmap())
+
+
+def add_fonts(texts: Iterable[str]) -> None:
+    """Add installed fonts for letters that the others lack; warn, once for each script, if there is none.
+
+    Parameters
+    ----------
+    texts : that a picture shows
+    """
+    missing = {letter for text in texts for letter in text if letter.isprintable() and not letter.isascii()}
+    for family in font_families():
+        missing -= set(map(chr, _characters(font_manager.findfont(font_manager.FontProperties(family=[family])))))
+    for entry in font_manager.fontManager.ttflist if missing else ():
+        if entry.name in _FAMILIES or entry.name.startswith("Last Resort"):  # has boxes for all characters
+            continue
+        with suppress(OSError, RuntimeError):  # a damaged font
+            if covered := missing & set(map(chr, _characters(entry.fname))):
+                _FAMILIES.append(entry.name)
+                missing -= covered
+    scripts = set(map(_name_script, missing)) - _SCRIPTS_WITHOUT_FONT
+    if scripts:
+        _SCRIPTS_WITHOUT_FONT.update(scripts)
+        names = ", ".join(sorted(scripts))
+        warnings.warn(
+            f"no installed font has characters of {names}, so pictures show boxes; install a font, such as Noto Sans",
+            GraphAttnWarning,
+            stacklevel=3,
+        )
+
+
+def _name_script(character: str) -> str:
+    """The first word of a letter's name, which is that of its script."""
+    is_letter = unicodedata.category(character)[0] in "LM"
+    return unicodedata.name(character, "unknown scripts").split()[0].capitalize() if is_letter else "symbols"
 
 
 def text_width(text: str, size: float) -> float:

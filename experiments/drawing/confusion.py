@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib import colormaps
 
-from graphattn.experiments.drawing.canvas import GREY, INK, check_count, new_picture, text_width
+from graphattn.experiments.drawing.canvas import GREY, INK, add_fonts, check_count, new_picture, text_width
 from graphattn.models.inspection.notebook import printable
 from graphattn.models.reports import Outcomes
 
@@ -39,6 +39,7 @@ def draw_confusion(outcomes: Outcomes, path: str | os.PathLike[str]) -> Path:
     names, matrix = outcomes.confusion()
     check_count(len(names), "classes", MAX_CLASSES)
     labels = [printable(name) for name in names]
+    add_fonts(labels)
     margin = max(text_width(label, _SIZE) for label in labels)
     cell = max(_CELL, max(text_width(f"{count:,}", _SIZE) for count in matrix.flat) + 0.12)
     side, left = cell * len(names), margin + 0.5

@@ -18,6 +18,7 @@ from graphattn.experiments.drawing.canvas import (
     GREY,
     INK,
     MAX_TOKENS,
+    add_fonts,
     check_count,
     default_style,
     isolate,
@@ -61,6 +62,7 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
     heads = sorted({(each.layer, head, each.relation) for each in attention.maps for head in each.heads})
     labels = [printable(text, 14) for texts in attention.tokens.values() for text in texts]
     check_count(len(labels), "tokens", MAX_TOKENS)
+    add_fonts(labels)
     check_count(len(heads), "heads", MAX_HEADS)
     rows = [list(group) for _, group in groupby(heads, key=itemgetter(0))]
     columns = max(map(len, rows))

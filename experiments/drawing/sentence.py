@@ -29,6 +29,7 @@ from graphattn.experiments.drawing.canvas import (
     MAX_TOKENS,
     PALETTE,
     TOKEN_SIZE,
+    add_fonts,
     check_count,
     check_format,
     default_style,
@@ -102,6 +103,7 @@ def draw_sentence(
     if unknown is not None:
         raise DataError(f"there are no edges of relation {unknown!r}", hint=f"There are: {', '.join(edges)}.")
     texts = [printable(token) for token in tokens]
+    add_fonts(texts)
     with default_style():
         nodes = texts, token_centres(texts, words)
         word_nodes = _join_words(words, nodes)

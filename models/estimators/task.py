@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from graphattn.builders import Sentence, TextGraphBuilder
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, Hint
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.decoders.options import SubwordOptions
 from graphattn.models.encoders import EncoderOptions
@@ -212,6 +213,13 @@ class Task(Parameters):
             for an input without tokens
         """
         x = x.item() if isinstance(x, np.ndarray) and x.shape == (1,) else x
+        if self.texts_per_input == 1 and isinstance(x, list):
+            text = next((word for word in x if isinstance(word, str) and len(word.split()) > 1), None)
+            if text is not None:
+                problem = (
+                    f"a list has the words of one text, and {text[:30]!r} is one word of it; give a text without a list"
+                )
+                warnings.warn(Hint(problem), stacklevel=3)
         inputs = self.encode_inputs([x], targets=None if target is None else [target])
         if not inputs.batch.graph.num_nodes(TOKEN):
             raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")

@@ -63,10 +63,15 @@ def test_unwritable_files(attention, tmp_path):
     assert str(caught.value).startswith(f"{tmp_path / 'file' / 'a.png'}: cannot write the picture: ")
 
 
-def test_missing_glyphs_do_not_warn(classifier, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        draw_arcs(classifier.attention(["\U00012000", "bark"]), tmp_path / "arcs.svg")
+def test_a_script_without_a_font_is_named_once(classifier, tmp_path):
+    attention = classifier.attention(["\U00012000", "bark"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for draw in (draw_arcs, draw_matrices):
+            draw(attention, tmp_path / "picture.svg")
+    assert [str(warning.message) for warning in caught] == [
+        "no installed font has characters of Cuneiform, so pictures show boxes; install a font, such as Noto Sans"
+    ]
 
 
 def test_pairs_and_other_nodes(tmp_path, read_texts):

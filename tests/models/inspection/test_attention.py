@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, Hint
 from graphattn.models.inspection.attention_map import for_display
 
 
@@ -186,3 +186,9 @@ def test_weights_by_feature_must_be_requested(estimators):
     estimator, x = estimators["transformer"]
     with pytest.raises(ConfigError, match="no weights by feature"):
         estimator.attention(x, features=True).features(0, 0)
+
+
+def test_a_text_in_a_list_is_one_word(estimators):
+    estimator, text = estimators["multilabel"]
+    with pytest.warns(Hint, match="'the longest dogs bark loudly t' is one word"):
+        assert len(estimator.attention([text]).tokens["text"]) == 2
