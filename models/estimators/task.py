@@ -214,7 +214,7 @@ class Task(Parameters):
         """
         x = x.item() if isinstance(x, np.ndarray) and x.shape == (1,) else x
         if self.texts_per_input == 1 and isinstance(x, list):
-            text = next((word for word in x if isinstance(word, str) and len(word.split()) > 1), None)
+            text = next((word for word in x if isinstance(word, str) and " " in word.strip()), None)
             if text is not None:
                 problem = (
                     f"a list has the words of one text, and {text[:30]!r} is one word of it; give a text without a list"
