@@ -103,7 +103,9 @@ def train(
             options=("learning_rate",),
         )
     history = [] if history is None else history
-    loader = DataLoader(corpus, sampler=SharedBatches(_batches(corpus, options)), batch_size=None)
+    loader: DataLoader[Any] = DataLoader(
+        corpus, batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list
+    )
     module = TrainingModule(model, options, loader, dev, evaluate, decide)
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with run_folder(options) as folder, quiet(), torch.random.fork_rng():

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import lightning.pytorch as pl
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
@@ -19,6 +20,7 @@ from typing_extensions import override
 
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError
+from graphattn.gradients import Function, apply
 from graphattn.models.corpus import Batch, BatchShard, Corpus
 from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
@@ -34,8 +36,14 @@ Decide = Callable[[Any, Any], list[Any]]
 _LOGGERS = ("lightning.pytorch", "lightning.fabric")
 
 
-class SharedBatches(Sampler[BatchShard]):
+MOST_CPU_TOKENS = 4096
+"""Tokens whose gradients a CPU computes together: more fill its caches, and most of the memory."""
+
+
+class SharedBatches(Sampler[list[BatchShard]]):
     """Distribute each batch over all processes, so that several take the same steps as one.
+
+    A process computes the gradients of its part in turn for shards of about ``max_tokens`` tokens.
 
     Parameters
     ----------
@@ -44,7 +52,10 @@ class SharedBatches(Sampler[BatchShard]):
     Attributes
     ----------
     done : number of this epoch's batches before the checkpoint
+    max_tokens : None computes the gradients of a process's part at once
     """
+
+    max_tokens: int | None = None
 
     def __init__(self, batches: BudgetBatches):
         self.batches, self.rank, self.processes, self.done = batches, 0, 1, 0
@@ -57,9 +68,19 @@ class SharedBatches(Sampler[BatchShard]):
             self._epoch_batches = list(self.batches)
 
     @override
-    def __iter__(self) -> Iterator[BatchShard]:
+    def __iter__(self) -> Iterator[list[BatchShard]]:
         for batch in self._epoch_batches[self.done :]:
-            yield BatchShard(batch[self.rank :: self.processes], batch, self.processes)
+            shards = self._split(batch[self.rank :: self.processes])
+            yield [BatchShard(shard, batch, self.processes) for shard in shards]
+
+    def _split(self, sentences: list[int]) -> list[list[int]]:
+        """Split into runs of about equally many tokens."""
+        ends = np.cumsum(self.batches.tokens[sentences])
+        shards = 1 if self.max_tokens is None or not sentences else math.ceil(ends[-1] / self.max_tokens)
+        if shards == 1:
+            return [sentences]
+        starts = np.flatnonzero(np.diff((ends - 1) * shards // ends[-1])) + 1
+        return [shard.tolist() for shard in np.split(np.array(sentences), starts)]
 
     def __len__(self) -> int:
         return len(self._epoch_batches)
@@ -81,7 +102,7 @@ class TrainingModule(pl.LightningModule):
         self,
         model: Trainable,
         options: TrainingOptions,
-        loader: DataLoader[Batch],
+        loader: DataLoader[list[Batch]],
         dev: Corpus | None,
         evaluate: Evaluate | None,
         decide: Decide = predict_decisions,
@@ -106,10 +127,11 @@ class TrainingModule(pl.LightningModule):
         return copied
 
     @override
-    def train_dataloader(self) -> DataLoader[Batch]:
+    def train_dataloader(self) -> DataLoader[list[Batch]]:
         # Lightning calls this for each epoch, as the number of batches may change
-        sampler = self.loader.sampler
+        sampler = self.loader.batch_sampler
         assert isinstance(sampler, SharedBatches)
+        sampler.max_tokens = MOST_CPU_TOKENS if self.device.type == "cpu" else None
         sampler.rank, sampler.processes = self.trainer.global_rank, self.trainer.world_size
         sampler.set_epoch(self.current_epoch)
         loop = self.trainer.fit_loop
@@ -125,7 +147,7 @@ class TrainingModule(pl.LightningModule):
         self.losses = checkpoint["losses"]
 
     @override
-    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+    def on_train_batch_start(self, batch: list[Batch], batch_idx: int) -> None:
         # seed each step's dropout, so that a resumed run equals an uninterrupted one bit for bit
         step = self.current_epoch * 1_000_003 + batch_idx
         seed = (self.options.seed * 7_919 + step) * 64 + self.global_rank
@@ -135,14 +157,29 @@ class TrainingModule(pl.LightningModule):
             torch.manual_seed(seed)
 
     @override
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        loss, _ = self.model.loss(batch)
+    def training_step(self, batch: list[Batch], batch_idx: int) -> Tensor:
+        loss = self._sum_losses(batch)
         if not torch.isfinite(loss):
             raise self._divergence_error(
                 f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}"
             )
         self.losses.append(float(loss.detach()))
         return loss * self._scale_last_step(batch_idx)
+
+    def _sum_losses(self, shards: list[Batch]) -> Tensor:
+        """The loss of all shards; the gradients of all but the last are computed here, so that their memory is free."""
+        *earlier, last = shards
+        parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        summed: list[Tensor | None] = [None] * len(parameters)
+        loss_before = 0.0
+        for shard in earlier:
+            loss, _ = self.model.loss(shard)
+            with torch.autocast(self.device.type, enabled=False):
+                gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+            summed = [_add(total, gradient) for total, gradient in zip(summed, gradients, strict=True)]
+            loss_before += float(loss.detach())
+        loss, _ = self.model.loss(last)
+        return apply(_AddGradients, loss, loss_before, summed, *parameters) if earlier else loss
 
     def _scale_last_step(self, batch_idx: int) -> float:
         """Factor for the last, shorter accumulation of an epoch; Lightning always divides by ``accumulate``."""
@@ -196,8 +233,29 @@ class TrainingModule(pl.LightningModule):
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     @override
-    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
+    def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
         return batch  # the model moves the tensors it needs
+
+
+def _add(total: Tensor | None, gradient: Tensor | None) -> Tensor | None:
+    """Add to a sum in place; the first gradient is copied, as several parameters may share its memory."""
+    if total is None or gradient is None:
+        return total if gradient is None else gradient.clone()
+    return total.add_(gradient)
+
+
+class _AddGradients(Function):
+    """Add a loss whose gradients have been computed already."""
+
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, other: float, gradients: list[Tensor | None], *parameters: Tensor) -> Tensor:
+        ctx.gradients = gradients
+        return loss + other
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (factor,) = gradients
+        return factor, None, None, *(None if total is None else total.mul_(factor) for total in ctx.gradients)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def steps(monkeypatch):
 
 @pytest.fixture
 def batches(monkeypatch):
-    """Record every training batch."""
+    """Record the epoch and the shards of every training batch."""
     seen = []
     original = TrainingModule.training_step
 
@@ -191,7 +191,7 @@ def test_budgets(budget, size, corpus, tiny, batches, monkeypatch):
     )
     lengths = Counter(len(text.split()) + 1 for text in texts)
     for epoch in range(5):
-        own = [batch for number, batch in batches if number == epoch]
+        own = [shard for number, shards in batches if number == epoch for shard in shards]
         assert Counter(n for batch in own for n in batch.graph.batch_num_nodes("token").tolist()) == lengths
         assert all(size(batch.graph) <= limit or batch.size == 1 for batch in own)
     counts = [sum(number == epoch for number, _ in batches) for epoch in range(5)]
@@ -203,13 +203,13 @@ def test_long_texts_fill_a_batch_before_there_are_32(corpus, tiny, batches):
     budgets = {"batch_size": TrainingOptions().batch_size, "max_tokens": TrainingOptions().max_tokens}
     model = tiny("classifier", training={"epochs": 1, "dev_fraction": 0.0, **budgets})
     model.fit([*texts, *["slow " * 1_100] * 40], labels * 2)
-    sizes = [batch.graph.num_nodes("token") for _, batch in batches]
+    sizes = [sum(shard.graph.num_nodes("token") for shard in shards) for _, shards in batches]
     assert 30_000 < max(sizes) <= 32_768
 
 
 def test_the_order_differs_between_epochs(corpus, tiny, batches):
     tiny("classifier", training={"epochs": 2, "dev_fraction": 0.0}).fit(*corpus("classifier"))
-    first, second = ([batch.targets.tolist() for n, batch in batches if n == epoch] for epoch in (0, 1))
+    first, second = ([shard.targets.tolist() for n, (shard,) in batches if n == epoch] for epoch in (0, 1))
     assert first != second
 
 

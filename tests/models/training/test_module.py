@@ -99,9 +99,42 @@ def test_processes_share_each_batch():
         for rank, sampler in enumerate(samplers):
             sampler.rank, sampler.processes = rank, 2
             sampler.set_epoch(epoch)
-        for batch, one, other in zip(whole, *samplers, strict=True):
+        for batch, (one,), (other,) in zip(whole, *samplers, strict=True):
             assert sorted(one.sentences + other.sentences) == sorted(batch)
             assert one.batch == other.batch == batch
+
+
+@pytest.mark.parametrize("limit", [4, 7, 10, 100])
+def test_shards_are_runs_of_about_equally_many_tokens(limit):
+    lengths = np.array([3, 3, 3, 3, 2, 2, 12, 1])
+    sampler = SharedBatches(BudgetBatches(lengths, max_sentences=8, seed=1))
+    sampler.max_tokens = limit
+    (batch,) = sampler.batches
+    (shards,) = sampler
+    assert [number for shard in shards for number in shard.sentences] == batch
+    assert all(shard.batch == batch for shard in shards)
+    assert all(lengths[shard.sentences].sum() < limit + lengths[shard.sentences].max() for shard in shards)
+    assert len(shards) > 29 / limit / 3
+
+
+def test_gradients_of_shards_are_those_of_the_batch(parts):
+    model, corpus = parts()
+    model.eval()  # without dropout
+    module = TrainingModule(model, TrainingOptions(epochs=1), [corpus], None, None)
+    sampler = SharedBatches(BudgetBatches(corpus.lengths, max_sentences=len(corpus)))
+    losses, gradients = [], []
+    for limit in (None, 5):
+        sampler.max_tokens = limit
+        (shards,) = sampler
+        assert (len(shards) > 2) == (limit is not None)
+        module.zero_grad()
+        loss = module.training_step([corpus[shard] for shard in shards], 0)
+        (2 * loss).backward()
+        losses.append(float(loss))
+        gradients.append([None if parameter.grad is None else parameter.grad for parameter in module.parameters()])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    for whole, summed in zip(*gradients, strict=True):
+        torch.testing.assert_close(summed, whole, rtol=1e-4, atol=1e-6)
 
 
 def test_a_copy_has_its_own_model_and_the_same_data(parts):
