@@ -324,7 +324,7 @@ def parse(command):
         word = words.pop(0)
         flag = flags.get(word) or flags.get(f"--{word.removeprefix('--no-')}")
         if flag is None:
-            paths.append(word)
+            paths += word.split(",")
         elif flag.kind is bool:
             given[flag.name] = word == flag.flag
         else:

@@ -300,7 +300,6 @@ def forbid_loading(monkeypatch):
     monkeypatch.setattr(loading, "load_files", fail)
 
 
-@pytest.mark.usefixtures("forbid_loading")
 @pytest.mark.parametrize(
     ("flag", "message"),
     [

@@ -88,9 +88,8 @@ def test_a_run_that_cannot_be_loaded(corpus, tiny, killed_at, tmp_path):
         load(tmp_path / "model")
     checkpoint = run / "last.ckpt"
     checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
-    with pytest.raises(ModelDirectoryError, match="damaged") as caught:
+    with pytest.raises(ModelDirectoryError, match="damaged"):
         load(run)
-    assert caught.value.options == ("resume",)
     checkpoint.unlink()
     with pytest.raises(ModelDirectoryError, match="whose model is saved"):
         load(run)
