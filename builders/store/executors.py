@@ -269,7 +269,14 @@ def _start_processes(jobs: int) -> ProcessPoolExecutor:
         context.set_forkserver_preload(["graphattn.builders.store.build"])
         # Wait for the import of PyTorch here. A worker that is started after an interrupt would print a traceback.
         first = context.Process()
-        first.start()
+        try:
+            first.start()
+        except OSError as error:
+            # such as the socket's name in TMPDIR, of which most systems take about 100 characters
+            raise ConfigError(
+                f"no process can be started ({error.strerror or error}); set TMPDIR to a writable folder with a short "
+                "name, or use one process"
+            ) from error
         first.join()
     return ProcessPoolExecutor(jobs, context, _exit_with_parent)
 

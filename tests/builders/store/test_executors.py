@@ -1,6 +1,7 @@
 """Executors run every task once, read tasks when they need them, and report dead workers."""
 
 import os
+import subprocess
 import sys
 from importlib import import_module
 from math import floor
@@ -199,3 +200,15 @@ def test_an_actor_that_cannot_start_shows_the_import_error():
     )
     assert "cannot start (ModuleNotFoundError: No module named 'x')" in str(executors._actor_error(error))
     assert "died 10 times" in str(executors._actor_error(exceptions.RayActorError("1", "died", False)))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork server")
+def test_a_temporary_folder_whose_name_is_too_long_for_a_socket(tmp_path):
+    (folder := tmp_path / ("long" * 30)).mkdir()
+    script = "from graphattn.builders.store.executors import LocalEngine; list(LocalEngine(2).run(abs, [1, 2, 3]))"
+    process = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True
+    )
+    *_, last = process.stderr.splitlines()
+    assert last.startswith("graphattn.exceptions.ConfigError: no process can be started")
+    assert "TMPDIR" in last

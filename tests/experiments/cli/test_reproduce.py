@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -75,16 +76,18 @@ def test_sigterm_stops_all_processes(graphattn, start_command, folder, tmp_path,
     words = ["reproduce", "sst2", "sst5", "cr", "--encoder", "bilstm", "--seeds", 1]
     options = flags(folder, tmp_path / "r.jsonl", *changes)
     options[options.index("--jobs") + 1] = 2
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    temporary = folder / "temporary"  # a name that is short enough for sockets
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     process = start_command(*words, *options)
     deadline = time.monotonic() + 300
-    while len(list(tmp_path.glob("r.jsonl.runs/*/last.ckpt"))) < 2 and time.monotonic() < deadline:
+    checkpoints = partial(tmp_path.glob, "r.jsonl.runs/*/last.ckpt")
+    while len(list(checkpoints())) < 2 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.2)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
-    assert not list((tmp_path / "temporary").glob("pymp-*")), "the folder of worker processes remains"
+    assert not list(temporary.glob("pymp-*")), "the folder of worker processes remains"
     assert err.endswith("stopped; run the same command again to resume\n")
     assert (tmp_path / "r.jsonl").read_text() == ""
 
