@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from graphattn.gradients import Function, apply
-from graphattn.layers.linear import is_plain, linear, rows_times
+from graphattn.layers.linear import is_plain, linear, rows_times, weight_gradient
 from graphattn.layers.norm import layer_norm
 from graphattn.transforms import is_transformed
 
@@ -117,7 +117,7 @@ class _Linear(Function):
         return (
             None,
             None,
-            upstream.t() @ value.detach() if ctx.needs_input_grad[2] else None,
+            weight_gradient(upstream, value.detach(), weight) if ctx.needs_input_grad[2] else None,
             upstream.sum(0) if ctx.has_bias else None,
             *(next(input_gradients) if needs else None for needs in needed),
         )

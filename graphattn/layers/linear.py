@@ -7,6 +7,7 @@ processors for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +25,8 @@ MIN_ROWS, MIN_PRODUCTS = 1024, 1 << 25
 """With fewer rows and fewer multiplications, oneDNN's set-up for each new number of rows costs more than it saves."""
 BLOCK = 256
 """Rows per block."""
+MOST_ROWS = 4096
+"""Rows that oneDNN multiplies at a time."""
 
 
 class Linear(nn.Linear):
@@ -74,7 +77,10 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     if not torch.is_grad_enabled() and weight.dtype == torch.float32 and multiplies_in_bfloat16(inputs):
         rows = predict_bfloat16(inputs.reshape(-1, inputs.shape[-1]), weight, bias)
         return rows.view(*inputs.shape[:-1], weight.shape[0])
-    if not _is_onednn_faster(inputs, weight):
+    if weight.dtype == torch.float32 and weight.numel() and multiplies_in_bfloat16(inputs):
+        inputs, weight = inputs.bfloat16(), weight.bfloat16()
+        bias = None if bias is None else bias.bfloat16()
+    elif not _is_onednn_faster(inputs, weight):
         return F.linear(inputs, weight, bias)
     # reshape outside: autograd forbids in-place changes of views made inside a function
     rows = apply(_Linear, inputs.reshape(-1, inputs.shape[-1]), weight, bias)
@@ -101,14 +107,19 @@ def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
 
 def rows_times(rows: Tensor, weight: Tensor) -> Tensor:
     """(N, I), (I, O) -> (N, O), the gradient of a linear layer's input; not differentiable."""
-    return onednn(rows, weight.t(), None) if _is_onednn_faster(rows, weight) else rows @ weight
+    return _multiply(rows, weight.t()) if _is_onednn_faster(rows, weight) else rows @ weight
+
+
+def weight_gradient(gradient: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
+    """(N, O), (N, I) -> (O, I), the gradient of a linear layer's weight; not differentiable."""
+    return _sum_products(gradient, rows) if _is_onednn_faster(rows, weight) else gradient.t() @ rows
 
 
 class _Linear(Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(rows, weight)
-        return onednn(rows, weight, bias)
+        return _multiply(rows, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -116,17 +127,48 @@ class _Linear(Function):
         rows, weight = ctx.saved_tensors
         for_rows, for_weight, for_bias = ctx.needs_input_grad
         differentiable = torch.is_grad_enabled()
-        back = torch.mm if differentiable else rows_times
         return (
-            back(gradient, weight) if for_rows else None,
-            _weight_gradient(gradient, rows, differentiable) if for_weight else None,
+            (gradient @ weight if differentiable else _multiply(gradient, weight.t())) if for_rows else None,
+            (gradient.t() @ rows if differentiable else _sum_products(gradient, rows)) if for_weight else None,
             gradient.sum(0) if for_bias else None,
         )
 
 
-def _weight_gradient(gradient: Tensor, rows: Tensor, differentiable: bool) -> Tensor:
+def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """(N, I), (O, I), (O,) -> (N, O)."""
+    out = rows.new_empty(len(rows), len(weight))
+    for part, size in _parts(len(rows)):
+        target = out[part]
+        target.copy_(onednn(_pad(rows[part], size), weight, bias)[: len(target)])
+    return out
+
+
+def _sum_products(gradient: Tensor, rows: Tensor) -> Tensor:
     """(N, O), (N, I) -> (O, I)."""
-    return gradient.t() @ rows if differentiable else onednn(gradient.t(), rows.t(), None)
+    total = rows.new_zeros(gradient.shape[1], rows.shape[1], dtype=torch.float32)
+    for part, size in _parts(len(rows)):
+        total += onednn(_pad(gradient[part], size).t(), _pad(rows[part], size).t(), None)
+    return total.to(rows.dtype)
+
+
+def _parts(count: int) -> Iterator[tuple[slice, int]]:
+    """Slices of rows, and how many rows to pad them to: powers of two from 16 to ``MOST_ROWS``.
+
+    oneDNN keeps what it compiles for each new number of rows, half a megabyte. Batches of long texts have thousands.
+    """
+    start = 0
+    while start < count:
+        left = count - start
+        size = min(MOST_ROWS, max(16, 1 << (left - 1).bit_length()))
+        if size > BLOCK and left < 0.875 * size:
+            size //= 2
+        yield slice(start, start + size), size
+        start += size
+
+
+def _pad(rows: Tensor, count: int) -> Tensor:
+    """Append rows of zeros."""
+    return rows if len(rows) == count else F.pad(rows, (0, 0, 0, count - len(rows)))
 
 
 class _ByHead(Function):

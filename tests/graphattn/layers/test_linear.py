@@ -13,6 +13,7 @@ from graphattn.layers.linear import (
     BLOCK,
     MIN_PRODUCTS,
     MIN_ROWS,
+    MOST_ROWS,
     Embedding,
     Linear,
     by_head,
@@ -137,6 +138,42 @@ def test_autocast():
 def in_bfloat16(inputs, weight, bias=None):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         return linear(inputs, weight, bias)
+
+
+@pytest.mark.parametrize("shape", [(0, 30), (1, 30), (5000, 30), (2, 2500, 30), (30,)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_training_in_bfloat16(shape, bias):
+    inputs, weight = draw(*shape), draw(20, 30)
+    given = [inputs, weight, draw(20)] if bias else [inputs, weight]
+    ours = gradients(in_bfloat16, *given)
+    assert [tensor.dtype for tensor in ours] == [torch.bfloat16, *[torch.float32] * len(given)]
+    for own, exact in zip(ours, gradients(F.linear, *(tensor.double() for tensor in given)), strict=True):
+        assert (own - exact).norm() <= 0.02 * exact.norm()
+
+
+def test_second_derivatives_in_bfloat16():
+    def penalty(inputs, weight, apply):
+        inputs, weight = (tensor.detach().clone().requires_grad_() for tensor in (inputs, weight))
+        (slope,) = torch.autograd.grad(apply(inputs, weight).pow(2).sum(), inputs, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), weight)[0]
+
+    inputs, weight = draw(40, 6), draw(4, 6)
+    exact = penalty(inputs.double(), weight.double(), F.linear)
+    assert (penalty(inputs, weight, in_bfloat16) - exact).norm() <= 0.02 * exact.norm()
+
+
+@pytest.mark.parametrize("function", [linear, in_bfloat16])
+def test_training_multiplies_few_different_numbers_of_rows(monkeypatch, function):
+    sizes, multiply = set(), products.onednn
+
+    def record(inputs, weight, bias):
+        sizes.add(max(*inputs.shape, *weight.shape))
+        return multiply(inputs, weight, bias)
+
+    monkeypatch.setattr(products, "onednn", record)
+    for rows in range(MIN_ROWS, 3 * MOST_ROWS, 501):
+        gradients(function, draw(rows, 2), draw(3, 2))
+    assert 0 < len(sizes) <= 9
 
 
 def step_by_fused_optimizer(layer):
