@@ -147,7 +147,9 @@ def _sum_products(gradient: Tensor, rows: Tensor) -> Tensor:
     """(N, O), (N, I) -> (O, I)."""
     total = rows.new_zeros(gradient.shape[1], rows.shape[1], dtype=torch.float32)
     for part, size in _parts(len(rows)):
-        total += onednn(_pad(gradient[part], size).t(), _pad(rows[part], size).t(), None)
+        left, right = _pad(gradient[part], size).t(), _pad(rows[part], size)
+        # in bfloat16, PyTorch's product is oneDNN's, without reordering the factors
+        total += left @ right if rows.dtype == torch.bfloat16 else onednn(left, right.t(), None)
     return total.to(rows.dtype)
 
 
