@@ -40,22 +40,24 @@ def ppmi_vectors(
     padding = np.zeros(_WINDOW, np.int64)
     ids = np.concatenate([part for text in texts for part in (text, padding)])
     ids = np.where((ids < size) & (ids >= len(SPECIAL_TOKENS)), ids, 0)
-    counts = csr_matrix((size, size), dtype=np.float64)
+    counts = csr_matrix((size, size), dtype=np.float32)
     for distance in range(1, _WINDOW + 1):
         left, right = ids[:-distance], ids[distance:]
         both = (left > 0) & (right > 0)
-        weights = np.full(int(both.sum()), 1 / distance)
+        weights = np.full(int(both.sum()), 1 / distance, np.float32)
         counts += csr_matrix((weights, (left[both], right[both])), (size, size))
-    counts = (counts + counts.T).tocoo()
+    counts = (counts + counts.T).tocsr()
     if not counts.nnz:
         return vectors
-    totals = np.asarray(counts.sum(0)).ravel()
+    totals = counts.sum(0, dtype=np.float64).A1
     contexts = totals**_SMOOTHING / (totals**_SMOOTHING).sum()
-    pmi = np.log(counts.data / (totals[counts.row] * contexts[counts.col]))
-    positive = pmi > 0
-    matrix = csr_matrix((pmi[positive], (counts.row[positive], counts.col[positive])), counts.shape)
+    pmi = counts.data  # in place: it is the largest array
+    pmi /= contexts.astype(np.float32)[counts.indices]
+    pmi /= np.repeat(totals.astype(np.float32), np.diff(counts.indptr))
+    np.maximum(np.log(pmi, out=pmi), 0, out=pmi)
+    counts.eliminate_zeros()
     rank = min(width, size - 1)
-    left, values, _ = randomized_svd(matrix, rank, random_state=seed)
+    left, values, _ = randomized_svd(counts, rank, random_state=seed)
     rows = left * np.sqrt(values)
     seen = totals > 0
     rows *= np.sqrt(width / max(rank, 1)) / max(rows[seen].std(), 1e-8)
