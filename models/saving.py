@@ -207,6 +207,8 @@ def check_notes(path: Path) -> None:
         when one is missing or has changed
     """
     path = _resolve_interrupted_save(path)
+    if is_run(path):  # its checkpoint has no notes
+        return
     config = _read_config(path)
     _check_files(path, config, config["sha256"].keys() - _READ)
 
@@ -401,7 +403,7 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
     if is_run(Path(path)) and parent_process() is None:
         epoch, epochs = estimator.best_epoch()["epoch"], len(estimator.history_)
         message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"
-        warnings.warn(GraphAttnWarning(message), stacklevel=2)
+        warnings.warn(GraphAttnWarning(message), stacklevel=3)
     return estimator
 
 

@@ -18,6 +18,7 @@ from graphattn import load
 from graphattn.builders.files import write_sealed
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, TrainingError
 from graphattn.models import TrainingOptions
+from graphattn.models.saving import check_notes
 from graphattn.models.training.checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
 from graphattn.models.training.module import TrainingModule
 
@@ -67,6 +68,7 @@ def test_the_best_epoch_of_an_interrupted_run_can_be_loaded(kind, corpus, tiny, 
         estimator.fit(*corpus(kind), callbacks=[kept])
     best = max(reversed(estimator.history_), key=lambda row: row[f"dev_{estimator.main_metric}"])["epoch"]
     loaded = load(run)
+    check_notes(run)
     assert loaded.history_ == estimator.history_
     assert any(f"epoch {best}, the best of 3, is used" in str(warning.message) for warning in recwarn)
     for name, value in loaded.model_.state_dict().items():
