@@ -77,7 +77,7 @@ class SharedBatches(Sampler[list[BatchShard]]):
         """Split into runs of about equally many tokens."""
         ends = np.cumsum(self.batches.tokens[sentences])
         shards = 1 if self.max_tokens is None or not sentences else math.ceil(ends[-1] / self.max_tokens)
-        if shards == 1:
+        if shards <= 1:  # 0 for texts without tokens
             return [sentences]
         starts = np.flatnonzero(np.diff((ends - 1) * shards // ends[-1])) + 1
         return [shard.tolist() for shard in np.split(np.array(sentences), starts)]

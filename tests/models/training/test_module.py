@@ -117,6 +117,14 @@ def test_shards_are_runs_of_about_equally_many_tokens(limit):
     assert len(shards) > 29 / limit / 3
 
 
+def test_texts_without_tokens_are_one_shard():
+    sampler = SharedBatches(BudgetBatches(np.zeros(3, np.int64), max_sentences=3))
+    sampler.max_tokens = 4
+    with np.errstate(divide="raise"):
+        ((shard,),) = sampler
+    assert sorted(shard.sentences) == [0, 1, 2]
+
+
 def test_gradients_of_shards_are_those_of_the_batch(parts):
     model, corpus = parts()
     model.eval()  # without dropout
