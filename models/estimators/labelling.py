@@ -624,7 +624,8 @@ class LabellingEstimator(Estimator):
             targets = self._targets(labels, where)
         columns = self._add_heads(columns)  # last, since it may take hours
         self._check_relations(columns, where)
-        spelling = self._wide_kind is WordFeatureBranch and self.head_.wide
+        has_branch = self.model_.wide is not None if labels is None else self.head_.wide  # it may be left out
+        spelling = self._wide_kind is WordFeatureBranch and has_branch
         corpus = Corpus.encode(
             self.builder_,
             columns,
