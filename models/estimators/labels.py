@@ -78,6 +78,8 @@ class LabelSet:
         ------
         UnknownLabelError
             for labels that are no classes
+        DataError
+            for a missing label
         """
         unknown: dict[str, Any] = {}
         count = 0
@@ -93,6 +95,8 @@ class LabelSet:
             return number or 0
 
         ids = np.fromiter(map(id_of, labels), kind)
+        for label in unknown.values():
+            _validate_label(plain_label(label), f"{what} of the {where}")  # a missing label does not count as wrong
         if unknown:
             names = sorted(unknown)
             marks = find_marks([*self.classes, *unknown.values()], tags=what == "tag")

@@ -451,7 +451,11 @@ X, Y = ["a b", "b"] * 4, ["x", "y"] * 4
         ("fit", (X, Y, (X, Y, 1)), "the dev set has 3 parts. Give (inputs, labels), or inputs with labels."),
         ("fit", (X, Y, (X[:1], Y)), "the dev set: 1 inputs but 8 labels. Give one for each."),
         ("fit", (X, Y, (["a"], ["z"])), "the dev set has label 'z', which the training set lacks. Known are: x, y."),
-        ("fit", (X, Y, (["a"], [None])), "the dev set has label None, which the training set lacks. Known are: x, y."),
+        (
+            "fit",
+            (X, Y, (["a"], [None])),
+            "a label of the dev set is None. Drop examples without a label of the dev set.",
+        ),
         ("fit", (X, Y, X), "the dev set: input 0 has no label. Give y, or inputs with labels."),
         (
             "fit",

@@ -57,7 +57,7 @@ def test_labels_that_cannot_be_learned(labels, what, message):
     [
         (["a", "z"], "the dev set has label 'z', which the training set lacks. Known are: a, b."),
         ([np.str_("z")], "the dev set has label 'z', which the training set lacks. Known are: a, b."),
-        ([None, "a"], "the dev set has label None, which the training set lacks. Known are: a, b."),
+        ([None, "a"], "a label of the dev set is None. Drop examples without a label of the dev set."),
         (
             list("pqrstuvw"),
             "the dev set has label 'p', 'q', 'r', 's', 't' and 3 more, which the training set lacks. Known are: a, b.",
