@@ -213,7 +213,7 @@ class TrainingError(GraphAttnError):
 
 
 class DivergenceError(TrainingError):
-    """Loss or weights are not finite; the model has the weights of the best finished epoch, if any."""
+    """Loss, weights or outputs are not finite; after training, the model has the weights of the best epoch, if any."""
 
 
 class GraphAttnWarning(_OptionMessage, UserWarning):

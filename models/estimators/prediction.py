@@ -120,7 +120,7 @@ def require_finite(rows: torch.Tensor) -> torch.Tensor:
         when they are not finite, although its weights are
     """
     if not rows.isfinite().all():
-        raise DivergenceError("the model gives numbers that are not finite. Train it again")
+        raise DivergenceError("the model gives numbers that are not finite. Train it again, or get another copy")
     return at_least_float32(rows)
 
 
