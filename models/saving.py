@@ -287,6 +287,8 @@ def _read_run(path: Path) -> ModelFiles:
             source_tokenizer=model["source_tokenizer"],
             digest=hashlib.sha256(sealed).hexdigest(),
         )
+    except OSError as error:  # such as the end of training, which removes it
+        raise ModelDirectoryError(f"{path / CHECKPOINT} cannot be read ({error.strerror or error})") from error
     except Exception as error:  # damaged files raise many types
         raise ModelDirectoryError(
             f"{path / CHECKPOINT} is damaged. Run the same `train` command again, which starts from the beginning"

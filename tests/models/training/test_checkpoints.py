@@ -78,7 +78,7 @@ def test_the_best_epoch_of_an_interrupted_run_can_be_loaded(kind, corpus, tiny, 
     assert again.predict_rows(inputs) == loaded.predict_rows(inputs) == estimator.predict_rows(inputs)
 
 
-def test_a_run_that_cannot_be_loaded(corpus, tiny, killed_at, tmp_path):
+def test_a_run_that_cannot_be_loaded(corpus, tiny, killed_at, tmp_path, monkeypatch):
     texts, labels = corpus("classifier")
     run = tmp_path / "model.run"
     training = {"epochs": 2, "run_dir": str(run), "logs": False, "checkpoint_minutes": 0, "batch_size": 4}
@@ -89,6 +89,10 @@ def test_a_run_that_cannot_be_loaded(corpus, tiny, killed_at, tmp_path):
     with pytest.raises(ModelDirectoryError, match=r"resume, or use the best epoch so far: give .*model\.run"):
         load(tmp_path / "model")
     checkpoint = run / "last.ckpt"
+    with monkeypatch.context() as patch:
+        patch.setattr("graphattn.models.saving.is_run", lambda path: True)
+        with pytest.raises(ModelDirectoryError, match="cannot be read"):
+            load(tmp_path / "ended")
     checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
     with pytest.raises(ModelDirectoryError, match="damaged"):
         load(run)
