@@ -36,7 +36,7 @@ def evaluate(
         list[Path],
         typer.Argument(
             metavar="CORPUS",
-            help="Corpora with labels or tags, measured one by one; of a translator SOURCE TARGET or SOURCE,TARGET.",
+            help="Corpora with labels or tags, measured one by one; of a translator SOURCE,TARGET or SOURCE TARGET.",
         ),
     ],
     given: Values,

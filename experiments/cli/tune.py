@@ -133,7 +133,7 @@ class Search:
 @with_flags(flags_of(CorpusOptions(), "Corpus"))
 def tune(
     task: Annotated[str, typer.Argument(help="Task, as of graphattn train.")],
-    train: Annotated[list[Path], typer.Argument(help="Corpora to train on; for translate SOURCE TARGET.")],
+    train: Annotated[list[Path], typer.Argument(help="Corpora to train on; for translate SOURCE,TARGET.")],
     given: Values,
     *,
     out: Annotated[Path, typer.Option(help="File of trials; repeat the command to resume.")],

@@ -73,6 +73,7 @@ def test_the_best_epoch_of_an_interrupted_run_can_be_loaded(kind, corpus, tiny, 
     assert any(f"epoch {best}, the best of 3, is used" in str(warning.message) for warning in recwarn)
     for name, value in loaded.model_.state_dict().items():
         torch.testing.assert_close(value, kept.of_epochs[best - 1][name], rtol=0, atol=0)
+    check_notes(run)  # it has none
     inputs = corpus(kind)[0][:4]
     again = load(loaded.save(tmp_path / "exported"))
     assert again.predict_rows(inputs) == loaded.predict_rows(inputs) == estimator.predict_rows(inputs)
