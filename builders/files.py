@@ -523,7 +523,7 @@ def atomic_folder(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     target = resolve_path(path)
     temporary, previous = target.with_name(f".{target.name}.new"), replaced_folder(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _file_lock(target.with_name(f".{target.name}.lock"), timeout=-1):
+    with file_lock(target.with_name(f".{target.name}.lock"), timeout=-1):
         try:
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
@@ -565,7 +565,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
     """
     path = folder / _LOCK
     try:
-        with _file_lock(path, timeout=0):
+        with file_lock(path, timeout=0):
             path.write_text(f"{os.getpid()}\n", encoding="ascii")
             yield
     except Timeout as error:
@@ -602,7 +602,8 @@ def write_error(path: FilePath, error: OSError) -> DataError:
 
 
 @contextmanager
-def _file_lock(path: Path, timeout: float) -> Iterator[None]:
+def file_lock(path: Path, timeout: float) -> Iterator[None]:
+    """Hold a lock, a file that exists meanwhile; ``timeout`` are the seconds to wait for it, -1 for no limit."""
     with FileLock(path, timeout=timeout):
         try:
             yield

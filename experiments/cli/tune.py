@@ -288,10 +288,13 @@ class TrialFile:
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write lines."""
-        from graphattn.builders.json_types import json_checksum  # loads PyTorch
+        from graphattn.builders.files import file_lock  # loads PyTorch
+        from graphattn.builders.json_types import json_checksum
 
         lines = [json.dumps({**log, "checksum": json_checksum(log)}) + "\n" for log in logs]
-        with open(self._path, "a+b") as file:
+        # without the lock, a search that runs at the same time could be cut off
+        lock = self._path.with_name(f".{self._path.name}.lock")
+        with file_lock(lock, timeout=-1), open(self._path, "a+b") as file:
             file.seek(0)
             file.truncate(file.read().rfind(b"\n") + 1)
             file.write("".join(lines).encode())

@@ -1,6 +1,7 @@
 """``graphattn tune``: a search with a tiny budget."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,19 @@ def test_a_damaged_line_of_trials(tmp_path, before):
     with pytest.raises(DataError) as caught:
         TrialFile(path).read_logs(0)
     assert caught.value.line == 1
+
+
+def test_searches_at_the_same_time_lose_no_line(tmp_path):
+    path = tmp_path / "trials.jsonl"
+
+    def append(number):
+        for step in range(20):
+            TrialFile(path).append_logs([{"number": number, "step": step}])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(append, range(4)))
+    assert len(TrialFile(path).read_logs(0)) == 80
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
 def test_all_trials_diverge(optuna, call, monkeypatch):
