@@ -108,7 +108,7 @@ def encode(
         deque(tally.count(parts), maxlen=0)
         with open_output(out, binary=True) as file:
             count = (_write_numpy if out.suffix == ".npy" else _write_parquet)(file, parts, width)
-    print(f"{count} vectors of {width} numbers: {out}")
+    print(f"{count} vector{'s' * (count != 1)} of {width} numbers: {out}")
     tally.report(estimator, "The vectors are NaN there.")
 
 

@@ -38,6 +38,12 @@ def file(tmp_path):
     return path
 
 
+def test_a_text_as_an_argument(graphattn, model, tmp_path):
+    out = tmp_path / "vectors.npy"
+    assert graphattn("encode", model, TEXTS[0], "--out", out).out == f"1 vector of 24 numbers: {out}\n"
+    np.testing.assert_allclose(np.load(out), package.load(model).sentence_vectors(TEXTS[:1]), atol=1e-6)
+
+
 def test_numpy(graphattn, model, file, tmp_path):
     out = tmp_path / "vectors.npy"
     result = graphattn("encode", model, file, "--out", out, "--chunk", 3)
