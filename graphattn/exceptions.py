@@ -152,7 +152,7 @@ class UnknownLabelError(DataError):
 
     Attributes
     ----------
-    count : how often there is such a one
+    count : number of such labels
     """
 
     count = 0

@@ -137,7 +137,7 @@ class _Linear(Function):
 def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(N, I), (O, I), (O,) -> (N, O)."""
     out = rows.new_empty(len(rows), len(weight))
-    for part, size in _parts(len(rows)):
+    for part, size in _split_rows(len(rows)):
         target = out[part]
         target.copy_(onednn(_pad(rows[part], size), weight, bias)[: len(target)])
     return out
@@ -146,14 +146,14 @@ def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
 def _sum_products(gradient: Tensor, rows: Tensor) -> Tensor:
     """(N, O), (N, I) -> (O, I)."""
     total = rows.new_zeros(gradient.shape[1], rows.shape[1], dtype=torch.float32)
-    for part, size in _parts(len(rows)):
+    for part, size in _split_rows(len(rows)):
         left, right = _pad(gradient[part], size).t(), _pad(rows[part], size)
         # in bfloat16, PyTorch's product is oneDNN's, without reordering the factors
         total += left @ right if rows.dtype == torch.bfloat16 else onednn(left, right.t(), None)
     return total.to(rows.dtype)
 
 
-def _parts(count: int) -> Iterator[tuple[slice, int]]:
+def _split_rows(count: int) -> Iterator[tuple[slice, int]]:
     """Slices of rows, and how many rows to pad them to: powers of two from 16 to ``MOST_ROWS``.
 
     oneDNN keeps what it compiles for each new number of rows, half a megabyte. Batches of long texts have thousands.

@@ -86,10 +86,7 @@ def scale_of(relation: str) -> str | None:
 
 
 def for_display(table: pd.DataFrame) -> pd.DataFrame:
-    """A table without the scale, which the relation contains, and without words if they are the tokens.
-
-    Nor has it dependency relations if no edge is one.
-    """
+    """A table without columns that say nothing: the scale, words equal to tokens, dependencies if no edge is one."""
     table = table.drop(columns="scale")
     if "deprel" in table and not table.deprel.any():
         table = table.drop(columns="deprel")

@@ -37,7 +37,7 @@ _LOGGERS = ("lightning.pytorch", "lightning.fabric")
 
 
 MOST_CPU_TOKENS = 4096
-"""Tokens whose gradients a CPU computes together: more fill its caches, and most of the memory."""
+"""Tokens whose gradients are computed together on a CPU: more need more memory, and do not fit the caches."""
 
 
 class SharedBatches(Sampler[list[BatchShard]]):
@@ -167,7 +167,7 @@ class TrainingModule(pl.LightningModule):
         return loss * self._scale_last_step(batch_idx)
 
     def _sum_losses(self, shards: list[Batch]) -> Tensor:
-        """The loss of all shards; the gradients of all but the last are computed here, so that their memory is free."""
+        """The loss of all shards. Gradients of all but the last are computed here, which frees their activations."""
         *earlier, last = shards
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         summed: list[Tensor | None] = [None] * len(parameters)
