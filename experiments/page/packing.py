@@ -49,7 +49,7 @@ def pack_page(page: Mapping[str, Any], max_edges: int = MAX_EDGES) -> dict[str, 
 
     Parameters
     ----------
-    page : title, prediction, tokens, parts and maps
+    page : title, prediction, tokens, words, parses and maps
     max_edges : edges to keep, over all maps
 
     Returns
@@ -78,7 +78,7 @@ def pack_page(page: Mapping[str, Any], max_edges: int = MAX_EDGES) -> dict[str, 
             index_of[key] = len(edges)
             edges.append(_pack_edges(head_map))
         rows.append({**head_map.fields, "edges": index_of[key], **_pack_weights(head_map.weights)})
-    header = {name: page[name] for name in ("title", "prediction", "tokens", "words")}
+    header = {name: page[name] for name in ("title", "prediction", "tokens", "words", "parses")}
     return {**header, "edges": edges, "maps": rows, "kept": kept}
 
 

@@ -1,11 +1,12 @@
 """An :class:`Attention` as plain values, for the web page and for other programs.
 
 Keys: ``version`` (1), ``title``, ``prediction``, ``tokens`` (part -> text of each node), ``parts`` (names in order),
-``words`` (text -> number of each token's word), ``word_texts`` (part -> the word of each node) and ``maps``, one for
-each head and pair of parts, with ``layer``, ``head``, ``relation``, ``scale``, ``source_part``, ``target_part`` and,
-for each edge, ``source``, ``target`` and ``weight``. A prediction has ``label`` or ``labels`` and the classes'
-``probabilities``; a tagger's has ``words``, ``tags`` and a list of ``probabilities``, a translator's the output
-``text``. Weights have six decimal places.
+``words`` (text -> number of each token's word), ``word_texts`` (part -> the word of each node), ``parses`` (part of a
+parsed text -> ``heads`` and ``deprels`` of its words, numbered as in ``words``; -1 for roots and ``[CLS]``) and
+``maps``, one for each head and pair of parts, with ``layer``, ``head``, ``relation``, ``scale``, ``source_part``,
+``target_part`` and, for each edge, ``source``, ``target`` and ``weight``. A prediction has ``label`` or ``labels`` and
+the classes' ``probabilities``; a tagger's has ``words``, ``tags`` and a list of ``probabilities``, a translator's the
+output ``text``. Weights have six decimal places.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import TARGET
+from graphattn.models.inspection.capture import part_name
 from graphattn.models.inspection.edge_kinds import word_ids_of
+from graphattn.schema import WORD
 
 if TYPE_CHECKING:
+    from graphattn.builders.sentence import Sentence
     from graphattn.models.inspection.attention import Attention
     from graphattn.models.inspection.attention_map import AttentionMap
 
@@ -51,8 +55,20 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
             part: word_ids_of(sentence, cls=attention.has_cls(part)) for part, sentence in attention.sentences.items()
         },
         "word_texts": {part: list(words) for part, words in attention.words.items()},
+        "parses": {
+            part: _parse(sentence, cls=attention.has_cls(text))
+            for text, sentence in attention.sentences.items()
+            for part in (text, part_name(text, WORD))
+            if sentence.heads is not None and part in attention.tokens
+        },
         "maps": [convert(head) for part in attention.maps for head in part.by_head()],
     }
+
+
+def _parse(sentence: Sentence, *, cls: bool) -> dict[str, Any]:
+    heads = [head - 1 + cls if head else -1 for head in sentence.heads or ()]
+    deprels = sentence.deprels or ("dep",) * sentence.num_words
+    return {"heads": [*[-1] * cls, *heads], "deprels": [*[""] * cls, *deprels]}
 
 
 def _prediction(attention: Attention) -> dict[str, Any]:

@@ -14,12 +14,12 @@ function showIncoming(root, attention, selection, token) {
   const incoming = selection.incoming(token);
   const most = incoming[0]?.weight || 1;
   title.replaceChildren("“", element("bdi", { textContent: shorten(showInvisible(attention.tokens[token]), 40) }), "” attends to");
-  table.tBodies[0].replaceChildren(...incoming.slice(0, MOST_ROWS).map((edge) => incomingRow(attention, edge, most, selection.groups.length > 1)));
+  table.tBodies[0].replaceChildren(...incoming.slice(0, MOST_ROWS).map((edge) => incomingRow(attention, { ...edge, target: token }, most, selection.groups.length > 1)));
   rest.textContent = incoming.length ? describeRest(incoming.slice(MOST_ROWS)) : "No incoming edges.";
   table.hidden = incoming.length === 0;
 }
 
-function incomingRow(attention, { source, weight, relation }, most, named) {
+function incomingRow(attention, { source, target, weight, relation }, most, named) {
   const row = element("tr", { title: relation });
   const bar = element("span", { className: "bar" });
   bar.style.setProperty("--share", `${(100 * weight) / most}%`);
@@ -30,6 +30,8 @@ function incomingRow(attention, { source, weight, relation }, most, named) {
     element("td", { className: "place", textContent: attention.position(source) }),
     element("td", {}, figure),
   );
+  const deprel = attention.deprel(source, target);
+  if (deprel) row.firstChild.append(element("small", { className: "deprel", textContent: deprel }));
   if (named) row.firstChild.append(element("small", { textContent: relation }));
   return row;
 }

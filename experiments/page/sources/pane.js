@@ -133,7 +133,10 @@ class Pane {
   edgeText(target, source) {
     const name = (token) => `“\u2068${shorten(showInvisible(this.attention.tokens[token]), 30)}\u2069”`;
     const edges = this.selection.incoming(target).filter((edge) => edge.source === source);
-    const weights = edges.map(({ relation, weight }) => `${decimals(weight)} (${relation})`).join(", ");
+    const deprel = this.attention.deprel(source, target);
+    const weights = edges
+      .map(({ relation, weight }) => `${decimals(weight)} (${[relation, deprel].filter(Boolean).join(", ")})`)
+      .join(", ");
     return `${name(target)} attends to ${name(source)}: ${weights || "no edge"}`;
   }
 

@@ -24,6 +24,8 @@ class Attention {
       for (const token of tokens) this.tokens.push(token);
     }
     this.tags = tagsOfTokens(packed);
+    this.words = packed.words;
+    this.parses = packed.parses;
     this.decoded = new Map();
     this.selections = new Map();
   }
@@ -35,6 +37,17 @@ class Attention {
   /** The position of a token in its part. */
   position(token) {
     return token - this.parts.get(this.partOf(token)).first;
+  }
+
+  /** The dependency of an edge: `nsubj>` to the head, `nsubj<` from it; else an empty string. */
+  deprel(source, target) {
+    const part = this.partOf(target);
+    const parse = this.parses[part];
+    if (!parse || this.partOf(source) !== part) return "";
+    const wordOf = (token) => this.words[part]?.[this.position(token)] ?? this.position(token);
+    const [from, to] = [wordOf(source), wordOf(target)];
+    if (parse.heads[from] === to) return `${parse.deprels[from]}>`;
+    return parse.heads[to] === from ? `${parse.deprels[to]}<` : "";
   }
 
   layers() {

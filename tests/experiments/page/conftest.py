@@ -63,6 +63,7 @@ def make_result() -> Callable[..., PageResult]:
         title: str | None = None,
         prediction: dict | None = None,
         words: list[int] | None = None,
+        parses: dict | None = None,
         seed: int = 1,
     ) -> PageResult:
         random, dense, maps = np.random.default_rng(seed), {}, []
@@ -77,6 +78,7 @@ def make_result() -> Callable[..., PageResult]:
             "tokens": {"text": list(tokens)},
             "parts": ["text"],
             "words": {"text": words or list(range(len(tokens)))},
+            "parses": parses or {},
             "maps": maps,
         }
         return PageResult(page, dense)
@@ -93,6 +95,7 @@ def pair_result() -> PageResult:
         **{"version": 1, "title": "rain falls / it is wet", "parts": list(tokens), "tokens": tokens},
         "prediction": {"label": "entailment", "probabilities": {"entailment": 0.9, "neutral": 0.1}},
         "words": {"first": [0, 1, 2], "second": [0, 1, 2, 3]},
+        "parses": {},
         "maps": [as_map(dense, 0, 0, "cross", ("first", "second"))],
     }
     return PageResult(page, {(0, 0): dense})

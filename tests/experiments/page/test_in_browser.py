@@ -328,6 +328,24 @@ def test_tags_are_below_the_words(show, make_result):
     assert tab.locator(".tags li").all_inner_texts() == ["B-PER 1", "I-PER 1", "O 1"]
 
 
+def test_dependencies_are_in_the_table_and_beside_a_cell(show, make_result):
+    tokens, words = ["[CLS]", "dog", "s", "sleep"], [0, 1, 1, 2]
+    parses = {"text": {"heads": [-1, 2, -1], "deprels": ["", "nsubj", "root"]}}
+    tab = show([make_result(tokens, words=words, parses=parses, relations=(("all", 9),))])
+    for number, expected in ((3, {"dog": "nsubj>", "s": "nsubj>"}), (2, {"sleep": "nsubj<"})):
+        token(tab, number).hover()
+        rows = tab.locator(".incoming tbody tr").all()
+        names = {row.locator("bdi").inner_text(): row.locator(".deprel").all_inner_texts() for row in rows}
+        assert {name: deprels for name, deprels in names.items() if deprels} == {
+            name: [deprel] for name, deprel in expected.items()
+        }
+    tab.get_by_text("Matrix", exact=True).click()
+    tab.locator(".scroller").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight"):
+        tab.keyboard.press(key)
+    assert "(all, nsubj<)" in tab.locator(".tip").inner_text()
+
+
 def test_several_labels(show, make_result):
     prediction = {"labels": ["calm", "clear"], "probabilities": {"calm": 0.9, "clear": 0.8, "loud": 0.1}}
     tab = show([make_result(prediction=prediction)])

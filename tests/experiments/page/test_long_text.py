@@ -73,6 +73,7 @@ def long_page(tmp_path_factory):
         "prediction": {"label": "x", "probabilities": {"x": 1.0}},
         "tokens": {"text": ["wordwordword"[:count] for count in letters]},
         "words": {"text": list(range(TOKENS))},
+        "parses": {},
     }
     path = tmp_path_factory.mktemp("long") / "page.html"
     write_page(path, [PageModel("model", [page])])

@@ -40,7 +40,7 @@ def page_of(size, *edge_lists):
     ]
     tokens = {"text": [f"t{number}" for number in range(size)]}
     header = {"title": "t", "prediction": {"label": "x", "probabilities": {"x": 1.0}}, "words": {"text": [0] * size}}
-    return {"version": 1, **header, "tokens": tokens, "parts": ["text"], "maps": maps}
+    return {"version": 1, **header, "parses": {}, "tokens": tokens, "parts": ["text"], "maps": maps}
 
 
 edge_sets = st.dictionaries(
