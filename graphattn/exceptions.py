@@ -153,9 +153,10 @@ class UnknownLabelError(DataError):
     Attributes
     ----------
     count : number of such labels
+    total : number of all labels
     """
 
-    count = 0
+    count = total = 0
 
 
 class GraphError(GraphAttnError):

@@ -42,9 +42,12 @@ def evaluate(
     given: Values,
     *,
     unknown: Annotated[
-        Literal["wrong", "error"],
-        typer.Option(help="Labels that the model does not know: counted as wrong, or an error."),
-    ] = "wrong",
+        Literal["wrong", "error"] | None,
+        typer.Option(
+            help="Labels that the model does not know: counted as wrong, or an error (default: an error if it knows "
+            "none of the corpus)."
+        ),
+    ] = None,
     repair_tags: Annotated[
         bool, typer.Option("--repair-tags", help="Taggers: read invalid gold tags as conlleval does.")
     ] = False,
@@ -165,7 +168,9 @@ def _name_corpus(path: str | Path, estimator: Estimator) -> Iterator[None]:
     except UnknownLabelError as error:
         tagged = corpus_kind(estimator.corpus_kind).tags
         other_tags = " Give --tags or --tag-column if training read other tags." if tagged else ""
-        error.path, error.hint = path, f"{error.hint}{other_tags} Without --unknown error they count as wrong."
+        error.path, error.hint = path, f"{error.hint}{other_tags}"
+        if "unknown" not in error.options:
+            error.hint += " Without --unknown error they count as wrong."
         raise
     except DataError as error:
         if "multilabel" in error.options:

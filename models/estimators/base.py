@@ -485,7 +485,7 @@ class Estimator(Task):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "wrong",
+        unknown: str | None = None,
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         """:meth:`evaluate`, with the scores of each class, a confidence interval and the mistakes.
@@ -502,7 +502,7 @@ class Estimator(Task):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "wrong",
+        unknown: str | None = None,
         sample_weight: Sequence[float] | npt.NDArray[Any] | float | None = None,
     ) -> dict[str, float]:
         """Metrics in percent.
@@ -511,12 +511,12 @@ class Estimator(Task):
         ----------
         X, y, sample_weight : as for :meth:`fit`
         unknown : ``"wrong"`` counts labels that the training set lacks as wrong, with a warning; ``"error"`` rejects
-            them
+            them; by default, they are rejected if the training set lacks all of them
 
         Raises
         ------
         DataError
-            without examples, or for an unknown label if ``unknown`` is ``"error"``
+            without examples, or for unknown labels, as ``unknown`` says
         ConfigError
             for weights and a translator, whose metrics are of the whole corpus
         """
@@ -527,10 +527,10 @@ class Estimator(Task):
         return self._metrics(examples.labels, self._predict_columns(examples.columns), *weights)
 
     def _evaluation_set(
-        self, X: Iterable[Any], y: Iterable[Any] | None, unknown: str, sample_weight: Any = None
+        self, X: Iterable[Any], y: Iterable[Any] | None, unknown: str | None, sample_weight: Any = None
     ) -> Examples:
         """The examples with labels in the training set's notation."""
-        if unknown not in ("wrong", "error"):
+        if unknown not in (None, "wrong", "error"):
             raise ConfigError(f"unknown is {unknown!r}; choose wrong or error")
         self._check_fitted()
         examples = self._examples(X, y, "there are no examples to evaluate on", sample_weight=sample_weight)
@@ -538,7 +538,7 @@ class Estimator(Task):
         self._check_labels(labels, examples.columns, unknown=unknown)
         return replace(examples, labels=labels)
 
-    def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:
+    def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str | None) -> None:
         """Reject labels that cannot be evaluated."""
 
     def score(

@@ -762,12 +762,16 @@ class LabellingEstimator(Estimator):
         return list(labels)
 
     @override
-    def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:
+    def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str | None) -> None:
         self._check_sizes(labels, columns, "evaluation set")
         try:
             self._targets(labels, "evaluation set")
         except UnknownLabelError as error:
             if unknown == "error":
+                raise
+            if unknown is None and error.count == error.total:  # probably another column, or labels of another corpus
+                error.hint = f"{error.hint} No label here is known; {{unknown=wrong}} counts all as wrong."
+                error.options += ("unknown",)
                 raise
             advice = error.alternative or "{unknown=error} rejects them"
             message = f"{error.message} ({error.count:,} in all); these count as wrong. {advice}"
@@ -799,7 +803,7 @@ class LabellingEstimator(Estimator):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "wrong",
+        unknown: str | None = None,
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         examples = self._evaluation_set(X, y, unknown)

@@ -108,7 +108,7 @@ class LabelSet:
                 alternative=" ".join(flags),
                 options=("drop_label",),
             )
-            error.count = count
+            error.count, error.total = count, len(ids)
             raise error
         return ids
 

@@ -226,7 +226,7 @@ class TextRegressor(LabellingEstimator):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "wrong",
+        unknown: str | None = None,
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         examples = self._evaluation_set(X, y, unknown)

@@ -83,7 +83,7 @@ def test_tags_can_have_another_scheme(graphattn, tagger, corpora_folder, tmp_pat
 def strange_tags(tmp_path):
     """Half of the tags are new to the tagger."""
     path = tmp_path / "strange.conll"
-    path.write_text("Ada B-CAT\nsaw O\n\n")
+    path.write_text("Ada B-CAT\nsaw B-PER\n\n")
     return path
 
 
@@ -114,7 +114,11 @@ def test_unknown_labels_count_as_wrong(graphattn, classifier, tmp_path):
         f"error: {corpus}: the evaluation set has label 'odd', which the training set lacks. "
         "Known are: neg, pos. Without --unknown error they count as wrong.\n"
     )
-    answer = graphattn("evaluate", classifier, corpus, "--out", out)
+    assert graphattn("evaluate", classifier, corpus).err == (
+        f"error: {corpus}: the evaluation set has label 'odd', which the training set lacks. "
+        "Known are: neg, pos. No label here is known; --unknown wrong counts all as wrong.\n"
+    )
+    answer = graphattn("evaluate", classifier, corpus, "--unknown", "wrong", "--out", out)
     assert json.loads(answer.out)["accuracy"] == 0
     assert "'odd', which the training set lacks (2 in all); these count as wrong." in answer.err
     assert json.loads(out.read_text())["classes"]["odd"]["support"] == 2
@@ -125,7 +129,7 @@ def test_unknown_labels_of_several_can_count_as_wrong(graphattn, tmp_path, tiny)
     corpus.write_text("text,label\n" + "a calm day,calm|day\nno day,day\n" * 8)
     model = tmp_path / "model"
     graphattn("train", "classify", corpus, "--label-separator", "|", "--out", model, *tiny)
-    corpus.write_text("text,label\na calm day,new\n")
+    corpus.write_text("text,label\na calm day,new|calm\n")
     command = ["evaluate", model, corpus, "--label-separator", "|"]
     assert graphattn(*command, "--unknown", "error").code == 1
     answer = graphattn(*command)

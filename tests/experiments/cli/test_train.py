@@ -309,13 +309,13 @@ def test_an_invalid_test_set_keeps_the_model(graphattn, corpora_folder, tmp_path
 
 def test_unknown_labels_of_a_test_set_count_as_wrong(graphattn, corpora_folder, tmp_path, tiny):
     strange, out = tmp_path / "strange.tsv", tmp_path / "model"
-    strange.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
+    strange.write_text("label\ttext\nodd\ta film\nodd\ta play\npos\ta play\n")
     known = corpora_folder / "reviews.tsv"
     answer = graphattn("train", "classify", known, "--test", known, "--test", strange, "--out", out, *tiny)
     assert answer.code == 0
     assert f"test {known} accuracy: " in answer.out
     assert "'odd', which the training set lacks (2 in all); these count as wrong" in answer.err
-    assert json.loads((out / "metrics.json").read_text())["test"][str(strange)]["accuracy"] == 0
+    assert json.loads((out / "metrics.json").read_text())["test"][str(strange)]["accuracy"] < 50
 
 
 def test_a_run_can_have_no_folder(graphattn, corpora_folder, tmp_path, tiny):

@@ -133,7 +133,11 @@ def test_unknown_tags_at_evaluation(fitted):
         "the evaluation set has entities of type 'NEW', which the training set lacks. Known are: LOC, ORG."
     )
     with pytest.warns(GraphAttnWarning, match="'NEW', which the training set lacks"):
-        assert estimator.evaluate([["a", "b"]], [["B-NEW", "O"]])["f1"] == 0.0
+        assert estimator.evaluate([["a", "b"]], [["B-NEW", "O"]], unknown="wrong")["f1"] == 0.0
+    with pytest.raises(DataError, match=r"LOC, ORG\. No label here is known; unknown=wrong counts all as wrong\."):
+        estimator.evaluate([["a", "b"]], [["B-NEW", "O"]])
+    with pytest.warns(GraphAttnWarning, match="'NEW', which the training set lacks"):
+        estimator.evaluate([["a", "b"]] * 2, [["B-NEW", "O"], ["B-LOC", "O"]])
     assert estimator.score([["a", "b"]], [["B-NEW", "O"]]) == 0.0
 
 
