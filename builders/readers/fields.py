@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from reprlib import repr as shorten
 from typing import Any
 
@@ -116,21 +116,36 @@ def parse_object(content: str, path: str, line: int) -> dict[str, Any]:
 def find_field(record: Mapping[str, Any], name: str) -> Any:
     """The value of a field, or, with dots in its name, of a field of an inner object; ``MISSING`` if there is none.
 
-    The name is composed; those of the record may have any Unicode form.
+    The name is composed; those of the record may have any Unicode form, see :func:`match_name`.
 
     Examples
     --------
-    >>> find_field({"translation": {"en": "A dog."}}, "translation.en")
+    >>> find_field({"translation": {"EN": "A dog."}}, "translation.en")
     'A dog.'
     """
     if name in record:
         return record[name]
     composed = {compose(key): value for key, value in record.items()}
-    if name in composed:
-        return composed[name]
+    found = match_name(name, composed)
+    if found is not None:
+        return composed[found]
     outer, _, inner = name.partition(".")
-    value = composed.get(outer)
+    value = composed.get(match_name(outer, composed) or outer)
     return find_field(value, inner) if inner and isinstance(value, dict) else MISSING
+
+
+def match_name(name: str, names: Collection[str]) -> str | None:
+    """The column of this name; if there is none, the only one that differs just in upper and lower case.
+
+    Examples
+    --------
+    >>> match_name("text", ["LABEL", "Text"])
+    'Text'
+    """
+    if name in names:
+        return name
+    alike = [other for other in names if other.casefold() == name.casefold()]
+    return alike[0] if len(alike) == 1 else None
 
 
 def field_names(record: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from graphattn.builders.files import FilePath, TextLines, open_text
 from graphattn.builders.foreign import reject_markup
 from graphattn.builders.readers import samples
+from graphattn.builders.readers.fields import match_name
 from graphattn.builders.readers.samples import SAMPLE_LINES, Sample
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
@@ -475,7 +476,7 @@ def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> Detected
 
 def _label_columns(sample: Sample, kind: CorpusKind) -> tuple[str, ...] | None:
     """The columns of a table whose header does not name the text, if the sample shows that its examples have labels."""
-    if not kind.label or not samples.is_labelled(sample) or sample.text_column in sample.names:
+    if not kind.label or not samples.is_labelled(sample) or match_name(sample.text_column, sample.names):
         return None
     return samples.label_columns(sample, pairs=kind.second)
 

@@ -17,6 +17,7 @@ from graphattn.builders.files import BLANKS, TextLines, split_suffix
 from graphattn.builders.readers.column_layout import ENTITY_TAG, NO_PREDICATE, ColumnLayout, find_layout
 from graphattn.builders.readers.conllu import CONLLU_COLUMNS
 from graphattn.builders.readers.conllup import GLOBAL_COLUMNS
+from graphattn.builders.readers.fields import match_name
 from graphattn.builders.readers.rows import split_at_blanks
 from graphattn.builders.spelling import compose
 
@@ -280,12 +281,16 @@ def _may_be_labels(fields: Sequence[str]) -> bool:
     return repeats and is_word and _are_mistakes_few(len(filled), len(fields))
 
 
+def _has_field(first: str, name: str) -> bool:
+    return f'"{name}"'.casefold() in first.casefold()
+
+
 def is_sentences(sample: Sample) -> bool:
     """Whether the file is JSON Lines with tokens, or lists of words without texts."""
     if not _is_json_lines(sample):
         return False
     first = sample.filled[0]
-    words = re.search(r'[{,]\s*"words"\s*:\s*\[', first) is not None and f'"{sample.text_column}"' not in first
+    words = re.search(r'[{,]\s*"words"\s*:\s*\[', first) is not None and not _has_field(first, sample.text_column)
     return words or re.search(r'[{,]\s*"tokens"\s*:(?!\s*\[\s*\{)', first) is not None
 
 
@@ -333,8 +338,8 @@ def is_labelled(sample: Sample) -> bool:
 def has_tsv_header(sample: Sample) -> bool:
     """Whether the first line names columns: that of the text, or others with common names."""
     if len(sample.names) < 2:
-        return sample.suffix == ".tsv" and sample.names == [sample.text_column]
-    if sample.text_column in sample.names:
+        return sample.suffix == ".tsv" and match_name(sample.text_column, sample.names) is not None
+    if match_name(sample.text_column, sample.names):
         return True
     # A header with other names than the requested ones must not be read as an example.
     is_modal = len(sample.modal_rows[0]) == len(sample.names)
@@ -354,7 +359,7 @@ def _has_csv_header(sample: Sample) -> bool:
     names = [name.strip('"') for name in compose(sample.lines[0]).split(",")] if sample.lines else []
     if sample.suffix == ".csv":  # in other files a sentence may have this word after a comma and a blank
         names = list(map(clean_name, names))
-    return len(names) > 1 and sample.text_column in names
+    return len(names) > 1 and match_name(sample.text_column, names) is not None
 
 
 def _is_json_lines(sample: Sample) -> bool:
@@ -418,11 +423,11 @@ def has_text_column(sample: Sample, format: str, options: Mapping[str, Any]) -> 
     """Whether the first line of a table names the column of the text; other formats have no names."""
     first = compose(sample.lines[0]) if sample.lines else ""
     if format == "jsonl":
-        return f'"{sample.text_column.rpartition(".")[2]}"' in first
+        return _has_field(first, sample.text_column.rpartition(".")[2])
     if format not in ("csv", "tsv"):
         return True
     names = first.split(options.get("delimiter") or {"csv": ",", "tsv": "\t"}[format])
-    return sample.text_column in [name.strip().strip('"') for name in names]
+    return match_name(sample.text_column, [name.strip().strip('"') for name in names]) is not None
 
 
 def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], labels: Collection[str]) -> bool:
@@ -533,7 +538,7 @@ SURE_RULES: Rules = {
     "webanno": is_webanno,
     "fasttext": _is_fasttext,
     "sentences": is_sentences,
-    "jsonl": lambda sample: _is_json_lines(sample) and f'"{sample.text_column}"' in compose(sample.filled[0]),
+    "jsonl": lambda sample: _is_json_lines(sample) and _has_field(compose(sample.filled[0]), sample.text_column),
     "conllup": is_conllup,
     "conllu": is_conllu,
     "conll": lambda sample: sample.tagged and sample.columns.documents,

@@ -18,6 +18,7 @@ from graphattn.builders.readers.fields import (
     join_texts,
     json_label,
     json_text,
+    match_name,
     parse_label,
     parse_object,
     split_pair,
@@ -99,7 +100,8 @@ def read_table(
     Parameters
     ----------
     path : the table, plain or compressed, or ``"-"`` for standard input
-    text : column of the text, its name in any Unicode form; several are joined by a blank. In JSON Lines,
+    text : column of the text, its name in any Unicode form; upper and lower case matter only if several columns differ
+        in nothing else; several columns are joined by a blank. In JSON Lines,
         ``"translation.en"`` is the field ``en`` of the object ``translation``, and a list of words is a
         :class:`~graphattn.builders.sentence.Sentence`
     second : column of the other text of a pair
@@ -292,8 +294,10 @@ def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str)
 
 
 def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str, list[int]]:
+    indices: dict[str, list[int]] = {role: [] for role in columns.by_role()}
     for role, name in ((role, name) for role, chosen in columns.by_role().items() for name in chosen):
-        if name not in names:
+        found = match_name(name, names)
+        if found is None:
             parallel = not columns.label and bool(columns.second)  # whose commands have no {columns}
             error = _missing_column_error(role, name, names, path, 1, has_header=not parallel)
             if not columns.label and len(names) == 1 and not parallel:  # a file to predict
@@ -302,7 +306,8 @@ def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str,
             raise error
         if names.count(name) > 1:
             raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
-    return {role: list(map(names.index, chosen)) for role, chosen in columns.by_role().items()}
+        indices[role].append(names.index(found))
+    return indices
 
 
 def _missing_column_error(

@@ -109,6 +109,28 @@ def test_a_tsv_whose_whole_header_is_quoted_has_quotes(corpus):
         list(read_table(path, quoted=False))
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.csv", ["LABEL,Text,SECOND", "pos,a film,a play"]),
+        ("a.tsv", ["Text\tLABEL\tSecond", "a film\tpos\ta play"]),
+        ("a.jsonl", ['{"TEXT": "a film", "Label": "pos", "second": "a play"}']),
+    ],
+)
+def test_names_may_differ_in_case(corpus, name, lines):
+    path = corpus(name, *lines)
+    assert detect(path, "pair").name == name[2:]
+    assert list(read_table(path, second="second")) == [Example("a film", "a play", "pos")]
+    assert list(read_table(path, text="sEcond", label=None)) == [Example("a play")]
+
+
+def test_the_case_of_a_name_decides_between_several(corpus):
+    path = corpus("a.csv", "Text,TEXT,label", "a,b,1")
+    assert list(read_table(path, text="TEXT")) == [Example("b", label="1")]
+    with pytest.raises(DataError, match="no column 'text'; the columns are 'Text', 'TEXT', 'label'"):
+        list(read_table(path))
+
+
 def test_delimiter(corpus):
     assert list(read_table(corpus("a.csv", "text;label", "a,b;1"), delimiter=";")) == [Example("a,b", label="1")]
 
