@@ -99,16 +99,18 @@ class PageServer(Server):
     config : of uvicorn
     listener : listening socket
     limits : of connections and of their time
+    ready : called when it answers
     """
 
-    def __init__(self, config: Config, listener: socket.socket, limits: Limits):
+    def __init__(self, config: Config, listener: socket.socket, limits: Limits, ready: Callable[[], None]):
         super().__init__(config)
-        self._listener, self._limits = listener, limits
+        self._listener, self._limits, self._ready = listener, limits, ready
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=[])
         self._accepting = asyncio.create_task(self._accept())
+        self._ready()  # now, since uvicorn has taken over the signals
 
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -38,7 +38,7 @@ def serve(
     texts : of an input: 2 for pairs
     host, port : address to listen on; port 0 selects a free one
     limits : of requests; None for the defaults
-    ready : gets the page's URL as soon as the server listens
+    ready : gets the page's URL as soon as the server answers, and Ctrl-C ends it
 
     Raises
     ------
@@ -47,21 +47,23 @@ def serve(
     """
     app = make_app(models, texts=texts, host=host, limits=limits)
     with _open_listener(host, port) as listener:
-        server = make_server(app, listener, limits or Limits())
         name = f"[{host}]" if ":" in host else host
-        ready(f"http://{name}:{listener.getsockname()[1]}/")
+        url = f"http://{name}:{listener.getsockname()[1]}/"
+        server = make_server(app, listener, limits or Limits(), ready=lambda: ready(url))
         with suppress(KeyboardInterrupt):  # uvicorn closes everything first
             server.run()
 
 
-def make_server(app: FastAPI, listener: socket.socket, limits: Limits) -> PageServer:
-    """The server of an application."""
+def make_server(
+    app: FastAPI, listener: socket.socket, limits: Limits, *, ready: Callable[[], None] = lambda: None
+) -> PageServer:
+    """The server of an application, which calls ``ready`` when it answers."""
     from uvicorn import Config
 
     from graphattn.experiments.page.connections import PageServer
 
     config = Config(app, ws="none", log_level="error", timeout_graceful_shutdown=1, server_header=False)
-    return PageServer(config, listener, limits)
+    return PageServer(config, listener, limits, ready)
 
 
 def make_app(
