@@ -145,8 +145,8 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 
 
 def is_model(path: Path) -> bool:
-    """Whether this looks like a model directory or a run that has not ended; only loading it verifies that."""
-    return any(os.path.isfile(path / name) for name in ("config.json", "last.ckpt"))
+    """Whether this looks like a model directory or the folder of a run; only loading it verifies that."""
+    return any(os.path.isfile(path / name) for name in ("config.json", "last.ckpt", "training.json"))
 
 
 def check_overwrite(out: Path, *, overwrite: bool) -> None:

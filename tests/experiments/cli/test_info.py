@@ -71,6 +71,13 @@ def test_other_folders_are_rejected(graphattn, tmp_path):
     )
 
 
+def test_a_run_before_the_end_of_its_first_epoch(graphattn, tmp_path):
+    (tmp_path / "training.json").write_text("{}")
+    answer = graphattn("info", tmp_path)
+    assert answer.code == 1
+    assert "it is the folder of a training run of which no epoch has ended" in answer.err
+
+
 def test_a_model_is_shown_with_its_options_and_epochs(graphattn, classifier):
     answer = graphattn("info", classifier)
     metrics = json.loads((classifier / "metrics.json").read_text())
