@@ -269,12 +269,11 @@ class LabellingEstimator(Estimator):
         if not respellings:
             return labels
         if not known:
-            count = sum(name in respellings for name in self._names(labels))
             example = next(iter(respellings.values()))
             warnings.warn(
                 Hint(
                     f"{self.label_field.removesuffix('s')}s such as {example!r} are written in several Unicode forms; "
-                    f"{count:,} are read as the form that occurs first"
+                    "all are read as the form that occurs first"  # without counts, so that folds repeat one warning
                 ),
                 stacklevel=6,
             )
