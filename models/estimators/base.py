@@ -99,6 +99,10 @@ class Estimator(Task):
         ConfigError
             naming the option and a fix
         """
+        for name, kind in self._parts().items():
+            if not isinstance(getattr(self, name), kind):
+                given = type(getattr(self, name)).__name__
+                raise ConfigError(f"{name} of {type(self).__name__} is {given}; give {kind.__name__}")
         self.resolved_encoder().validate()
         for options in self.resolved_options().values():
             options.validate()

@@ -493,6 +493,17 @@ def test_unknown_labels_count_as_wrong(corpus, fitted):
     )
 
 
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (Translator(training=TrainingOptions()), "training of Translator is TrainingOptions; give TranslationTraining"),
+        (TextClassifier(inputs={"level": "bpe"}), "inputs of TextClassifier is dict; give InputOptions"),
+    ],
+)
+def test_options_of_another_class(estimator, message):
+    assert message_of(ConfigError, estimator.fit, ["a", "b"], ["c", "d"]) == message
+
+
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, Translator])
 def test_methods_before_fit_raise_an_error(estimator, tmp_path):
     expected = f"this {estimator.__name__} is not trained yet; call fit, or graphattn.load a saved one"
