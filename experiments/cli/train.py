@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
-from graphattn.exceptions import DataError, Hint
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
 from graphattn.experiments.cli.flags import Flag, Values, as_flag, with_flags
 from graphattn.experiments.cli.training_run import check_overwrite, choose_run_folder, fit_and_save, print_run
@@ -188,6 +189,8 @@ def train_model(
     files: dict[str, Sequence[Any]] = {"training": train}
     if dev := plan.values["dev"]:
         files["dev"] = [dev] if isinstance(dev, str) else dev
+    if not estimator.source_and_target_files or len(train) != 2:
+        _reject_repetitions(train)
     corpus = plan.corpus
     options = {"format": corpus.format, **corpus.reader_options()}
     skipped: list[DataError] = []
@@ -208,6 +211,14 @@ def train_model(
             for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
         }
     return fit_and_save(estimator, plan, parts, out, tests=tests, report=report)
+
+
+def _reject_repetitions(files: Sequence[Path]) -> None:
+    """A corpus given twice would have the same texts in the training set and in the share that is held out."""
+    resolved = [os.path.realpath(file) for file in files]
+    repeated = next((file for file, path in zip(files, resolved, strict=True) if resolved.count(path) > 1), None)
+    if repeated is not None:
+        raise ConfigError(f"{verbatim(str(repeated))} is given twice to train on; give each file once")
 
 
 def _list_skipped(errors: Sequence[DataError]) -> None:

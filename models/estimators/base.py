@@ -30,7 +30,7 @@ from graphattn.models.estimators.inputs import (
     split_held_out,
     unpack_dev_set,
 )
-from graphattn.models.estimators.parsing import check_scheme, count_relations
+from graphattn.models.estimators.parsing import ParsingOptions, check_scheme, count_relations
 from graphattn.models.estimators.task import Examples, Task
 from graphattn.models.estimators.warm_start import check_same_options, copy_weights
 from graphattn.models.options import Options
@@ -60,6 +60,7 @@ class Estimator(Task):
     """Whether :meth:`fit` continues from the fitted model, if there is one."""
     _previous: Self | None = None
     """The estimator before a fit that continues from it, until training begins."""
+    parsing: ParsingOptions
     deprels_: list[str] | None = None
     """Dependency relations of the training set, for an encoder that uses dependency arcs."""
     _transient: ClassVar[tuple[str, ...]] = ()
@@ -262,6 +263,7 @@ class Estimator(Task):
                 metric = self.training_.dev_metric(self._metric_names(), self.main_metric, dev_set=held_out is not None)
                 self._fit_vocabulary(training)
                 self.model_ = self._make_model(self._class_weights(training.labels, training.weights))
+                self._hint_at_unused_parser()
                 if previous is not None:
                     check_same_options(previous._architecture(), self._architecture())
                     self._copy_model(previous)
@@ -269,6 +271,12 @@ class Estimator(Task):
             self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
             self._give_hints(dev_corpus, held_out)
         return self
+
+    def _hint_at_unused_parser(self) -> None:
+        if self.parsing.parser == "none" or self.builder_.deprel_id is not None:
+            return
+        hint = "no relation of the encoder uses dependencies, so {parser} has no effect; add the relation dependency"
+        warnings.warn(Hint(hint, options=("parser",)), stacklevel=3)
 
     def _epochs_by_default(self) -> Mapping[str, int]:
         """Arguments of :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""

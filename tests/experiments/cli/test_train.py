@@ -178,7 +178,9 @@ def test_taggers_have_different_defaults(graphattn, corpora_folder, tmp_path):
 
 def test_several_corpora_are_concatenated(graphattn, corpora_folder, tmp_path, tiny):
     out = tmp_path / "model"
-    graphattn("train", "tag", corpora_folder / "tags.conll", corpora_folder / "tags.conll", "--out", out, *tiny)
+    copy = tmp_path / "copy.conll"
+    copy.write_text((corpora_folder / "tags.conll").read_text())
+    graphattn("train", "tag", corpora_folder / "tags.conll", copy, "--out", out, *tiny)
     assert json.loads((out / "metrics.json").read_text())["examples"] == {"training": 40}
 
 
@@ -305,6 +307,13 @@ def test_an_invalid_test_set_keeps_the_model(graphattn, corpora_folder, tmp_path
     assert answer.err.startswith(f"error: {invalid}")
     assert answer.err.endswith(f"The model is saved in {out}; measure it with graphattn evaluate.\n")
     assert list(json.loads((out / "metrics.json").read_text())["test"]) == [str(known)]
+
+
+def test_a_corpus_given_twice_is_rejected(graphattn, corpora_folder, tmp_path, tiny):
+    known = corpora_folder / "reviews.tsv"
+    other = corpora_folder / ".." / corpora_folder.name / "reviews.tsv"
+    answer = graphattn("train", "classify", known, other, "--out", tmp_path / "model", *tiny)
+    assert (answer.code, answer.err) == (1, f"error: {known} is given twice to train on; give each file once\n")
 
 
 def test_unknown_labels_of_a_test_set_count_as_wrong(graphattn, corpora_folder, tmp_path, tiny):

@@ -12,7 +12,7 @@ from graphattn.builders.parsers import Parse
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import WordSplitter
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
 from graphattn.experiments.cli.flags import as_flag
 from graphattn.models import MSTransOptions, ParsingOptions, load
 from graphattn.models.estimators import parsing
@@ -189,7 +189,9 @@ def test_a_saved_model_parses_with_its_settings(tiny, tmp_path, monkeypatch):
 
 def test_an_encoder_without_arcs_needs_no_parser(tiny, monkeypatch):
     monkeypatch.setattr(parsing, "StanzaParser", lambda *options: pytest.fail("a parser is made"))
-    tiny("classifier", parsing=ParsingOptions("stanza")).fit(["a b", "b a"] * 6, ["x", "y"] * 6).predict(["a"])
+    with pytest.warns(Hint, match="so parser has no effect; add the relation dependency"):
+        model = tiny("classifier", parsing=ParsingOptions("stanza")).fit(["a b", "b a"] * 6, ["x", "y"] * 6)
+    model.predict(["a"])
 
 
 def test_the_texts_of_a_store_keep_their_heads(tiny, tmp_path, monkeypatch):
