@@ -31,6 +31,7 @@ from graphattn.models.estimators.inputs import (
     unpack_dev_set,
 )
 from graphattn.models.estimators.parsing import ParsingOptions, check_scheme, count_relations
+from graphattn.models.estimators.prediction import count_truncation
 from graphattn.models.estimators.task import Examples, Task
 from graphattn.models.estimators.warm_start import check_same_options, copy_weights
 from graphattn.models.options import Options
@@ -354,12 +355,16 @@ class Estimator(Task):
         """Train ``model_``; return the encoded training set and dev set."""
         from graphattn.models.training.loop import train  # Lightning takes seconds to load, and only training needs it
 
-        corpus = self._corpus(training.columns, training.labels, where="training set", numbers=training.numbers)
+        with count_truncation() as truncated:  # a warning for the training set with the share that is held out
+            corpus = self._corpus(training.columns, training.labels, where="training set", numbers=training.numbers)
+            own_dev = None if held_out is None or held_out.numbers is None else self._dev_corpus(held_out)
+        if truncated[0]:
+            warnings.warn(self.describe_truncation(*truncated, "training set"), stacklevel=2)
         if training.weights is not None:
             corpus = corpus.with_weights(training.weights)
         dev = evaluate = None
         if held_out is not None:
-            dev = self._dev_corpus(held_out)
+            dev = self._dev_corpus(held_out) if own_dev is None else own_dev
             evaluate = partial(self._metrics, held_out.labels)
             if held_out.weights is not None:
                 dev = dev.with_weights(held_out.weights)

@@ -461,6 +461,15 @@ def test_html_is_stripped_and_long_texts_are_truncated(corpus, tiny):
     np.testing.assert_allclose(truncated, expected, atol=1e-6)
 
 
+def test_one_warning_of_truncation_for_the_training_set_with_its_held_out_share(tiny):
+    texts, labels = ["a b c d e", "f g h i"] * 10, ["x", "y"] * 10
+    model = tiny(inputs={"max_tokens_per_text": 3}, training={"epochs": 1, "dev_fraction": 0.1})
+    with pytest.warns(TruncationWarning) as caught:
+        model.fit(texts, labels)
+    messages = [str(warning.message) for warning in caught if isinstance(warning.message, TruncationWarning)]
+    assert messages == ["20 texts of the training set truncated to 3 tokens, which leaves out 30"]
+
+
 @pytest.mark.parametrize("fraction", [0.37, np.float32(0.5), np.float64(-1.25)])
 def test_quantities_are_not_classes(fraction, tiny):
     texts, labels = ["a", "b"] * 4, [1.0, 2.0] * 3 + [1.0, fraction]
