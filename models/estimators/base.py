@@ -358,8 +358,9 @@ class Estimator(Task):
         with count_truncation() as truncated:  # a warning for the training set with the share that is held out
             corpus = self._corpus(training.columns, training.labels, where="training set", numbers=training.numbers)
             own_dev = None if held_out is None or held_out.numbers is None else self._dev_corpus(held_out)
-        if truncated[0]:
-            warnings.warn(self.describe_truncation(*truncated, "training set"), stacklevel=2)
+        count, tokens = truncated
+        if count:
+            warnings.warn(self.describe_truncation(count, tokens, "training set"), stacklevel=2)
         if training.weights is not None:
             corpus = corpus.with_weights(training.weights)
         dev = evaluate = None
