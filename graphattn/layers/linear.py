@@ -7,7 +7,8 @@ processors for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -231,6 +232,8 @@ MAX_UNUSED_GRADIENT_BYTES = 1 << 30
 """Upper bound for the unused memory of gradients."""
 
 _gradients = Pool(MAX_UNUSED_GRADIENT_BYTES)
+_sums: dict[int, Tensor | None] = {}
+"""Sums of gradients by the id of the table, see :func:`sum_embedding_gradients`; None before the first."""
 
 
 def embedding(table: Tensor, ids: Tensor, padding: int | None = None) -> Tensor:
@@ -268,6 +271,21 @@ class Embedding(nn.Embedding):
         return embedding(self.weight, input, self.padding_idx)
 
 
+@contextmanager
+def sum_embedding_gradients(parameters: Iterable[Tensor]) -> Iterator[dict[int, Tensor]]:
+    """Let several backward passes add to one gradient for each table, as each pass uses few of its rows.
+
+    Meanwhile, these passes return None for the tables. The result has, after the block, the sums by the table's id.
+    """
+    found: dict[int, Tensor] = {}
+    _sums.update({id(parameter): None for parameter in parameters})
+    try:
+        yield found
+        found.update({table: total for table, total in _sums.items() if total is not None})
+    finally:
+        _sums.clear()
+
+
 def forget_gradients() -> None:
     """Return the memory of embedding gradients to the system; training calls this at its end."""
     _gradients.clear()
@@ -277,17 +295,22 @@ class _Embedding(Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, ids: Tensor, padding: int | None) -> Tensor:
         ctx.save_for_backward(ids)
-        ctx.shape, ctx.padding = table.shape, padding
+        ctx.shape, ctx.padding, ctx.table = table.shape, padding, id(table)
         return F.embedding(ids, table)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None]:
         (ids,), (gradient,) = ctx.saved_tensors, gradients
         ids, rows = ids.reshape(-1), at_least_float32(gradient.reshape(-1, ctx.shape[1]))
         if ctx.padding is not None:
             rows = rows.masked_fill((ids == ctx.padding).unsqueeze(1), 0)
         if torch.is_grad_enabled():
-            summed = rows.new_zeros(ctx.shape).index_add(0, ids, rows)
-        else:
-            summed = _gradients.empty(ctx.shape, rows.dtype).zero_().index_add_(0, ids, rows)
-        return summed.to(gradient.dtype), None, None
+            return rows.new_zeros(ctx.shape).index_add(0, ids, rows).to(gradient.dtype), None, None
+        total = _sums.get(ctx.table)
+        if total is None:
+            total = _gradients.empty(ctx.shape, rows.dtype).zero_()
+        total.index_add_(0, ids, rows)
+        if ctx.table not in _sums:
+            return total.to(gradient.dtype), None, None
+        _sums[ctx.table] = total
+        return None, None, None

@@ -21,6 +21,7 @@ from typing_extensions import override
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError
 from graphattn.gradients import Function, apply
+from graphattn.layers.linear import sum_embedding_gradients
 from graphattn.models.corpus import Batch, BatchShard, Corpus
 from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
@@ -167,19 +168,24 @@ class TrainingModule(pl.LightningModule):
         return loss * self._scale_last_step(batch_idx)
 
     def _sum_losses(self, shards: list[Batch]) -> Tensor:
-        """The loss of all shards. Gradients of all but the last are computed here, which frees their activations."""
-        *earlier, last = shards
+        """The loss of all shards. Gradients of several are computed here, which frees the activations of each."""
+        if len(shards) == 1:
+            loss, _ = self.model.loss(shards[0])
+            return loss
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         summed: list[Tensor | None] = [None] * len(parameters)
-        loss_before = 0.0
-        for shard in earlier:
-            loss, _ = self.model.loss(shard)
-            with torch.autocast(self.device.type, enabled=False):
-                gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
-            summed = [_add(total, gradient) for total, gradient in zip(summed, gradients, strict=True)]
-            loss_before += float(loss.detach())
-        loss, _ = self.model.loss(last)
-        return apply(_AddGradients, loss, loss_before, summed, *parameters) if earlier else loss
+        total = 0.0
+        with sum_embedding_gradients(parameters) as of_tables:
+            for shard in shards:
+                loss, _ = self.model.loss(shard)
+                with torch.autocast(self.device.type, enabled=False):
+                    gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+                summed = [_add(*pair) for pair in zip(summed, gradients, strict=True)]
+                total += float(loss.detach())
+        for number, parameter in enumerate(parameters):
+            if id(parameter) in of_tables:
+                summed[number] = _add(of_tables.pop(id(parameter)).to(parameter.dtype), summed[number])
+        return apply(_HandOver, loss.new_tensor(total), summed, *parameters)
 
     def _scale_last_step(self, batch_idx: int) -> float:
         """Factor for the last, shorter accumulation of an epoch; Lightning always divides by ``accumulate``."""
@@ -244,18 +250,21 @@ def _add(total: Tensor | None, gradient: Tensor | None) -> Tensor | None:
     return total.add_(gradient)
 
 
-class _AddGradients(Function):
-    """Add a loss whose gradients have been computed already."""
+class _HandOver(Function):
+    """A loss whose gradients have been computed already."""
 
     @staticmethod
-    def forward(ctx: Any, loss: Tensor, other: float, gradients: list[Tensor | None], *parameters: Tensor) -> Tensor:
+    def forward(ctx: Any, loss: Tensor, gradients: list[Tensor | None], *parameters: Tensor) -> Tensor:
         ctx.gradients = gradients
-        return loss + other
+        return loss.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (factor,) = gradients
-        return factor, None, None, *(None if total is None else total.mul_(factor) for total in ctx.gradients)
+        factor = gradients[0].item()
+        summed, ctx.gradients = ctx.gradients, []  # autograd copies what others refer to
+        if factor != 1:
+            summed = [None if total is None else total.mul_(factor) for total in summed]
+        return None, None, *summed
 
 
 @contextmanager
