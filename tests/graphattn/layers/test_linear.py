@@ -20,6 +20,7 @@ from graphattn.layers.linear import (
     embedding,
     forget_gradients,
     linear,
+    sum_embedding_gradients,
 )
 
 ROWS = [0, 1, MIN_ROWS - 1, MIN_ROWS, 5 * BLOCK + 1, 6 * BLOCK]
@@ -374,6 +375,26 @@ def test_embedding_gradients_accumulate():
         embedding(vectors, torch.tensor(ids)).sum().backward()
     assert (vectors.grad.sum(1) / WIDTH)[:4].tolist() == [1, 1, 3, 0]
     assert vectors.grad.sum() == 5 * WIDTH
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_several_passes_add_to_one_gradient_of_a_table(dtype):
+    tables = [torch.nn.Parameter(make_table(dtype=dtype).detach()) for _ in range(3)]
+    first, second, unused = tables
+    steps = [([1, 2], first), ([2, 2], first), ([0], second)]
+    with sum_embedding_gradients(tables) as sums:
+        for ids, table in steps:
+            loss = embedding(table, torch.tensor(ids)).sum() + (table[3] * 2).sum()  # also used in another way
+            (other,) = torch.autograd.grad(loss, table)
+            assert other.sum() == 2 * WIDTH
+            other = embedding(table * 1, torch.tensor(ids))  # not this table: it needs its own gradient
+            assert torch.autograd.grad(other.sum(), table)[0].sum() == len(ids) * WIDTH
+    assert sums.keys() == {id(first), id(second)}
+    assert sums[id(first)].dtype == torch.float32
+    assert (sums[id(first)].sum(1) / WIDTH)[:4].tolist() == [0, 1, 3, 0]
+    assert (sums[id(second)].sum(1) / WIDTH)[:4].tolist() == [1, 0, 0, 0]
+    embedding(unused, torch.tensor([1])).sum().backward()
+    assert unused.grad.sum() == WIDTH
 
 
 def test_forget_gradients_empties_the_pool(pool):
