@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from graphattn.models.corpus import Batch
 
 _SHIFT = 32
+_TOKENS_AT_ONCE = 1 << 17
+"""Tokens whose n-grams are sorted together when a branch is fitted."""
 
 
 class NgramBranch(WideBranch):
@@ -54,9 +57,12 @@ class NgramBranch(WideBranch):
     @classmethod
     def of(cls, layouts: Sequence[Layout], classes: int) -> NgramBranch:
         """A branch for the n-grams of encoded texts, or of pairs; its weights are zero."""
-        rows, keys, *_ = _list_ngrams(*_columns(layouts))
-        keys, index = keys.unique(return_inverse=True)
-        frequencies = torch.bincount((rows * len(keys) + index).unique() % max(1, len(keys)), minlength=len(keys))
+        keys = torch.cat([_list_ngrams(*columns)[1].unique() for columns in _iter_columns(layouts)]).unique()
+        frequencies = torch.zeros(len(keys), dtype=torch.long)
+        for columns in _iter_columns(layouts):
+            rows, found, *_ = _list_ngrams(*columns)
+            codes = (rows * len(keys) + torch.searchsorted(keys, found)).unique()
+            frequencies += torch.bincount(codes % max(1, len(keys)), minlength=len(keys))
         texts = sum(map(len, layouts))
         idf = ((1 + texts) / (1 + frequencies)).log() + 1
         return cls(keys, idf.float(), 1 if len(layouts) == 1 else 4, classes)
@@ -84,9 +90,10 @@ class NgramBranch(WideBranch):
         ids: list[int] = self.keys[self.keys < 1 << _SHIFT].tolist()
         return ids
 
-    def design_entries(self, layouts: Sequence[Layout]) -> tuple[Tensor, Tensor, Tensor]:
-        """:meth:`entries` of a whole corpus."""
-        return self.entries(*_columns(layouts))
+    def design_entries(self, layouts: Sequence[Layout]) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+        """Items, and their :meth:`entries`, of one part of a corpus after the other."""
+        for ids, lengths in _iter_columns(layouts):
+            yield len(lengths) // len(layouts), *self.entries(ids, lengths)
 
     def entries(self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Rows (ascending), columns and values of the sparse matrix (items, features).
@@ -148,7 +155,12 @@ def _list_ngrams(ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, 
     return texts[first], keys, first, last
 
 
-def _columns(layouts: Sequence[Layout]) -> tuple[Tensor, Tensor]:
-    """Token ids and lengths of all texts."""
-    ids = np.concatenate([layout.features["id"] for layout in layouts])
-    return torch.from_numpy(ids), torch.from_numpy(np.concatenate([layout.lengths for layout in layouts]))
+def _iter_columns(layouts: Sequence[Layout]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Token ids and lengths of about :data:`_TOKENS_AT_ONCE` tokens of texts or pairs at a time."""
+    ends = [np.append(0, np.cumsum(layout.lengths, dtype=np.int64)) for layout in layouts]
+    total = np.sum(ends, axis=0)
+    starts = np.searchsorted(total, np.arange(0, total[-1], _TOKENS_AT_ONCE))
+    for start, stop in pairwise(np.unique([0, *starts, len(total) - 1]).tolist()):
+        ids = [layout.features["id"][end[start] : end[stop]] for layout, end in zip(layouts, ends, strict=True)]
+        lengths = [layout.lengths[start:stop] for layout in layouts]
+        yield torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(lengths))

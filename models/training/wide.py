@@ -224,13 +224,16 @@ def _fit_ngrams(
     head: Head, words: Sequence[str], class_weights: Tensor | None, strength: float, corpus: Corpus
 ) -> tuple[NgramBranch, Head]:
     """Logistic regression on tf-idf; for numbers, ridge regression."""
-    from scipy.sparse import csr_matrix, hstack
+    from scipy.sparse import csr_matrix, hstack, vstack
 
     assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
     classes = head.output.out_features
     branch = NgramBranch.of(corpus.layouts, classes)
-    rows, columns, values = branch.design_entries(corpus.layouts)
-    design = csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (len(corpus), len(branch.weights)))
+    parts = (
+        csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (items, len(branch.weights)))
+        for items, rows, columns, values in branch.design_entries(corpus.layouts)
+    )
+    design = vstack(list(parts), format="csr")
     shared = None
     if branch.blocks == 1 and int(corpus.lengths.sum()) <= _MOST_SHARED:
         shared = _character_ngrams([words[number] for number in branch.single_tokens()])
