@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
 from graphattn.builders.relations import Relation
@@ -18,7 +19,7 @@ from graphattn.models.heads.pooling import pool
 from graphattn.models.options import Options, option
 from graphattn.precision import residual_type
 from graphattn.schema import TOKEN
-from graphattn.transforms import OpaqueModule
+from graphattn.transforms import OpaqueModule, is_transformed
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
@@ -27,6 +28,9 @@ LayerWeights = dict[str, Tensor]
 """Relation -> (E, heads) attention weights of one layer by edge id; a relation with several ``parts()`` concatenates
 their edges."""
 
+
+_MOST_KEPT_NODES = 16_384
+"""Nodes above which training keeps less: a layer's activations are 7 kB for each."""
 
 FFN_DROPOUT = "dropout inside the feed-forward layer (default: as dropout)"
 """Help of an option."""
@@ -142,13 +146,25 @@ class Encoder(OpaqueModule):
 def run_layers(
     layers: Iterable[nn.Module], edges: Mapping[str, Edges], states: Tensor, weights: list[LayerWeights] | None
 ) -> Tensor:
-    """Apply layers one after another and append the attention weights of each to ``weights``."""
+    """Apply layers one after another and append the attention weights of each to ``weights``.
+
+    On a CPU, training on long texts keeps only the states between layers, and computes a layer again for its gradients.
+    """
     for layer in layers:
         layer_weights: LayerWeights | None = None if weights is None else {}
-        states = layer(edges, states, layer_weights)
+        if weights is None and layer.training and _is_too_long_to_keep(states):
+            states = checkpoint(layer, edges, states, use_reentrant=False)
+        else:
+            states = layer(edges, states, layer_weights)
         if weights is not None and layer_weights is not None:
             weights.append(layer_weights)
     return states
+
+
+def _is_too_long_to_keep(states: Tensor) -> bool:
+    """Whether there are more nodes than of any shard of short texts, whose gradients are being computed on a CPU."""
+    is_long = len(states) > _MOST_KEPT_NODES and states.device.type == "cpu"
+    return is_long and states.requires_grad and torch.is_grad_enabled() and not is_transformed()
 
 
 def position_vectors(graph: TextBatch, width: int, tokens: Tensor) -> Tensor:
