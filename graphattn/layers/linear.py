@@ -7,8 +7,9 @@ processors for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on 
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -287,8 +288,13 @@ def sum_embedding_gradients(parameters: Iterable[Tensor]) -> Iterator[dict[int, 
 
 
 def forget_gradients() -> None:
-    """Return the memory of embedding gradients to the system; training calls this at its end."""
+    """Return the memory of embedding gradients, and other freed memory, to the system; training calls this at its end.
+
+    glibc keeps the memory of most activations otherwise.
+    """
     _gradients.clear()
+    with suppress(AttributeError, OSError, TypeError):  # another C library; Windows has no library without a name
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class _Embedding(Function):
