@@ -13,13 +13,7 @@ _NO_PLACEHOLDER = "{\N{WORD JOINER}"
 
 
 def fill_in(template: str, options: Collection[str], spell: Callable[[str], str] = str) -> str:
-    """Replace ``{name}`` and ``{name=value}`` in a message by the option as ``spell`` writes it.
-
-    Parameters
-    ----------
-    template : the message; other braces stay unchanged
-    options : names of options in the template
-    spell : ``name`` or ``name=value`` -> what the user reads, such as a flag
+    """Replace ``{name}`` and ``{name=value}`` in a message by the option as ``spell`` writes it; other braces stay.
 
     Examples
     --------
@@ -44,13 +38,7 @@ def verbatim(text: object) -> str:
 
 
 class _OptionMessage(Exception):
-    """A message that names options; Python and the command line spell them differently.
-
-    Parameters
-    ----------
-    template : the message; it contains options as ``{name}`` or ``{name=value}``
-    options : their names
-    """
+    """A message with options as ``{name}`` or ``{name=value}``, which Python and the command line spell differently."""
 
     def __init__(self, template: str = "", *, options: Collection[str] = ()):
         self.template, self.options = template, tuple(options)

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from graphattn.attention import attend
-from graphattn.edges import Edges, as_batch
+from graphattn.edges import Edges, Graph, as_batch
 from graphattn.schema import CanonicalRelation
-
-if TYPE_CHECKING:
-    from graphattn.edges import Graph
 
 
 class JointEdges(NamedTuple):
-    """Edges of one or more relations between joint nodes, as one relation.
+    """Edges of one or more relations between joint nodes, as one relation, and the number of edges of each.
 
-    Parameters
-    ----------
-    edges : ids number the first relation's edges in the order of its own ids, then the second's, ...
-    counts : relation -> number of its edges
+    Edge ids number the first relation's edges in the order of its own ids, then the second's, ...
     """
 
     edges: Edges
@@ -36,12 +30,6 @@ class JointEdges(NamedTuple):
 
 class JointNodes:
     """The nodes of a graph, numbered type after type.
-
-    Parameters
-    ----------
-    graph : a batch, or a graph of DGL or PyTorch Geometric
-    kinds : node types in order
-    device : of the edges
 
     Examples
     --------
@@ -64,13 +52,7 @@ class JointNodes:
         return sum(self.counts.values())
 
     def edges(self, relations: Sequence[CanonicalRelation]) -> JointEdges:
-        """Edges of several relations; those of a destination are sorted by source type, then as in their relation.
-
-        Raises
-        ------
-        GraphError
-            when the graph lacks a relation
-        """
+        """Edges of several relations; those of a destination are sorted by source type, then as in their relation."""
         parts = {relation: Edges.of(self.graph, relation) for relation in relations}
         degrees = torch.zeros(self.num_nodes, dtype=torch.int64)
         begins = {}  # of each relation's edges among those of their destination
@@ -94,17 +76,7 @@ class JointNodes:
         return JointEdges(edges.to(self.device), {relation: part.num_edges for relation, part in parts.items()})
 
     def average_sources(self, relation: CanonicalRelation, values: Tensor) -> Tensor:
-        """Average the values of each destination's sources; zeros for a destination without sources.
-
-        Parameters
-        ----------
-        relation : canonical edge type
-        values : (N_src, D)
-
-        Returns
-        -------
-        (N_dst, D)
-        """
+        """Average the values (N_src, D) of each destination's sources; zeros for a destination without sources."""
         edges = Edges.of(self.graph, relation).to(values.device)
         query, key = values.new_zeros(edges.num_destinations, 1, 1), values.new_zeros(edges.num_sources, 1, 1)
         return attend(edges, query, key, values.unsqueeze(1)).squeeze(1)

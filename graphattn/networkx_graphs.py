@@ -26,14 +26,12 @@ import torch
 from torch import Tensor
 
 from graphattn.dgl_graphs import make_graph_in_edge_order
-from graphattn.edges import GraphBatch, as_batch
+from graphattn.edges import Graph, GraphBatch, as_batch
 from graphattn.exceptions import GraphError
 from graphattn.schema import TOKEN, WORD, CanonicalRelation, find_relation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
-
-    from graphattn.edges import Graph
 
 Texts = Sequence[str] | Sequence[Sequence[str]]
 Attributes = dict[str, Any]
@@ -62,10 +60,7 @@ class EdgeRows(NamedTuple):
 def make_networkx(nodes: Mapping[str, Columns], edges: Sequence[EdgeRows]) -> nx.MultiDiGraph:
     """Build a graph that all of networkx' formats can hold: names are strings, keys are numbers.
 
-    Parameters
-    ----------
-    nodes : node type -> attributes of its nodes: ``index``, which counts from 0, and optionally others
-    edges : their ends are indices
+    Each node type has columns of attributes: ``index``, which counts from 0, and optionally others.
     """
     names = _name_nodes({kind: len(columns["index"]) for kind, columns in nodes.items()})
     labelled: list[Columns] = []

@@ -30,20 +30,7 @@ def make_pyg(
     """The ``Batch`` that PyG's ``Batch.from_data_list`` would make of the ``HeteroData`` of each text.
 
     Each node type has ``num_nodes``, ``batch`` (N,), ``ptr`` (B + 1,) and its features; each edge type has
-    ``edge_index`` (2, E) and its features, by edge id.
-
-    Parameters
-    ----------
-    edges : canonical edge type -> its edges
-    batch_num_nodes : node type -> (B,) counts
-    batch_num_edges : canonical edge type -> (B,) counts
-    node_features : node type -> feature name -> (N, ...)
-    edge_features : canonical edge type -> feature name -> (E, ...), by edge id
-
-    Raises
-    ------
-    MissingPackageError
-        when PyTorch Geometric is not installed
+    ``edge_index`` (2, E) and its features, by edge id. Counts (B,) are those of each text.
     """
     pyg = import_optional("torch_geometric", "to_pyg() needs", "pyg")
     graph = pyg.data.Batch(_base_cls=pyg.data.HeteroData)

@@ -47,19 +47,7 @@ class TilePlan(NamedTuple):
 
 
 def attend(plan: TilePlan, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float) -> Tensor:
-    """Attention along the edges of a plan.
-
-    Parameters
-    ----------
-    plan : of the edges
-    query, key, value : (N, H, D)
-    scale : of the scores
-    dropout : on the weights
-
-    Returns
-    -------
-    (N, H, D)
-    """
+    """Attention (N, H, D) along the edges of a plan, with dropout on the weights."""
     rows = [tiles.num_tiles * tiles.rows for tiles in plan.groups]
     columns = [tiles.num_tiles * tiles.columns for tiles in plan.groups]
     queries = _gather(query, plan.destinations, is_shared=False).split(rows)
@@ -87,14 +75,9 @@ def _gather(rows: Tensor, index: Tensor | None, *, is_shared: bool) -> Tensor:
 
 
 def plan_blocks(sizes: Tensor, device: torch.device) -> TilePlan:
-    """A tile for each of some consecutive complete graphs, padded with its own nodes.
+    """A tile for each of some consecutive complete graphs (B,), padded with its own nodes.
 
-    Tiles have one shape, or several when padding to the largest would double the memory.
-
-    Parameters
-    ----------
-    sizes : (B,) nodes of each graph, on the CPU
-    device : of the plan
+    Tiles have one shape, or several when padding to the largest would double the memory. The sizes are on the CPU.
     """
     begins, total = sizes.cumsum(0) - sizes, int(sizes.sum())
     kinds = torch.log2(sizes.double()).floor()  # sizes of a kind differ by less than a factor of two
@@ -116,12 +99,7 @@ def plan_blocks(sizes: Tensor, device: torch.device) -> TilePlan:
 
 
 def plan_tiles(edges: Edges) -> TilePlan | None:
-    """Tiles of consecutive destinations; None for edges that are repeated or too scattered.
-
-    Parameters
-    ----------
-    edges : of one relation
-    """
+    """Tiles of consecutive destinations; None for edges that are repeated or too scattered."""
     if not edges.num_edges:
         return None
     num_nodes, num_sources, device = edges.num_destinations, edges.num_sources, edges.indptr.device

@@ -58,17 +58,9 @@ def is_plain(module: nn.Module) -> bool:
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """:func:`torch.nn.functional.linear` in the precision of the weight.
+    """:func:`torch.nn.functional.linear` in the precision of the weight (O, I).
 
-    Parameters
-    ----------
-    inputs : (..., I), for a weight in float16 or bfloat16 also in float32
-    weight : (O, I)
-    bias : (O,)
-
-    Returns
-    -------
-    (..., O)
+    Inputs (..., I) may be float32 for a weight in float16 or bfloat16.
     """
     if weight.element_size() < 4 and inputs.dtype == torch.float32:
         inputs = inputs.to(weight.dtype)  # sums in float32 may precede
@@ -88,18 +80,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A separate linear map for each head.
-
-    Parameters
-    ----------
-    inputs : (H, N, I)
-    weight : (H, I, O)
-    bias : (H, 1, O) or (H, N, O)
-
-    Returns
-    -------
-    (H, N, O)
-    """
+    """A separate linear map for each head: (H, N, I), (H, I, O) and a bias (H, 1 or N, O) give (H, N, O)."""
     if is_transformed() or inputs.shape[1] < MIN_ROWS or not _is_float32_on_cpu(inputs, weight):
         return torch.bmm(inputs, weight) if bias is None else torch.baddbmm(bias, inputs, weight)
     return apply(_ByHead, inputs, weight, bias)
@@ -238,17 +219,7 @@ def embedding(table: Tensor, ids: Tensor, padding: int | None = None) -> Tensor:
 
     On a CPU, PyTorch sums the gradient of a float16 or bfloat16 table in that type, in which 10,000 times 0.01 is 32 or
     4. The gradient of a table has the table's size. PyTorch allocates it in every step, which costs page faults. Call
-    :func:`forget_gradients` to return the reused memory to the system.
-
-    Parameters
-    ----------
-    table : (V, D)
-    ids : (...), from 0 to V - 1
-    padding : an id whose row gets no gradient
-
-    Returns
-    -------
-    (..., D)
+    :func:`forget_gradients` to return the reused memory to the system. The id ``padding`` gets no gradient.
     """
     differs = table.element_size() < 4 or table.numel() * table.element_size() >= MIN_BYTES
     if is_transformed():

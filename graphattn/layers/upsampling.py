@@ -17,14 +17,10 @@ class Upsampling:
 
     ``membership`` is the paper's G: one where a token belongs to a word. ``nearest`` and ``linear`` interpolate a map
     in both directions, which is such a product too: U then has one or two numbers per token, which depend only on the
-    numbers of tokens and words.
+    numbers of tokens and words. The coefficients (E,) are entries of U in CSC order, ones when None.
 
-    Parameters
-    ----------
-    edges : from words to tokens
-    coefficients : (E,) entries of U in CSC order; one when None
-    normalize : divide each column of U in :math:`U^T` by its sum. Rows of :math:`U A U^T` then sum to one if those of A
-        do; otherwise they sum to more where words have several tokens
+    ``normalize`` divides each column of U in :math:`U^T` by its sum. Rows of :math:`U A U^T` then sum to one if those
+    of A do; otherwise they sum to more where words have several tokens.
 
     Examples
     --------
@@ -51,20 +47,7 @@ class Upsampling:
     def of(
         cls, kind: str, members: Edges, token_counts: Tensor, word_counts: Tensor, *, normalize: bool = False
     ) -> Upsampling:
-        """The matrix of a batch.
-
-        Parameters
-        ----------
-        kind : ``"membership"``, ``"nearest"`` or ``"linear"``
-        members : from tokens to words
-        token_counts, word_counts : (B,) of each sentence
-        normalize : as above
-
-        Raises
-        ------
-        ConfigError
-            for another kind
-        """
+        """The matrix of a batch, from the edges from tokens to words and the numbers (B,) of each sentence."""
         require_choice("upsampling", kind, KINDS)
         if kind == "membership":
             return cls(members.reverse[0], normalize=normalize)
