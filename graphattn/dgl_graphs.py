@@ -65,14 +65,14 @@ def make_graph(
     """
     graph: DGLGraph = import_dgl().heterograph(
         {name: ("csc", _int32_columns(relation)) for name, relation in edges.items()},
-        num_nodes_dict={kind: int(counts.sum()) for kind, counts in batch_num_nodes.items()},
+        num_nodes_dict={node_type: int(counts.sum()) for node_type, counts in batch_num_nodes.items()},
         idtype=torch.int32,
     )
-    for kind, features in node_features.items():
-        graph.nodes[kind].data.update(features)
+    for node_type, features in node_features.items():
+        graph.nodes[node_type].data.update(features)
     for relation, features in edge_features.items():
         graph.edges[relation].data.update(features)
-    graph.set_batch_num_nodes({kind: counts.int() for kind, counts in batch_num_nodes.items()})
+    graph.set_batch_num_nodes({node_type: counts.int() for node_type, counts in batch_num_nodes.items()})
     graph.set_batch_num_edges({relation: counts.int() for relation, counts in batch_num_edges.items()})
     _edge_cache(graph).update(edges)
     return graph
@@ -111,7 +111,7 @@ class DGLBatch:
     @property
     def node_features(self) -> dict[str, Mapping[str, Tensor]]:
         """Node type -> feature name -> (N, ...)."""
-        return {kind: self.graph.nodes[kind].data for kind in self.graph.ntypes}
+        return {node_type: self.graph.nodes[node_type].data for node_type in self.graph.ntypes}
 
     @property
     def edge_features(self) -> dict[CanonicalRelation, Mapping[str, Tensor]]:

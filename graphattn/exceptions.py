@@ -53,6 +53,11 @@ class _OptionMessage(Exception):
         """Pickle the attributes: subclasses make ``args``, the message, from other arguments."""
         return type(self).__new__, (type(self), *self.args), vars(self)
 
+    def rename_option(self, name: str, new_name: str) -> None:
+        """Name another option, for a caller whose option has the value that the message is about."""
+        self.template = self.template.replace(f"{{{name}}}", f"{{{new_name}}}")
+        self.options = tuple(new_name if option == name else option for option in self.options)
+
     def render(self, spell: Callable[[str], str] = str) -> str:
         """The message, with options as ``spell`` writes them."""
         return fill_in(self.template, self.options, spell)
@@ -170,6 +175,22 @@ class UnregisteredError(ConfigError):
     def __init__(self, message: str, name: str):
         self.name = name
         super().__init__(message)
+
+
+class RunFolderError(ConfigError):
+    """The folder of a training run cannot be used.
+
+    Parameters
+    ----------
+    problem : what is wrong, without a full stop
+    advice : what to do, which the message appends to the problem
+    options : names of options in both
+    is_busy : whether another process uses the folder
+    """
+
+    def __init__(self, problem: str, advice: str, *, options: Collection[str], is_busy: bool = False):
+        super().__init__(f"{problem}{advice}", options=options)
+        self.problem, self.is_busy = fill_in(problem, options), is_busy
 
 
 class MissingPackageError(ConfigError):

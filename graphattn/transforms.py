@@ -169,7 +169,7 @@ class _Operator(torch.autograd.Function):
     def vmap(info: Any, in_dims: Any, tape: _Tape, *inputs: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         apply: Any = _Operator.apply
         slices = zip(tape.split(info.batch_size), _unbind(inputs, in_dims[1:], info.batch_size), strict=True)
-        return _stack(apply(part, *tensors) for part, tensors in slices)
+        return _stack(apply(tape_slice, *tensors) for tape_slice, tensors in slices)
 
 
 class _OperatorGradient(torch.autograd.Function):
@@ -195,7 +195,7 @@ class _OperatorGradient(torch.autograd.Function):
         are_inputs_batched = any(dim is not None for dim in in_dims[2 + count :])
         tapes = tape.slices if are_inputs_batched else [tape] * info.batch_size
         slices = zip(tapes, _unbind(tensors, in_dims[2:], info.batch_size), strict=True)
-        return _stack(apply(part, count, *parts) for part, parts in slices)
+        return _stack(apply(tape_slice, count, *inputs) for tape_slice, inputs in slices)
 
 
 def _unbind(tensors: Sequence[Tensor], dims: Sequence[int | None], count: int) -> list[tuple[Tensor, ...]]:

@@ -36,7 +36,7 @@ class DGLBackend(Backend):
         if query.device.type != "cpu":
             raise BackendError("backend 'dgl' runs on CPUs only: DGL's wheels have no CUDA. Use backend='torch'")
         dgl = import_dgl()
-        narrow = query.dtype
+        dtype = query.dtype
         if query.element_size() < 4:  # DGL has no float16, and sums bfloat16 in bfloat16
             query, key, value = query.float(), key.float(), value.float()
         no_ids = edges.indptr.new_empty(0)
@@ -50,7 +50,7 @@ class DGLBackend(Backend):
         )
         dropped = F.dropout(weights, dropout) if dropout else weights
         out = dgl.ops.u_mul_e_sum(graph, value.contiguous(), dropped.unsqueeze(-1))
-        return out.to(narrow), weights.to(narrow) if return_weights else None
+        return out.to(dtype), weights.to(dtype) if return_weights else None
 
 
 def _softmax_with_mask(edges: Edges, graph: DGLGraph, scores: Tensor) -> Tensor:

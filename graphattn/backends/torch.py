@@ -116,14 +116,14 @@ class _SegmentAttention(Function):
         return_weights: bool,
     ) -> tuple[Tensor, Tensor]:
         # float16 and bfloat16 are summed in float32
-        wide = torch.float32 if query.element_size() < 4 else query.dtype
-        out = torch.zeros(edges.num_destinations, *value.shape[1:], dtype=wide, device=value.device)
+        sum_type = torch.float32 if query.element_size() < 4 else query.dtype
+        out = torch.zeros(edges.num_destinations, *value.shape[1:], dtype=sum_type, device=value.device)
         must_keep = return_weights or any(ctx.needs_input_grad[:4])
-        weights = torch.empty(edges.num_edges if must_keep else 0, query.shape[1], dtype=wide, device=value.device)
+        weights = torch.empty(edges.num_edges if must_keep else 0, query.shape[1], dtype=sum_type, device=value.device)
         for nodes, local, sources, slots in iterate_segments(
             edges, query.shape[1] * max(query.shape[2], value.shape[2])
         ):
-            scores = (query[nodes][local].to(wide) * key[sources].to(wide)).sum(-1) * scale  # (E, H)
+            scores = (query[nodes][local].to(sum_type) * key[sources].to(sum_type)).sum(-1) * scale  # (E, H)
             if bias is not None:
                 scores = scores + bias[slots]
             chunk = _softmax(scores, local, nodes.stop - nodes.start)
@@ -131,7 +131,7 @@ class _SegmentAttention(Function):
                 weights[slots] = chunk
             if keep is not None:
                 chunk = chunk * keep[slots]
-            out[nodes].index_add_(0, local, chunk.unsqueeze(-1) * value[sources].to(wide))
+            out[nodes].index_add_(0, local, chunk.unsqueeze(-1) * value[sources].to(sum_type))
         ctx.edges, ctx.scale, ctx.has_bias = edges, scale, bias is not None
         ctx.save_for_backward(query, key, value, weights, keep)
         return out.to(value.dtype), weights.to(value.dtype)
@@ -141,34 +141,39 @@ class _SegmentAttention(Function):
         grad_out, grad_weights = gradients
         query, key, value, weights, keep = ctx.saved_tensors
         edges: Edges = ctx.edges
-        wide = weights.dtype
-        grad_query = torch.zeros(query.shape, dtype=wide, device=query.device)
-        grad_key = torch.zeros(key.shape, dtype=wide, device=key.device)
-        grad_value = torch.zeros(value.shape, dtype=wide, device=value.device)
+        sum_type = weights.dtype
+        grad_query = torch.zeros(query.shape, dtype=sum_type, device=query.device)
+        grad_key = torch.zeros(key.shape, dtype=sum_type, device=key.device)
+        grad_value = torch.zeros(value.shape, dtype=sum_type, device=value.device)
         grad_bias = torch.zeros_like(weights) if ctx.has_bias else None
         for nodes, local, sources, slots in iterate_segments(
             edges, query.shape[1] * max(query.shape[2], value.shape[2])
         ):
             count = nodes.stop - nodes.start
             chunk = weights[slots]  # (E, H)
-            upstream = grad_out[nodes][local].to(wide)  # (E, H, D_v)
+            upstream = grad_out[nodes][local].to(sum_type)  # (E, H, D_v)
             applied = chunk if keep is None else chunk * keep[slots]
             grad_value.index_add_(0, sources, applied.unsqueeze(-1) * upstream)
-            grad_chunk = (upstream * value[sources].to(wide)).sum(-1)  # (E, H)
+            grad_chunk = (upstream * value[sources].to(sum_type)).sum(-1)  # (E, H)
             if keep is not None:
                 grad_chunk = grad_chunk * keep[slots]
-            grad_chunk = grad_chunk + grad_weights[slots].to(wide)
-            inner = torch.zeros(count, chunk.shape[1], dtype=wide, device=chunk.device)
+            grad_chunk = grad_chunk + grad_weights[slots].to(sum_type)
+            inner = torch.zeros(count, chunk.shape[1], dtype=sum_type, device=chunk.device)
             inner.index_add_(0, local, chunk * grad_chunk)
             grad_scores = chunk * (grad_chunk - inner[local])
             if grad_bias is not None:
                 grad_bias[slots] = grad_scores
             scaled = (grad_scores * ctx.scale).unsqueeze(-1)
-            grad_query[nodes].index_add_(0, local, scaled * key[sources].to(wide))
-            grad_key.index_add_(0, sources, scaled * query[nodes][local].to(wide))
+            grad_query[nodes].index_add_(0, local, scaled * key[sources].to(sum_type))
+            grad_key.index_add_(0, sources, scaled * query[nodes][local].to(sum_type))
         bias_gradient = None if grad_bias is None else grad_bias.to(query.dtype)
-        narrow = (grad_query.to(query.dtype), grad_key.to(key.dtype), grad_value.to(value.dtype), bias_gradient)
-        return (*narrow, None, None, None, None)
+        gradients_of_inputs = (
+            grad_query.to(query.dtype),
+            grad_key.to(key.dtype),
+            grad_value.to(value.dtype),
+            bias_gradient,
+        )
+        return (*gradients_of_inputs, None, None, None, None)
 
 
 @operator
@@ -191,10 +196,10 @@ class _SumByWeights(Function):
     def forward(ctx: Any, weights: Tensor, value: Tensor, edges: Edges) -> Tensor:
         ctx.edges = edges
         ctx.save_for_backward(weights, value)
-        wide = torch.float32 if value.element_size() < 4 else value.dtype
-        out = value.new_zeros(edges.num_destinations, *value.shape[1:], dtype=wide)
+        sum_type = torch.float32 if value.element_size() < 4 else value.dtype
+        out = value.new_zeros(edges.num_destinations, *value.shape[1:], dtype=sum_type)
         for nodes, local, sources, slots in iterate_segments(edges, value.shape[1] * value.shape[2]):
-            out[nodes].index_add_(0, local, weights[slots].unsqueeze(-1) * value[sources].to(wide))
+            out[nodes].index_add_(0, local, weights[slots].unsqueeze(-1) * value[sources].to(sum_type))
         return out.to(value.dtype)
 
     @staticmethod

@@ -118,17 +118,17 @@ class _Linear(Function):
 def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(N, I), (O, I), (O,) -> (N, O)."""
     out = rows.new_empty(len(rows), len(weight))
-    for part, size in _split_rows(len(rows)):
-        target = out[part]
-        target.copy_(onednn(_pad(rows[part], size), weight, bias)[: len(target)])
+    for rows_slice, size in _split_rows(len(rows)):
+        target = out[rows_slice]
+        target.copy_(onednn(_pad(rows[rows_slice], size), weight, bias)[: len(target)])
     return out
 
 
 def _sum_products(gradient: Tensor, rows: Tensor) -> Tensor:
     """(N, O), (N, I) -> (O, I)."""
     total = rows.new_zeros(gradient.shape[1], rows.shape[1], dtype=torch.float32)
-    for part, size in _split_rows(len(rows)):
-        left, right = _pad(gradient[part], size).t(), _pad(rows[part], size)
+    for rows_slice, size in _split_rows(len(rows)):
+        left, right = _pad(gradient[rows_slice], size).t(), _pad(rows[rows_slice], size)
         # in bfloat16, PyTorch's product is oneDNN's, without reordering the factors
         total += left @ right if rows.dtype == torch.bfloat16 else onednn(left, right.t(), None)
     return total.to(rows.dtype)
@@ -180,14 +180,14 @@ def _in_blocks(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     out = inputs.new_empty(*inputs.shape[:2], weight.shape[2])
     full = inputs.shape[1] // BLOCK * BLOCK
     for head, (rows, matrix) in enumerate(zip(inputs, weight, strict=True)):
-        for part, size in ((slice(0, full), BLOCK), (slice(full, None), len(rows) - full)):
+        for rows_slice, size in ((slice(0, full), BLOCK), (slice(full, None), len(rows) - full)):
             if size:
-                blocks, target = (tensor[part].unflatten(0, (-1, size)) for tensor in (rows, out[head]))
+                blocks, target = (tensor[rows_slice].unflatten(0, (-1, size)) for tensor in (rows, out[head]))
                 factor = matrix.expand(len(blocks), -1, -1)
                 if bias is None:
                     torch.bmm(blocks, factor, out=target)
                 else:
-                    addend = bias[head] if bias.shape[1] == 1 else bias[head, part].unflatten(0, (-1, size))
+                    addend = bias[head] if bias.shape[1] == 1 else bias[head, rows_slice].unflatten(0, (-1, size))
                     torch.baddbmm(addend, blocks, factor, out=target)
     return out
 

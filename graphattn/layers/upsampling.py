@@ -9,7 +9,7 @@ from graphattn.aggregation import aggregate
 from graphattn.edges import Edges
 from graphattn.validation import require_choice
 
-KINDS = ("membership", "nearest", "linear")
+METHODS = ("membership", "nearest", "linear")
 
 
 class Upsampling:
@@ -45,13 +45,13 @@ class Upsampling:
 
     @classmethod
     def of(
-        cls, kind: str, members: Edges, token_counts: Tensor, word_counts: Tensor, *, normalize: bool = False
+        cls, method: str, members: Edges, token_counts: Tensor, word_counts: Tensor, *, normalize: bool = False
     ) -> Upsampling:
         """The matrix of a batch, from the edges from tokens to words and the numbers (B,) of each sentence."""
-        require_choice("upsampling", kind, KINDS)
-        if kind == "membership":
+        require_choice("upsampling", method, METHODS)
+        if method == "membership":
             return cls(members.reverse[0], normalize=normalize)
-        edges, coefficients = _interpolate(kind, token_counts.long(), word_counts.long())
+        edges, coefficients = _interpolate(method, token_counts.long(), word_counts.long())
         return cls(edges, coefficients, normalize=normalize)
 
     def sum_to_words(self, values: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ class Upsampling:
         return aggregate(self._up, values, self._up_coefficients)
 
 
-def _interpolate(kind: str, token_counts: Tensor, word_counts: Tensor) -> tuple[Edges, Tensor | None]:
+def _interpolate(method: str, token_counts: Tensor, word_counts: Tensor) -> tuple[Edges, Tensor | None]:
     """Edges from words to tokens and their coefficients; words and tokens are pixels of rows of equal length."""
 
     def expand(per_sentence: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ def _interpolate(kind: str, token_counts: Tensor, word_counts: Tensor) -> tuple[
     count = len(first_word)
     position = torch.arange(count, device=device) - expand(token_counts.cumsum(0) - token_counts)
     words, tokens = expand(word_counts), expand(token_counts)
-    if kind == "nearest":
+    if method == "nearest":
         indptr = torch.arange(count + 1, device=device)
         return Edges(indptr, first_word + position * words // tokens, total, checked=True), None
     # the centre of token i is at (i + 1/2) W / N - 1/2 on the axis of word centres

@@ -121,7 +121,7 @@ def _pack(tensor: Tensor) -> Tensor:
     return packed
 
 
-def _cut_into_tasks(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
+def cut_into_tasks(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
     """First destination of each task and the one after its last, with about :data:`CHUNK` edges each."""
     marks = np.arange(0, int(indptr[-1]) + 1, CHUNK)
     nearest = cuts[np.minimum(np.searchsorted(indptr[cuts], marks), len(cuts) - 1)]
@@ -135,7 +135,7 @@ def _run_kernel(kernel: Any, edges: Edges, arrays: list[np.ndarray], rule: Score
     max_degree = int(np.diff(indptr).max(initial=1))
     options = (rule.scale, SCALE_FUNCTIONS.index(rule.function), rule.bound, max_degree)
     arguments = (indptr, edges.indices.numpy(), *arrays, *options)
-    tasks = [(head, *ends) for head in range(len(arrays[0])) for ends in _cut_into_tasks(indptr, cuts)]
+    tasks = [(head, *ends) for head in range(len(arrays[0])) for ends in cut_into_tasks(indptr, cuts)]
     remaining = iter(tasks)
 
     def work(_: int) -> None:
