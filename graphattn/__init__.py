@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn.backends.cpu import IMPORT_PID as _IMPORT_PID  # noqa: F401  (read the PID before any fork)
 from graphattn.exceptions import GraphAttnError as GraphAttnError
-from graphattn.moved_modules import install as _find_moved_modules
 
 if TYPE_CHECKING:
     from graphattn.attention import attend as attend
     from graphattn.attention import attend_heads as attend_heads
+    from graphattn.backends.base import Backend as Backend
     from graphattn.backends.registry import register_backend as register_backend
     from graphattn.builders import Sentence as Sentence
     from graphattn.builders import TextGraphBuilder as TextGraphBuilder
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    "Backend": "graphattn.backends.base",
     "Edges": "graphattn.edges",
     "Estimator": "graphattn.models",
     "MultiScaleAttention": "graphattn.layers.multi_scale",
@@ -75,9 +76,6 @@ _MODULES = {
 """Public name -> its module; the imports above repeat it for type checkers."""
 
 __all__ = ["GraphAttnError", *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-_find_moved_modules()
 
 
 def __getattr__(name: str) -> Any:

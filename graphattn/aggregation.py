@@ -51,8 +51,8 @@ def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) 
         raise GraphError(f"coefficients have shape {tuple(coefficients.shape)}; expected ({edges.num_edges},)")
     if coefficients is not None and coefficients.requires_grad:
         raise GraphError("coefficients are constants and would get no gradient; use attend with a bias on the edges")
-    wide = at_least_float32(values)
-    return _aggregate(wide, edges, None if coefficients is None else coefficients.to(wide.dtype))
+    precise = at_least_float32(values)
+    return _aggregate(precise, edges, None if coefficients is None else coefficients.to(precise.dtype))
 
 
 @operator

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import Sequence
+from typing import Literal, overload
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphattn.backends.registry import choose_backend, load_backend
+from graphattn.backends.base import Backend, Rows, split_rows
+from graphattn.backends.registry import load_backend
 from graphattn.backends.torch import sum_by_weights
-from graphattn.edges import Edges
+from graphattn.edges import Edges, Graph
 from graphattn.exceptions import GraphError
-from graphattn.flops import report_products
-from graphattn.gradients import forbid_double_backward, with_zero_gradients
+from graphattn.flops import is_counting, report_products
+from graphattn.gradients import forbid_double_backward
 from graphattn.schema import CanonicalRelation
 from graphattn.transforms import opaque, operator
 from graphattn.validation import require_range
-
-if TYPE_CHECKING:
-    from graphattn.edges import Graph
 
 
 @overload
@@ -116,18 +114,17 @@ def attend(
     edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype).to(query.device)
     edges.check(query, key, value, bias)
     require_range("dropout", dropout, min=0, below=1)
-    out, weights = attend_edges(
-        edges,
-        query,
-        key,
-        value,
+    out, weights = attend_layer(
+        [edges],
+        [query.shape[1]],
+        (query, key, value),
         scale=scale,
-        bias=bias,
+        biases=None if bias is None else [bias],
         dropout=dropout,
         backend=backend,
         return_weights=return_weights,
     )
-    return out if weights is None else (out, weights)
+    return out if weights is None else (out, weights[0])
 
 
 @overload
@@ -198,91 +195,87 @@ def attend_heads(
 
 
 @operator
-def attend_edges(
-    edges: Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    scale: float | Tensor | None = None,
-    bias: Tensor | None = None,
-    dropout: float = 0.0,
-    backend: str = "auto",
-    return_weights: bool = False,
-) -> tuple[Tensor, Tensor | None]:
-    """:func:`attend` without validation, for layers; the weights are None unless requested."""
-    query, scale = scale_queries(query, scale)
-    query, key, value = (forbid_double_backward(tensor) for tensor in (query, key, value))
-    bias = None if bias is None else forbid_double_backward(bias)
-    pairs = 0 if edges.is_identity and bias is None else edges.num_edges * value.shape[1]
-    width = query.shape[2] + value.shape[2]
-    if not (return_weights and _is_recorded(query, key, value, bias)):
-        out, slots = _run_backend(edges, query, key, value, scale, bias, dropout, backend, return_weights)
-        report_products(out, pairs, width)
-        return out, None if slots is None else edges.by_id(slots)
-    # gradients must pass through the weights: compute them first, then the result from them
-    no_values = value.new_zeros(*value.shape[:2], 1)
-    _, slots = _run_backend(edges, query, key, no_values, scale, bias, 0.0, backend, True)
-    assert slots is not None
-    weights = edges.by_id(slots)
-    if not weights.requires_grad:  # only the values are trained
-        weights.requires_grad_()
-    out = sum_by_weights(edges, edges.by_slot(F.dropout(weights, dropout)), value)
-    report_products(out, pairs, width)
-    return out, weights
-
-
-@operator
 def attend_layer(
     edges: Sequence[Edges],
     heads: Sequence[int],
-    rows: Tensor,
+    rows: Rows,
     *,
     scale: float | Tensor | None = None,
+    biases: Sequence[Tensor | None] | None = None,
     dropout: float = 0.0,
     backend: str = "auto",
     return_weights: bool = False,
 ) -> tuple[Tensor, list[Tensor] | None]:
-    """:func:`attend_heads` without validation, for layers; ``rows`` is (N, P, D), the weights None unless requested."""
+    """:func:`attend` and :func:`attend_heads` without validation, for layers; the weights are None unless requested.
+
+    Biases and weights are (E, heads) of each relation, in edge-id order.
+    """
     if isinstance(scale, Tensor):
-        scored = (rows.shape[1] - sum(heads)) // 2
-        queries, scale = scale_queries(rows[:, :scored], scale)
-        rows = torch.cat([queries, rows[:, scored:]], dim=1)
-    name = choose_backend(rows) if backend == "auto" else backend
-    # weights with gradients or under dropout are computed before the result, which one call cannot do
-    weights_first = return_weights and (dropout > 0 or _is_recorded(rows))
-    if weights_first or name != "fused" or rows.device.type != "cpu" or rows.element_size() < 4:
-        return _attend_by_relation(edges, heads, rows, scale, dropout, backend, return_weights)
-    from graphattn.backends.cpu import fused  # compiles: import it only where it runs
+        rows, scale = _scale_rows(heads, rows, scale)
+    if isinstance(rows, Tensor):
+        tensors: tuple[Tensor, ...] = (forbid_double_backward(rows),)
+        rows = tensors[0]
+    else:
+        query, key, value = rows
+        tensors = rows = forbid_double_backward(query), forbid_double_backward(key), forbid_double_backward(value)
+    scale = 1.0 / math.sqrt(tensors[0].shape[-1]) if scale is None else scale
+    slots: list[Tensor | None] = [None] * len(edges)
+    if biases is not None:
+        biases = [None if bias is None else forbid_double_backward(bias) for bias in biases]
+        slots = [bias if bias is None else each.by_slot(bias) for each, bias in zip(edges, biases, strict=True)]
+    chosen = load_backend(backend, tensors[0])
+    weights: list[Tensor] | None = None
+    if return_weights and _is_recorded(*tensors, *slots):
+        out, weights = _attend_by_weights(chosen, edges, heads, rows, scale, slots, dropout)
+    else:
+        out, by_slot = chosen.attend(
+            edges, heads, rows, scale=scale, biases=slots, dropout=dropout, return_weights=return_weights
+        )
+        if return_weights:
+            weights = [relation.by_id(each) for relation, each in zip(edges, by_slot, strict=True)]
+    if is_counting():
+        pairs = sum(
+            relation.num_edges * count
+            for relation, count, bias in zip(edges, heads, slots, strict=True)
+            if bias is not None or not relation.is_identity
+        )
+        report_products(out, pairs, tensors[0].shape[2] + tensors[-1].shape[2])
+    return out, weights
 
-    scale = 1.0 / math.sqrt(rows.shape[-1]) if scale is None else scale
-    out, slots = fused.attend_heads(
-        edges, heads, forbid_double_backward(rows), scale=scale, dropout=dropout, return_weights=return_weights
-    )
-    pairs = sum(part.num_edges * count for part, count in zip(edges, heads, strict=True) if not part.is_identity)
-    report_products(out, pairs, 2 * rows.shape[2])
-    if not return_weights:
-        return out, None
-    return out, [relation.by_id(weights) for relation, weights in zip(edges, slots, strict=True)]
 
-
-def _attend_by_relation(
+def _attend_by_weights(
+    backend: Backend,
     edges: Sequence[Edges],
     heads: Sequence[int],
-    rows: Tensor,
-    scale: float | None,
+    rows: Rows,
+    scale: float,
+    biases: Sequence[Tensor | None],
     dropout: float,
-    backend: str,
-    return_weights: bool,
-) -> tuple[Tensor, list[Tensor] | None]:
-    """:func:`attend_layer` by one call for each relation."""
-    options: dict[str, Any] = {"scale": scale, "dropout": dropout, "backend": backend, "return_weights": return_weights}
-    results = [
-        attend_edges(relation, *part, **options) if count else (part[2], rows.new_zeros(relation.num_edges, 0))
-        for relation, count, part in zip(edges, heads, _split_by_relation(edges, heads, rows), strict=True)
-    ]
-    out = torch.cat([result for result, _ in results], dim=1)
-    return out, [weights for _, weights in results if weights is not None] if return_weights else None
+) -> tuple[Tensor, list[Tensor]]:
+    """Compute the weights of each relation, then the result from them, so that gradients pass through the weights."""
+    results, weights = [], []
+    for relation, (query, key, value), bias in zip(edges, split_rows(edges, heads, rows), biases, strict=True):
+        count = value.shape[1]
+        nothing = query, key, value.new_zeros(len(value), count, 1)
+        _, (slots,) = backend.attend(
+            [relation], [count], nothing, scale=scale, biases=[bias], dropout=0.0, return_weights=True
+        )
+        by_id = relation.by_id(slots)
+        if not by_id.requires_grad:  # only the values are trained
+            by_id.requires_grad_()
+        weights.append(by_id)
+        results.append(sum_by_weights(relation, relation.by_slot(F.dropout(by_id, dropout)), value))
+    return torch.cat(results, dim=1) if len(results) > 1 else results[0], weights
+
+
+def _scale_rows(heads: Sequence[int], rows: Rows, scale: Tensor) -> tuple[Rows, float]:
+    """:func:`scale_queries` for rows of a layer."""
+    if not isinstance(rows, Tensor):
+        query, factor = scale_queries(rows[0], scale)
+        return (query, *rows[1:]), factor
+    scored = (rows.shape[1] - sum(heads)) // 2
+    queries, factor = scale_queries(rows[:, :scored], scale)
+    return torch.cat([queries, rows[:, scored:]], dim=1), factor
 
 
 def scale_queries(query: Tensor, scale: float | Tensor | None) -> tuple[Tensor, float]:
@@ -314,46 +307,3 @@ def _check_projected(edges: Sequence[Edges], heads: Sequence[int], projected: Te
     for relation in edges:
         relation.check(rows, rows, rows, None)
     return rows
-
-
-def _split_by_relation(
-    edges: Sequence[Edges], heads: Sequence[int], rows: Tensor
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Query, key and value of each relation's heads; values replace the queries and keys that identities lack."""
-    compact = rows.shape[1] != 3 * sum(heads)
-    scored = [0 if compact and relation.is_identity else count for relation, count in zip(edges, heads, strict=True)]
-    # split, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
-    queries, keys, values = rows.split([sum(scored), sum(scored), sum(heads)], dim=1)
-    parts = zip(queries.split(scored, dim=1), keys.split(scored, dim=1), values.split(list(heads), dim=1), strict=True)
-    for count, (query, key, value) in zip(scored, parts, strict=True):
-        yield (query, key, value) if count else (value, value, value)
-
-
-def _run_backend(
-    edges: Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    scale: float,
-    bias: Tensor | None,
-    dropout: float,
-    backend: str,
-    return_weights: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """The result and, on request, the weights in slot order."""
-    if backend == "auto" and bias is None and edges.is_identity:
-        out, weights = _identity_attention(query, key, value, dropout)
-        return out, weights if return_weights else None
-    name = choose_backend(query) if backend == "auto" else backend
-    slots = None if bias is None else edges.by_slot(bias)
-    return load_backend(name)(
-        edges, query, key, value, scale=scale, bias=slots, dropout=dropout, return_weights=return_weights
-    )
-
-
-def _identity_attention(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
-    """The softmax over a single edge is one: return the values, and weights of one."""
-    weights = value.new_ones(value.shape[:2])
-    out = value * F.dropout(weights, dropout).unsqueeze(-1) if dropout else value.view_as(value)
-    unused = [tensor for tensor in (query, key) if tensor.requires_grad]
-    return (with_zero_gradients(out, unused), with_zero_gradients(weights, unused)) if unused else (out, weights)

@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 
 def import_dgl() -> Any:
-    """The module ``dgl``, with PyTorch as its backend and without LibXSMM, which crashes on some CPUs.
-
-    Raises
-    ------
-    MissingPackageError
-        when DGL cannot be imported
-    """
+    """The module ``dgl``, with PyTorch as its backend and without LibXSMM, which crashes on some CPUs."""
     os.environ.setdefault("DGLBACKEND", "pytorch")  # else DGL prints a notice and writes into the home directory
     _replace_graphbolt()
     try:
@@ -65,30 +59,20 @@ def make_graph(
     node_features: Mapping[str, Mapping[str, Tensor]],
     edge_features: Mapping[CanonicalRelation, Mapping[str, Tensor]],
 ) -> DGLGraph:
-    """One batched DGL graph in int32, built from compressed columns without sorting.
+    """One DGL graph in int32, equal to ``dgl.batch`` of the graph of each text, built without sorting.
 
-    Parameters
-    ----------
-    edges : canonical edge type -> its edges
-    batch_num_nodes : node type -> (B,) counts
-    batch_num_edges : canonical edge type -> (B,) counts
-    node_features : node type -> feature name -> (N, ...)
-    edge_features : canonical edge type -> feature name -> (E, ...), by edge id
-
-    Returns
-    -------
-    A graph equal to ``dgl.batch`` of the single graphs; ``attend`` uses the given edges for it.
+    Counts (B,) are those of each text, edge features are ordered by edge id. ``attend`` uses the given edges for it.
     """
     graph: DGLGraph = import_dgl().heterograph(
         {name: ("csc", _int32_columns(relation)) for name, relation in edges.items()},
-        num_nodes_dict={kind: int(counts.sum()) for kind, counts in batch_num_nodes.items()},
+        num_nodes_dict={node_type: int(counts.sum()) for node_type, counts in batch_num_nodes.items()},
         idtype=torch.int32,
     )
-    for kind, features in node_features.items():
-        graph.nodes[kind].data.update(features)
+    for node_type, features in node_features.items():
+        graph.nodes[node_type].data.update(features)
     for relation, features in edge_features.items():
         graph.edges[relation].data.update(features)
-    graph.set_batch_num_nodes({kind: counts.int() for kind, counts in batch_num_nodes.items()})
+    graph.set_batch_num_nodes({node_type: counts.int() for node_type, counts in batch_num_nodes.items()})
     graph.set_batch_num_edges({relation: counts.int() for relation, counts in batch_num_edges.items()})
     _edge_cache(graph).update(edges)
     return graph
@@ -104,14 +88,7 @@ def make_graph_in_edge_order(
     num_nodes: Mapping[str, int],
     idtype: torch.dtype,
 ) -> DGLGraph:
-    """One graph whose edge ids follow the order of the given edges.
-
-    Parameters
-    ----------
-    relations : canonical edge type -> sources and destinations
-    num_nodes : node type -> number of nodes
-    idtype : ``torch.int32`` or ``torch.int64``
-    """
+    """One graph whose edge ids follow the order of the given sources and destinations."""
     ends = {
         relation: (torch.tensor(sources, dtype=idtype), torch.tensor(destinations, dtype=idtype))
         for relation, (sources, destinations) in relations.items()
@@ -134,7 +111,7 @@ class DGLBatch:
     @property
     def node_features(self) -> dict[str, Mapping[str, Tensor]]:
         """Node type -> feature name -> (N, ...)."""
-        return {kind: self.graph.nodes[kind].data for kind in self.graph.ntypes}
+        return {node_type: self.graph.nodes[node_type].data for node_type in self.graph.ntypes}
 
     @property
     def edge_features(self) -> dict[CanonicalRelation, Mapping[str, Tensor]]:
@@ -183,13 +160,7 @@ def _read_edges(graph: DGLGraph, relation: CanonicalRelation) -> Edges:
 
 
 def save_graphs(graphs: Sequence[DGLGraph], path: str) -> None:
-    """Write graphs in DGL's binary format (not a pickle), which ``dgl.load_graphs`` reads.
-
-    Raises
-    ------
-    GraphError
-        when the file cannot be written
-    """
+    """Write graphs in DGL's binary format (not a pickle), which ``dgl.load_graphs`` reads."""
     dgl = import_dgl()
     try:
         dgl.save_graphs(path, list(graphs))
@@ -200,13 +171,7 @@ def save_graphs(graphs: Sequence[DGLGraph], path: str) -> None:
 
 
 def load_graphs(path: str) -> list[DGLGraph]:
-    """Read graphs that :func:`save_graphs` wrote.
-
-    Raises
-    ------
-    GraphError
-        when the file is missing or has another format
-    """
+    """Read graphs that :func:`save_graphs` wrote."""
     dgl = import_dgl()
     try:
         graphs: list[DGLGraph] = dgl.load_graphs(path)[0]

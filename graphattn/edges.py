@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dgl import DGLGraph
     from torch_geometric.data import Data, HeteroData
 
-    Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData | Data"
-    """What ``attend``, layers and encoders read edges from."""
+Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData | Data"
+"""What ``attend``, layers and encoders read edges from."""
 
 
 class GraphBatch(Protocol):
@@ -295,21 +295,20 @@ class Edges:
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
         """Raise a GraphError when a shape, type or device does not fit the edges."""
-        for name, tensor, nodes in (
-            ("query", query, self.num_destinations),
-            ("key", key, self.num_sources),
-            ("value", value, self.num_sources),
-        ):
-            if tensor.dim() != 3 or tensor.shape[0] != nodes or 0 in tensor.shape[1:]:
-                raise GraphError(f"{name} has shape {tuple(tensor.shape)}; expected ({nodes}, heads, features)")
-            self._check_kind(name, tensor, query.dtype)
+        num_sources = self.num_sources
+        tensors = ("query", query, self.num_destinations), ("key", key, num_sources), ("value", value, num_sources)
+        for name, tensor, nodes in tensors:
+            shape = tensor.shape
+            if len(shape) != 3 or shape[0] != nodes or not (shape[1] and shape[2]):
+                raise GraphError(f"{name} has shape {tuple(shape)}; expected ({nodes}, heads, features)")
+            self._check_type(name, tensor, query.dtype)
         if query.shape[1:] != key.shape[1:] or value.shape[1] != key.shape[1]:
             shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (query, key, value))
             raise GraphError(f"query, key and value have shapes {shapes}; heads and query/key features must agree")
         if bias is not None:
             if bias.shape != (self.num_edges, query.shape[1]):
                 raise GraphError(f"bias has shape {tuple(bias.shape)}; expected ({self.num_edges}, {query.shape[1]})")
-            self._check_kind("bias", bias, query.dtype)
+            self._check_type("bias", bias, query.dtype)
 
     def check_nodes(self, inputs: Tensor, destinations: Tensor | None = None) -> None:
         """Raise a GraphError unless there is one row for each node; ``inputs`` are of sources if both are given."""
@@ -322,7 +321,7 @@ class Edges:
         if inputs.device != self.indptr.device:
             raise GraphError(f"inputs is on {inputs.device} and the edges on {self.indptr.device}; use edges.to(...)")
 
-    def _check_kind(self, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+    def _check_type(self, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
         if tensor.dtype != dtype or not dtype.is_floating_point:
             raise GraphError(f"{name} is {tensor.dtype}; query, key, value and bias must be of one floating-point type")
         if tensor.device != self.indptr.device:
@@ -396,17 +395,7 @@ def edges_for_layer(
 ) -> list[Edges]:
     """The edges of each relation on the device of the inputs, which must have a row for each node.
 
-    Parameters
-    ----------
-    graph : a batch, or the edges of each relation from :func:`edges_of`
-    relations : names
-    inputs : (N, ...)
-    destinations : (N_dst, ...) if the inputs are those of the sources only
-
-    Raises
-    ------
-    GraphError
-        when a relation is missing or its edges do not fit the inputs
+    If the inputs are those of the sources only, ``destinations`` are (N_dst, ...).
     """
     names = list(relations)
     edges = graph if isinstance(graph, Mapping) else edges_of(graph, names, inputs.device)
@@ -432,13 +421,7 @@ def lengths_of(graph: Graph, node_type: str) -> Tensor:
 
 
 class RelationEdges(Mapping[CanonicalRelation, Edges]):
-    """The edges of each relation of another library's graph, read on access.
-
-    Parameters
-    ----------
-    relations : canonical edge types of the graph
-    read : returns the edges of one
-    """
+    """The edges of each relation of another library's graph, read on access."""
 
     def __init__(self, relations: Sequence[CanonicalRelation], read: Callable[[CanonicalRelation], Edges]):
         self._relations, self._read = relations, read
@@ -464,13 +447,7 @@ _ADAPTERS = (
 
 
 def as_batch(graph: Graph) -> GraphBatch:
-    """Any graph as a :class:`GraphBatch`, which shares its features.
-
-    Raises
-    ------
-    GraphError
-        when it is no graph
-    """
+    """Any graph as a :class:`GraphBatch`, which shares its features."""
     if isinstance(getattr(graph, "edges", None), Mapping):
         return cast(GraphBatch, graph)
     for attribute, module, name in _ADAPTERS:

@@ -13,13 +13,7 @@ _NO_PLACEHOLDER = "{\N{WORD JOINER}"
 
 
 def fill_in(template: str, options: Collection[str], spell: Callable[[str], str] = str) -> str:
-    """Replace ``{name}`` and ``{name=value}`` in a message by the option as ``spell`` writes it.
-
-    Parameters
-    ----------
-    template : the message; other braces stay unchanged
-    options : names of options in the template
-    spell : ``name`` or ``name=value`` -> what the user reads, such as a flag
+    """Replace ``{name}`` and ``{name=value}`` in a message by the option as ``spell`` writes it; other braces stay.
 
     Examples
     --------
@@ -44,13 +38,7 @@ def verbatim(text: object) -> str:
 
 
 class _OptionMessage(Exception):
-    """A message that names options; Python and the command line spell them differently.
-
-    Parameters
-    ----------
-    template : the message; it contains options as ``{name}`` or ``{name=value}``
-    options : their names
-    """
+    """A message with options as ``{name}`` or ``{name=value}``, which Python and the command line spell differently."""
 
     def __init__(self, template: str = "", *, options: Collection[str] = ()):
         self.template, self.options = template, tuple(options)
@@ -64,6 +52,11 @@ class _OptionMessage(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the attributes: subclasses make ``args``, the message, from other arguments."""
         return type(self).__new__, (type(self), *self.args), vars(self)
+
+    def rename_option(self, name: str, new_name: str) -> None:
+        """Name another option, for a caller whose option has the value that the message is about."""
+        self.template = self.template.replace(f"{{{name}}}", f"{{{new_name}}}")
+        self.options = tuple(new_name if option == name else option for option in self.options)
 
     def render(self, spell: Callable[[str], str] = str) -> str:
         """The message, with options as ``spell`` writes them."""
@@ -183,6 +176,22 @@ class UnregisteredError(ConfigError):
     def __init__(self, message: str, name: str):
         self.name = name
         super().__init__(message)
+
+
+class RunFolderError(ConfigError):
+    """The folder of a training run cannot be used.
+
+    Parameters
+    ----------
+    problem : what is wrong, without a full stop
+    advice : what to do, which the message appends to the problem
+    options : names of options in both
+    is_busy : whether another process uses the folder
+    """
+
+    def __init__(self, problem: str, advice: str, *, options: Collection[str], is_busy: bool = False):
+        super().__init__(f"{problem}{advice}", options=options)
+        self.problem, self.is_busy = fill_in(problem, options), is_busy
 
 
 class MissingPackageError(ConfigError):

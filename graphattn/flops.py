@@ -10,19 +10,17 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 def report_products(out: Tensor, edges: int, width: int) -> None:
     """Report what a kernel multiplied to make ``out``, and what its gradients will multiply, which is twice as much.
 
-    Parameters
-    ----------
-    out : computed on a CPU; on a GPU, attention consists of PyTorch's products
-    edges : edges times heads
-    width : numbers of a query and of a value
+    ``edges`` is edges times heads, ``width`` the numbers of a query and of a value. On a GPU, attention consists of
+    PyTorch's products.
     """
-    if _is_counting() and out.device.type == "cpu":
+    if is_counting() and out.device.type == "cpu":
         _multiply(edges, width)
         if out.requires_grad:
             out.register_hook(lambda gradient: _multiply(2 * edges, width))
 
 
-def _is_counting() -> bool:
+def is_counting() -> bool:
+    """Whether a ``FlopCounterMode`` is active."""
     if not torch._C._len_torch_dispatch_stack():
         return False
     return any(type(mode).__module__ == "torch.utils.flop_counter" for mode in _get_current_dispatch_mode_stack())

@@ -53,13 +53,7 @@ class _FirstOrder(Function):
 
 
 def raise_on_double_backward(gradient: Tensor, *inputs: Tensor) -> Tensor:
-    """A gradient that raises when it is differentiated with respect to the tensors it was computed from.
-
-    Parameters
-    ----------
-    gradient : as a backward pass returns it
-    inputs : the tensors it was computed from
-    """
+    """A gradient that raises when it is differentiated with respect to the inputs it was computed from."""
     return apply(_RaiseOnBackward, gradient, *inputs) if torch.is_grad_enabled() else gradient
 
 

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from graphattn.attention import attend
-from graphattn.edges import Edges, as_batch
+from graphattn.edges import Edges, Graph, as_batch
 from graphattn.schema import CanonicalRelation
-
-if TYPE_CHECKING:
-    from graphattn.edges import Graph
 
 
 class JointEdges(NamedTuple):
-    """Edges of one or more relations between joint nodes, as one relation.
+    """Edges of one or more relations between joint nodes, as one relation, and the number of edges of each.
 
-    Parameters
-    ----------
-    edges : ids number the first relation's edges in the order of its own ids, then the second's, ...
-    counts : relation -> number of its edges
+    Edge ids number the first relation's edges in the order of its own ids, then the second's, ...
     """
 
     edges: Edges
@@ -37,12 +31,6 @@ class JointEdges(NamedTuple):
 class JointNodes:
     """The nodes of a graph, numbered type after type.
 
-    Parameters
-    ----------
-    graph : a batch, or a graph of DGL or PyTorch Geometric
-    kinds : node types in order
-    device : of the edges
-
     Examples
     --------
     >>> from graphattn.builders import Star, TextGraphBuilder
@@ -53,10 +41,10 @@ class JointNodes:
     ([3, 3, 3, 3], [0, 1, 2, 3])
     """
 
-    def __init__(self, graph: Graph, kinds: Sequence[str], device: torch.device | str = "cpu"):
+    def __init__(self, graph: Graph, node_types: Sequence[str], device: torch.device | str = "cpu"):
         self.graph, self.device = as_batch(graph), device
-        self.counts = {kind: self.graph.num_nodes(kind) for kind in kinds}
-        self.offsets = dict(zip(kinds, [0, *accumulate(self.counts.values())], strict=False))
+        self.counts = {node_type: self.graph.num_nodes(node_type) for node_type in node_types}
+        self.offsets = dict(zip(node_types, [0, *accumulate(self.counts.values())], strict=False))
 
     @property
     def num_nodes(self) -> int:
@@ -64,50 +52,35 @@ class JointNodes:
         return sum(self.counts.values())
 
     def edges(self, relations: Sequence[CanonicalRelation]) -> JointEdges:
-        """Edges of several relations; those of a destination are sorted by source type, then as in their relation.
-
-        Raises
-        ------
-        GraphError
-            when the graph lacks a relation
-        """
-        parts = {relation: Edges.of(self.graph, relation) for relation in relations}
+        """Edges of several relations; those of a destination are sorted by source type, then as in their relation."""
+        edges_by_relation = {relation: Edges.of(self.graph, relation) for relation in relations}
         degrees = torch.zeros(self.num_nodes, dtype=torch.int64)
         begins = {}  # of each relation's edges among those of their destination
-        for relation in sorted(parts, key=lambda relation: self.offsets[relation[0]]):
+        for relation in sorted(edges_by_relation, key=lambda relation: self.offsets[relation[0]]):
             target_degrees = degrees[self._slice(relation[2])]
             begins[relation] = target_degrees.clone()
-            target_degrees += torch.diff(parts[relation].indptr)
+            target_degrees += torch.diff(edges_by_relation[relation].indptr)
         indptr = torch.zeros(self.num_nodes + 1, dtype=torch.int64)
         torch.cumsum(degrees, 0, out=indptr[1:])
         count = int(indptr[-1])
         indices, edge_ids = torch.empty(count, dtype=torch.int32), torch.empty(count, dtype=torch.int64)
         first_id = 0
-        for relation, part in parts.items():
-            shifts = indptr[:-1][self._slice(relation[2])] + begins[relation] - part.indptr[:-1]
-            slots = torch.arange(part.num_edges) + shifts[part.destinations]
-            indices[slots] = (part.indices + self.offsets[relation[0]]).int()
-            edge_ids[slots] = first_id + (torch.arange(part.num_edges) if part.edge_ids is None else part.edge_ids)
-            first_id += part.num_edges
+        for relation, edges in edges_by_relation.items():
+            shifts = indptr[:-1][self._slice(relation[2])] + begins[relation] - edges.indptr[:-1]
+            slots = torch.arange(edges.num_edges) + shifts[edges.destinations]
+            indices[slots] = (edges.indices + self.offsets[relation[0]]).int()
+            edge_ids[slots] = first_id + (torch.arange(edges.num_edges) if edges.edge_ids is None else edges.edge_ids)
+            first_id += edges.num_edges
         in_order = torch.equal(edge_ids, torch.arange(count))
-        edges = Edges(indptr.int(), indices, self.num_nodes, None if in_order else edge_ids, checked=True)
-        return JointEdges(edges.to(self.device), {relation: part.num_edges for relation, part in parts.items()})
+        joint = Edges(indptr.int(), indices, self.num_nodes, None if in_order else edge_ids, checked=True)
+        counts = {relation: edges.num_edges for relation, edges in edges_by_relation.items()}
+        return JointEdges(joint.to(self.device), counts)
 
     def average_sources(self, relation: CanonicalRelation, values: Tensor) -> Tensor:
-        """Average the values of each destination's sources; zeros for a destination without sources.
-
-        Parameters
-        ----------
-        relation : canonical edge type
-        values : (N_src, D)
-
-        Returns
-        -------
-        (N_dst, D)
-        """
+        """Average the values (N_src, D) of each destination's sources; zeros for a destination without sources."""
         edges = Edges.of(self.graph, relation).to(values.device)
         query, key = values.new_zeros(edges.num_destinations, 1, 1), values.new_zeros(edges.num_sources, 1, 1)
         return attend(edges, query, key, values.unsqueeze(1)).squeeze(1)
 
-    def _slice(self, kind: str) -> slice:
-        return slice(self.offsets[kind], self.offsets[kind] + self.counts[kind])
+    def _slice(self, node_type: str) -> slice:
+        return slice(self.offsets[node_type], self.offsets[node_type] + self.counts[node_type])

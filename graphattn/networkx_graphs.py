@@ -26,14 +26,12 @@ import torch
 from torch import Tensor
 
 from graphattn.dgl_graphs import make_graph_in_edge_order
-from graphattn.edges import GraphBatch, as_batch
+from graphattn.edges import Graph, GraphBatch, as_batch
 from graphattn.exceptions import GraphError
 from graphattn.schema import TOKEN, WORD, CanonicalRelation, find_relation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
-
-    from graphattn.edges import Graph
 
 Texts = Sequence[str] | Sequence[Sequence[str]]
 Attributes = dict[str, Any]
@@ -62,19 +60,16 @@ class EdgeRows(NamedTuple):
 def make_networkx(nodes: Mapping[str, Columns], edges: Sequence[EdgeRows]) -> nx.MultiDiGraph:
     """Build a graph that all of networkx' formats can hold: names are strings, keys are numbers.
 
-    Parameters
-    ----------
-    nodes : node type -> attributes of its nodes: ``index``, which counts from 0, and optionally others
-    edges : their ends are indices
+    Each node type has columns of attributes: ``index``, which counts from 0, and optionally others.
     """
-    names = _name_nodes({kind: len(columns["index"]) for kind, columns in nodes.items()})
+    names = _name_nodes({node_type: len(columns["index"]) for node_type, columns in nodes.items()})
     labelled: list[Columns] = []
-    for kind, columns in nodes.items():
-        texts = columns.get("text", [""] * len(names[kind]))
-        labelled.append({**columns, "label": [text or f"{kind} {index}" for index, text in enumerate(texts)]})
+    for node_type, columns in nodes.items():
+        texts = columns.get("text", [""] * len(names[node_type]))
+        labelled.append({**columns, "label": [text or f"{node_type} {index}" for index, text in enumerate(texts)]})
     graph = nx.MultiDiGraph()
-    for kind, rows in zip(nodes, _complete_rows(labelled), strict=True):
-        graph.add_nodes_from(zip(names[kind], rows, strict=True))
+    for node_type, rows in zip(nodes, _complete_rows(labelled), strict=True):
+        graph.add_nodes_from(zip(names[node_type], rows, strict=True))
     keys = count()
     for group, rows in zip(edges, _complete_rows([group.columns for group in edges]), strict=True):
         sources = (names[group.source_type][index] for index in group.sources)
@@ -87,20 +82,20 @@ def _name_nodes(counts: Mapping[str, int]) -> dict[str, list[str]]:
     """The names of each type's nodes, NMTOKENs as XML requires: ``text_relay_0`` of a type ``text relay``."""
     names: dict[str, list[str]] = {}
     prefixes: set[str] = set()
-    for kind, number in counts.items():
-        prefix = re.sub(r"[^A-Za-z0-9_.-]", "_", kind)
+    for node_type, number in counts.items():
+        prefix = re.sub(r"[^A-Za-z0-9_.-]", "_", node_type)
         while prefix in prefixes:
             prefix += "_"
         prefixes.add(prefix)
         width = len(str(number - 1))
-        names[kind] = [f"{prefix}_{index:0{width}}" for index in range(number)]
+        names[node_type] = [f"{prefix}_{index:0{width}}" for index in range(number)]
     return names
 
 
 def _complete_rows(tables: Sequence[Columns]) -> list[list[Attributes]]:
     """The rows of tables; columns that a table lacks are filled."""
     fills = {
-        name: next(fill for kind, fill in _MISSING.items() if isinstance(values[0], kind))
+        name: next(fill for value_type, fill in _MISSING.items() if isinstance(values[0], value_type))
         for table in tables
         for name, values in table.items()
         if values
@@ -182,33 +177,33 @@ def to_networkx(
     present = list(graph.edges)
     selected = present if relations is None else [find_relation(present, name) for name in relations]
     weights_by_relation = {find_relation(present, name): values for name, values in (weights or {}).items()}
-    texts = {kind: texts for kind, texts in ((TOKEN, tokens), (WORD, words)) if texts is not None}
+    texts = {node_type: texts for node_type, texts in ((TOKEN, tokens), (WORD, words)) if texts is not None}
     if missing := texts.keys() - set(graph.node_features):
         raise GraphError(f"{min(missing)}s are given, but the graph has no nodes of type {min(missing)!r}")
-    nodes = {kind: _node_columns(graph, kind, texts.get(kind)) for kind in graph.node_features}
+    nodes = {node_type: _node_columns(graph, node_type, texts.get(node_type)) for node_type in graph.node_features}
     edges = [_edge_rows(graph, relation, weights_by_relation.get(relation)) for relation in selected]
-    node_types = {kind: _add_features(columns, graph.node_features[kind]) for kind, columns in nodes.items()}
+    node_types = {name: _add_features(columns, graph.node_features[name]) for name, columns in nodes.items()}
     edge_types = {
         relation: _add_features(rows.columns, graph.edge_features.get(relation, {}))
         for relation, rows in zip(selected, edges, strict=True)
     }
-    idtype = next((_dtype_name(part.indptr.dtype) for part in graph.edges.values()), "int32")
-    sentences = max(len(graph.batch_num_nodes(kind)) for kind in nodes)
+    idtype = next((_dtype_name(edges.indptr.dtype) for edges in graph.edges.values()), "int32")
+    sentences = max(len(graph.batch_num_nodes(node_type)) for node_type in nodes)
     exported = make_networkx(nodes, edges)
     exported.graph[SCHEMA] = _Schema(idtype, sentences, node_types, edge_types).to_json()
     return exported
 
 
-def _node_columns(graph: GraphBatch, kind: str, texts: Texts | None) -> Columns:
+def _node_columns(graph: GraphBatch, node_type: str, texts: Texts | None) -> Columns:
     """The attributes of a type's nodes, without features."""
-    counts = graph.batch_num_nodes(kind).long()
+    counts = graph.batch_num_nodes(node_type).long()
     columns: Columns = {
-        "type": [kind] * graph.num_nodes(kind),
-        "index": list(range(graph.num_nodes(kind))),
+        "type": [node_type] * graph.num_nodes(node_type),
+        "index": list(range(graph.num_nodes(node_type))),
         "sentence": torch.repeat_interleave(counts).tolist(),
     }
     if texts is not None:
-        columns["text"] = [str(text) for text in _align_texts(texts, counts.tolist(), kind)]  # not np.str_
+        columns["text"] = [str(text) for text in _align_texts(texts, counts.tolist(), node_type)]  # not np.str_
     return columns
 
 
@@ -245,7 +240,7 @@ def _add_features(columns: Columns, features: Mapping[str, Tensor]) -> RowTypes:
     return types
 
 
-def _align_texts(texts: Texts, counts: Sequence[int], kind: str) -> list[str]:
+def _align_texts(texts: Texts, counts: Sequence[int], node_type: str) -> list[str]:
     """A text for each node, from one list for all or one per sentence, with or without ``[CLS]``."""
     lists: Sequence[Any] = texts
     expected = list(counts)
@@ -258,11 +253,11 @@ def _align_texts(texts: Texts, counts: Sequence[int], kind: str) -> list[str]:
     if lengths == [count - 1 for count in counts]:
         return [text for texts in lists for text in (CLS, *texts)]
     if len(lists) != len(expected):
-        raise GraphError(f"{len(lists)} lists of {kind}s are given for {len(expected)} sentences")
+        raise GraphError(f"{len(lists)} lists of {node_type}s are given for {len(expected)} sentences")
     index, length = next((index, length) for index, length in enumerate(lengths) if length != expected[index])
     owner = "the graph" if is_flat else f"sentence {index}"
     raise GraphError(
-        f"{length} {kind}s are given for {owner}, which has {expected[index]}; "
+        f"{length} {node_type}s are given for {owner}, which has {expected[index]}; "
         f"give a text for each, or leave out {CLS} in every sentence"
     )
 
@@ -270,7 +265,7 @@ def _align_texts(texts: Texts, counts: Sequence[int], kind: str) -> list[str]:
 class _Node(NamedTuple):
     """A node's type, its id in the DGL graph and its sentence."""
 
-    kind: str
+    node_type: str
     number: int
     sentence: int
 
@@ -313,22 +308,24 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     schema = _Schema.of_networkx(nx_graph)
     elements = _group_nodes(nx_graph, schema)
     nodes = {
-        element.key: _Node(kind, number, element.sentence)
-        for kind, group in elements.items()
+        element.key: _Node(node_type, number, element.sentence)
+        for node_type, group in elements.items()
         for number, element in enumerate(group)
     }
     edges = _group_edges(nx_graph, schema, nodes)
     graph = make_graph_in_edge_order(
         {relation: _edge_ends(group, nodes) for relation, group in edges.items()},
-        {kind: len(group) for kind, group in elements.items()},
+        {node_type: len(group) for node_type, group in elements.items()},
         getattr(torch, schema.idtype),
     )
-    for kind, group in elements.items():
-        graph.nodes[kind].data.update(_stack_features(group, schema.nodes[kind]))
+    for node_type, group in elements.items():
+        graph.nodes[node_type].data.update(_stack_features(group, schema.nodes[node_type]))
     for relation, group in edges.items():
         graph.edges[relation].data.update(_stack_features(group, schema.edges[relation]))
     size = max([schema.sentences, *(node.sentence + 1 for node in nodes.values())])
-    graph.set_batch_num_nodes({kind: _count_by_sentence(group, size, graph.idtype) for kind, group in elements.items()})
+    graph.set_batch_num_nodes(
+        {node_type: _count_by_sentence(group, size, graph.idtype) for node_type, group in elements.items()}
+    )
     graph.set_batch_num_edges(
         {relation: _count_by_sentence(group, size, graph.idtype) for relation, group in edges.items()}
     )
@@ -342,19 +339,19 @@ def _edge_ends(edges: Sequence[_Element], nodes: Mapping[Any, _Node]) -> tuple[l
 
 def _group_nodes(nx_graph: nx.DiGraph, schema: _Schema) -> dict[str, list[_Element]]:
     """The nodes of each type, in the order of their ids."""
-    groups: dict[str, list[_Element]] = {kind: [] for kind in schema.nodes}
+    groups: dict[str, list[_Element]] = {node_type: [] for node_type in schema.nodes}
     for node, attributes in nx_graph.nodes(data=True):
-        kind = _read_attribute(attributes, "type", node)
-        if kind not in groups:
-            raise GraphError(f"{node!r} has the type {kind!r}; the graph has: {', '.join(groups)}")
+        node_type = _read_attribute(attributes, "type", node)
+        if node_type not in groups:
+            raise GraphError(f"{node!r} has the type {node_type!r}; the graph has: {', '.join(groups)}")
         sentence, index = (_read_index(attributes, name, node) for name in ("sentence", "index"))
-        groups[kind].append(_Element(sentence, index, node, attributes))
-    groups = {kind: sorted(group, key=_sort_key) for kind, group in groups.items()}
-    for kind, group in groups.items():
+        groups[node_type].append(_Element(sentence, index, node, attributes))
+    groups = {node_type: sorted(group, key=_sort_key) for node_type, group in groups.items()}
+    for node_type, group in groups.items():
         for first, second in pairwise(group):
             if _sort_key(first) == _sort_key(second):
                 raise GraphError(
-                    f"nodes {first.key!r} and {second.key!r} are both {kind} {first.index} of sentence "
+                    f"nodes {first.key!r} and {second.key!r} are both {node_type} {first.index} of sentence "
                     f"{first.sentence}; number the sentences of one graph after those of the other"
                 )
     return groups
@@ -368,7 +365,7 @@ def _group_edges(
     for source, target, attributes in nx_graph.edges(data=True):
         key = (source, target)
         name = _read_attribute(attributes, "relation", key)
-        relation = find_relation(list(groups), (nodes[source].kind, name, nodes[target].kind))
+        relation = find_relation(list(groups), (nodes[source].node_type, name, nodes[target].node_type))
         index = _read_index(attributes, "edge_id", key)
         groups[relation].append(_Element(nodes[target].sentence, index, key, attributes))
     return {relation: sorted(group, key=_sort_key) for relation, group in groups.items()}

@@ -9,18 +9,9 @@ from graphattn.exceptions import MissingPackageError
 
 
 def import_optional(module: str, purpose: str, extra: str) -> Any:
-    """Import a module of a package that ``pip install graphattn`` does not install.
+    """Import a module of a package that ``pip install graphattn`` does not install, but one of its extras.
 
-    Parameters
-    ----------
-    module : dotted name
-    purpose : subject of the error's sentence and its verb, such as "pictures need"
-    extra : the extra that installs the package
-
-    Raises
-    ------
-    MissingPackageError
-        when the package cannot be imported; the message contains the command that installs it
+    ``purpose`` is the subject of the error's sentence and its verb, such as "pictures need".
     """
     try:
         return import_module(module)

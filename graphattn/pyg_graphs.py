@@ -30,42 +30,29 @@ def make_pyg(
     """The ``Batch`` that PyG's ``Batch.from_data_list`` would make of the ``HeteroData`` of each text.
 
     Each node type has ``num_nodes``, ``batch`` (N,), ``ptr`` (B + 1,) and its features; each edge type has
-    ``edge_index`` (2, E) and its features, by edge id.
-
-    Parameters
-    ----------
-    edges : canonical edge type -> its edges
-    batch_num_nodes : node type -> (B,) counts
-    batch_num_edges : canonical edge type -> (B,) counts
-    node_features : node type -> feature name -> (N, ...)
-    edge_features : canonical edge type -> feature name -> (E, ...), by edge id
-
-    Raises
-    ------
-    MissingPackageError
-        when PyTorch Geometric is not installed
+    ``edge_index`` (2, E) and its features, by edge id. Counts (B,) are those of each text.
     """
     pyg = import_optional("torch_geometric", "to_pyg() needs", "pyg")
     graph = pyg.data.Batch(_base_cls=pyg.data.HeteroData)
     # what Batch.get_example reads: where each text begins in each tensor, and by how much its node ids were increased
     slices: dict[Any, dict[str, Tensor]] = {}
     increments: dict[Any, dict[str, Tensor | None]] = {}
-    for kind, counts in batch_num_nodes.items():
+    for node_type, counts in batch_num_nodes.items():
         graph._num_graphs = len(counts)
-        store, features = graph[kind], node_features.get(kind, {})
+        store, features = graph[node_type], node_features.get(node_type, {})
         store.num_nodes, store._num_nodes = int(counts.sum()), counts.tolist()
         store.batch, store.ptr = torch.repeat_interleave(counts), _cumulate(counts)
         if not counts[-1:].all():  # Batch.from_data_list counts texts by the last node, or by the size of an Index
             store.batch = pyg.Index(store.batch, dim_size=len(counts))
         store.update(features)
-        slices[kind], increments[kind] = dict.fromkeys(features, store.ptr), dict.fromkeys(features)
+        slices[node_type], increments[node_type] = dict.fromkeys(features, store.ptr), dict.fromkeys(features)
     for relation, relation_edges in edges.items():
         edge_index = torch.stack(relation_edges.ends_by_id())
         _cache_edges(edge_index, relation_edges)
         attributes = {"edge_index": edge_index, **edge_features.get(relation, {})}
         graph[relation].update(attributes)
         slices[relation] = dict.fromkeys(attributes, _cumulate(batch_num_edges[relation]))
-        first_ids = torch.stack([graph[kind].ptr[:-1] for kind in (relation[0], relation[2])], 1)
+        first_ids = torch.stack([graph[node_type].ptr[:-1] for node_type in (relation[0], relation[2])], 1)
         increments[relation] = {**dict.fromkeys(attributes), "edge_index": first_ids.unsqueeze(-1)}
     graph._slice_dict, graph._inc_dict = slices, increments
     return graph
@@ -93,7 +80,7 @@ class PyGBatch:
     @property
     def node_features(self) -> dict[str, dict[str, Tensor]]:
         """Node type -> feature name -> (N, ...)."""
-        return {kind: _features(self.graph[kind]) for kind in self.graph.node_types}
+        return {node_type: _features(self.graph[node_type]) for node_type in self.graph.node_types}
 
     @property
     def edge_features(self) -> dict[CanonicalRelation, dict[str, Tensor]]:

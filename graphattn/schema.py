@@ -44,13 +44,7 @@ def window(scale: object) -> str:
 
 
 def find_relation(present: list[CanonicalRelation], etype: str | CanonicalRelation | None) -> CanonicalRelation:
-    """The canonical edge type for a name, a triple, or None when there is only one relation.
-
-    Raises
-    ------
-    GraphError
-        when there is none, or several; the message lists the relations
-    """
+    """The canonical edge type for a name, a triple, or None when there is only one relation."""
     etype = None if etype == ONLY else etype
     if isinstance(etype, tuple):
         matches = [relation for relation in present if relation == etype]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, overload
 
 import torch
 from torch import Tensor
@@ -16,10 +16,10 @@ from graphattn.backends.cpu.tensorized.edges import (
     attend_by_features,
     mean_weights,
 )
-from graphattn.backends.cpu.tensorized.plan import Plan, plan_of
+from graphattn.backends.cpu.tensorized.plan import BlockPlan, block_plan_of
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
 from graphattn.backends.registry import load_backend
-from graphattn.edges import Edges
+from graphattn.edges import Edges, Graph
 from graphattn.exceptions import BackendError, GraphError
 from graphattn.flops import report_products
 from graphattn.gradients import forbid_double_backward
@@ -27,9 +27,6 @@ from graphattn.precision import at_least_float32
 from graphattn.schema import CanonicalRelation
 from graphattn.transforms import opaque, operator
 from graphattn.validation import require_choice, require_range
-
-if TYPE_CHECKING:
-    from graphattn.edges import Graph
 
 TENSORIZED_BACKENDS = ("blocks", "fused", "edges")
 """Ways to compute :func:`tensorized_attend`; ``auto`` chooses among them."""
@@ -198,7 +195,7 @@ def _attend(
     edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: ScoreRule, backend: str, return_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
     """(N_dst, H, F) outputs and, on request, the (E, H) weights averaged over the features, in slot order."""
-    if backend in ("auto", "blocks") and bias is None and (plan := plan_of(edges)) is not None:
+    if backend in ("auto", "blocks") and bias is None and (plan := block_plan_of(edges)) is not None:
         return _attend_in_blocks(plan, edges, inputs, rule, return_weights)
     if backend == "blocks":
         raise BackendError(
@@ -208,7 +205,9 @@ def _attend(
     if backend == "fused" and not on_cpu:
         raise BackendError(f"backend 'fused' computes on a CPU, not on {inputs[0].device}; use 'auto'")
     if backend not in (*TENSORIZED_BACKENDS, "auto"):
-        out = attend_by_features(load_backend(backend, TENSORIZED_BACKENDS), edges, *inputs, rule=rule, bias=bias)
+        out = attend_by_features(
+            load_backend(backend, inputs[0], TENSORIZED_BACKENDS), edges, *inputs, rule=rule, bias=bias
+        )
     elif backend == "edges" or not on_cpu:
         out = attend_by_edges(edges, *inputs, rule=rule, bias=bias)
     else:
@@ -222,7 +221,7 @@ def _attend(
 
 
 def _attend_in_blocks(
-    plan: Plan, edges: Edges, inputs: list[Tensor], rule: ScoreRule, return_weights: bool
+    plan: BlockPlan, edges: Edges, inputs: list[Tensor], rule: ScoreRule, return_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
     """:func:`_attend` by matrix products, which compute the weights in the same pass on a CPU."""
     if not return_weights or inputs[0].device.type != "cpu":
@@ -234,8 +233,8 @@ def _attend_in_blocks(
     means = MeanWeights(edges, inputs[0].shape[1], inputs[0].dtype)
     out, rows = attend_in_blocks(plan, *inputs, rule=rule, means=means)
     weights = means.weights.t()
-    for head, part in _select_rows(rows, edges, inputs):
-        weights[part.slots, head] = mean_weights(part.edges, *part.inputs, rule=rule).squeeze(1)
+    for head, subset in _select_rows(rows, edges, inputs):
+        weights[subset.slots, head] = mean_weights(subset.edges, *subset.inputs, rule=rule).squeeze(1)
     return _recompute_rows(out, rows, edges, inputs, None, rule), weights
 
 
@@ -243,14 +242,14 @@ def _recompute_rows(
     out: Tensor, rows: Tensor, edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: ScoreRule
 ) -> Tensor:
     """The outputs with some rows (N_dst, H) recomputed edge by edge."""
-    for head, part in _select_rows(rows, edges, inputs):
-        part_bias = None if bias is None else bias[part.slots, head : head + 1]
-        exact = attend_by_edges(part.edges, *part.inputs, rule=rule, bias=part_bias)
-        out = out.index_put((part.nodes, torch.full_like(part.nodes, head)), exact.squeeze(1))
+    for head, subset in _select_rows(rows, edges, inputs):
+        subset_bias = None if bias is None else bias[subset.slots, head : head + 1]
+        exact = attend_by_edges(subset.edges, *subset.inputs, rule=rule, bias=subset_bias)
+        out = out.index_put((subset.nodes, torch.full_like(subset.nodes, head)), exact.squeeze(1))
     return out
 
 
-class _Rows(NamedTuple):
+class _Subset(NamedTuple):
     """Some destinations of one head, the edges into them and the slots of these edges, and the head's inputs."""
 
     nodes: Tensor
@@ -259,16 +258,16 @@ class _Rows(NamedTuple):
     inputs: tuple[Tensor, ...]
 
 
-def _select_rows(rows: Tensor, edges: Edges, inputs: list[Tensor]) -> Iterator[tuple[int, _Rows]]:
+def _select_rows(rows: Tensor, edges: Edges, inputs: list[Tensor]) -> Iterator[tuple[int, _Subset]]:
     """The selected rows (N_dst, H) of each head that has any."""
     if not bool(rows.any()):
         return
     query, *by_source = inputs
     for head in rows.any(0).nonzero().squeeze(1).tolist():
         nodes = rows[:, head].nonzero().squeeze(1)
-        part, slots = _edges_into(edges, nodes)
+        subset_edges, slots = _edges_into(edges, nodes)
         tensors = (query[nodes, head : head + 1], *(tensor[:, head : head + 1] for tensor in by_source))
-        yield head, _Rows(nodes, part, slots, tensors)
+        yield head, _Subset(nodes, subset_edges, slots, tensors)
 
 
 def _edges_into(edges: Edges, nodes: Tensor) -> tuple[Edges, Tensor]:

@@ -31,14 +31,9 @@ _REASON = "attention on graphs runs as it is, between compiled graphs; do not us
 
 
 def opaque(function: Callable[P, R]) -> Callable[P, R]:
-    """Keep ``torch.compile`` out of a function, which then runs as without it.
+    """Keep ``torch.compile`` out of a function, which then runs as without it; exporters get a BackendError.
 
     ``torch.compiler.disable`` does the same, but takes as long to import as PyTorch itself.
-
-    Raises
-    ------
-    BackendError
-        at a call inside ``torch.export``, ``torch.jit.trace`` or ``make_fx``
     """
     if eval_frame is None:
         return torch.compiler.disable(function)
@@ -86,9 +81,7 @@ def is_transformed() -> bool:
 def operator(function: Callable[P, R]) -> Callable[P, R]:
     """An opaque function of tensors that ``torch.func`` differentiates once, and whose ``vmap`` is a loop.
 
-    Parameters
-    ----------
-    function : of tensors and other arguments, to tensors; nested in tuples, lists or None
+    Tensors in arguments and results may be nested in tuples and lists.
     """
 
     @functools.wraps(function)
@@ -121,12 +114,7 @@ def _replace_tensors(tree: Any, tensors: Sequence[Tensor]) -> Any:
 
 
 class _Tape:
-    """Inputs and outputs of an operator, with the graph of their gradients.
-
-    Parameters
-    ----------
-    compute : outputs of inputs
-    """
+    """Inputs and outputs of an operator, with the graph of their gradients."""
 
     def __init__(self, compute: Callable[[Sequence[Tensor]], list[Tensor]]):
         self._compute = compute
@@ -181,7 +169,7 @@ class _Operator(torch.autograd.Function):
     def vmap(info: Any, in_dims: Any, tape: _Tape, *inputs: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         apply: Any = _Operator.apply
         slices = zip(tape.split(info.batch_size), _unbind(inputs, in_dims[1:], info.batch_size), strict=True)
-        return _stack(apply(part, *tensors) for part, tensors in slices)
+        return _stack(apply(tape_slice, *tensors) for tape_slice, tensors in slices)
 
 
 class _OperatorGradient(torch.autograd.Function):
@@ -207,7 +195,7 @@ class _OperatorGradient(torch.autograd.Function):
         are_inputs_batched = any(dim is not None for dim in in_dims[2 + count :])
         tapes = tape.slices if are_inputs_batched else [tape] * info.batch_size
         slices = zip(tapes, _unbind(tensors, in_dims[2:], info.batch_size), strict=True)
-        return _stack(apply(part, count, *parts) for part, parts in slices)
+        return _stack(apply(tape_slice, count, *inputs) for tape_slice, inputs in slices)
 
 
 def _unbind(tensors: Sequence[Tensor], dims: Sequence[int | None], count: int) -> list[tuple[Tensor, ...]]:

@@ -11,12 +11,7 @@ from graphattn.schema import ONLY
 
 
 def suggest(name: object, known: Iterable[str]) -> str:
-    """A question that names the most similar ones, with a blank at its end; empty when none is similar.
-
-    Parameters
-    ----------
-    name : misspelled
-    known : all names
+    """A question that names the most similar names, with a blank at its end; empty when none is similar.
 
     Examples
     --------
@@ -28,13 +23,7 @@ def suggest(name: object, known: Iterable[str]) -> str:
 
 
 def require_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Raise unless the value is one of the choices.
-
-    Parameters
-    ----------
-    name : the option
-    value : its value
-    choices : all values it may have
+    """Raise unless the value of an option is one of the choices.
 
     Examples
     --------
@@ -56,14 +45,7 @@ def require_range(
     above: float = -math.inf,
     below: float = math.inf,
 ) -> None:
-    """Raise unless the number is finite and within its bounds, and not to be learned.
-
-    Parameters
-    ----------
-    name : the option
-    value : its value
-    min, max : smallest and largest value
-    above, below : exclusive bounds
+    """Raise unless the value of an option is finite and within its bounds, and not to be learned.
 
     Examples
     --------
@@ -83,15 +65,7 @@ def require_range(
 
 
 def require_multiple(name: str, value: int, divisor: int, other: str | None = None, *, fix: str | None = None) -> None:
-    """Raise unless the value is a multiple of a number, or of another option.
-
-    Parameters
-    ----------
-    name : the option
-    value : its value
-    divisor : the number
-    other : the option that has this number
-    fix : an option that solves the conflict
+    """Raise unless the value of an option is a multiple of a number, which ``other`` has; ``fix`` solves the conflict.
 
     Examples
     --------

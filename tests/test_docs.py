@@ -154,7 +154,7 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
     monkeypatch.setattr(sys, "path", list(sys.path))
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
     # Undo what a page registers.
-    registries = (ENCODERS, FORMATS, TASKS, names._REGISTERED, registry._registered)
+    registries = (ENCODERS, FORMATS, TASKS, names._REGISTERED, registry.REGISTERED)
     with ExitStack() as stack:
         for registry_dict in registries:
             stack.enter_context(patch.dict(registry_dict))

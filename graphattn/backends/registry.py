@@ -3,90 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
-from typing import Protocol, cast
 
 import torch
 from torch import Tensor
 
-from graphattn.edges import Edges
+from graphattn.backends.base import Backend
 from graphattn.exceptions import BackendError, ConfigError
 
 BACKENDS = {
-    "dgl": "graphattn.backends.dgl",
-    "fused": "graphattn.backends.cpu.fused",
-    "torch": "graphattn.backends.torch",
+    "dgl": ("graphattn.backends.dgl", "DGLBackend"),
+    "fused": ("graphattn.backends.cpu.fused", "FusedBackend"),
+    "torch": ("graphattn.backends.torch", "TorchBackend"),
 }
-"""Name -> module of the package's backends; ``auto`` chooses among them."""
+"""Name -> module and class of the package's backends, imported where they run; ``auto`` chooses among them."""
+
+REGISTERED: dict[str, Backend] = {}
+"""Name -> backend that a user registered."""
 
 
-class Attend(Protocol):
-    """The function ``attend`` of a backend."""
-
-    def __call__(
-        self,
-        edges: Edges,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        *,
-        scale: float,
-        bias: Tensor | None,
-        dropout: float,
-        return_weights: bool,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Outputs (N_dst, H, D_v) and, on request, softmax weights (E, H) before dropout.
-
-        Bias and weights are in CSC order; ``dropout`` is 0 outside training.
-        """
-
-
-_registered: dict[str, tuple[str, Attend]] = {}
-"""Name -> qualified name of the function, and the function."""
-
-
-def register_backend(name: str, attend: Attend) -> None:
+def register_backend(name: str, backend: type[Backend]) -> None:
     """Add a backend: ``backend=name`` then selects it in :func:`graphattn.attend`, in layers and in encoders.
 
     Parameters
     ----------
     name : not ``auto``, ``blocks``, ``edges`` or the name of one of the package's backends
-    attend : computes attention along one relation and supports autograd; :class:`Attend` describes its arguments
+    backend : a subclass of :class:`~graphattn.Backend`, whose instances take no arguments
 
     Raises
     ------
     ConfigError
-        when the package uses the name, or another function is registered under it
+        when the package uses the name, or another class is registered under it
     """
     if name in BACKENDS or name in ("auto", "blocks", "edges"):
         raise ConfigError(f"backend {name!r} belongs to the package; choose another name")
-    origin = f"{attend.__module__}.{getattr(attend, '__qualname__', type(attend).__qualname__)}"
-    if name in _registered and _registered[name][0] != origin:
-        raise ConfigError(f"backend {name!r} is registered already, by {_registered[name][0]}; choose another name")
-    _registered[name] = origin, attend
+    if name in REGISTERED and _name_class(type(REGISTERED[name])) != _name_class(backend):
+        owner = _name_class(type(REGISTERED[name]))
+        raise ConfigError(f"backend {name!r} is registered already, by {owner}; choose another name")
+    REGISTERED[name] = backend()
 
 
-def choose_backend(query: Tensor) -> str:
+def _name_class(backend: type[Backend]) -> str:
+    return f"{backend.__module__}.{backend.__qualname__}"
+
+
+def choose_backend(rows: Tensor) -> str:
     """The backend of ``auto``: ``fused`` on a CPU (float32, float64, bfloat16), else ``torch``."""
-    return "fused" if query.device.type == "cpu" and query.dtype != torch.float16 else "torch"
+    return "fused" if rows.device.type == "cpu" and rows.dtype != torch.float16 else "torch"
 
 
-def load_backend(name: str, others: Iterable[str] = BACKENDS) -> Attend:
-    """The ``attend`` function of a backend.
-
-    Parameters
-    ----------
-    name : a registered backend, or one of ``others`` in :data:`BACKENDS`
-    others : names that the caller accepts besides ``auto`` and registered backends
-
-    Raises
-    ------
-    BackendError
-        for any other name
-    """
-    if name in _registered:
-        return _registered[name][1]
+def load_backend(name: str, rows: Tensor, others: Iterable[str] = BACKENDS) -> Backend:
+    """The backend of a name: ``auto`` for these rows, a registered one, or one of ``others``."""
+    if name == "auto":
+        return _make_backend(choose_backend(rows), True)
+    if name in REGISTERED:
+        return REGISTERED[name]
     if name in BACKENDS and name in others:
-        return cast(Attend, import_module(BACKENDS[name]).attend)
-    known = ", ".join(("auto", *others, *_registered))
+        return _make_backend(name, False)
+    known = ", ".join(("auto", *others, *REGISTERED))
     raise BackendError(f"backend {name!r} does not exist; choose one of: {known}")
+
+
+@cache
+def _make_backend(name: str, skips_identities: bool) -> Backend:
+    module, class_name = BACKENDS[name]
+    backend: Backend = getattr(import_module(module), class_name)()
+    backend.skips_identities = skips_identities
+    return backend

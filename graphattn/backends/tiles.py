@@ -47,28 +47,16 @@ class TilePlan(NamedTuple):
 
 
 def attend(plan: TilePlan, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float) -> Tensor:
-    """Attention along the edges of a plan.
-
-    Parameters
-    ----------
-    plan : of the edges
-    query, key, value : (N, H, D)
-    scale : of the scores
-    dropout : on the weights
-
-    Returns
-    -------
-    (N, H, D)
-    """
+    """Attention (N, H, D) along the edges of a plan, with dropout on the weights."""
     rows = [tiles.num_tiles * tiles.rows for tiles in plan.groups]
     columns = [tiles.num_tiles * tiles.columns for tiles in plan.groups]
     queries = _gather(query, plan.destinations, is_shared=False).split(rows)
     keys, values = (
-        _gather(part, plan.sources, is_shared=plan.are_sources_shared).split(columns) for part in (key, value)
+        _gather(tensor, plan.sources, is_shared=plan.are_sources_shared).split(columns) for tensor in (key, value)
     )
     results = []
-    for tiles, *parts in zip(plan.groups, queries, keys, values, strict=True):
-        q, k, v = (part.unflatten(0, (tiles.num_tiles, -1)).transpose(1, 2) for part in parts)  # (tiles, H, rows, D)
+    for tiles, *inputs in zip(plan.groups, queries, keys, values, strict=True):
+        q, k, v = (rows.unflatten(0, (tiles.num_tiles, -1)).transpose(1, 2) for rows in inputs)  # (tiles, H, rows, D)
         # autocast would make this bfloat16, which takes a CPU four times as long as float32
         with torch.autocast("cpu", enabled=False):
             out = F.scaled_dot_product_attention(q, k, v, attn_mask=tiles.mask, dropout_p=dropout, scale=scale)
@@ -87,25 +75,20 @@ def _gather(rows: Tensor, index: Tensor | None, *, is_shared: bool) -> Tensor:
 
 
 def plan_blocks(sizes: Tensor, device: torch.device) -> TilePlan:
-    """A tile for each of some consecutive complete graphs, padded with its own nodes.
+    """A tile for each of some consecutive complete graphs (B,), padded with its own nodes.
 
-    Tiles have one shape, or several when padding to the largest would double the memory.
-
-    Parameters
-    ----------
-    sizes : (B,) nodes of each graph, on the CPU
-    device : of the plan
+    Tiles have one shape, or several when padding to the largest would double the memory. The sizes are on the CPU.
     """
     begins, total = sizes.cumsum(0) - sizes, int(sizes.sum())
-    kinds = torch.log2(sizes.double()).floor()  # sizes of a kind differ by less than a factor of two
+    size_classes = torch.log2(sizes.double()).floor()  # sizes of a class differ by less than a factor of two
     if len(sizes) * int(sizes.max()) <= 2 * total:
-        kinds.zero_()
+        size_classes.zero_()
     groups, nodes, places, start = [], [], torch.empty(total, dtype=torch.int64), 0
-    for kind in kinds.unique():
-        own = sizes[kinds == kind].unsqueeze(1)
-        offsets = torch.arange(int(own.max()))
-        mask, first = offsets < own, begins[kinds == kind].unsqueeze(1)  # (B, T)
-        nodes.append((first + offsets % own).flatten())
+    for size_class in size_classes.unique():
+        members = sizes[size_classes == size_class].unsqueeze(1)
+        offsets = torch.arange(int(members.max()))
+        mask, first = offsets < members, begins[size_classes == size_class].unsqueeze(1)  # (B, T)
+        nodes.append((first + offsets % members).flatten())
         places[nodes[-1][mask.flatten()]] = start + mask.flatten().nonzero().squeeze(1)
         groups.append(_make_tiles(mask[:, None, None, :], mask.shape[1], device))
         start += mask.numel()
@@ -116,12 +99,7 @@ def plan_blocks(sizes: Tensor, device: torch.device) -> TilePlan:
 
 
 def plan_tiles(edges: Edges) -> TilePlan | None:
-    """Tiles of consecutive destinations; None for edges that are repeated or too scattered.
-
-    Parameters
-    ----------
-    edges : of one relation
-    """
+    """Tiles of consecutive destinations; None for edges that are repeated or too scattered."""
     if not edges.num_edges:
         return None
     num_nodes, num_sources, device = edges.num_destinations, edges.num_sources, edges.indptr.device
@@ -149,8 +127,8 @@ def plan_tiles(edges: Edges) -> TilePlan | None:
     groups = []
     shapes, counts = (numbers.tolist() for numbers in columns[order].unique_consecutive(return_counts=True))
     sizes = [ROWS * width * count for width, count in zip(shapes, counts, strict=True)]
-    for part, width in zip(mask.split(sizes), shapes, strict=True):
-        seen = part.view(-1, 1, ROWS, width)
+    for tile_mask, width in zip(mask.split(sizes), shapes, strict=True):
+        seen = tile_mask.view(-1, 1, ROWS, width)
         seen[..., 0] |= ~seen.any(3)  # a softmax over nothing would be NaN
         groups.append(_make_tiles(seen, ROWS, device))
     nodes, offsets = torch.arange(num_nodes, device=device), torch.arange(ROWS, device=device)
@@ -163,10 +141,10 @@ def plan_tiles(edges: Edges) -> TilePlan | None:
 
 def _round_widths(widths: Tensor) -> Tensor:
     """Numbers of columns: those of the widest tile among tiles that differ by less than a factor of two."""
-    kinds, columns = torch.log2(widths.clamp(min=1).double()).ceil(), torch.empty_like(widths)
-    for kind in kinds.unique():
-        widest = int(widths[kinds == kind].max())
-        columns[kinds == kind] = max(16, -(-widest // 16) * 16)  # kernels copy masks of other widths
+    size_classes, columns = torch.log2(widths.clamp(min=1).double()).ceil(), torch.empty_like(widths)
+    for size_class in size_classes.unique():
+        widest = int(widths[size_classes == size_class].max())
+        columns[size_classes == size_class] = max(16, -(-widest // 16) * 16)  # kernels copy masks of other widths
     return columns
 
 

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn.backends import tiles
+from graphattn.backends.base import Backend
 from graphattn.edges import Edges
 from graphattn.gradients import Function, apply, apply_pair, raise_on_double_backward
 from graphattn.precision import at_least_float32
@@ -27,26 +29,30 @@ GPU_CHUNK = 1 << 25
 """The same on a GPU, which waits for the CPU at each chunk."""
 
 
-def attend(
-    edges: Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    scale: float,
-    bias: Tensor | None,
-    dropout: float,
-    return_weights: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """Attention on dense tiles, or by gathers and segment sums, a bounded number of edges at a time."""
-    plan = None if return_weights or bias is not None else _plan_of(edges)
-    if plan is not None:
-        return tiles.attend(plan, query, key, value, scale, dropout), None
-    keep = None
-    if dropout:
-        keep = F.dropout(query.new_ones(edges.num_edges, query.shape[1]), dropout)
-    out, weights = apply_pair(_SegmentAttention, query, key, value, bias, edges, scale, keep, return_weights)
-    return out, weights if return_weights else None
+class TorchBackend(Backend):
+    """PyTorch's operations."""
+
+    @override
+    def attend_relation(
+        self,
+        edges: Edges,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        scale: float,
+        bias: Tensor | None,
+        dropout: float,
+        return_weights: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        plan = None if return_weights or bias is not None else _plan_of(edges)
+        if plan is not None:
+            return tiles.attend(plan, query, key, value, scale, dropout), None
+        keep = None
+        if dropout:
+            keep = F.dropout(query.new_ones(edges.num_edges, query.shape[1]), dropout)
+        out, weights = apply_pair(_SegmentAttention, query, key, value, bias, edges, scale, keep, return_weights)
+        return out, weights if return_weights else None
 
 
 @torch.inference_mode(False)
@@ -61,7 +67,7 @@ def _plan_of(edges: Edges) -> tiles.TilePlan | None:
     return cast("tiles.TilePlan | None", edges.plans["tiles"])
 
 
-class Run(NamedTuple):
+class Segment(NamedTuple):
     """Consecutive destinations with all their edges; ``local`` numbers the edges' destinations from 0."""
 
     nodes: slice
@@ -70,8 +76,8 @@ class Run(NamedTuple):
     slots: slice
 
 
-def iterate_runs(edges: Edges, width: int) -> Iterator[Run]:
-    """Runs of destinations with a bounded number of edges, or of one destination; an edge has ``width`` numbers."""
+def iterate_segments(edges: Edges, width: int) -> Iterator[Segment]:
+    """Segments of destinations with a bounded number of edges, or of one destination; an edge has ``width`` numbers."""
     limit = max(1, (CHUNK if edges.indptr.device.type == "cpu" else GPU_CHUNK) // max(1, width))
     start, count = 0, edges.num_destinations
     while start < count:
@@ -82,7 +88,7 @@ def iterate_runs(edges: Edges, width: int) -> Iterator[Run]:
         nodes = torch.arange(stop - start, device=edges.indptr.device)
         degrees = edges.indptr[start + 1 : stop + 1] - edges.indptr[start:stop]
         local = torch.repeat_interleave(nodes, degrees.long(), output_size=slots.stop - slots.start)
-        yield Run(slice(start, stop), local, edges.indices[slots].long(), slots)
+        yield Segment(slice(start, stop), local, edges.indices[slots].long(), slots)
         start = stop
 
 
@@ -110,12 +116,14 @@ class _SegmentAttention(Function):
         return_weights: bool,
     ) -> tuple[Tensor, Tensor]:
         # float16 and bfloat16 are summed in float32
-        wide = torch.float32 if query.element_size() < 4 else query.dtype
-        out = torch.zeros(edges.num_destinations, *value.shape[1:], dtype=wide, device=value.device)
+        sum_type = torch.float32 if query.element_size() < 4 else query.dtype
+        out = torch.zeros(edges.num_destinations, *value.shape[1:], dtype=sum_type, device=value.device)
         must_keep = return_weights or any(ctx.needs_input_grad[:4])
-        weights = torch.empty(edges.num_edges if must_keep else 0, query.shape[1], dtype=wide, device=value.device)
-        for nodes, local, sources, slots in iterate_runs(edges, query.shape[1] * max(query.shape[2], value.shape[2])):
-            scores = (query[nodes][local].to(wide) * key[sources].to(wide)).sum(-1) * scale  # (E, H)
+        weights = torch.empty(edges.num_edges if must_keep else 0, query.shape[1], dtype=sum_type, device=value.device)
+        for nodes, local, sources, slots in iterate_segments(
+            edges, query.shape[1] * max(query.shape[2], value.shape[2])
+        ):
+            scores = (query[nodes][local].to(sum_type) * key[sources].to(sum_type)).sum(-1) * scale  # (E, H)
             if bias is not None:
                 scores = scores + bias[slots]
             chunk = _softmax(scores, local, nodes.stop - nodes.start)
@@ -123,7 +131,7 @@ class _SegmentAttention(Function):
                 weights[slots] = chunk
             if keep is not None:
                 chunk = chunk * keep[slots]
-            out[nodes].index_add_(0, local, chunk.unsqueeze(-1) * value[sources].to(wide))
+            out[nodes].index_add_(0, local, chunk.unsqueeze(-1) * value[sources].to(sum_type))
         ctx.edges, ctx.scale, ctx.has_bias = edges, scale, bias is not None
         ctx.save_for_backward(query, key, value, weights, keep)
         return out.to(value.dtype), weights.to(value.dtype)
@@ -133,47 +141,46 @@ class _SegmentAttention(Function):
         grad_out, grad_weights = gradients
         query, key, value, weights, keep = ctx.saved_tensors
         edges: Edges = ctx.edges
-        wide = weights.dtype
-        grad_query = torch.zeros(query.shape, dtype=wide, device=query.device)
-        grad_key = torch.zeros(key.shape, dtype=wide, device=key.device)
-        grad_value = torch.zeros(value.shape, dtype=wide, device=value.device)
+        sum_type = weights.dtype
+        grad_query = torch.zeros(query.shape, dtype=sum_type, device=query.device)
+        grad_key = torch.zeros(key.shape, dtype=sum_type, device=key.device)
+        grad_value = torch.zeros(value.shape, dtype=sum_type, device=value.device)
         grad_bias = torch.zeros_like(weights) if ctx.has_bias else None
-        for nodes, local, sources, slots in iterate_runs(edges, query.shape[1] * max(query.shape[2], value.shape[2])):
+        for nodes, local, sources, slots in iterate_segments(
+            edges, query.shape[1] * max(query.shape[2], value.shape[2])
+        ):
             count = nodes.stop - nodes.start
             chunk = weights[slots]  # (E, H)
-            upstream = grad_out[nodes][local].to(wide)  # (E, H, D_v)
+            upstream = grad_out[nodes][local].to(sum_type)  # (E, H, D_v)
             applied = chunk if keep is None else chunk * keep[slots]
             grad_value.index_add_(0, sources, applied.unsqueeze(-1) * upstream)
-            grad_chunk = (upstream * value[sources].to(wide)).sum(-1)  # (E, H)
+            grad_chunk = (upstream * value[sources].to(sum_type)).sum(-1)  # (E, H)
             if keep is not None:
                 grad_chunk = grad_chunk * keep[slots]
-            grad_chunk = grad_chunk + grad_weights[slots].to(wide)
-            inner = torch.zeros(count, chunk.shape[1], dtype=wide, device=chunk.device)
+            grad_chunk = grad_chunk + grad_weights[slots].to(sum_type)
+            inner = torch.zeros(count, chunk.shape[1], dtype=sum_type, device=chunk.device)
             inner.index_add_(0, local, chunk * grad_chunk)
             grad_scores = chunk * (grad_chunk - inner[local])
             if grad_bias is not None:
                 grad_bias[slots] = grad_scores
             scaled = (grad_scores * ctx.scale).unsqueeze(-1)
-            grad_query[nodes].index_add_(0, local, scaled * key[sources].to(wide))
-            grad_key.index_add_(0, sources, scaled * query[nodes][local].to(wide))
+            grad_query[nodes].index_add_(0, local, scaled * key[sources].to(sum_type))
+            grad_key.index_add_(0, sources, scaled * query[nodes][local].to(sum_type))
         bias_gradient = None if grad_bias is None else grad_bias.to(query.dtype)
-        narrow = (grad_query.to(query.dtype), grad_key.to(key.dtype), grad_value.to(value.dtype), bias_gradient)
-        return (*narrow, None, None, None, None)
+        gradients_of_inputs = (
+            grad_query.to(query.dtype),
+            grad_key.to(key.dtype),
+            grad_value.to(value.dtype),
+            bias_gradient,
+        )
+        return (*gradients_of_inputs, None, None, None, None)
 
 
 @operator
 def sum_by_weights(edges: Edges, weights: Tensor, value: Tensor) -> Tensor:
     """Sum the weighted values of each destination's sources; differentiable by the weights.
 
-    Parameters
-    ----------
-    edges : from sources to destinations
-    weights : (E, H) in slot order
-    value : (N_src, H, D)
-
-    Returns
-    -------
-    (N_dst, H, D) of the type of ``value``
+    Weights (E, H) in slot order and values (N_src, H, D) give (N_dst, H, D) of the type of ``value``.
 
     Examples
     --------
@@ -189,10 +196,10 @@ class _SumByWeights(Function):
     def forward(ctx: Any, weights: Tensor, value: Tensor, edges: Edges) -> Tensor:
         ctx.edges = edges
         ctx.save_for_backward(weights, value)
-        wide = torch.float32 if value.element_size() < 4 else value.dtype
-        out = value.new_zeros(edges.num_destinations, *value.shape[1:], dtype=wide)
-        for nodes, local, sources, slots in iterate_runs(edges, value.shape[1] * value.shape[2]):
-            out[nodes].index_add_(0, local, weights[slots].unsqueeze(-1) * value[sources].to(wide))
+        sum_type = torch.float32 if value.element_size() < 4 else value.dtype
+        out = value.new_zeros(edges.num_destinations, *value.shape[1:], dtype=sum_type)
+        for nodes, local, sources, slots in iterate_segments(edges, value.shape[1] * value.shape[2]):
+            out[nodes].index_add_(0, local, weights[slots].unsqueeze(-1) * value[sources].to(sum_type))
         return out.to(value.dtype)
 
     @staticmethod
@@ -202,7 +209,7 @@ class _SumByWeights(Function):
         with torch.no_grad():
             grad_weights = torch.empty_like(weights)
             grad_value = at_least_float32(torch.zeros_like(value))
-            for nodes, local, sources, slots in iterate_runs(ctx.edges, value.shape[1] * value.shape[2]):
+            for nodes, local, sources, slots in iterate_segments(ctx.edges, value.shape[1] * value.shape[2]):
                 grad_out = at_least_float32(upstream[nodes][local])  # (E, H, D)
                 grad_weights[slots] = (grad_out * value[sources]).sum(-1).to(weights.dtype)
                 grad_value.index_add_(0, sources, weights[slots].unsqueeze(-1) * grad_out)

@@ -39,17 +39,7 @@ def pad_rows(rows: Tensor) -> Tensor:
 
 
 def predict_bfloat16(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """:func:`torch.nn.functional.linear` under autocast, without gradients.
-
-    Parameters
-    ----------
-    rows : (N, I) in float32 or bfloat16
-    weight, bias : (O, I) and (O,) in float32
-
-    Returns
-    -------
-    (N, O) in bfloat16
-    """
+    """:func:`torch.nn.functional.linear` of float32 weights under autocast, without gradients; (N, O) in bfloat16."""
     return onednn(pad_rows(rows.bfloat16()), weight.bfloat16(), bias)[: len(rows)]
 
 

@@ -21,12 +21,8 @@ class Derived:
     """A tensor computed from others by a cheap deterministic function such as a sum, a mean or a norm.
 
     A linear layer keeps its input for the backward pass. :meth:`linear` keeps the inputs of ``compute`` instead and
-    recomputes the layer's input, so several layers on functions of the same tensor keep only that tensor.
-
-    Parameters
-    ----------
-    compute : returns this tensor; every tensor that needs a gradient must be an argument
-    inputs : the arguments
+    recomputes the layer's input, so several layers on functions of the same tensor keep only that tensor. Every tensor
+    that needs a gradient must be among ``inputs``.
 
     Examples
     --------
@@ -59,17 +55,7 @@ class Derived:
         return self.then(lambda tensor, weight, bias: layer_norm(tensor, weight, bias, epsilon), norm.weight, norm.bias)
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """The output of a linear layer, with gradients.
-
-        Parameters
-        ----------
-        weight : (D_out, D)
-        bias : (D_out,)
-
-        Returns
-        -------
-        (N, D_out)
-        """
+        """The output (N, D_out) of a linear layer, with gradients."""
         is_simple = not torch.is_grad_enabled() or torch.is_autocast_enabled(weight.device.type) or is_transformed()
         if is_simple:
             return linear(self.value(), weight, bias)

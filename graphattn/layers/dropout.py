@@ -17,34 +17,18 @@ from graphattn.validation import require_range
 
 @operator
 def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
-    """Zero a share of the numbers and scale the others up.
+    """Zero a share of the numbers and scale the others up, so that the expectation is the input.
 
     On a CPU, PyTorch draws a Bernoulli number for each element, which is slow, and keeps a mask. Here PyTorch's
-    generator draws one seed, from which a compiled kernel computes the mask in both passes; neither mask nor inputs are
-    kept.
-
-    Parameters
-    ----------
-    inputs : any shape
-    probability : share of zeros, below 1
-    training : if False, return the inputs
-
-    Returns
-    -------
-    Same shape as ``inputs``; the expectation is the input.
-
-    Raises
-    ------
-    ConfigError
-        when the probability is negative, or not below 1
+    generator draws one seed, from which a compiled kernel computes the mask in both passes; neither mask
+    nor inputs are kept.
     """
     require_range("dropout", probability, min=0, below=1)
     if not training or probability == 0:
         return inputs
     if inputs.device.type != "cpu":
         return F.dropout(inputs, probability)
-    wide = at_least_float32(inputs)
-    out = apply(_Dropout, wide, probability, int(torch.randint(1 << 32, ())))
+    out = apply(_Dropout, at_least_float32(inputs), probability, int(torch.randint(1 << 32, ())))
     return out.to(inputs.dtype)
 
 
@@ -62,12 +46,7 @@ class _Dropout(Function):
 
 
 class Dropout(nn.Module):
-    """:func:`dropout` as a module.
-
-    Parameters
-    ----------
-    probability : share of zeros in training
-    """
+    """:func:`dropout` as a module; the probability is the share of zeros in training."""
 
     def __init__(self, probability: float):
         super().__init__()

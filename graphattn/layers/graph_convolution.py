@@ -129,6 +129,8 @@ def block_members(edges: Edges) -> Edges | None:
         members = None
         if sizes is not None:
             ends = sizes.cumsum(0)
-            members = Edges.of_ranges(ends - sizes, ends, edges.num_sources).to(edges.indptr.device)
+            indptr = F.pad(ends, (1, 0))
+            members = Edges.from_valid_ranges(ends - sizes, ends, edges.num_sources, indptr, edges.num_sources)
+            members = members.to(edges.indptr.device)
         edges.plans["members"] = members
     return cast("Edges | None", edges.plans["members"])

@@ -60,17 +60,9 @@ def is_plain(module: nn.Module) -> bool:
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """:func:`torch.nn.functional.linear` in the precision of the weight.
+    """:func:`torch.nn.functional.linear` in the precision of the weight (O, I).
 
-    Parameters
-    ----------
-    inputs : (..., I), for a weight in float16 or bfloat16 also in float32
-    weight : (O, I)
-    bias : (O,)
-
-    Returns
-    -------
-    (..., O)
+    Inputs (..., I) may be float32 for a weight in float16 or bfloat16.
     """
     if weight.element_size() < 4 and inputs.dtype == torch.float32:
         inputs = inputs.to(weight.dtype)  # sums in float32 may precede
@@ -90,18 +82,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A separate linear map for each head.
-
-    Parameters
-    ----------
-    inputs : (H, N, I)
-    weight : (H, I, O)
-    bias : (H, 1, O) or (H, N, O)
-
-    Returns
-    -------
-    (H, N, O)
-    """
+    """A separate linear map for each head: (H, N, I), (H, I, O) and a bias (H, 1 or N, O) give (H, N, O)."""
     if is_transformed() or inputs.shape[1] < MIN_ROWS or not _is_float32_on_cpu(inputs, weight):
         return torch.bmm(inputs, weight) if bias is None else torch.baddbmm(bias, inputs, weight)
     return apply(_ByHead, inputs, weight, bias)
@@ -139,17 +120,17 @@ class _Linear(Function):
 def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(N, I), (O, I), (O,) -> (N, O)."""
     out = rows.new_empty(len(rows), len(weight))
-    for part, size in _split_rows(len(rows)):
-        target = out[part]
-        target.copy_(onednn(_pad(rows[part], size), weight, bias)[: len(target)])
+    for rows_slice, size in _split_rows(len(rows)):
+        target = out[rows_slice]
+        target.copy_(onednn(_pad(rows[rows_slice], size), weight, bias)[: len(target)])
     return out
 
 
 def _sum_products(gradient: Tensor, rows: Tensor) -> Tensor:
     """(N, O), (N, I) -> (O, I)."""
     total = rows.new_zeros(gradient.shape[1], rows.shape[1], dtype=torch.float32)
-    for part, size in _split_rows(len(rows)):
-        left, right = _pad(gradient[part], size).t(), _pad(rows[part], size)
+    for rows_slice, size in _split_rows(len(rows)):
+        left, right = _pad(gradient[rows_slice], size).t(), _pad(rows[rows_slice], size)
         # in bfloat16, PyTorch's product is oneDNN's, without reordering the factors
         total += left @ right if rows.dtype == torch.bfloat16 else onednn(left, right.t(), None)
     return total.to(rows.dtype)
@@ -201,14 +182,14 @@ def _in_blocks(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     out = inputs.new_empty(*inputs.shape[:2], weight.shape[2])
     full = inputs.shape[1] // BLOCK * BLOCK
     for head, (rows, matrix) in enumerate(zip(inputs, weight, strict=True)):
-        for part, size in ((slice(0, full), BLOCK), (slice(full, None), len(rows) - full)):
+        for rows_slice, size in ((slice(0, full), BLOCK), (slice(full, None), len(rows) - full)):
             if size:
-                blocks, target = (tensor[part].unflatten(0, (-1, size)) for tensor in (rows, out[head]))
+                blocks, target = (tensor[rows_slice].unflatten(0, (-1, size)) for tensor in (rows, out[head]))
                 factor = matrix.expand(len(blocks), -1, -1)
                 if bias is None:
                     torch.bmm(blocks, factor, out=target)
                 else:
-                    addend = bias[head] if bias.shape[1] == 1 else bias[head, part].unflatten(0, (-1, size))
+                    addend = bias[head] if bias.shape[1] == 1 else bias[head, rows_slice].unflatten(0, (-1, size))
                     torch.baddbmm(addend, blocks, factor, out=target)
     return out
 
@@ -242,17 +223,7 @@ def embedding(table: Tensor, ids: Tensor, padding: int | None = None) -> Tensor:
 
     On a CPU, PyTorch sums the gradient of a float16 or bfloat16 table in that type, in which 10,000 times 0.01 is 32 or
     4. The gradient of a table has the table's size. PyTorch allocates it in every step, which costs page faults. Call
-    :func:`forget_gradients` to return the reused memory to the system.
-
-    Parameters
-    ----------
-    table : (V, D)
-    ids : (...), from 0 to V - 1
-    padding : an id whose row gets no gradient
-
-    Returns
-    -------
-    (..., D)
+    :func:`forget_gradients` to return the reused memory to the system. The id ``padding`` gets no gradient.
     """
     differs = table.element_size() < 4 or table.numel() * table.element_size() >= MIN_BYTES
     if is_transformed():

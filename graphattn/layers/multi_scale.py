@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from graphattn.attention import attend_edges, attend_layer
-from graphattn.edges import Edges, edges_for_layer
+from graphattn.attention import attend_layer
+from graphattn.backends.base import Rows
+from graphattn.edges import Edges, Graph, edges_for_layer
 from graphattn.exceptions import GraphError
 from graphattn.layers.linear import Linear, is_plain, linear
 from graphattn.precision import at_least_float32
 from graphattn.transforms import OpaqueModule
 from graphattn.validation import require_heads, require_range
-
-if TYPE_CHECKING:
-    from graphattn.edges import Graph
-
 
 MIN_NODES = 256
 """With fewer nodes, skipping unneeded projections takes longer than it saves."""
@@ -125,72 +121,45 @@ class MultiScaleAttention(OpaqueModule):
         GraphError
             when the graph lacks a relation that has heads, or the inputs have another width
         """
-        for part in inputs if isinstance(inputs, tuple) else (inputs,):
-            if part.dim() != 2 or part.shape[1] != self.in_feats:
-                raise GraphError(f"inputs has shape {tuple(part.shape)}; expected (nodes, {self.in_feats})")
+        for tensor in inputs if isinstance(inputs, tuple) else (inputs,):
+            if tensor.dim() != 2 or tensor.shape[1] != self.in_feats:
+                raise GraphError(f"inputs has shape {tuple(tensor.shape)}; expected (nodes, {self.in_feats})")
         if isinstance(inputs, tuple):
             if self.distances:
                 raise GraphError("relative positions are distances among the same nodes; give one tensor, no pair")
             edges = edges_for_layer(graph, self.heads, *inputs)
-            rows, of_destinations = (self._by_head(self.project(part)) for part in inputs)
-            queries = of_destinations[:, : self.num_heads]
-            return self._attend_parts(edges, [queries, *rows[:, self.num_heads :].chunk(2, 1)], None, weights)
+            of_sources, of_destinations = (self._by_head(self.project(tensor)) for tensor in inputs)
+            keys, values = of_sources[:, self.num_heads :].chunk(2, 1)
+            return self.attend_rows(edges, (of_destinations[:, : self.num_heads], keys, values), None, weights)
         edges = edges_for_layer(graph, self.heads, inputs)
         if not self.distances:
             return self.attend_rows(edges, self._project_needed(edges, inputs), None, weights)
         rows = self._by_head(self.project(inputs))
         queries = rows[:, : self.num_heads].split(list(self.heads.values()), dim=1)
-        biases = [self._distance_scores(*part) for part in zip(self.heads, edges, queries, strict=True)]
+        biases = [self._distance_scores(*each) for each in zip(self.heads, edges, queries, strict=True)]
         return self.attend_rows(edges, rows, biases, weights)
 
     def attend_rows(
         self,
         edges: Sequence[Edges],
-        rows: Tensor,
+        rows: Rows,
         biases: Sequence[Tensor | None] | None,
         weights: dict[str, Tensor] | None,
     ) -> Tensor:
-        """Attend with projected tokens.
-
-        Parameters
-        ----------
-        edges : of each relation
-        rows : (N, 3 H, D) queries, keys and values; without biases those of :func:`~graphattn.attend_heads`
-        biases : (E, heads) for each relation, added to its scores
-        weights : as for :meth:`forward`
-
-        Returns
-        -------
-        (N, out_feats)
-        """
-        if biases is not None:
-            return self._attend_parts(edges, rows.chunk(3, dim=1), biases, weights)
-        counts, return_weights = list(self.heads.values()), weights is not None
-        attended, by_relation = attend_layer(edges, counts, rows, **self._options(), return_weights=return_weights)
+        """Attend with projected nodes, as :func:`~graphattn.attend_heads`; (E, heads) biases of each relation."""
+        attended, by_relation = attend_layer(
+            edges,
+            list(self.heads.values()),
+            rows,
+            scale=self.scale,
+            biases=biases,
+            dropout=self.attn_drop if self.training else 0.0,
+            backend=self.backend,
+            return_weights=weights is not None,
+        )
         if weights is not None and by_relation is not None:
             weights.update(zip(self.heads, by_relation, strict=True))
         return self.output(attended.flatten(1))
-
-    def _attend_parts(
-        self,
-        edges: Sequence[Edges],
-        parts: Sequence[Tensor],
-        biases: Sequence[Tensor | None] | None,
-        weights: dict[str, Tensor] | None,
-    ) -> Tensor:
-        """Attend with queries, keys and values, one relation after the other."""
-        counts, options = list(self.heads.values()), {**self._options(), "return_weights": weights is not None}
-        heads = zip(*(part.split(counts, dim=1) for part in parts), strict=True)
-        results = [
-            attend_edges(relation, *tensors, bias=bias, **options)
-            for relation, tensors, bias in zip(edges, heads, biases or [None] * len(edges), strict=True)
-        ]
-        if weights is not None:
-            weights.update(zip(self.heads, (part for _, part in results if part is not None), strict=True))
-        return self.output(torch.cat([out for out, _ in results], dim=1).flatten(1))
-
-    def _options(self) -> dict[str, Any]:
-        return {"scale": self.scale, "dropout": self.attn_drop if self.training else 0.0, "backend": self.backend}
 
     def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
         """(N, P, D) for :func:`~graphattn.attend_heads`, without queries and keys of heads on an identity."""
@@ -202,9 +171,9 @@ class MultiScaleAttention(OpaqueModule):
             if needed:
                 rows.append(slice(start, start + count * self.head_feats))
             start += count * self.head_feats
-        rows += [slice(part.start + width, part.stop + width) for part in rows] + [slice(2 * width, None)]
+        rows += [slice(each.start + width, each.stop + width) for each in rows] + [slice(2 * width, None)]
         weight, bias = (
-            None if parameter is None else torch.cat([parameter[part] for part in rows])
+            None if parameter is None else torch.cat([parameter[each] for each in rows])
             for parameter in (self.project.weight, self.project.bias)
         )
         assert weight is not None
@@ -212,8 +181,8 @@ class MultiScaleAttention(OpaqueModule):
 
     def _by_head(self, projected: Tensor) -> Tensor:
         """(N, P D) -> (N, P, D), on a CPU at least float32: a GPU's attention sums bfloat16 in float32 itself."""
-        wide = projected if projected.is_cuda else at_least_float32(projected)
-        rows: Tensor = wide.unflatten(1, (-1, self.head_feats))
+        precise = projected if projected.is_cuda else at_least_float32(projected)
+        rows: Tensor = precise.unflatten(1, (-1, self.head_feats))
         return rows
 
     def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:
@@ -233,18 +202,9 @@ class MultiScaleAttention(OpaqueModule):
 
 
 def distance_scores(edges: Edges, query: Tensor, vectors: Tensor, scale: float) -> Tensor:
-    """The terms that relative positions add to the scores (Shaw et al. 2018, Eq. 4).
+    """The terms (E, H), by edge id, that relative positions add to the scores (Shaw et al. 2018, Eq. 4).
 
-    Parameters
-    ----------
-    edges : between tokens
-    query : (N, H, D)
-    vectors : (2k + 1, D) of the distances clipped to k
-    scale : factor on the products
-
-    Returns
-    -------
-    (E, H), in edge-id order
+    ``vectors`` (2k + 1, D) belong to the distances clipped to k, ``query`` is (N, H, D).
     """
     clip = len(vectors) // 2
     ids = (edges.sources - edges.destinations).clamp(-clip, clip) + clip

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from graphattn.attention import attend_edges, attend_layer
+from graphattn.attention import attend_layer
+from graphattn.backends.base import Rows
 from graphattn.edges import Edges
 from graphattn.layers.checkpointing import Derived
 from graphattn.layers.linear import Linear, is_plain
@@ -97,8 +98,8 @@ class RectifiedAttention(OpaqueModule):
         """Initialize: Xavier uniform for each projection and the distances; biases zero."""
         linears = [self.project, self.output, *([] if self.project_words is None else [self.project_words])]
         for linear in linears:
-            for part in linear.weight.split(self.output.out_features):
-                nn.init.xavier_uniform_(part)
+            for weight in linear.weight.split(self.output.out_features):
+                nn.init.xavier_uniform_(weight)
             nn.init.zeros_(linear.bias)
         if self.gate is not None:
             nn.init.xavier_uniform_(self.gate.weight)
@@ -138,8 +139,9 @@ class RectifiedAttention(OpaqueModule):
         if word_edges is not None and words is not None and upsampling is not None:
             value = upsampling.sum_to_words(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
             query, key = self._split(self._project_words(Derived.of(words)), 2).unbind(1)
+            word_edges.check_nodes(query)
             bias = self._distance_scores(word_edges, query, self.word_distance_vectors)
-            of_words = self._attend(word_edges, query, key, value, bias, weights).flatten(1)
+            of_words = self._attend(word_edges, (query, key, value), bias, weights)
             return self._fuse(tokens, of_tokens, of_words, upsampling)
         return self.output(of_tokens)
 
@@ -148,8 +150,8 @@ class RectifiedAttention(OpaqueModule):
         dtype = self.output.weight.dtype
         if self.gate is not None:
             gates = tokens.project(self.gate).sigmoid().to(of_tokens.dtype).unsqueeze(2)
-            both = [part.unflatten(1, (self.heads, -1)) for part in (of_tokens, upsampling.expand_to_tokens(of_words))]
-            fused = gates * both[0] + (1 - gates) * both[1]
+            expanded = upsampling.expand_to_tokens(of_words).unflatten(1, (self.heads, -1))
+            fused = gates * of_tokens.unflatten(1, (self.heads, -1)) + (1 - gates) * expanded
             return self.output(fused.flatten(1))
         summed = Derived(
             lambda tokens, words: upsampling.expand_to_tokens(words).add_(tokens).to(dtype), of_tokens, of_words
@@ -161,8 +163,7 @@ class RectifiedAttention(OpaqueModule):
 
     def _split(self, projected: Tensor, count: int) -> Tensor:
         """(N, count, H, D) in at least float32, also under autocast."""
-        wide = at_least_float32(projected)
-        return wide.view(-1, count, self.heads, self.head_feats)
+        return at_least_float32(projected).view(-1, count, self.heads, self.head_feats)
 
     def _project_words(self, words: Derived) -> Tensor:
         """(W, 2 feats) queries and keys."""
@@ -177,34 +178,27 @@ class RectifiedAttention(OpaqueModule):
         """(N, feats), the attention among tokens."""
         edges.check_nodes(projected)
         if weights is None and self.distance_vectors is None:
-            dropout = self.attn_drop if self.training else 0.0
-            rows = projected.flatten(1, 2)
-            out, _ = attend_layer([edges], [self.heads], rows, scale=self.scale, dropout=dropout, backend=self.backend)
-            return out.flatten(1)
+            return self._attend(edges, projected.flatten(1, 2), None, None)
         query, key, value = projected.unbind(1)
         bias = self._distance_scores(edges, query, self.distance_vectors)
-        return self._attend(edges, query, key, value, bias, weights).flatten(1)
+        return self._attend(edges, (query, key, value), bias, weights)
 
     def _distance_scores(self, edges: Edges, query: Tensor, vectors: Tensor | None) -> Tensor | None:
         """(E, H) added to the scores, by edge id; None without vectors."""
         return None if vectors is None else distance_scores(edges, query, vectors.to(query.dtype), self.scale)
 
-    def _attend(
-        self, edges: Edges, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, weights: list[Tensor] | None
-    ) -> Tensor:
-        """(N, H, D) along one relation."""
-        edges.check_nodes(query)
-        out, edge_weights = attend_edges(
-            edges,
-            query,
-            key,
-            value,
+    def _attend(self, edges: Edges, rows: Rows, bias: Tensor | None, weights: list[Tensor] | None) -> Tensor:
+        """(N, feats) along one relation."""
+        attended, edge_weights = attend_layer(
+            [edges],
+            [self.heads],
+            rows,
             scale=self.scale,
-            bias=bias,
+            biases=None if bias is None else [bias],
             dropout=self.attn_drop if self.training else 0.0,
             backend=self.backend,
             return_weights=weights is not None,
         )
         if weights is not None and edge_weights is not None:
-            weights.append(edge_weights)
-        return out
+            weights += edge_weights
+        return attended.flatten(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,15 +11,12 @@ from typing_extensions import override
 
 from graphattn.backends.cpu.tensorized.edges import weights_by_feature
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
-from graphattn.edges import Edges, edges_for_layer
+from graphattn.edges import Edges, Graph, edges_for_layer
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, by_head, linear
 from graphattn.tensorized import attend_tensorized
 from graphattn.transforms import OpaqueModule
 from graphattn.validation import require_choice, require_heads, require_range
-
-if TYPE_CHECKING:
-    from graphattn.edges import Graph
 
 _Map = tuple[Tensor, Tensor | None]
 """Weight and bias."""
@@ -36,14 +32,7 @@ SOURCE_FUNCTIONS = ("identity", "sigmoid", "tanh")
 
 
 class HeadLinear(nn.Module):
-    """A separate linear map for each head, in one batched product.
-
-    Parameters
-    ----------
-    heads : number of heads
-    in_feats, out_feats : widths of one head
-    bias : whether each map has one
-    """
+    """A separate linear map for each head, in one batched product."""
 
     def __init__(self, heads: int, in_feats: int, out_feats: int, *, bias: bool = True):
         super().__init__()

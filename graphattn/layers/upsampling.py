@@ -9,7 +9,7 @@ from graphattn.aggregation import aggregate
 from graphattn.edges import Edges
 from graphattn.validation import require_choice
 
-KINDS = ("membership", "nearest", "linear")
+METHODS = ("membership", "nearest", "linear")
 
 
 class Upsampling:
@@ -17,14 +17,10 @@ class Upsampling:
 
     ``membership`` is the paper's G: one where a token belongs to a word. ``nearest`` and ``linear`` interpolate a map
     in both directions, which is such a product too: U then has one or two numbers per token, which depend only on the
-    numbers of tokens and words.
+    numbers of tokens and words. The coefficients (E,) are entries of U in CSC order, ones when None.
 
-    Parameters
-    ----------
-    edges : from words to tokens
-    coefficients : (E,) entries of U in CSC order; one when None
-    normalize : divide each column of U in :math:`U^T` by its sum. Rows of :math:`U A U^T` then sum to one if those of A
-        do; otherwise they sum to more where words have several tokens
+    ``normalize`` divides each column of U in :math:`U^T` by its sum. Rows of :math:`U A U^T` then sum to one if those
+    of A do; otherwise they sum to more where words have several tokens.
 
     Examples
     --------
@@ -49,26 +45,13 @@ class Upsampling:
 
     @classmethod
     def of(
-        cls, kind: str, members: Edges, token_counts: Tensor, word_counts: Tensor, *, normalize: bool = False
+        cls, method: str, members: Edges, token_counts: Tensor, word_counts: Tensor, *, normalize: bool = False
     ) -> Upsampling:
-        """The matrix of a batch.
-
-        Parameters
-        ----------
-        kind : ``"membership"``, ``"nearest"`` or ``"linear"``
-        members : from tokens to words
-        token_counts, word_counts : (B,) of each sentence
-        normalize : as above
-
-        Raises
-        ------
-        ConfigError
-            for another kind
-        """
-        require_choice("upsampling", kind, KINDS)
-        if kind == "membership":
+        """The matrix of a batch, from the edges from tokens to words and the numbers (B,) of each sentence."""
+        require_choice("upsampling", method, METHODS)
+        if method == "membership":
             return cls(members.reverse[0], normalize=normalize)
-        edges, coefficients = _interpolate(kind, token_counts.long(), word_counts.long())
+        edges, coefficients = _interpolate(method, token_counts.long(), word_counts.long())
         return cls(edges, coefficients, normalize=normalize)
 
     def sum_to_words(self, values: Tensor) -> Tensor:
@@ -80,7 +63,7 @@ class Upsampling:
         return aggregate(self._up, values, self._up_coefficients)
 
 
-def _interpolate(kind: str, token_counts: Tensor, word_counts: Tensor) -> tuple[Edges, Tensor | None]:
+def _interpolate(method: str, token_counts: Tensor, word_counts: Tensor) -> tuple[Edges, Tensor | None]:
     """Edges from words to tokens and their coefficients; words and tokens are pixels of rows of equal length."""
 
     def expand(per_sentence: Tensor) -> Tensor:
@@ -91,7 +74,7 @@ def _interpolate(kind: str, token_counts: Tensor, word_counts: Tensor) -> tuple[
     count = len(first_word)
     position = torch.arange(count, device=device) - expand(token_counts.cumsum(0) - token_counts)
     words, tokens = expand(word_counts), expand(token_counts)
-    if kind == "nearest":
+    if method == "nearest":
         indptr = torch.arange(count + 1, device=device)
         return Edges(indptr, first_word + position * words // tokens, total, checked=True), None
     # the centre of token i is at (i + 1/2) W / N - 1/2 on the axis of word centres

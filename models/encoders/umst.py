@@ -29,7 +29,7 @@ from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution,
 from graphattn.layers.linear import Embedding, Linear
 from graphattn.layers.norm import LayerNorm
 from graphattn.layers.rectified import FUSIONS, RectifiedAttention
-from graphattn.layers.upsampling import KINDS, Upsampling
+from graphattn.layers.upsampling import METHODS, Upsampling
 from graphattn.models.encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
 from graphattn.models.options import option
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
@@ -76,7 +76,7 @@ class UMSTOptions(BlockOptions):
     )
     share_scores: bool = option(False, "one projection gives the queries and keys of tokens and of words")
     upsampling: str = option(
-        "membership", "how words' attention is copied to tokens: from their own word, or interpolated", choices=KINDS
+        "membership", "how words' attention is copied to tokens: from their own word, or interpolated", choices=METHODS
     )
     normalize: bool = option(False, "divide the words' attention by the number of tokens of the attended word")
     map_fusion: str = option(

@@ -124,8 +124,8 @@ def make_pretrained(options: PretrainedOptions, architecture: Architecture, fold
                 folder, heads=heads, max_length=length, extend_positions=options.extend_positions
             )
     except ConfigError as error:
-        template = error.template.replace("{heads}", "{pretrained_heads}")
-        raise ConfigError(template, options=("pretrained_heads",)) from error
+        error.rename_option("heads", "pretrained_heads")
+        raise
     lower.gradient_checkpointing = options.gradient_checkpointing
     if options.tuned_layers is not None:
         lower.freeze(options.tuned_layers)

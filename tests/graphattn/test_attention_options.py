@@ -1,11 +1,13 @@
 """Arguments of ``attend``: graphs or edges, devices, shapes, dropout; and its errors."""
 
+from typing import ClassVar
+
 import pytest
 import torch
 from torch.testing import assert_close
 
-import graphattn.attention
-from graphattn import Edges, attend
+from graphattn import Backend, Edges, attend, register_backend
+from graphattn.backends import registry
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
 from graphattn.exceptions import BackendError, ConfigError, GraphError
 
@@ -56,17 +58,22 @@ def test_default_scale(graph, random_tensors, backend):
     assert_close(doubled, expected)
 
 
-def test_edges_move_to_the_device_of_the_query(graph, monkeypatch):
-    seen = []
+class DeviceRecorder(Backend):
+    """Records the devices of the edges, and returns the values."""
 
-    def watch(edges, query, key, value, **options):
-        seen.append((edges.indptr.device.type, edges.indices.device.type))
+    seen: ClassVar = []
+
+    def attend_relation(self, edges, query, key, value, **options):
+        self.seen.append((edges.indptr.device.type, edges.indices.device.type))
         return value, None
 
-    monkeypatch.setattr(graphattn.attention, "load_backend", lambda name: watch)
+
+def test_edges_move_to_the_device_of_the_query(graph, monkeypatch):
+    monkeypatch.setattr(registry, "REGISTERED", {})
+    register_backend("devices", DeviceRecorder)
     tensor = torch.zeros(15, 1, 2, device="meta")
-    attend(graph, tensor, tensor, tensor, etype="window:5", backend="torch")
-    assert seen == [("meta", "meta")]
+    attend(graph, tensor, tensor, tensor, etype="window:5", backend="devices")
+    assert DeviceRecorder.seen == [("meta", "meta")]
 
 
 def test_backend_dgl_rejects_other_devices(graph):

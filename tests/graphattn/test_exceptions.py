@@ -4,7 +4,14 @@ import pickle
 
 import pytest
 
-from graphattn.exceptions import ConfigError, DataError, TruncationWarning, UnregisteredError, verbatim
+from graphattn.exceptions import (
+    ConfigError,
+    DataError,
+    RunFolderError,
+    TruncationWarning,
+    UnregisteredError,
+    verbatim,
+)
 
 
 @pytest.mark.parametrize(
@@ -12,6 +19,7 @@ from graphattn.exceptions import ConfigError, DataError, TruncationWarning, Unre
     [
         ConfigError("{hidden} is odd", options=("hidden",)),
         DataError("no tag", path="train.conll", line=7, hint="Set {tag_column}.", options=("tag_column",)),
+        RunFolderError("{run_dir} a is full", "; give another", options=("run_dir",), is_busy=True),
         UnregisteredError("there is no relation 'near'", "near"),
         TruncationWarning(3, 512, 99, "dev set", hint="Set {limit}.", options=("limit",)),
     ],
@@ -33,3 +41,10 @@ def test_braces_of_a_file_or_field_are_no_placeholders():
     expected = "{text}.tsv, field '{text}': no column '{text}'. Set --text-column, not {{text}}{text=1}."
     assert error.render(lambda name: "--text-column") == expected
     assert str(DataError(verbatim("{x}"))) == "{x}"
+
+
+def test_an_option_can_be_renamed():
+    error = ConfigError("{heads} are odd; set {hidden} or {heads}", options=("heads", "hidden"))
+    error.rename_option("heads", "pretrained_heads")
+    assert error.options == ("pretrained_heads", "hidden")
+    assert error.render(str.upper) == "PRETRAINED_HEADS are odd; set HIDDEN or PRETRAINED_HEADS"

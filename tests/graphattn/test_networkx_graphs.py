@@ -128,6 +128,7 @@ def heterographs(draw):
     return graph
 
 
+@settings(max_examples=40)
 @given(text_batches())
 @example(TextGraphBuilder(RELATIONS).text_batch([]))
 @example(TextGraphBuilder([Window(3)], cls=False).text_batch([[], ["a"], []]))
@@ -135,12 +136,13 @@ def test_round_trip_of_text_batches(dgl, batch):
     assert_same_graph(from_networkx(to_networkx(batch)), batch.to_dgl())
 
 
+@settings(max_examples=40)
 @given(heterographs())
 def test_round_trip_of_heterographs(dgl, graph):
     assert_same_graph(from_networkx(to_networkx(graph)), graph)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(text_batches().map(TextBatch.to_dgl) | heterographs())
 def test_round_trip_through_graphml(dgl, graph):
     assert_same_graph(from_networkx(via_graphml(to_networkx(graph))), graph)

@@ -7,7 +7,7 @@ import weakref
 import pytest
 import torch
 
-from graphattn import attend, tensorized_attend
+from graphattn import attend
 from graphattn.builders import (
     BinaryPartition,
     Complete,
@@ -57,25 +57,6 @@ def test_a_graph_made_in_inference_mode(batch):
         torch.testing.assert_close(attend(graph, states, states, states, etype="all"), expected)
 
 
-def test_a_converted_batch_has_the_same_nodes_edges_and_features(batch):
-    graph = batch.to_pyg()
-    graph.validate()
-    assert graph["token"].batch.tolist() == [0] * 6 + [1] * 2 + [2] * 3
-    read = as_batch(graph)
-    assert set(read.edges) == set(batch.edges)
-    for relation, edges in batch.edges.items():
-        for mine, theirs in zip(edges.ends_by_id(), read.edges[relation].ends_by_id(), strict=True):
-            assert mine.tolist() == theirs.tolist()
-        assert read.edges[relation].indptr.tolist() == edges.indptr.tolist()
-        features = batch.edge_features.get(relation, {})
-        assert read.edge_features[relation].keys() == features.keys()
-        assert all(torch.equal(read.edge_features[relation][name], values) for name, values in features.items())
-    for kind in ("token", "word"):
-        assert lengths_of(graph, kind).tolist() == batch.batch_num_nodes(kind).tolist()
-        assert features_of(graph, kind).keys() == batch.node_features[kind].keys()
-        assert all(torch.equal(features_of(graph, kind)[name], v) for name, v in batch.node_features[kind].items())
-
-
 def test_attention_equals_the_softmax_of_pytorch_geometric():
     torch.manual_seed(0)
     edge_index = [[3, 0, 2, 1, 0, 3], [1, 1, 0, 3, 3, 3]]  # unsorted; node 2 has no incoming edge
@@ -87,19 +68,6 @@ def test_attention_equals_the_softmax_of_pytorch_geometric():
     expected = softmax(scores, destinations, num_nodes=4)
     torch.testing.assert_close(weights, expected)
     torch.testing.assert_close(out, scatter(expected.unsqueeze(-1) * value[sources], destinations, dim_size=4))
-
-
-def test_layers_take_a_graph(batch):
-    graph = batch.to_pyg()
-    tokens = torch.randn(batch.num_nodes(), 16)
-    layer = MultiScaleAttention(16, 4, {"window:3": 2, "all": 2})
-    torch.testing.assert_close(layer(graph, tokens), layer(batch, tokens))
-    heads = torch.randn(batch.num_nodes(), 1, 4)
-    feature_scores = torch.randn(batch.num_nodes(), 1, 4)
-    arguments = (heads, heads, heads, feature_scores)
-    torch.testing.assert_close(
-        tensorized_attend(graph, *arguments, etype="all"), tensorized_attend(batch, *arguments, etype="all")
-    )
 
 
 def tensors_of(graph):

@@ -7,6 +7,16 @@ FLOORS["graphattn.__main__"] = 3  # python -m graphattn
 # DGL is no longer maintained: one module imports it, and one backend calls it.
 DGL_IMPORTER = "graphattn.dgl_graphs"
 DGL_CALLERS = {"graphattn.backends.dgl", "graphattn.experiments.cli.build"}
+# Folders whose modules name each other in annotations: remove a row when its circle is gone.
+CIRCULAR_ANNOTATIONS = [
+    ("graphattn.builders.relations", "graphattn.builders.relations"),
+    ("graphattn.experiments.benchmarks", "graphattn.experiments.benchmarks"),
+    ("graphattn.models.encoders", "graphattn.models.encoders"),
+    ("graphattn.models.estimators", "graphattn.models.inspection"),
+    ("graphattn.models.inspection", "graphattn.models.estimators"),
+    ("graphattn.models.inspection", "graphattn.models.inspection"),
+    ("graphattn.models.saving", "graphattn.models.estimators"),
+]
 ROOT_PACKAGE = "graphattn"  # names upper floors in strings for __getattr__ and in imports for type checkers
 
 
@@ -28,15 +38,28 @@ def find_upward_imports(modules):
     ]
 
 
-def make_import_graph(modules):
-    """The graph of imports at run time."""
+def make_import_graph(modules, *, annotations=False):
+    """The graph of imports at run time, or also of those for type checkers."""
     graph = nx.DiGraph()
     for module in modules.values():
         for each in module.imports:
             target = each.target if each.target in modules else each.target.rpartition(".")[0]
-            if target in modules and not each.type_checking:
+            counts = not each.type_checking or (annotations and module.name != ROOT_PACKAGE)
+            if counts and target in modules and target != module.name:
                 graph.add_edge(module.name, target)
     return graph
+
+
+def find_circular_annotations(modules):
+    """Imports for type checkers that close a circle."""
+    graph = make_import_graph(modules, annotations=True)
+    at_run_time = make_import_graph(modules)
+    return [
+        (name, target)
+        for circle in nx.strongly_connected_components(graph)
+        for name, target in graph.subgraph(circle).edges
+        if not at_run_time.has_edge(name, target)
+    ]
 
 
 def test_imports_go_down_the_floors(modules):
@@ -45,6 +68,24 @@ def test_imports_go_down_the_floors(modules):
 
 def test_imports_have_no_cycles(modules):
     assert list(nx.simple_cycles(make_import_graph(modules))) == []
+
+
+def test_annotations_have_no_cycles(modules):
+    circles = [
+        f"{name} names {target} in annotations, which imports it"
+        for name, target in find_circular_annotations(modules)
+        if not any(name.startswith(origin) and target.startswith(end) for origin, end in CIRCULAR_ANNOTATIONS)
+    ]
+    assert circles == []
+
+
+def test_circular_annotations_are_detected(make_module):
+    lower = make_module(
+        "graphattn.a", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from graphattn.b import B\n"
+    )
+    upper = make_module("graphattn.b", "from graphattn.a import a\n")
+    modules = {module.name: module for module in (lower, upper)}
+    assert find_circular_annotations(modules) == [("graphattn.a", "graphattn.b")]
 
 
 def test_violations_are_detected(make_module):

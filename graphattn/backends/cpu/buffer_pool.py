@@ -25,12 +25,7 @@ _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 class Pool:
-    """Memory for tensors, which returns to the pool when they are deleted.
-
-    Parameters
-    ----------
-    max_unused_bytes : upper bound for unused memory
-    """
+    """Memory for tensors, which returns to the pool when they are deleted, up to ``max_unused_bytes``."""
 
     def __init__(self, max_unused_bytes: int):
         self._max_unused_bytes = max_unused_bytes
@@ -41,12 +36,12 @@ class Pool:
 
     def empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """An uninitialised CPU tensor, float32 or float64."""
-        kind = np.dtype(np.float32 if dtype == torch.float32 else np.float64)
-        size = math.prod(shape) * kind.itemsize
+        numpy_type = np.dtype(np.float32 if dtype == torch.float32 else np.float64)
+        size = math.prod(shape) * numpy_type.itemsize
         if size < MIN_BYTES:
-            return torch.from_numpy(np.empty(tuple(shape), kind))
+            return torch.from_numpy(np.empty(tuple(shape), numpy_type))
         memory = self._take(_round_up(size))
-        array = memory[:size].view(kind).reshape(tuple(shape))
+        array = memory[:size].view(numpy_type).reshape(tuple(shape))
         weakref.finalize(array, self._give_back, memory).atexit = False
         return torch.from_numpy(array)
 

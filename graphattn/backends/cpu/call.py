@@ -57,9 +57,9 @@ class Call:
         return self.compact and edges.is_identity
 
     @cached_property
-    def parts(self) -> list[Part]:
-        """Sets of heads for one kernel each: all narrow relations together, every other relation separately."""
-        parts, narrow = [], []
+    def groups(self) -> list[HeadGroup]:
+        """Heads for one kernel each: all narrow relations together, every other relation separately."""
+        groups, narrow = [], []
         first_head = first_scored = 0
         for edges, count in zip(self.edges, self.heads, strict=True):
             heads, scored = np.arange(first_head, first_head + count), np.arange(first_scored, first_scored + count)
@@ -72,16 +72,16 @@ class Call:
                 continue
             split = split_runs(edges) if self.splits else None
             if split is not None:
-                parts.append(Part(heads, scored, plan_of(split[0])))
+                groups.append(HeadGroup(heads, scored, plan_of(split[0])))
             elif self.plain and (edges.is_identity or is_narrow(edges)):
                 narrow.append((edges, heads, scored))
             else:
-                parts.append(Part(heads, scored, plan_of(edges)))
-        return [_merge_narrow(narrow), *parts] if narrow else parts
+                groups.append(HeadGroup(heads, scored, plan_of(edges)))
+        return [_merge_narrow(narrow), *groups] if narrow else groups
 
     @cached_property
     def others(self) -> list[OtherEdges]:
-        """The edges that ``parts`` leave out."""
+        """The edges that ``groups`` leave out."""
         others = []
         first_head = first_scored = 0
         for edges, count in zip(self.edges, self.heads, strict=True):
@@ -97,11 +97,11 @@ class Call:
     @cached_property
     def covers_everything(self) -> bool:
         """Whether the kernels write all numbers of the results, so that memory need not be zeroed."""
-        return all(isinstance(part.plan, NarrowPlan) for part in self.parts)
+        return all(isinstance(group.plan, NarrowPlan) for group in self.groups)
 
 
-class Part(NamedTuple):
-    """Some heads and their plan.
+class HeadGroup(NamedTuple):
+    """Heads that a kernel computes together, and their plan.
 
     Parameters
     ----------
@@ -125,10 +125,11 @@ class OtherEdges(NamedTuple):
     call: Call
 
 
-def _merge_narrow(narrow: Sequence[tuple[Edges, np.ndarray, np.ndarray]]) -> Part:
+def _merge_narrow(narrow: Sequence[tuple[Edges, np.ndarray, np.ndarray]]) -> HeadGroup:
     relations, heads, scored = zip(*narrow, strict=True)
     relation_of_head, number = [], 0
     for edges, relation_heads in zip(relations, heads, strict=True):
         relation_of_head += [-1 if edges.is_identity else number] * len(relation_heads)
         number += not edges.is_identity
-    return Part(np.concatenate(heads), np.concatenate(scored), narrow_plan(relations), np.array(relation_of_head))
+    plan = narrow_plan(relations)
+    return HeadGroup(np.concatenate(heads), np.concatenate(scored), plan, np.array(relation_of_head))

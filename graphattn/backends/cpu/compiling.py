@@ -107,9 +107,9 @@ def _with_file_lock(lock: str, function: Callable[..., Any], *arguments: Any) ->
 
 
 @contextmanager
-def announce_compilation(*kinds: object) -> Iterator[None]:
-    """Print a message on a terminal when the first call of these ``kinds`` of kernels takes long."""
-    if _ready.issuperset(kinds) or sys.stderr is None or not sys.stderr.isatty():
+def announce_compilation(*versions: object) -> Iterator[None]:
+    """Print a message on a terminal when the first call of these versions of kernels takes long."""
+    if _ready.issuperset(versions) or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     timer = threading.Timer(MESSAGE_DELAY, _announce)
@@ -119,7 +119,7 @@ def announce_compilation(*kinds: object) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-    _ready.update(kinds)
+    _ready.update(versions)
 
 
 def _announce() -> None:

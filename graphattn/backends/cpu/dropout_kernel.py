@@ -26,14 +26,7 @@ TASK_SIZE = 1 << 16
 
 
 def apply_dropout(inputs: Tensor, probability: float, seed: int) -> Tensor:
-    """Zero some numbers and divide the others by ``1 - probability``; equal seeds drop the same indices.
-
-    Parameters
-    ----------
-    inputs : float32 or float64 on the CPU, of any shape
-    probability : of a zero, below 1
-    seed : below 2**32
-    """
+    """Zero some numbers and divide the others by ``1 - probability``; equal seeds drop the same indices."""
     inputs = inputs.detach().contiguous()
     out = empty(inputs.shape, inputs.dtype)
     source, target = inputs.view(-1).numpy(), out.view(-1).numpy()

@@ -19,7 +19,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
+from graphattn.backends.base import Backend, Rows
 from graphattn.backends.cpu import tasks
 from graphattn.backends.cpu.buffer_pool import empty
 from graphattn.backends.cpu.call import Call, OtherEdges
@@ -31,60 +33,78 @@ from graphattn.gradients import Function, apply, apply_pair
 DTYPES = (torch.float32, torch.float64)
 
 
-def attend(
-    edges: Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    scale: float,
-    bias: Tensor | None,
-    dropout: float,
-    return_weights: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """Attention along one relation; bfloat16 is computed in float32."""
-    if query.device.type != "cpu" or query.dtype not in (*DTYPES, torch.bfloat16):
-        raise BackendError(
-            f"backend 'fused' takes float32, float64 and bfloat16 on a CPU, not {query.dtype} on {query.device}. "
-            "Use backend='torch'"
+class FusedBackend(Backend):
+    """Compiled kernels for the CPU; bfloat16 is computed in float32."""
+
+    @override
+    def attend(
+        self,
+        edges: Sequence[Edges],
+        heads: Sequence[int],
+        rows: Rows,
+        *,
+        scale: float,
+        biases: Sequence[Tensor | None],
+        dropout: float,
+        return_weights: bool,
+    ) -> tuple[Tensor, list[Tensor]]:
+        # one call for all heads, which has no biases, and no weights under dropout
+        if (
+            isinstance(rows, Tensor)
+            and rows.dtype in DTYPES
+            and rows.device.type == "cpu"
+            and not (return_weights and dropout)
+            and all(bias is None for bias in biases)
+        ):
+            return _attend_projected(edges, heads, rows, scale, dropout, return_weights)
+        return super().attend(
+            edges, heads, rows, scale=scale, biases=biases, dropout=dropout, return_weights=return_weights
         )
-    if query.dtype == torch.bfloat16:
-        query, key, value = query.float(), key.float(), value.float()
-        bias = None if bias is None else bias.float()
-        out, weights = attend(
-            edges, query, key, value, scale=scale, bias=bias, dropout=dropout, return_weights=return_weights
-        )
-        return out.bfloat16(), None if weights is None else weights.bfloat16()
-    plain = bias is None and not (return_weights and (dropout or torch.is_grad_enabled()))
-    call = Call([edges], [query.shape[1]], scale, dropout, plain=plain)
-    out, weights = apply_pair(_Attention, query, key, value, bias, call, return_weights)
-    return out, weights if return_weights else None
+
+    @override
+    def attend_relation(
+        self,
+        edges: Edges,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        scale: float,
+        bias: Tensor | None,
+        dropout: float,
+        return_weights: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        if query.device.type != "cpu" or query.dtype not in (*DTYPES, torch.bfloat16):
+            raise BackendError(
+                f"backend 'fused' takes float32, float64 and bfloat16 on a CPU, not {query.dtype} on {query.device}. "
+                "Use backend='torch'"
+            )
+        dtype = query.dtype
+        if dtype == torch.bfloat16:
+            query, key, value = query.float(), key.float(), value.float()
+            bias = None if bias is None else bias.float()
+        plain = bias is None and not (return_weights and (dropout or torch.is_grad_enabled()))
+        call = Call([edges], [query.shape[1]], scale, dropout, plain=plain)
+        out, weights = apply_pair(_Attention, query, key, value, bias, call, return_weights)
+        return out.to(dtype), weights.to(dtype) if return_weights else None
 
 
-def attend_heads(
-    edges: Sequence[Edges],
-    heads: Sequence[int],
-    projected: Tensor,
-    *,
-    scale: float,
-    dropout: float,
-    return_weights: bool = False,
+def _attend_projected(
+    edges: Sequence[Edges], heads: Sequence[int], rows: Tensor, scale: float, dropout: float, return_weights: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """Attention of all heads of a layer, each along its relation, in one call; and (E, heads) weights of each relation.
+    """Attention of all heads of a layer, and the weights (E, heads) of each relation, which have no gradients.
 
-    ``projected`` (N, P, D) has queries, keys and values of all heads, or queries and keys only of heads whose relation
-    is not the identity. It may have more rows than there are nodes; the result has zeros there. Weights have no
-    gradients and are not available under dropout.
+    The rows (N, P, D) may be more than there are nodes; the result has zeros there.
     """
-    compact = projected.shape[1] != 3 * sum(heads)
+    compact = rows.shape[1] != 3 * sum(heads)
     call = Call(edges, heads, scale, dropout, plain=True, compact=compact, splits=not return_weights)
-    weights = projected.new_zeros(int(call.weight_starts[-1]) if return_weights else 0)
-    out = apply(_ProjectedAttention, projected, call, weights)
+    weights = rows.new_zeros(int(call.weight_starts[-1]) if return_weights else 0)
+    out = apply(_ProjectedAttention, rows, call, weights)
     if not return_weights:
         return out, []
     shapes = [(count, relation.num_edges) for relation, count in zip(edges, heads, strict=True)]
-    parts = weights.split([count * size for count, size in shapes])
-    return out, [part.view(shape).t() for part, shape in zip(parts, shapes, strict=True)]
+    by_relation = weights.split([count * size for count, size in shapes])
+    return out, [each.view(shape).t() for each, shape in zip(by_relation, shapes, strict=True)]
 
 
 class _Attention(Function):

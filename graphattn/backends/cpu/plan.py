@@ -15,7 +15,7 @@ from torch import Tensor
 from graphattn.backends.cpu.compiling import plan_kernel
 from graphattn.edges import Edges
 
-RUN_EDGES = 1 << 15
+TASK_EDGES = 1 << 15
 """Approximate number of edges per task: small, so that no thread waits long for another."""
 NARROW_KEYS = 256
 """Upper bound for the number of keys of a narrow range."""
@@ -110,16 +110,16 @@ class EdgePlan:
         return int(np.diff(self.starts).max(initial=1))
 
     @cached_property
-    def runs(self) -> np.ndarray:
-        """(R + 1,) int64: destinations at which runs with about :data:`RUN_EDGES` edges begin."""
-        marks = np.arange(0, int(self.starts[-1]) + 1, RUN_EDGES)
+    def tasks(self) -> np.ndarray:
+        """(R + 1,) int64: destinations at which tasks with about :data:`TASK_EDGES` edges begin."""
+        marks = np.arange(0, int(self.starts[-1]) + 1, TASK_EDGES)
         return np.unique(np.concatenate([np.searchsorted(self.starts[:-1], marks), [0, len(self.starts) - 1]]))
 
     @cached_property
-    def separate_runs(self) -> np.ndarray:
-        """Like ``runs``, merged until no two share a source."""
+    def separate_tasks(self) -> np.ndarray:
+        """Like ``tasks``, merged until no two share a source."""
         low, high = _source_extents(self.starts, self.indices)
-        cuts = self.runs
+        cuts = self.tasks
         return cuts[np.isin(cuts, _find_cuts(low, high))] if len(cuts) > 2 else cuts
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphattn.backends.cpu.call import Call, OtherEdges, Part
+from graphattn.backends.cpu.call import Call, HeadGroup, OtherEdges
 from graphattn.backends.cpu.compiling import announce_compilation
 from graphattn.backends.cpu.edges import kernels as edge_kernels
 from graphattn.backends.cpu.edges.kernels import EdgeArrays
@@ -43,7 +43,7 @@ class Saved(NamedTuple):
     inverse_sum: Tensor
 
     def of_heads(self, other: OtherEdges) -> Saved:
-        """The part of some heads."""
+        """Those of some heads."""
         query, key = self.query[:, other.scored], self.key[:, other.scored]
         value, out = self.value[:, other.heads], self.out[:, other.heads]
         bias, row_max, inverse_sum = (tensor[other.heads] for tensor in (self.bias, self.row_max, self.inverse_sum))
@@ -65,23 +65,23 @@ def forward(
     make = query.new_empty if call.covers_everything else query.new_zeros
     row_max, inverse_sum = make(2, value.shape[1], query.shape[0])
     saved = Saved(query, key, value, bias, out, row_max, inverse_sum)
-    launches = [_prepare_forward(call, part, saved, weights) for part in call.parts]
+    launches = [_prepare_forward(call, group, saved, weights) for group in call.groups]
     _run(launches, row_max, call, query.shape[2] + value.shape[2])
     return row_max, inverse_sum
 
 
-def _prepare_forward(call: Call, part: Part, saved: Saved, weights: Tensor) -> _Launch:
-    plan, row_max = part.plan, saved.row_max.numpy()
+def _prepare_forward(call: Call, group: HeadGroup, saved: Saved, weights: Tensor) -> _Launch:
+    plan, row_max = group.plan, saved.row_max.numpy()
     count, scale = simd_width(row_max), row_max.dtype.type(call.scale)
     width, value_width = saved.query.shape[2], saved.value.shape[2]
     if isinstance(plan, NarrowPlan):
-        assert part.relations is not None
+        assert group.relations is not None
         return_weights = len(weights) > 0
-        starts = call.weight_starts[part.heads] if return_weights else np.zeros(0, np.int64)
+        starts = call.weight_starts[group.heads] if return_weights else np.zeros(0, np.int64)
         ranges = _narrow_ranges(plan, slots=call.dropout > 0 or return_weights)
         arguments = (
             ranges,
-            Heads(part.heads, part.scored, part.relations),
+            Heads(group.heads, group.scored, group.relations),
             Inputs(_to_strided(saved.query), _to_strided(saved.key), _to_strided(saved.value)),
             Outputs(_to_strided(saved.out), row_max, saved.inverse_sum.numpy()),
             narrow_forward.Weights(weights.numpy(), starts),
@@ -89,16 +89,16 @@ def _prepare_forward(call: Call, part: Part, saved: Saved, weights: Tensor) -> _
         )
         size = narrow_backward.work_size(0, count + NARROW_KEYS, 0, width, value_width, count)
         return _Launch(narrow_forward.forward, arguments, size)
-    heads = _as_slice(part.heads)
-    part_weights = weights[call.weight_starts[heads.start] : call.weight_starts[heads.stop]].numpy()
-    terms = EdgeTerms(saved.bias[heads].flatten().numpy(), part_weights, part_weights[:0])
+    heads = _as_slice(group.heads)
+    group_weights = weights[call.weight_starts[heads.start] : call.weight_starts[heads.stop]].numpy()
+    terms = EdgeTerms(saved.bias[heads].flatten().numpy(), group_weights, group_weights[:0])
     outputs = Outputs(_to_strided(saved.out[:, heads]), saved.row_max[heads].numpy(), saved.inverse_sum[heads].numpy())
-    rest = (_select_inputs(saved, part), terms, outputs, Rule(scale, call.dropout, call.seeds[heads]))
+    rest = (_select_inputs(saved, group), terms, outputs, Rule(scale, call.dropout, call.seeds[heads]))
     if isinstance(plan, RangePlan):
-        group, size = _group_wide(plan, len(part.heads), width, value_width, count)
-        return _Launch(wide_forward.forward, (_wide_ranges(plan, len(part.heads)), *rest, group), size)
+        heads_per_task, size = _share_wide(plan, len(group.heads), width, value_width, count)
+        return _Launch(wide_forward.forward, (_wide_ranges(plan, len(group.heads)), *rest, heads_per_task), size)
     size = edge_kernels.work_size(plan.longest, count)
-    return _Launch(edge_kernels.forward, (EdgeArrays(plan.runs, plan.starts, plan.indices), *rest), size)
+    return _Launch(edge_kernels.forward, (EdgeArrays(plan.tasks, plan.starts, plan.indices), *rest), size)
 
 
 def backward(
@@ -117,61 +117,61 @@ def backward(
     """
     features = 3 * (saved.query.shape[2] + saved.value.shape[2])
     launches, merges = [], []
-    for part in call.parts:
-        if isinstance(part.plan, NarrowPlan):
-            launch, kernel_grads = _prepare_narrow_backward(call, part, saved, grad_out, grads, needed)
-            heads, scored = part.heads, part.scored
+    for group in call.groups:
+        if isinstance(group.plan, NarrowPlan):
+            launch, kernel_grads = _prepare_narrow_backward(call, group, saved, grad_out, grads, needed)
+            heads, scored = group.heads, group.scored
         else:
             tensors = (grad_out, grad_weights, grad_bias)
-            launch, kernel_grads = _prepare_backward(call, part, saved, tensors, grads, needed)
-            heads = scored = np.arange(len(part.heads))
+            launch, kernel_grads = _prepare_backward(call, group, saved, tensors, grads, needed)
+            heads = scored = np.arange(len(group.heads))
         launches.append(launch)
-        if not isinstance(part.plan, EdgePlan) and part.plan.shared and any(needed):
-            merges.append(_Launch(merge_partial, (part.plan.chunks, heads, scored, kernel_grads), 0))
+        if not isinstance(group.plan, EdgePlan) and group.plan.shared and any(needed):
+            merges.append(_Launch(merge_partial, (group.plan.chunks, heads, scored, kernel_grads), 0))
     for phase in (launches, merges):
         _run(phase, saved.row_max, call, features)
 
 
 def _prepare_narrow_backward(
-    call: Call, part: Part, saved: Saved, grad_out: Tensor, grads: Sequence[Tensor], needed: tuple[bool, bool]
+    call: Call, group: HeadGroup, saved: Saved, grad_out: Tensor, grads: Sequence[Tensor], needed: tuple[bool, bool]
 ) -> tuple[_Launch, Gradients]:
-    plan, row_max = part.plan, saved.row_max.numpy()
+    plan, row_max = group.plan, saved.row_max.numpy()
     assert isinstance(plan, NarrowPlan)
-    assert part.relations is not None
+    assert group.relations is not None
     width, value_width, count = saved.query.shape[2], saved.value.shape[2], simd_width(row_max)
-    group, size = _group_narrow(plan, len(part.heads), width, value_width, count)
-    partial = np.empty(plan.shared * len(part.heads) * (width + value_width), row_max.dtype)
+    heads_per_task, size = _share_narrow(plan, len(group.heads), width, value_width, count)
+    partial = np.empty(plan.shared * len(group.heads) * (width + value_width), row_max.dtype)
     query, key, value = (_to_strided(tensor) for tensor in grads)
     gradients = Gradients(query, key, value, partial, *needed)
     arguments = (
         _narrow_ranges(plan, slots=call.dropout > 0),
-        Heads(part.heads, part.scored, part.relations),
+        Heads(group.heads, group.scored, group.relations),
         Inputs(_to_strided(saved.query), _to_strided(saved.key), _to_strided(saved.value)),
         Outputs(_to_strided(grad_out), row_max, saved.inverse_sum.numpy()),
         gradients,
         Rule(row_max.dtype.type(call.scale), call.dropout, call.seeds),
-        group,
+        heads_per_task,
     )
     return _Launch(narrow_backward.backward, arguments, size), gradients
 
 
 def _prepare_backward(
     call: Call,
-    part: Part,
+    group: HeadGroup,
     saved: Saved,
     tensors: tuple[Tensor, Tensor, Tensor],
     grads: Sequence[Tensor],
     needed: tuple[bool, bool],
 ) -> tuple[_Launch, Gradients]:
     """``tensors`` are the gradients of outputs, weights and bias."""
-    plan, dtype = part.plan, saved.row_max.numpy().dtype
+    plan, dtype = group.plan, saved.row_max.numpy().dtype
     width, value_width, count = saved.query.shape[2], saved.value.shape[2], simd_width(saved.row_max.numpy())
-    heads, scored = _as_slice(part.heads), _as_slice(part.scored)
+    heads, scored = _as_slice(group.heads), _as_slice(group.scored)
     grad_out, grad_weights, grad_bias = (tensor[:, heads] if tensor.dim() == 3 else tensor[heads] for tensor in tensors)
     selections = zip(grads, (scored, scored, heads), strict=True)
     query, key, value = (_to_strided(tensor[:, selected]) for tensor, selected in selections)
     shared = 0 if isinstance(plan, EdgePlan) else plan.shared
-    partial = np.empty(shared * len(part.heads) * (width + value_width), dtype)
+    partial = np.empty(shared * len(group.heads) * (width + value_width), dtype)
     gradients = Gradients(query, key, value, partial, *needed)
     upstream = Upstream(
         _to_strided(saved.out[:, heads]),
@@ -181,14 +181,14 @@ def _prepare_backward(
     )
     terms = EdgeTerms(saved.bias[heads].flatten().numpy(), grad_weights.flatten().numpy(), grad_bias.view(-1).numpy())
     rule = Rule(dtype.type(call.scale), call.dropout, call.seeds[heads])
-    arguments = (_select_inputs(saved, part), terms, upstream, gradients, rule)
+    arguments = (_select_inputs(saved, group), terms, upstream, gradients, rule)
     if isinstance(plan, RangePlan):
-        group, size = _group_wide(plan, len(part.heads), width, value_width, count)
-        ranges = _wide_ranges(plan, len(part.heads))
-        return _Launch(wide_backward.backward, (ranges, *arguments, group), size), gradients
+        heads_per_task, size = _share_wide(plan, len(group.heads), width, value_width, count)
+        ranges = _wide_ranges(plan, len(group.heads))
+        return _Launch(wide_backward.backward, (ranges, *arguments, heads_per_task), size), gradients
     assert isinstance(plan, EdgePlan)
     size = edge_kernels.work_size(plan.longest, count)
-    edges = EdgeArrays(plan.separate_runs, plan.starts, plan.indices)
+    edges = EdgeArrays(plan.separate_tasks, plan.starts, plan.indices)
     return _Launch(edge_kernels.backward, (edges, *arguments), size), gradients
 
 
@@ -202,9 +202,9 @@ def _wide_ranges(plan: RangePlan, heads: int) -> WideRanges:
     return WideRanges(np.arange(heads), plan.chunks, plan.block, plan.low, plan.high, plan.starts)
 
 
-def _select_inputs(saved: Saved, part: Part) -> Inputs:
+def _select_inputs(saved: Saved, group: HeadGroup) -> Inputs:
     """Queries, keys and values of one relation's heads."""
-    heads, scored = _as_slice(part.heads), _as_slice(part.scored)
+    heads, scored = _as_slice(group.heads), _as_slice(group.scored)
     return Inputs(
         _to_strided(saved.query[:, scored]), _to_strided(saved.key[:, scored]), _to_strided(saved.value[:, heads])
     )
@@ -215,25 +215,25 @@ def _as_slice(heads: np.ndarray) -> slice:
     return slice(int(heads[0]), int(heads[-1]) + 1)
 
 
-def _group_wide(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
+def _share_wide(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
     """Number of heads per task, so that they fit into the cache, and size of its scratch memory."""
 
-    def size(group: int) -> int:
-        return wide_tiles.work_size(plan.max_keys, plan.max_rows, plan.block, group, width, value_width, count)
+    def size(heads_per_task: int) -> int:
+        return wide_tiles.work_size(plan.max_keys, plan.max_rows, plan.block, heads_per_task, width, value_width, count)
 
-    return _choose_group(size, heads, count)
-
-
-def _group_narrow(plan: NarrowPlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
-    def size(group: int) -> int:
-        return narrow_backward.work_size(plan.max_keys, count + NARROW_KEYS, group, width, value_width, count)
-
-    return _choose_group(size, heads, count)
+    return _choose_share(size, heads, count)
 
 
-def _choose_group(size: Callable[[int], int], heads: int, count: int) -> tuple[int, int]:
-    group = max(1, min(heads, CACHE_BYTES // ((size(2) - size(1)) * BYTES // count)))
-    return group, size(group)
+def _share_narrow(plan: NarrowPlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
+    def size(heads_per_task: int) -> int:
+        return narrow_backward.work_size(plan.max_keys, count + NARROW_KEYS, heads_per_task, width, value_width, count)
+
+    return _choose_share(size, heads, count)
+
+
+def _choose_share(size: Callable[[int], int], heads: int, count: int) -> tuple[int, int]:
+    heads_per_task = max(1, min(heads, CACHE_BYTES // ((size(2) - size(1)) * BYTES // count)))
+    return heads_per_task, size(heads_per_task)
 
 
 def _to_strided(tensor: Tensor) -> Strided:

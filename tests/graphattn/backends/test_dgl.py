@@ -4,9 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from graphattn import Edges, attend
-from graphattn.backends import dgl as dgl_operators
-from graphattn.exceptions import BackendError
+from graphattn import attend
 
 
 @pytest.fixture
@@ -55,19 +53,3 @@ def test_half_precision_is_computed_in_float32(graph, random_tensors, dtype):
     wide = attend(graph, *(t.float() for t in narrow), bias=bias.float(), backend="dgl", return_weights=True)
     assert torch.equal(out, wide[0].to(dtype))
     assert torch.equal(weights, wide[1].to(dtype))
-
-
-def test_other_devices_are_rejected():
-    offsets = torch.zeros(2, dtype=torch.int32, device="meta")
-    tensor = torch.zeros(1, 1, 1, device="meta")
-    with pytest.raises(BackendError, match="backend 'dgl' runs on CPUs only"):
-        dgl_operators.attend(
-            Edges(offsets, offsets[:0], 1),
-            tensor,
-            tensor,
-            tensor,
-            scale=1.0,
-            bias=None,
-            dropout=0.0,
-            return_weights=False,
-        )

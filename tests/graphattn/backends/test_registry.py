@@ -1,41 +1,42 @@
 """The backends by name, the choice of ``auto``, and backends that users register."""
 
 import sys
-from importlib import import_module
 
 import pytest
 import torch
 
-import graphattn.attention
 from graphattn import Edges, attend, attend_heads, register_backend, tensorized_attend
 from graphattn.backends import registry
-from graphattn.backends import torch as segments
-from graphattn.backends.registry import BACKENDS, choose_backend, load_backend
+from graphattn.backends.registry import choose_backend, load_backend
+from graphattn.backends.torch import TorchBackend
 from graphattn.exceptions import BackendError, ConfigError, MissingPackageError
 
 WINDOW = Edges(torch.tensor([0, 2, 4, 6]), torch.tensor([0, 1, 0, 2, 1, 2]), 3)
 COMPLETE = Edges(torch.tensor([0, 2, 4, 5]), torch.tensor([0, 1, 0, 1, 2]), 3)
 IDENTITY = Edges(torch.tensor([0, 1, 2, 3]), torch.tensor([0, 1, 2]), 3)
+CALLS = []
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_every_backend_is_a_module_with_attend(name):
-    assert load_backend(name) is import_module(BACKENDS[name]).attend
+class Recorder(TorchBackend):
+    """Records the heads of each call, and the number of edges of each relation that it computes."""
+
+    def attend(self, edges, heads, rows, **options):
+        CALLS.append(list(heads))
+        return super().attend(edges, heads, rows, **options)
+
+    def attend_relation(self, edges, query, key, value, **options):
+        CALLS.append(edges.num_edges)
+        return super().attend_relation(edges, query, key, value, **options)
 
 
 @pytest.fixture
 def registered(monkeypatch):
-    """A registered backend that records the number of edges of each call."""
-    monkeypatch.setattr(registry, "_registered", {})
-    calls = []
-
-    def attend_and_record(edges, query, key, value, **options):
-        calls.append(edges.num_edges)
-        return segments.attend(edges, query, key, value, **options)
-
-    register_backend("mine", attend_and_record)
-    register_backend("mine", attend_and_record)
-    return calls
+    """The calls of the registered backend ``mine``."""
+    monkeypatch.setattr(registry, "REGISTERED", {})
+    CALLS.clear()
+    register_backend("mine", Recorder)
+    register_backend("mine", Recorder)
+    return CALLS
 
 
 def test_an_unknown_backend_lists_the_known_ones(registered, random_tensors):
@@ -47,23 +48,23 @@ def test_an_unknown_backend_lists_the_known_ones(registered, random_tensors):
 
 
 @pytest.mark.parametrize("name", ["mine", "torch", "auto", "edges"])
-def test_a_name_belongs_to_one_function(registered, name):
-    with pytest.raises(ConfigError, match=f"backend '{name}' (belongs|is registered already, by .*attend_and_record)"):
-        register_backend(name, segments.attend)
+def test_a_name_belongs_to_one_class(registered, name):
+    with pytest.raises(ConfigError, match=f"backend '{name}' (belongs|is registered already, by .*Recorder)"):
+        register_backend(name, TorchBackend)
 
 
 def test_attend_uses_a_registered_backend(registered, random_tensors):
     tensors = random_tensors(3, 3)
     ours = attend(WINDOW, *tensors, backend="mine", return_weights=True)
     torch.testing.assert_close(ours, attend(WINDOW, *tensors, backend="torch", return_weights=True))
-    assert registered == [6]
+    assert registered == [[2], 6]
 
 
-def test_attend_heads_calls_a_registered_backend_for_each_relation(registered):
+def test_a_registered_backend_gets_all_heads_of_a_layer_at_once(registered):
     projected = torch.randn(3, 3, 4, 5)
     ours = attend_heads([WINDOW, COMPLETE], [1, 3], projected, backend="mine")
     torch.testing.assert_close(ours, attend_heads([WINDOW, COMPLETE], [1, 3], projected))
-    assert registered == [6, 5]
+    assert registered == [[1, 3], 6, 5]
 
 
 @pytest.mark.parametrize("function", ["identity", "tanh"])
@@ -83,7 +84,7 @@ def test_tensorized_attention_by_a_registered_backend(registered, random_tensors
         )
 
     torch.testing.assert_close(results("mine"), results("edges"))
-    assert registered == [6, 6]  # once for each head
+    assert registered == [[3], 6] * 2  # once for each head, with features as heads
 
 
 @pytest.mark.parametrize(
@@ -91,34 +92,13 @@ def test_tensorized_attention_by_a_registered_backend(registered, random_tensors
     [(torch.float32, "fused"), (torch.float64, "fused"), (torch.bfloat16, "fused"), (torch.float16, "torch")],
 )
 def test_auto_on_a_cpu(dtype, name):
-    assert choose_backend(torch.zeros(3, 1, 2, dtype=dtype)) == name
+    rows = torch.zeros(3, 1, 2, dtype=dtype)
+    assert choose_backend(rows) == name
+    assert type(load_backend("auto", rows)) is type(load_backend(name, rows))
 
 
 def test_auto_on_other_devices():
     assert choose_backend(torch.zeros(3, 1, 2, device="meta")) == "torch"
-
-
-@pytest.fixture
-def loaded(monkeypatch):
-    """The names of the backends that `attend` loads."""
-    names = []
-
-    def watch(name):
-        names.append(name)
-        return load_backend(name)
-
-    monkeypatch.setattr(graphattn.attention, "load_backend", watch)
-    return names
-
-
-def test_attend_loads_the_chosen_backend(loaded, random_tensors):
-    tensors = random_tensors(3, 3)
-    bias = torch.zeros(5, 2, dtype=torch.float64)
-    attend(WINDOW, *tensors)
-    attend(COMPLETE, *tensors)
-    attend(COMPLETE, *tensors, bias=bias)
-    attend(WINDOW, *tensors, backend="torch")
-    assert loaded == ["fused", "fused", "fused", "torch"]
 
 
 def test_the_backend_dgl_needs_dgl(monkeypatch, random_tensors):
@@ -127,10 +107,16 @@ def test_the_backend_dgl_needs_dgl(monkeypatch, random_tensors):
         attend(WINDOW, *random_tensors(3, 3), backend="dgl")
 
 
-def test_identity_needs_no_backend(loaded, random_tensors):
-    query, key, value = random_tensors(3, 3)
-    assert torch.equal(attend(IDENTITY, query, key, value), value)
-    assert loaded == []
-    attend(IDENTITY, query, key, value, bias=torch.zeros(3, 2, dtype=torch.float64))
-    attend(IDENTITY, query, key, value, backend="torch")
-    assert loaded == ["fused", "torch"]
+@pytest.mark.parametrize(("skips", "calls"), [(True, [[2], [2], 3]), (False, [[2], 3, [2], 3])])
+def test_identities_without_a_bias_can_be_skipped(registered, random_tensors, skips, calls):
+    rows, backend = random_tensors(3, 3), Recorder()
+    backend.skips_identities = skips
+    for bias in (None, torch.zeros(3, 2, dtype=torch.float64)):
+        options = {"scale": 1.0, "biases": [bias], "dropout": 0.0, "return_weights": False}
+        assert torch.equal(backend.attend([IDENTITY], [2], rows, **options)[0], rows[2])
+    assert registered == calls
+
+
+def test_auto_skips_identities():
+    rows = torch.zeros(3, 1, 2)
+    assert [load_backend(name, rows).skips_identities for name in ("auto", "fused", "torch")] == [True, False, False]

@@ -38,9 +38,9 @@ def results(edges, tensors, **options):
 def test_results_do_not_depend_on_the_chunk_size(monkeypatch, random_tensors, edges, numbers):
     tensors = random_tensors(edges.num_destinations, edges.num_sources)
     whole = results(edges, tensors)
-    assert len(list(torch_segments.iterate_runs(edges, 10))) == 1
+    assert len(list(torch_segments.iterate_segments(edges, 10))) == 1
     monkeypatch.setattr(torch_segments, "CHUNK", numbers)
-    assert len(list(torch_segments.iterate_runs(edges, 10))) > 1
+    assert len(list(torch_segments.iterate_segments(edges, 10))) > 1
     for actual, expected in zip(results(edges, tensors), whole, strict=True):
         assert_close(actual, expected, **EXACT)
 
@@ -50,7 +50,7 @@ def test_runs_are_complete_and_bounded(monkeypatch, numbers):
     monkeypatch.setattr(torch_segments, "CHUNK", numbers)
     edges = irregular()
     nodes, slots, targets = [], [], []
-    for rows, local, sources, part in torch_segments.iterate_runs(edges, 3):
+    for rows, local, sources, part in torch_segments.iterate_segments(edges, 3):
         assert len(sources) <= max(1, numbers // 3) or rows.stop - rows.start == 1
         nodes += range(rows.start, rows.stop)
         slots += range(part.start, part.stop)

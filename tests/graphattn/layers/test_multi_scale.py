@@ -300,22 +300,27 @@ def test_invalid_options(name, value):
     assert caught.value.options == (name,)
 
 
-def test_missing_relations(random_sentence):
-    graph = TextGraphBuilder([Window(3)]).text_batch([["a"]])
-    layer = MultiScaleAttention(6, 4, {"window:3": 1, "group": 1})
-    with pytest.raises(GraphError) as caught:
-        layer(graph, torch.zeros(2, 6))
-    assert str(caught.value) == "the graph has no relation 'group'; it has: window:3"
-    with pytest.raises(GraphError) as caught:
-        layer(edges_of(graph, ["window:3"]), torch.zeros(2, 6))
-    assert str(caught.value) == "the edges of relation 'group' are missing; read them with edges_of(graph, heads)"
+WORD = TextGraphBuilder([Window(3)]).text_batch([["a"]])
 
 
-def test_inputs_of_another_width():
-    graph = TextGraphBuilder([Window(3)]).text_batch([["a"]])
+@pytest.mark.parametrize(
+    ("heads", "graph", "shape", "message"),
+    [
+        ({"group": 1}, WORD, (2, 6), "the graph has no relation 'group'; it has: window:3"),
+        (
+            {"window:3": 1, "group": 1},
+            edges_of(WORD, ["window:3"]),
+            (2, 6),
+            "the edges of relation 'group' are missing; read them with edges_of(graph, heads)",
+        ),
+        ({"window:3": 1}, WORD, (2, 5), "inputs has shape (2, 5); expected (nodes, 6)"),
+        ({"window:3": 1}, WORD, (1, 2, 6), "inputs has shape (1, 2, 6); expected (nodes, 6)"),
+    ],
+)
+def test_graphs_and_inputs_that_do_not_fit(heads, graph, shape, message):
     with pytest.raises(GraphError) as caught:
-        MultiScaleAttention(6, 4, {"window:3": 1})(graph, torch.zeros(2, 5))
-    assert str(caught.value) == "inputs has shape (2, 5); expected (nodes, 6)"
+        MultiScaleAttention(6, 4, heads)(graph, torch.zeros(shape))
+    assert str(caught.value) == message
 
 
 def test_dropout_with_distances_only_in_training(random_sentence):
@@ -372,13 +377,6 @@ def test_weights_are_in_float32_under_autocast(random_sentence, distances):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         layer(graph, torch.randn(graph.num_nodes(), 6), weights=weights)
     assert weights["all"].dtype == torch.float32
-
-
-def test_inputs_with_three_dimensions():
-    graph = TextGraphBuilder([Window(3)]).text_batch([["a"]])
-    with pytest.raises(GraphError) as caught:
-        MultiScaleAttention(6, 4, {"window:3": 1})(graph, torch.zeros(1, 2, 6))
-    assert str(caught.value) == "inputs has shape (1, 2, 6); expected (nodes, 6)"
 
 
 def test_edges_of_moves_edges_to_the_device():

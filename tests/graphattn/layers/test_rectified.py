@@ -13,7 +13,7 @@ from graphattn import Edges
 from graphattn.builders import Complete, Membership, Sentence, TextGraphBuilder
 from graphattn.exceptions import BackendError, ConfigError
 from graphattn.layers.rectified import RectifiedAttention
-from graphattn.layers.upsampling import KINDS, Upsampling
+from graphattn.layers.upsampling import METHODS, Upsampling
 
 FEATS, HEADS = 6, 2
 texts = st.lists(st.lists(st.integers(1, 3), max_size=6), min_size=1, max_size=4)
@@ -143,7 +143,7 @@ def test_gradients_equal_finite_differences(options):
         arguments = (fixed[0], tokens, fixed[1], words, fixed[2])
         return torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), arguments)
 
-    assert torch.autograd.gradcheck(run, (problem.tokens, problem.words, *layer.parameters()))
+    assert torch.autograd.gradcheck(run, (problem.tokens, problem.words, *layer.parameters()), fast_mode=True)
 
 
 def test_without_words_it_equals_ordinary_attention():
@@ -189,7 +189,7 @@ class Sizes(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", METHODS)
 def test_word_term_needs_no_pairs_of_tokens(kind, normalize):
     """Forward and backward; each token attends only to itself, so the token term has no pairs either."""
     problem, layer = Problem([[4] * 60]), make_layer()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from graphattn.backends.cpu.tensorized.plan import Chunk, Plan, Strip
+from graphattn.backends.cpu.tensorized.plan import BlockPlan, Chunk, Strip
 from graphattn.backends.cpu.tensorized.scores import ScoreRule, exp_scores, multiply_slope
 from graphattn.gradients import Function, apply_pair
 
@@ -25,7 +25,7 @@ MIN_DENOMINATOR = {torch.float32: 1e-25, torch.float64: 1e-250}
 
 
 def attend_in_blocks(
-    plan: Plan,
+    plan: BlockPlan,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -49,7 +49,7 @@ class _Blocks(Function):
         key: Tensor,
         value: Tensor,
         scores: Tensor,
-        plan: Plan,
+        plan: BlockPlan,
         rule: ScoreRule,
         means: MeanWeights | None,
     ) -> tuple[Tensor, Tensor]:
@@ -119,7 +119,7 @@ def _sum_gradients(gradient: Tensor, quotient: Tensor, denominators: Tensor) -> 
     return gradients
 
 
-def _heads_and_chunks(plan: Plan, heads: int) -> Iterator[tuple[int, Chunk]]:
+def _heads_and_chunks(plan: BlockPlan, heads: int) -> Iterator[tuple[int, Chunk]]:
     return ((head, chunk) for head in range(heads) for chunk in plan.chunks)
 
 

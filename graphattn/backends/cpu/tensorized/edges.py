@@ -3,7 +3,7 @@
 Both passes process a bounded number of edges at a time. They compute an exponential for each edge and feature; the
 other backends compute one for each edge and one for each node and feature.
 
-Letters: E edges of a run, H heads, D features of queries, F of values.
+Letters: E edges of a segment, H heads, D features of queries, F of values.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphattn.backends.base import Backend
 from graphattn.backends.cpu.tensorized.scores import ScoreRule, apply_scale_function, scale_function_slope
-from graphattn.backends.registry import Attend
-from graphattn.backends.torch import Run, iterate_runs
+from graphattn.backends.torch import Segment, iterate_segments
 from graphattn.edges import Edges
 from graphattn.gradients import Function, apply, raise_on_double_backward
 
 
-def _softmax(run: Run, inputs: Sequence[Tensor], bias: Tensor | None, rule: ScoreRule) -> tuple[Tensor, Tensor]:
+def _softmax(segment: Segment, inputs: Sequence[Tensor], bias: Tensor | None, rule: ScoreRule) -> tuple[Tensor, Tensor]:
     """(E, H) products before the scale function, and (E, H, F) weights."""
     query, key, _, scores = inputs
-    products = (query[run.nodes][run.local] * key[run.sources]).sum(-1) * rule.scale
+    products = (query[segment.nodes][segment.local] * key[segment.sources]).sum(-1) * rule.scale
     pairs = apply_scale_function(products, rule)
     if bias is not None:
-        pairs = pairs + bias[run.slots]
-    logits = pairs.unsqueeze(-1) + scores[run.sources]
-    index = run.local.view(-1, 1, 1).expand_as(logits)
-    shape = (run.nodes.stop - run.nodes.start, *logits.shape[1:])
+        pairs = pairs + bias[segment.slots]
+    logits = pairs.unsqueeze(-1) + scores[segment.sources]
+    index = segment.local.view(-1, 1, 1).expand_as(logits)
+    shape = (segment.nodes.stop - segment.nodes.start, *logits.shape[1:])
     maximum = logits.new_full(shape, float("-inf")).scatter_reduce_(0, index, logits, "amax")
     maximum.masked_fill_(maximum == float("-inf"), 0)
-    weights = logits.sub_(maximum[run.local]).exp_()
-    total = _sum_edges(run, weights)
+    weights = logits.sub_(maximum[segment.local]).exp_()
+    total = _sum_edges(segment, weights)
     total.masked_fill_(total == 0, 1)
-    return products, weights.div_(total[run.local])
+    return products, weights.div_(total[segment.local])
 
 
-def _sum_edges(run: Run, values: Tensor) -> Tensor:
-    """Sum the edges' values (E, ...) for each destination of a run."""
-    sums = values.new_zeros(run.nodes.stop - run.nodes.start, *values.shape[1:])
-    return sums.index_add_(0, run.local, values)
+def _sum_edges(segment: Segment, values: Tensor) -> Tensor:
+    """Sum the edges' values (E, ...) for each destination of a segment."""
+    sums = values.new_zeros(segment.nodes.stop - segment.nodes.start, *values.shape[1:])
+    return sums.index_add_(0, segment.local, values)
 
 
 def attend_by_edges(
@@ -60,7 +60,7 @@ def attend_by_edges(
 
 
 def attend_by_features(
-    attend: Attend,
+    backend: Backend,
     edges: Edges,
     query: Tensor,
     key: Tensor,
@@ -81,13 +81,13 @@ def attend_by_features(
         if bias is not None:
             pairs = pairs + bias[:, head]
         feats = value.shape[2]
-        out, _ = attend(
-            edges,
-            query.new_ones(edges.num_destinations, feats, 1),
-            scores[:, head].unsqueeze(-1),
-            value[:, head].unsqueeze(-1),
+        ones = query.new_ones(edges.num_destinations, feats, 1)
+        out, _ = backend.attend(
+            [edges],
+            [feats],
+            (ones, scores[:, head].unsqueeze(-1), value[:, head].unsqueeze(-1)),
             scale=1.0,
-            bias=pairs.unsqueeze(-1).expand(-1, feats),
+            biases=[pairs.unsqueeze(-1).expand(-1, feats)],
             dropout=0.0,
             return_weights=False,
         )
@@ -108,8 +108,8 @@ def mean_weights(
     """(E, H) weights averaged over the features, in slot order; without gradients."""
     means = query.new_empty(edges.num_edges, query.shape[1])
     with torch.no_grad():
-        for run in iterate_runs(edges, _width(query, value)):
-            means[run.slots] = _softmax(run, (query, key, value, scores), bias, rule)[1].mean(-1)
+        for segment in iterate_segments(edges, _width(query, value)):
+            means[segment.slots] = _softmax(segment, (query, key, value, scores), bias, rule)[1].mean(-1)
     return means
 
 
@@ -119,8 +119,8 @@ def weights_by_feature(
     """(E, H, F) weights in slot order; without gradients."""
     weights = query.new_empty(edges.num_edges, *value.shape[1:])
     with torch.no_grad():
-        for run in iterate_runs(edges, _width(query, value)):
-            weights[run.slots] = _softmax(run, (query, key, value, scores), None, rule)[1]
+        for segment in iterate_segments(edges, _width(query, value)):
+            weights[segment.slots] = _softmax(segment, (query, key, value, scores), None, rule)[1]
     return weights
 
 
@@ -166,11 +166,11 @@ class _AttachMeanWeights(Function):
         query, _, value, _ = inputs
         with torch.no_grad():
             grad_means = torch.empty_like(means)
-            for run in iterate_runs(ctx.edges, _width(query, value)):
-                _, weights = _softmax(run, inputs, bias, ctx.rule)
+            for segment in iterate_segments(ctx.edges, _width(query, value)):
+                _, weights = _softmax(segment, inputs, bias, ctx.rule)
                 exact = weights.mean(-1)  # means of the forward pass may have been rounded to zero
-                shares = weights.mul_(value[run.sources]).mul_(gradients[0][run.nodes][run.local]).sum(-1)
-                grad_means[run.slots] = torch.where(exact > 0, shares / exact, 0).to(exact.dtype)
+                shares = weights.mul_(value[segment.sources]).mul_(gradients[0][segment.nodes][segment.local]).sum(-1)
+                grad_means[segment.slots] = torch.where(exact > 0, shares / exact, 0).to(exact.dtype)
         return gradients[0], raise_on_double_backward(grad_means, out, means, gradients[0]), None, None, None, None
 
 
@@ -187,9 +187,9 @@ class _ByEdges(Function):
         rule: ScoreRule,
     ) -> Tensor:
         out = value.new_zeros(edges.num_destinations, *value.shape[1:])
-        for run in iterate_runs(edges, _width(query, value)):
-            _, weights = _softmax(run, (query, key, value, scores), bias, rule)
-            out[run.nodes] = _sum_edges(run, weights.mul_(value[run.sources]))
+        for segment in iterate_segments(edges, _width(query, value)):
+            _, weights = _softmax(segment, (query, key, value, scores), bias, rule)
+            out[segment.nodes] = _sum_edges(segment, weights.mul_(value[segment.sources]))
         ctx.edges, ctx.rule = edges, rule
         ctx.save_for_backward(query, key, value, scores, bias, out)
         return out
@@ -203,18 +203,18 @@ class _ByEdges(Function):
         grads = [torch.zeros_like(tensor) for tensor in inputs]
         grad_query, grad_key, grad_value, grad_scores = grads
         grad_bias = None if bias is None else torch.empty_like(bias)
-        for run in iterate_runs(ctx.edges, _width(query, value)):
-            products, weights = _softmax(run, inputs, bias, rule)
-            slopes = weights.mul_(gradients[0][run.nodes][run.local])
-            grad_value.index_add_(0, run.sources, slopes)
-            slopes.mul_(value[run.sources] - out[run.nodes][run.local])
-            grad_scores.index_add_(0, run.sources, slopes)
+        for segment in iterate_segments(ctx.edges, _width(query, value)):
+            products, weights = _softmax(segment, inputs, bias, rule)
+            slopes = weights.mul_(gradients[0][segment.nodes][segment.local])
+            grad_value.index_add_(0, segment.sources, slopes)
+            slopes.mul_(value[segment.sources] - out[segment.nodes][segment.local])
+            grad_scores.index_add_(0, segment.sources, slopes)
             pairs = slopes.sum(-1)
             if grad_bias is not None:
-                grad_bias[run.slots] = pairs
+                grad_bias[segment.slots] = pairs
             pairs = (pairs * scale_function_slope(products, rule) * rule.scale).unsqueeze(-1)
-            grad_query[run.nodes] = _sum_edges(run, pairs * key[run.sources])
-            grad_key.index_add_(0, run.sources, pairs * query[run.nodes][run.local])
+            grad_query[segment.nodes] = _sum_edges(segment, pairs * key[segment.sources])
+            grad_key.index_add_(0, segment.sources, pairs * query[segment.nodes][segment.local])
         return (*grads, grad_bias, None, None)
 
 

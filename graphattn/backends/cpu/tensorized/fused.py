@@ -121,8 +121,8 @@ def _pack(tensor: Tensor) -> Tensor:
     return packed
 
 
-def _cut_into_runs(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
-    """Runs of destinations between cuts, with about :data:`CHUNK` edges each."""
+def cut_into_tasks(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
+    """First destination of each task and the one after its last, with about :data:`CHUNK` edges each."""
     marks = np.arange(0, int(indptr[-1]) + 1, CHUNK)
     nearest = cuts[np.minimum(np.searchsorted(indptr[cuts], marks), len(cuts) - 1)]
     ends = np.unique(np.concatenate([nearest, cuts[[0, -1]]]))
@@ -130,17 +130,17 @@ def _cut_into_runs(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]
 
 
 def _run_kernel(kernel: Any, edges: Edges, arrays: list[np.ndarray], rule: ScoreRule, cuts: np.ndarray) -> None:
-    """Run a kernel for each head and each run of destinations between cuts; tasks write to separate memory."""
+    """Run a kernel for each head and each range of destinations between cuts; tasks write to separate memory."""
     indptr = edges.indptr.numpy()
     max_degree = int(np.diff(indptr).max(initial=1))
     options = (rule.scale, SCALE_FUNCTIONS.index(rule.function), rule.bound, max_degree)
     arguments = (indptr, edges.indices.numpy(), *arrays, *options)
-    tasks = [(head, *run) for head in range(len(arrays[0])) for run in _cut_into_runs(indptr, cuts)]
+    tasks = [(head, *ends) for head in range(len(arrays[0])) for ends in cut_into_tasks(indptr, cuts)]
     remaining = iter(tasks)
 
     def work(_: int) -> None:
-        for head_and_run in remaining:
-            kernel(*arguments, *head_and_run)
+        for task in remaining:
+            kernel(*arguments, *task)
 
     with announce_compilation((kernel, arrays[0].dtype)):
         run_in_threads(work, alone=len(tasks) < 2)

@@ -20,14 +20,7 @@ from graphattn.edges import Edges
 
 
 class MeanWeights:
-    """Mean weights of edges on a CPU, filled strip by strip.
-
-    Parameters
-    ----------
-    edges : with contiguous keys
-    heads : how many
-    dtype : of the weights
-    """
+    """Mean weights of edges with contiguous keys on a CPU, filled strip by strip."""
 
     def __init__(self, edges: Edges, heads: int, dtype: torch.dtype):
         self.weights = torch.empty(heads, edges.num_edges, dtype=dtype)
@@ -37,18 +30,13 @@ class MeanWeights:
             self._first = edges.indices.numpy()[np.minimum(self._starts[:-1], edges.num_edges - 1)].astype(np.int64)
         else:
             self._first = edges.ranges[0].numpy().astype(np.int64)
-        self._rows: dict[tuple[int, int], _Rows] = {}
+        self._rows: dict[tuple[int, int], _StripQueries] = {}
 
     def add(self, head: int, chunk: Chunk, strip: Strip, powers: Tensor, inverse: Tensor, sources: Tensor) -> None:
         """Write the mean weights of the edges into a strip's queries.
 
-        Parameters
-        ----------
-        head : number of the head
-        chunk, strip : which queries
-        powers : (B, I, J) e^R
-        inverse : (B, I, F) one divided by the denominators
-        sources : (B, J, F) e^S of the strip's keys
+        ``powers`` (B, I, J) are e^R, ``inverse`` (B, I, F) one divided by the denominators, ``sources`` (B, J, F) e^S
+        of the strip's keys.
         """
         strip_key = (id(chunk), strip.queries.start)
         rows = self._rows.get(strip_key)
@@ -59,7 +47,7 @@ class MeanWeights:
         with announce_compilation((_write_means, weights.dtype)):
             _write_means(weights, sums, powers.numpy(), factor, rows.queries, rows.shifts, rows.slots, rows.counts)
 
-    def _find_rows(self, chunk: Chunk, strip: Strip) -> _Rows:
+    def _find_rows(self, chunk: Chunk, strip: Strip) -> _StripQueries:
         """The slots of the edges of a strip's queries, without padding."""
         length, width = chunk.length, strip.queries.stop - strip.queries.start
         positions = np.arange(chunk.size * length) if chunk.positions is None else chunk.positions.numpy()
@@ -69,11 +57,11 @@ class MeanWeights:
         queries = positions // length * width + positions % length - strip.queries.start
         slots = self._starts[tokens]
         shifts = self._first[tokens] - sentence_starts - strip.keys.start
-        return _Rows(queries, shifts, slots, self._starts[tokens + 1] - slots)
+        return _StripQueries(queries, shifts, slots, self._starts[tokens + 1] - slots)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _StripQueries:
     """The queries of a strip without padding.
 
     Parameters

@@ -92,7 +92,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class BlockPlan:
     """How to compute one relation in blocks.
 
     Parameters
@@ -105,16 +105,16 @@ class Plan:
     keyless: Tensor
 
 
-_plans: WeakKeyDictionary[Edges, Plan | None] = WeakKeyDictionary()
+_plans: WeakKeyDictionary[Edges, BlockPlan | None] = WeakKeyDictionary()
 
 
-def plan_of(edges: Edges) -> Plan | None:
+def block_plan_of(edges: Edges) -> BlockPlan | None:
     """The cached plan of a relation; None when keys are not contiguous, or blocks would be mostly empty.
 
     Examples
     --------
     >>> edges = Edges(torch.tensor([0, 0, 1, 3]), torch.tensor([0, 0, 1]), 3)  # forward, three tokens
-    >>> [(chunk.size, chunk.length) for chunk in plan_of(edges).chunks]
+    >>> [(chunk.size, chunk.length) for chunk in block_plan_of(edges).chunks]
     [(1, 3)]
     """
     if edges not in _plans:
@@ -122,7 +122,7 @@ def plan_of(edges: Edges) -> Plan | None:
     return _plans[edges]
 
 
-def _make_plan(edges: Edges) -> Plan | None:
+def _make_plan(edges: Edges) -> BlockPlan | None:
     ranges = _key_ranges(edges)
     if ranges is None:
         return None
@@ -134,7 +134,7 @@ def _make_plan(edges: Edges) -> Plan | None:
     sentence_start = torch.repeat_interleave(starts, sizes, output_size=len(begin))
     begin, end = begin - sentence_start, end - sentence_start
     chunks = tuple(_make_chunk(begin, end, starts[group], sizes[group]) for group in _group_by_size(sizes))
-    return Plan(chunks, begin >= end)
+    return BlockPlan(chunks, begin >= end)
 
 
 def _key_ranges(edges: Edges) -> tuple[Tensor, Tensor] | None:

@@ -48,17 +48,10 @@ def scale_function_slope(scores: Tensor, rule: ScoreRule) -> Tensor | float:
 
 
 def exp_scores(scores: Tensor, hidden: Tensor | None, rule: ScoreRule) -> tuple[Tensor, Tensor | None]:
-    """Exponentials e^R of rows of scores, up to a factor for each row; overwrites the scores.
+    """Exponentials e^R of rows of scaled scores (B, I, J), up to a factor for each row; overwrites the scores.
 
-    Parameters
-    ----------
-    scores : (B, I, J), scaled
-    hidden : (1 or B, I, J) which entries become zero
-    rule : its function and bound are applied
-
-    Returns
-    -------
-    e^R, and what :func:`multiply_slope` needs. A row of ``identity`` that is all hidden is NaN.
+    ``hidden`` (1 or B, I, J) entries become zero. Also returns what :func:`multiply_slope` needs. A row of ``identity``
+    that is all hidden is NaN.
     """
     _, function, bound = rule
     if function == "identity":

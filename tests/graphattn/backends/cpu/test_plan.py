@@ -105,11 +105,11 @@ def test_distant_or_bipartite_ranges_are_not_narrow():
 
 
 def test_runs_that_share_sources_are_merged(monkeypatch):
-    monkeypatch.setattr(fused_plan, "RUN_EDGES", 2)
+    monkeypatch.setattr(fused_plan, "TASK_EDGES", 2)
     indptr, indices = np.arange(0, 13, 2), np.array([1, 0, 0, 1, 3, 2, 4, 2, 5, 5, 5, 5])
     plan = EdgePlan(indptr, indices)
-    assert plan.runs.tolist() == [0, 1, 2, 3, 4, 5, 6]
-    assert plan.separate_runs.tolist() == [0, 2, 4, 6]
+    assert plan.tasks.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert plan.separate_tasks.tolist() == [0, 2, 4, 6]
 
 
 def test_cached_plans_are_not_used_for_new_relations():

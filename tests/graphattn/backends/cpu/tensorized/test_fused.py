@@ -79,12 +79,12 @@ def test_forked_process(threads, monkeypatch):
     assert queue.get() == expected
 
 
-def test_runs_are_consecutive_and_complete(monkeypatch):
+def test_tasks_are_consecutive_and_complete(monkeypatch):
     monkeypatch.setattr(tensorized_fused, "CHUNK", 4)
     indptr, cuts = np.array([0, 0, 5, 5, 9, 12, 13]), np.array([0, 3, 5, 6])
-    runs = tensorized_fused._cut_into_runs(indptr, cuts)
-    assert {place for run in runs for place in run} <= set(cuts.tolist())
-    assert (runs[0][0], runs[-1][1]) == (0, 6)
-    assert all(one[1] == two[0] for one, two in pairwise(runs))
-    assert len(runs) > 1
-    assert tensorized_fused._cut_into_runs(np.array([0]), np.array([0])) == []
+    tasks = tensorized_fused.cut_into_tasks(indptr, cuts)
+    assert {place for task in tasks for place in task} <= set(cuts.tolist())
+    assert (tasks[0][0], tasks[-1][1]) == (0, 6)
+    assert all(one[1] == two[0] for one, two in pairwise(tasks))
+    assert len(tasks) > 1
+    assert tensorized_fused.cut_into_tasks(np.array([0]), np.array([0])) == []

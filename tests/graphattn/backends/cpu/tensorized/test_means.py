@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from graphattn import Edges, tensorized_attend
 from graphattn.backends.cpu.tensorized import plan as tensorized_plan
-from graphattn.backends.cpu.tensorized.plan import plan_of
+from graphattn.backends.cpu.tensorized.plan import block_plan_of
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Complete, Order, Window
 
@@ -35,7 +35,7 @@ def draw(count, spread, dtype=torch.float64):
 def test_means_equal_dense_means(relation, lengths, strip, monkeypatch):
     monkeypatch.setattr(tensorized_plan, "STRIP_QUERIES", strip)
     edges = Edges.of(TextGraphBuilder([relation]).text_batch([["x"] * length for length in LENGTHS[lengths]]))
-    assert (plan_of(edges) is None) == (
+    assert (block_plan_of(edges) is None) == (
         relation.name == "window:7" and lengths == "one" and edges.num_edges < 41**2 / 8
     )
     for name, function in FUNCTIONS.items():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graphattn import Edges
 from graphattn.backends.cpu.tensorized import plan as tensorized_plan
-from graphattn.backends.cpu.tensorized.plan import plan_of, sentence_starts
+from graphattn.backends.cpu.tensorized.plan import block_plan_of, sentence_starts
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Complete, Order, Window, WordGroup
 from graphattn.builders.sentence import Sentence
@@ -48,7 +48,7 @@ def test_plans_contain_exactly_the_edges(relation, lengths, strip):
         patch.setattr(tensorized_plan, "STRIP_QUERIES", strip)
         patch.setattr(tensorized_plan, "MIN_DENSITY", 0)
         edges = edges_of(relation, lengths)
-        plan = plan_of(edges)
+        plan = block_plan_of(edges)
     if not edges.num_edges:
         assert plan is None
         return
@@ -57,26 +57,26 @@ def test_plans_contain_exactly_the_edges(relation, lengths, strip):
 
 
 def test_consecutive_sentences_of_equal_length_are_views():
-    (chunk,) = plan_of(edges_of(Order("forward"), [7, 7, 7])).chunks
+    (chunk,) = block_plan_of(edges_of(Order("forward"), [7, 7, 7])).chunks
     assert (chunk.size, chunk.length, chunk.tokens, chunk.positions) == (3, 7, None, None)
     rows = torch.arange(21.0).view(21, 1)
     assert chunk.gather(rows).data_ptr() == rows.data_ptr()
 
 
 def test_sentences_of_similar_length_share_a_chunk():
-    plan = plan_of(edges_of(Complete(), [100, 3, 98, 4, 101]))
+    plan = block_plan_of(edges_of(Complete(), [100, 3, 98, 4, 101]))
     assert sorted((chunk.size, chunk.length) for chunk in plan.chunks) == [(2, 4), (3, 101)]
 
 
 def test_plans_are_cached():
     edges = edges_of(Complete(), [4, 5])
-    assert plan_of(edges) is plan_of(edges)
+    assert block_plan_of(edges) is block_plan_of(edges)
 
 
 def test_sparse_or_scattered_edges_have_no_plan():
-    assert plan_of(edges_of(Window(3), [200])) is None
-    assert plan_of(Edges(torch.tensor([0, 2, 2, 2]), torch.tensor([0, 2]), 3)) is None
-    assert plan_of(Edges(torch.tensor([0, 1]), torch.tensor([1]), 2)) is None  # bipartite
+    assert block_plan_of(edges_of(Window(3), [200])) is None
+    assert block_plan_of(Edges(torch.tensor([0, 2, 2, 2]), torch.tensor([0, 2]), 3)) is None
+    assert block_plan_of(Edges(torch.tensor([0, 1]), torch.tensor([1]), 2)) is None  # bipartite
 
 
 def test_sentence_starts():
