@@ -23,7 +23,7 @@ from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
 from graphattn.builders.relations.composition import may_read_ids
 from graphattn.builders.store.blocks import BLOCK_BYTES, PARSED_BLOCK_BYTES, Block, CorpusFile, corpus_blocks
-from graphattn.builders.store.executors import Engine, LocalEngine
+from graphattn.builders.jobs import Engine, LocalEngine
 from graphattn.builders.store.manifest import (
     GRAPHS,
     MANIFEST,

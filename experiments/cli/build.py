@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphattn.builders import Vocabulary
     from graphattn.builders.relations import Relation
     from graphattn.builders.store import CorpusFile, Manifest, StoreSettings
-    from graphattn.builders.store.executors import Engine
+    from graphattn.builders.jobs import Engine
 
 EXAMPLES = (
     "graphattn build train.tsv --out store\n\n"
