@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphattn.builders.layout import Ints
 from graphattn.edges import Edges
 from graphattn.exceptions import EdgeCountError
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:

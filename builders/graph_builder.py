@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphattn.builders.batch import TextBatch, range_edges
-from graphattn.builders.layout import Ints, Layout, concatenate
+from graphattn.builders.layout import Layout, concatenate
 from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation, parse_relations
 from graphattn.builders.relations.validation import (
     check_nodes,
@@ -27,6 +27,7 @@ from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import Source
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, DataError, EdgeCountError
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
@@ -195,9 +196,6 @@ class TextGraphBuilder:
             {kind: {name: torch.tensor(values) for name, values in data.get(kind, {}).items()} for kind in nodes},
             features,
         )
-
-    arrays = text_batch
-    """Former name of :meth:`text_batch`, for one release."""
 
     def vet(self, layout: Layout) -> None:
         """Validate the edges of users' relations, as :meth:`text_batch` does, without those of the library.

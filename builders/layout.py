@@ -17,54 +17,17 @@ import numpy.typing as npt
 
 from graphattn.builders.sentence import Sentence, assign_sentence_ids
 from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.ragged import Ints, Ragged, ragged_arange
 
-Ints = npt.NDArray[np.integer]
-
-
-def ragged_arange(first: Ints, counts: Ints, step: int = 1) -> Ints:
-    """Concatenated ranges: ``counts[i]`` numbers from ``first[i]``, ``step`` apart.
-
-    Examples
-    --------
-    >>> ragged_arange(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
-    [5, 15, 0, 10, 20]
-    """
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    within = np.arange(total) - np.repeat(ends - counts, counts)
-    return within * step + np.repeat(first, counts)
-
-
-@dataclass(frozen=True, eq=False)
-class Links:
-    """Pairs of words that the user linked, sorted by text, target and source.
-
-    Parameters
-    ----------
-    counts : (B,) pairs of each text
-    sources, targets : (P,) words, counted within their text
-    """
-
-    counts: Ints
-    sources: Ints
-    targets: Ints
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[Links]) -> Links:
-        """The links of several batches, one after the other."""
-        columns = zip(*((part.counts, part.sources, part.targets) for part in parts), strict=True)
-        return cls(*map(np.concatenate, columns))
-
-    def truncate(self, word_counts: Ints) -> Links:
-        """The links among the first words of each text."""
-        text = np.repeat(np.arange(len(self.counts)), self.counts)
-        kept = np.maximum(self.sources, self.targets) < word_counts[text]
-        return Links(np.bincount(text[kept], minlength=len(self.counts)), self.sources[kept], self.targets[kept])
-
-    def take(self, texts: Ints) -> Links:
-        """The links of some texts."""
-        rows = ragged_arange((np.cumsum(self.counts) - self.counts)[texts], self.counts[texts])
-        return Links(self.counts[texts], self.sources[rows], self.targets[rows])
+REQUIRED = {
+    "heads": (
+        "dependency",
+        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
+        "({parser=stanza}), or leave the relation out.",
+    ),
+    "links": ("links", "Read a corpus with a column of links, give Sentence(links=...), or leave out Links()."),
+}
+"""What a relation may require of sentences -> the relation, and the fix for sentences without it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +43,8 @@ class Layout:
     deprels : (W,) id of each word's dependency relation; None when not needed
     features : columns that become features of token nodes, name -> (N, ...)
     sentence_ids : (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
-    links : pairs of words that the user linked; None when not needed
+    links : (source, target) words that the user linked, counted within their text, by target and source; None when
+        not needed
     vectors : (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
     """
 
@@ -91,7 +55,7 @@ class Layout:
     deprels: Ints | None = None
     features: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     sentence_ids: Ints | None = None
-    links: Links | None = None
+    links: Ragged | None = None
     vectors: npt.NDArray[Any] | None = None
 
     @classmethod
@@ -225,6 +189,9 @@ class Layout:
         counts = np.where(lengths == self.lengths, self.word_counts, last + 1)
         words = ragged_arange(self.word_starts, counts)
         heads = None if self.heads is None else self.heads[words]
+        links = self.links
+        if links is not None:
+            links = links.keep(links.values.max(1, initial=0) < counts[links.row_of_value])
         return Layout(
             lengths,
             counts,
@@ -233,7 +200,7 @@ class Layout:
             None if self.deprels is None else self.deprels[words],
             {name: values[tokens] for name, values in self.features.items()},
             None if self.sentence_ids is None else self.sentence_ids[words],
-            None if self.links is None else self.links.truncate(counts),
+            links,
             self.vectors,
         )
 
@@ -280,7 +247,7 @@ def concatenate(layouts: Sequence[Layout]) -> Layout:
         optional_column("deprels"),
         {name: np.concatenate([layout.features[name] for layout in layouts]) for name in layouts[0].features},
         optional_column("sentence_ids"),
-        Links.concatenate(links) if links else None,
+        Ragged.concatenate(links) if links else None,
         layouts[0].vectors,
     )
 
@@ -311,35 +278,47 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
     return np.fromiter(chain.from_iterable(ids), np.int64, total)
 
 
-def _missing_column_error(field: str, relation: str, index: int, sentence: Sentence, *, hint: str) -> DataError:
-    path, line = sentence.origin or (None, None)
-    name, start = "sentence" if path else f"sentence {index}", " ".join(sentence.words[:5])
-    return DataError(
-        f"{name} ({start!r} ...) has no {field}, but the relation {relation!r} needs them",
-        path=path,
-        line=line,
-        field=field,
-        hint=hint,
-        options=("parser",),
-    )
+def missing_column_error(
+    column: str, words: Sequence[str], *, number: int, path: str | None, line: int | None
+) -> DataError:
+    """The error of a sentence without what a relation requires.
+
+    Parameters
+    ----------
+    column : a key of ``REQUIRED``
+    words : of the sentence
+    number : of the sentence, if its line is unknown
+    path, line : where the sentence begins
+    """
+    relation, hint = REQUIRED[column]
+    place, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
+    message = f"{place} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"
+    return DataError(message, path=path, line=line, field=column, hint=hint, options=("parser",))
+
+
+def check_parsed(unparsed: Ints, describe: Callable[[int], DataError], *, required: bool) -> None:
+    """Raise the error of the first sentence without heads, or warn that heads are missing if none are required."""
+    if len(unparsed) and required:
+        raise describe(int(unparsed[0]))
+    if len(unparsed):
+        warn_of_missing_heads()
+
+
+def _find_missing(sentences: Sequence[Sentence], column: str) -> Ints:
+    missing = (n for n, sentence in enumerate(sentences) if getattr(sentence, column) is None and sentence.num_words)
+    return np.fromiter(missing, np.int64)
+
+
+def _error_without(sentences: Sequence[Sentence], column: str, number: int) -> DataError:
+    path, line = sentences[number].origin or (None, None)
+    return missing_column_error(column, sentences[number].words, number=number, path=path, line=line)
 
 
 def _dependencies(
     sentences: Sequence[Sentence], words: Ints, shift: int, deprel_id: Callable[[str], int], *, needs_heads: bool
 ) -> tuple[Ints, Ints]:
-    for index, sentence in enumerate(sentences):
-        if sentence.heads is None and sentence.num_words:
-            if not needs_heads:
-                warn_of_missing_heads()
-                break
-            raise _missing_column_error(
-                "heads",
-                "dependency",
-                index,
-                sentence,
-                hint="Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
-                "({parser=stanza}), or leave the relation out.",
-            )
+    unparsed = _find_missing(sentences, "heads")
+    check_parsed(unparsed, lambda number: _error_without(sentences, "heads", number), required=needs_heads)
     total = int(words.sum())
     rows = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
     heads = np.fromiter(chain.from_iterable(rows), np.int64, total)
@@ -369,17 +348,10 @@ def _sentence_ids(sentences: Sequence[Sentence], words: Ints, shift: int) -> Int
     return _prepend(ids, words, 0) if shift else ids
 
 
-def _links(sentences: Sequence[Sentence], shift: int) -> Links:
-    for index, sentence in enumerate(sentences):
-        if sentence.links is None and sentence.num_words:
-            raise _missing_column_error(
-                "links",
-                "links",
-                index,
-                sentence,
-                hint="Read a corpus with a column of links, give Sentence(links=...), or leave out Links().",
-            )
+def _links(sentences: Sequence[Sentence], shift: int) -> Ragged:
+    """The (source, target) pairs of each text."""
+    if len(missing := _find_missing(sentences, "links")):
+        raise _error_without(sentences, "links", int(missing[0]))
     counts = np.fromiter((len(sentence.links or ()) for sentence in sentences), np.int64, len(sentences))
     flat = chain.from_iterable(chain.from_iterable(sentence.links or () for sentence in sentences))
-    ends = np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2) + shift
-    return Links(counts, ends[:, 0], ends[:, 1])
+    return Ragged.from_counts(np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2) + shift, counts)

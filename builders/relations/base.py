@@ -12,9 +12,10 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.exceptions import ConfigError
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, CanonicalRelation
 
 COUNT_CHUNK = 1 << 23

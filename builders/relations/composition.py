@@ -12,11 +12,12 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import COMPOSITIONS, Nodes, Relation
 from graphattn.builders.relations.csc import destinations, edges_per_sentence, indptr_from_degrees
 from graphattn.builders.relations.word_group import WordGroup
 from graphattn.exceptions import ConfigError
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, WORD
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphattn.builders.batch import check_edge_count
-from graphattn.builders.layout import Ints, Layout, ragged_arange
+from graphattn.builders.layout import Layout
+from graphattn.ragged import Ints, ragged_arange
 from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from typing_extensions import override
 
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import RangeRelation, check_minimum
+from graphattn.ragged import Ints
 
 
 class Global(RangeRelation):

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout, ragged_arange
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.exceptions import DataError
+from graphattn.ragged import Ints, ragged_arange
 
 BLOCK = 1 << 22
 """Similarities in memory at a time."""

@@ -13,11 +13,12 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout, ragged_arange
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import RangeRelation, Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.builders.relations.dependency import UNKNOWN, Dependency
 from graphattn.builders.relations.word_group import Membership
+from graphattn.ragged import Ints, ragged_arange
 from graphattn.schema import WORD
 
 _GOLDEN = 0x9E3779B97F4A7C15

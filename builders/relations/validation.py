@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.exceptions import GraphAttnError, GraphError
+from graphattn.ragged import Ints
 
 if TYPE_CHECKING:
     from graphattn.builders.relations.base import Relation

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from graphattn.builders.layout import Ints
+from graphattn.ragged import Ints
 
 _COMPILE: Any = {"nogil": True, "cache": True}
 TAG_COLUMNS = {"upos": 3, "xpos": 4, None: 1}

@@ -14,45 +14,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from graphattn.builders.graph_builder import CLS_ID, TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout, concatenate, ragged_arange, warn_of_missing_heads
+from graphattn.builders.layout import Layout, check_parsed, concatenate, missing_column_error
 from graphattn.builders.store.tables import dictionary_codes, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
+from graphattn.ragged import Ints, Ragged
 
 NO_LABEL = -1
 
 
-@dataclass(frozen=True, eq=False)
-class IndexLists:
-    """A column of lists of names, as indices into all names of the store.
-
-    Parameters
-    ----------
-    counts : (S,) length of each list
-    indices : (T,) the lists, concatenated
-    """
-
-    counts: Ints
-    indices: Ints
-
-    @classmethod
-    def from_column(cls, column: pa.ChunkedArray, index: Mapping[str, int]) -> IndexLists:
-        """Look up the names of a column of lists of strings."""
-        codes, names = dictionary_codes(column)
-        return cls(list_lengths(column), np.fromiter((index[name] for name in names), np.int64, len(names))[codes])
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[IndexLists]) -> IndexLists:
-        """The lists of several parts."""
-        return cls(np.concatenate([part.counts for part in parts]), np.concatenate([part.indices for part in parts]))
-
-    def take(self, numbers: Ints) -> IndexLists:
-        """The lists of some sentences, in the given order."""
-        counts = self.counts[numbers]
-        if not len(self.indices):  # most corpora have no tags, or one label a text
-            return IndexLists(counts, self.indices)
-        starts = (np.cumsum(self.counts) - self.counts)[numbers]
-        return IndexLists(counts, self.indices[ragged_arange(starts, counts)])
+def _encode_names(column: pa.ChunkedArray, index: Mapping[str, int]) -> Ragged:
+    """A column of lists of names as indices into all names of the store."""
+    codes, names = dictionary_codes(column)
+    indices = np.fromiter((index[name] for name in names), np.int64, len(names))
+    return Ragged.from_counts(indices[codes], list_lengths(column))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +44,8 @@ class Chunk:
 
     layout: Layout
     labels: Ints
-    label_sets: IndexLists
-    tags: IndexLists
+    label_sets: Ragged
+    tags: Ragged
 
     @classmethod
     def from_table(
@@ -90,8 +65,8 @@ class Chunk:
         return cls(
             table_layout(table, builder),
             known[label.indices.fill_null(len(known) - 1).to_numpy()],
-            IndexLists.from_column(table["labels"], labels),
-            IndexLists.from_column(table["tags"], tags),
+            _encode_names(table["labels"], labels),
+            _encode_names(table["tags"], tags),
         )
 
     @classmethod
@@ -102,8 +77,8 @@ class Chunk:
         return cls(
             concatenate([chunk.layout for chunk in chunks]),
             np.concatenate([chunk.labels for chunk in chunks]),
-            IndexLists.concatenate([chunk.label_sets for chunk in chunks]),
-            IndexLists.concatenate([chunk.tags for chunk in chunks]),
+            Ragged.concatenate([chunk.label_sets for chunk in chunks]),
+            Ragged.concatenate([chunk.tags for chunk in chunks]),
         )
 
     def take(self, numbers: Ints) -> Chunk:
@@ -176,16 +151,11 @@ def _encode_arcs(
     """0-based head of each word, -1 for a root, and the id of its relation."""
     heads, deprels = table["heads"].combine_chunks(), table["deprels"].combine_chunks()
     is_parsed = heads.is_valid().to_numpy(zero_copy_only=False)
-    unparsed = np.flatnonzero(~is_parsed & (words > 0))
-    if len(unparsed) and not needs_heads:
-        warn_of_missing_heads()
-    elif len(unparsed):
-        start = " ".join(table["tokens"][int(unparsed[0])].as_py()[:5])
-        raise DataError(
-            f"sentence {unparsed[0]} ({start!r} ...) has no heads, but the relation 'dependency' needs them",
-            field="heads",
-            hint="Build the store from a parsed corpus or with a parser, or leave out Dependency().",
-        )
+
+    def describe(row: int) -> DataError:
+        return missing_column_error("heads", table["tokens"][row].as_py(), number=row, path=None, line=None)
+
+    check_parsed(np.flatnonzero(~is_parsed & (words > 0)), describe, required=needs_heads)
     codes, names = dictionary_codes(table["deprels"])
     ids = np.fromiter(map(deprel_id, names), np.int32, len(names))[codes]
     has_deprels = deprels.is_valid().to_numpy(zero_copy_only=False)

@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 
 from graphattn.builders.files import file_sha256
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.validation import count_edges, is_third_party
 from graphattn.builders.spelling import compose
 from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import Manifest, ShardEntry
 from graphattn.builders.store.shards import Shard, shard_name
 from graphattn.builders.store.tables import count_words
+from graphattn.ragged import Ints
 
 _VALIDATED_PAIRS = 1 << 20
 """Pairs of tokens, of the shortest texts of a chunk, for which edges of users' relations are validated."""
