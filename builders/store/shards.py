@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphattn.builders.files import atomic_file
-from graphattn.builders.layout import Ints
-from graphattn.builders.store.tables import SCHEMA, STRING_PATHS, VERSION
+from graphattn.builders.store.tables import FORMAT_VERSION, SCHEMA, STRING_PATHS
 from graphattn.exceptions import DataError
+from graphattn.ragged import Ints
 
 CHUNK_TOKENS, CHUNK_SENTENCES = 1 << 19, 1 << 14
 """Maximum tokens (unless one sentence has more) and sentences of a row group, the unit of decoding."""
@@ -52,7 +52,7 @@ def write_shard(table: pa.Table, path: Path, notes: dict[str, Any]) -> None:
     path : the file
     notes : metadata to store with them
     """
-    metadata = json.dumps({"version": VERSION, **notes}, ensure_ascii=False, sort_keys=True)
+    metadata = json.dumps({"format_version": FORMAT_VERSION, **notes}, ensure_ascii=False, sort_keys=True)
     content = BytesIO()
     with pq.ParquetWriter(
         content,
@@ -112,15 +112,15 @@ class Shard:
             metadata = self._file.metadata.metadata
             self._sha256: bytes = metadata[_SHA256_KEY]
             self.notes: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
-            version = self.notes["version"]
+            version = self.notes.get("format_version", self.notes.get("version"))
             schema = self._file.schema.to_arrow_schema()
         except FileNotFoundError:
             raise DataError("the shard is missing", path=path, hint=_REPAIR) from None
         except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
             raise _read_error(path, error) from error
-        if version != VERSION:
+        if version != FORMAT_VERSION:
             raise DataError(
-                f"the shard has version {version} of the store format, this GraphAttn reads version {VERSION}",
+                f"the shard has version {version} of the store format, this GraphAttn reads version {FORMAT_VERSION}",
                 path=path,
                 hint="Build the store again, or use the GraphAttn that built it.",
             )

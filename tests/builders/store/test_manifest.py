@@ -87,7 +87,7 @@ def test_every_changed_or_deleted_value_is_harmless_or_one_error(store):
     [
         ("[" * 100_000, "maximum recursion depth exceeded"),
         ("[]", "list indices must be integers"),
-        ('{"kind": "graphattn store", "version": 4}', "its checksum does not match"),
+        ('{"kind": "graphattn store", "format_version": 1}', "its checksum does not match"),
     ],
 )
 def test_damaged_text(store, text, reason):

@@ -153,17 +153,16 @@ def test_labels_that_changed_places_are_detected(stored):
         Store(folder)
 
 
-def test_other_versions_are_rejected(stored, trees, monkeypatch):
+def test_other_versions_are_rejected(stored, trees):
     folder = stored(trees(60)).folder
     path = folder / "sentences/part-000002.parquet"
-    monkeypatch.setattr(shards_module, "VERSION", 5)
-    shards_module.write_shard(pq.read_table(path, schema=shards_module.SCHEMA), path, {"digest": "", "skipped": []})
-    monkeypatch.undo()
-    with pytest.raises(DataError, match="the shard has version 5 of the store format, this GraphAttn reads version 4"):
+    notes = {"format_version": 5, "digest": "", "skipped": []}
+    shards_module.write_shard(pq.read_table(path, schema=shards_module.SCHEMA), path, notes)
+    with pytest.raises(DataError, match="the shard has version 5 of the store format, this GraphAttn reads version 1"):
         list(Store(folder))
     manifest = json.loads((folder / "store.json").read_text())
-    (folder / "store.json").write_text(json.dumps({**manifest, "version": 5}))
-    with pytest.raises(DataError, match="the store has version 5, this GraphAttn reads version 4"):
+    (folder / "store.json").write_text(json.dumps({**manifest, "format_version": 5}))
+    with pytest.raises(DataError, match="the store has version 5, this GraphAttn reads version 1"):
         Store(folder)
 
 
@@ -172,7 +171,7 @@ def test_other_versions_are_rejected(stored, trees, monkeypatch):
     [
         (None, "is not a store"),
         ("[]", "is damaged"),
-        ('{"kind": "graphattn store", "version": 4}', r"is damaged \(its checksum does not match\)"),
+        ('{"kind": "graphattn store", "format_version": 1}', r"is damaged \(its checksum does not match\)"),
     ],
 )
 def test_folders_without_a_manifest(tmp_path, text, match):
