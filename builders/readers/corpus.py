@@ -8,8 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from graphattn.builders.files import FilePath, TextLines, display_name, open_text, split_suffix
-from graphattn.builders.readers.conllu import read_conllu
-from graphattn.builders.readers.conllup import read_conllup
+from graphattn.builders.readers.conllu import read_conllu, read_conllup
 from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.folder import read_folder
 from graphattn.builders.readers.formats import FOLDER, FORMATS, CorpusFormat, corpus_kind, detect

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import Self, TypeVar
 
-from graphattn.builders.files import TextLines
+from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text
 from graphattn.exceptions import DataError, UnreadableError
 
 Skip = Callable[[DataError], None]
@@ -55,6 +55,36 @@ def map_with_errors(items: Iterator[Item], convert: Callable[[Item], Result], sk
             raise_or_skip(result, skip)
         else:
             yield result
+
+
+def parse_rows(
+    rows: Iterator[tuple[int, Row]], parse: Callable[[int, Row], Result], path: str, skip: Skip | None
+) -> Iterator[Result]:
+    """Parse numbered rows; the error of a row gets its path and line, and is passed to ``skip`` or raised."""
+
+    def locate_errors(numbered: tuple[int, Row]) -> Result:
+        line, row = numbered
+        try:
+            return parse(line, row)
+        except DataError as error:
+            error.path, error.line = path, line
+            raise
+
+    return map_with_errors(rows, locate_errors, skip)
+
+
+def parse_lines(
+    path: FilePath, parse: Callable[[int, str], Result], skip: Skip | None, *, reject_blank: bool = True
+) -> Iterator[Result]:
+    """Parse each line of a file, without the blanks around it; blank lines are errors, except at the end."""
+    with open_text(path) as lines:
+
+        def number(content: str) -> tuple[int, str]:
+            return lines.line, content.strip(BLANKS)
+
+        rows: Iterator[tuple[int, str]] = map(number, lines)  # unlike a generator, it continues after an error
+        rows = reject_blank_rows(rows, lines.path, skip) if reject_blank else rows
+        yield from parse_rows(rows, parse, lines.path, skip)
 
 
 def split_at_blanks(line: str) -> list[str]:

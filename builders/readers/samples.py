@@ -15,8 +15,7 @@ from typing import Any
 
 from graphattn.builders.files import BLANKS, TextLines, split_suffix
 from graphattn.builders.readers.column_layout import ENTITY_TAG, NO_PREDICATE, ColumnLayout, find_layout
-from graphattn.builders.readers.conllu import CONLLU_COLUMNS
-from graphattn.builders.readers.conllup import GLOBAL_COLUMNS
+from graphattn.builders.readers.conllu import CONLLU_COLUMNS, GLOBAL_COLUMNS
 from graphattn.builders.readers.rows import split_at_blanks
 from graphattn.builders.spelling import compose
 

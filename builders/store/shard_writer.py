@@ -17,8 +17,7 @@ from graphattn.builders.files import lines_within
 from graphattn.builders.layout import missing_column_error
 from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers.parser import parse_texts
-from graphattn.builders.readers.conllu import conllu_sentences
-from graphattn.builders.readers.sentences import json_sentences
+from graphattn.builders.readers import read_conllu, read_sentences
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, ItemBlock, Skipped, TextBlock
 from graphattn.builders.store.conllu_columns import TAG_COLUMNS, read_conllu_columns
@@ -209,11 +208,8 @@ class _TextReader:
         return usable
 
     def _read(self, data: bytes, line: int) -> Iterator[Sentence]:
-        lines = lines_within(data, self.block.corpus, line)
-        numbered = ((lines.line, content.removesuffix("\n")) for content in lines)
-        if self.block.format == "conllu":
-            return conllu_sentences(numbered, self.block.corpus, **self.block.options)
-        return json_sentences(numbered, self.block.corpus, **self.block.options)
+        read = {"conllu": read_conllu, "sentences": read_sentences}[self.block.format]
+        return read(lines_within(data, self.block.corpus, line), **self.block.options)
 
 
 def _nearest_sentence_end(data: bytes, position: int, ends: tuple[bytes, ...]) -> int:
