@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any, Literal
 
 from graphattn.builders.files import FilePath, TextLines, open_text
@@ -266,7 +267,7 @@ def resolve_like_training(
         fits = True
     elif labels is None:
         candidates = _Request(task, False, {}).candidates()
-        fitting = [other for other, rule in samples.RULES.items() if other in candidates and rule(sample)]
+        fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]
         fits = fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting))
         fits = fits or ("columns" in training and samples.has_tree_columns(sample, training["columns"]))
     else:
@@ -394,7 +395,7 @@ def _detect_corpus(sample: Sample, request: _Request, source: TextLines) -> Dete
     if extension_format == "jsonl" and "spans" in candidates and not request.optional and samples.is_spans(sample):
         extension_format = "spans"  # to predict, the text is enough
     if extension_format is None or (request.optional and extension_format not in candidates):
-        fitting = [name for name, fits in samples.RULES.items() if fits(sample)]
+        fitting = list(samples.match_formats(sample, "fits"))
     else:
         fitting = [extension_format]
     name = next((name for name in fitting if name in candidates), None)
@@ -435,10 +436,10 @@ def _detect_text(sample: Sample, kind: CorpusKind, source: TextLines) -> Detecte
             return DetectedFormat("labelled", source, ("text", "second"), separator)
     if name is None and sample.suffix == ".tsv":
         return _detect_tsv(sample, kind, source)
-    name = name or samples.first_match(sample, samples.SURE_RULES)
+    name = name or next(samples.match_formats(sample, "surely"), None)
     if name is not None:
         return DetectedFormat(name, source)
-    name = samples.first_match(sample, samples.LIKELY_RULES)
+    name = next(samples.match_formats(sample, "likely"), None)
     columns = _label_columns(sample, kind)
     if name in (None, "tsv") and columns is not None:
         if samples.has_recurring_labels(sample, columns):
@@ -460,7 +461,8 @@ def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> Detected
         columns = samples.columns_without_header(sample.lines[0])
         if columns is not None:
             return DetectedFormat("labelled", source, columns)
-    name = samples.first_match(sample, samples.SURE_RULES) or samples.first_match(sample, samples.LIKELY_RULES)
+    matches = chain.from_iterable(samples.match_formats(sample, test) for test in ("surely", "likely"))
+    name = next(matches, None)
     if (
         name is None
         and sample.lines
