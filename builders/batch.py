@@ -95,13 +95,7 @@ class TextBatch:
         return (indptr[ends] - indptr[ends - counts]).long()
 
     def remove_edges(self, relation: CanonicalRelation, ids: npt.ArrayLike) -> TextBatch:
-        """A copy of the batch without some edges of a relation.
-
-        Parameters
-        ----------
-        relation : canonical edge type
-        ids : of the edges to remove, or a mask of them
-        """
+        """A copy of the batch without some edges of a relation."""
         selected = torch.as_tensor(ids)
         edges = self.edges[relation]
         keep = torch.ones(edges.num_edges, dtype=torch.bool, device=edges.indptr.device)
@@ -142,26 +136,14 @@ class TextBatch:
         )
 
     def to_dgl(self) -> DGLGraph:
-        """The DGL graph with the same nodes, edges and features, in int32; it shares their memory.
-
-        Raises
-        ------
-        MissingPackageError
-            when DGL is not installed
-        """
+        """The DGL graph with the same nodes, edges and features, in int32; it shares their memory."""
         from graphattn.dgl_graphs import make_graph
 
         batch_num_edges = {relation: self.batch_num_edges(relation) for relation in self.edges}
         return make_graph(self.edges, self.node_counts, batch_num_edges, self.node_features, self.edge_features)
 
     def to_pyg(self) -> HeteroData:
-        """The ``Batch`` of PyTorch Geometric with a ``HeteroData`` of the nodes, edges and features of each text.
-
-        Raises
-        ------
-        MissingPackageError
-            when PyTorch Geometric is not installed
-        """
+        """The ``Batch`` of PyTorch Geometric with a ``HeteroData`` of the nodes, edges and features of each text."""
         from graphattn.pyg_graphs import make_pyg
 
         batch_num_edges = {relation: self.batch_num_edges(relation) for relation in self.edges}
@@ -169,13 +151,7 @@ class TextBatch:
 
 
 def check_edge_count(name: str, count: int) -> None:
-    """Raise when a relation has more edges than int32 can number; relations call it before they write their edges.
-
-    Raises
-    ------
-    EdgeCountError
-        when ``count`` does not fit into int32
-    """
+    """Raise when a relation has more edges than int32 can number; relations call it before they write their edges."""
     if count > MOST_EDGES:
         raise EdgeCountError(
             f"relation {name!r} has {count:,} edges; one graph holds up to {MOST_EDGES:,}. "

@@ -74,9 +74,7 @@ def is_damaged_utf8(sample: bytes) -> bool:
 def guess_encoding(sample: bytes) -> tuple[str, str] | None:
     """Guess the encoding of whole lines; None if no usual one turns them into letters of one script.
 
-    Returns
-    -------
-    The name for ``iconv``, and the sample's first words that are not ASCII.
+    Returns the name for ``iconv``, and the sample's first words that are not ASCII.
     """
     from charset_normalizer import from_bytes
 

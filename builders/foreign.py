@@ -95,24 +95,12 @@ _MARKUP: Sequence[_Row] = (
 
 
 def reject_binary(head: bytes, path: str) -> None:
-    """Name what is no text, by its first bytes.
-
-    Raises
-    ------
-    DataError
-        with the name of the format
-    """
+    """Name what is no text, by its first bytes."""
     _reject(_BINARY, head, path)
 
 
 def reject_markup(lines: Iterable[str], path: str) -> None:
-    """Name a format of text that no reader reads, by its first lines.
-
-    Raises
-    ------
-    DataError
-        with the name of the format
-    """
+    """Name a format of text that no reader reads, by its first lines."""
     _reject(_MARKUP, "\n".join(lines).encode("utf-8", "surrogatepass"), path)
 
 

@@ -42,18 +42,6 @@ class Bounds:
 def check_json(value: Any, kind: Any, name: str) -> None:
     """Check a JSON value against a type.
 
-    Parameters
-    ----------
-    value : as ``json.loads`` returns it
-    kind : ``bool``, ``int``, ``float``, ``str``, None, a list, tuple or sequence of a type, a mapping of strings to a
-        type, a union, a dataclass (an object with values for fields), ``Any``, or ``Annotated`` with :class:`Bounds`
-    name : of the value, for errors; empty for a whole file
-
-    Raises
-    ------
-    ValueError
-        naming the value and the expected type
-
     Examples
     --------
     >>> check_json({"good": 1, "bad": 2.5}, dict[str, float], "weights")
@@ -104,13 +92,7 @@ def check_fields(record: Mapping[str, Any], kind: Any, name: str = "") -> None:
 
 
 def read_record(record: Any, kind: type[DataT]) -> DataT:
-    """A dataclass from a JSON object, whose other keys are ignored; lists of objects become lists of dataclasses.
-
-    Raises
-    ------
-    ValueError
-        when a value has another type, or one without default is missing
-    """
+    """A dataclass from a JSON object, whose other keys are ignored; lists of objects become lists of dataclasses."""
     check_json(record, kind, "")
     hints, values = get_type_hints(kind), dict[str, Any]()
     for item in fields(kind):  # type: ignore[arg-type]
@@ -135,12 +117,7 @@ def require_keys(record: Mapping[str, Any], names: Iterable[str], place: str = "
 
 
 def json_checksum(record: Mapping[str, Any]) -> str:
-    """SHA-256 of an object's JSON without blanks; the order of keys counts, since some of ours are numbered by it.
-
-    Parameters
-    ----------
-    record : as ``json.loads`` returns it
-    """
+    """SHA-256 of an object's JSON without blanks; the order of keys counts, since some of ours are numbered by it."""
     text = json.dumps(record, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

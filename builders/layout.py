@@ -83,11 +83,6 @@ class Layout:
         with_links : whether the user's links are needed
         vectors : (V, D) vector of each token id, when they are needed
         features : name -> (one array per sentence, value for ``[CLS]``)
-
-        Raises
-        ------
-        DataError
-            when dependencies or links are needed and a sentence has none, or a feature does not fit the tokens
         """
         shift = int(with_cls)
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
@@ -281,15 +276,7 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
 def missing_column_error(
     column: str, words: Sequence[str], *, number: int, path: str | None, line: int | None
 ) -> DataError:
-    """The error of a sentence without what a relation requires.
-
-    Parameters
-    ----------
-    column : a key of ``REQUIRED``
-    words : of the sentence
-    number : of the sentence, if its line is unknown
-    path, line : where the sentence begins
-    """
+    """The error of a sentence without what a relation requires."""
     relation, hint = REQUIRED[column]
     place, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
     message = f"{place} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"

@@ -74,13 +74,7 @@ class LazyCorpus(ABC):
 
     @abstractmethod
     def pairs(self) -> tuple[LazyTexts, LazyTexts]:
-        """The first and the second texts of the pairs.
-
-        Raises
-        ------
-        DataError
-            when the corpus has no pairs
-        """
+        """The first and the second texts of the pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +99,6 @@ def memmap_layouts(layouts: Iterable[Layout]) -> MappedLayout:
 
     The files are in the system's temporary folder (environment variable ``TMPDIR``); each token takes four bytes for
     each column.
-
-    Parameters
-    ----------
-    layouts : at least one, all with the same columns
-
-    Raises
-    ------
-    DataError
-        when the files cannot be written
     """
     folder = tempfile.mkdtemp(prefix="graphattn-")
     try:

@@ -89,10 +89,6 @@ class SpecialTokens:
         """One sequence for each text, or for each pair of texts.
 
         Token nodes get the features ``segment`` and ``special``.
-
-        Parameters
-        ----------
-        layouts : of the texts, or of the first and the second texts; without ``[CLS]``
         """
         template = self.template(len(layouts))
         ids, segments = ([np.array(part, np.int32) for part in parts] for parts in (template.ids, template.segments))

@@ -105,13 +105,7 @@ class CachedParser:
 
 
 def with_cache(parser: Parser, cache: str | None) -> Parser:
-    """The parser with a cache of parses.
-
-    Parameters
-    ----------
-    parser : the parser
-    cache : a file; ``"auto"`` for one in the user's cache folder, which is created; None for no cache
-    """
+    """The parser with a cache of parses."""
     if cache is None:
         return parser
     return CachedParser(parser, _default_cache() if cache == "auto" else Path(cache))

@@ -106,13 +106,7 @@ def find_layout(
     header: bool | None = None,
     tag_column: int = -1,
 ) -> ColumnLayout:
-    """Find the layout of a file.
-
-    Parameters
-    ----------
-    lines : the first ones, without their line ends
-    separator, comment, header, tag_column : as for :func:`~graphattn.builders.readers.read_conll`
-    """
+    """Find the layout of a file."""
     documents = any(map(DOCUMENT_MARK.match, lines))
     groups = _split_into_sentences([line for line in lines if not _is_skipped(line, comment)])
     words = [line for group in groups for line in group[_count_hashes(group) :]]

@@ -74,12 +74,7 @@ def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def flagged_labels(flags: Mapping[str, str]) -> tuple[str, ...]:
-    """The labels whose own column holds 1.
-
-    Parameters
-    ----------
-    flags : label -> its field
-    """
+    """The labels whose own column holds 1."""
     wrong = next((name for name, field in flags.items() if field.strip().lower() not in _FLAGS), None)
     if wrong is not None:
         problem = f"{verbatim(repr(flags[wrong]))} where 0 or 1 was expected"
@@ -167,15 +162,7 @@ def json_label(
     multilabel: bool = False,
     alternative: str | None = None,
 ) -> Label:
-    """The label, or labels, in a field of a JSON object; numbers and booleans are spelled as in JSON.
-
-    Parameters
-    ----------
-    value : a string, a number, a boolean, a list of them, or ``{"choices": [...]}`` of Label Studio
-    separator, multilabel : see :func:`parse_label`
-    field : for errors
-    alternative : see :class:`~graphattn.exceptions.DataError`; its option is ``label``
-    """
+    """The label, or labels, in a field of a JSON object; numbers and booleans are spelled as in JSON."""
     if isinstance(value, dict) and isinstance(value.get("choices"), list):
         value = value["choices"]
     if isinstance(value, list):

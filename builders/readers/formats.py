@@ -229,24 +229,7 @@ def resolve_like_training(
 ) -> tuple[str, dict[str, Any]]:
     """The format and options to read a corpus as the training corpus was, where the user leaves them open.
 
-    Parameters
-    ----------
-    lines : the corpus
-    training : how the training corpus was read: ``format``, ``suffix`` (if the user named the format), ``counts``
-        (whether its first column counts the words) and options; empty if that is unknown
-    task : as for :func:`detect`
-    format, options : those that the user gives
-    labels : labels or tags that the model knows, for a corpus to predict, which may also be plain text; None for a
-        corpus that has them
-
-    Returns
-    -------
-    The format, ``"auto"`` if it must be detected, and the options.
-
-    Warns
-    -----
-    Hint
-        when the first lines show that a corpus to predict is no plain text
+    Returns the format, ``"auto"`` if it must be detected, and the options.
     """
     name = training.get("format")
     if name not in FORMATS or format not in ("auto", name) or not FORMATS[name].options.issuperset(options):

@@ -29,12 +29,7 @@ def raise_or_skip(error: DataError, skip: Skip | None) -> None:
 
 
 def iterate_with_errors(items: Iterator[Item]) -> Iterator[Item | DataError]:
-    """Yield items, and the error in place of each item that cannot be read.
-
-    Parameters
-    ----------
-    items : an iterator that can continue after an error; a generator cannot
-    """
+    """Yield items, and the error in place of each item that cannot be read."""
     while True:
         try:
             item = next(items)
@@ -258,15 +253,7 @@ def rows_of_width(
     more: bool = False,
     skip: Skip | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows of ``width`` fields, or ``more``; in a table of one column a blank line is an empty field.
-
-    Parameters
-    ----------
-    rows, width, path : the table
-    expected, hint, too_many : for errors: what was expected, and how to fix a row, or one of too many fields
-    more : whether a row may have more fields
-    skip : receives the error of each other row; None raises the first
-    """
+    """Yield rows of ``width`` fields, or ``more``; in a table of one column a blank line is an empty field."""
 
     def fill(numbered: tuple[int, list[str]]) -> tuple[int, list[str]]:
         return numbered[0], numbered[1] or [""]

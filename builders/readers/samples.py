@@ -246,11 +246,6 @@ def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | No
 
     The label is the first or last field, if it is one word that recurs, and the other one is not, or has clearly more
     distinct values.
-
-    Parameters
-    ----------
-    sample : the table
-    pairs : whether examples are pairs of texts; None when three fields may be one
     """
     rows = sample.examples
     width = len(rows[0]) if rows else 0
@@ -441,14 +436,7 @@ def has_text_column(sample: Sample, format: str, options: Mapping[str, Any]) -> 
 
 
 def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], labels: Collection[str]) -> bool:
-    """Whether a file to predict is surely in the format of the training corpus, and not plain text.
-
-    Parameters
-    ----------
-    sample : its first lines
-    format, options : how the training corpus was read
-    labels : labels or tags that the model knows; none if it predicts numbers
-    """
+    """Whether a file to predict is surely in the format of the training corpus, and not plain text."""
     if format == "word/tag":
         separator = options.get("separator", "/")
         pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]

@@ -45,7 +45,6 @@ class ComposedRelation(Relation):
 
     @override
     def reversed_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        """With one operand, reverse its edge features; with several, return them unchanged."""
         return self._operands[0].reversed_data(data) if len(self._operands) == 1 else dict(data)
 
     def _per_sentence(self, layout: Layout, indptr: Ints) -> Ints:

@@ -62,14 +62,7 @@ def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> 
     layout : the batch
     indptr, sources : (W + 1,) and (A,) edges between words
 
-    Returns
-    -------
-    (N + 1,) first edge of each token, (E,) source of each edge, (E,) the edge between words that it comes from.
-
-    Raises
-    ------
-    EdgeCountError
-        if there are more edges than int32 can index
+    Returns (N + 1,) first edge of each token, (E,) source of each edge, (E,) the edge between words that it comes from.
     """
     first, stop = layout.word_bounds
     words = layout.word_of_token

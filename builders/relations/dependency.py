@@ -75,7 +75,6 @@ class Dependency(Relation):
 
     @override
     def parts(self) -> tuple[Relation, ...]:
-        """Word nodes need the relation ``in``, which connects them to tokens."""
         return (self,) if self.target == TOKEN else (self, Membership())
 
     @property

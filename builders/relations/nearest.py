@@ -55,15 +55,6 @@ class Nearest(Relation):
 
     @override
     def edges(self, layout: Layout) -> RelationArrays:
-        """Edges to the nearest tokens.
-
-        Raises
-        ------
-        DataError
-            if tokens have no ids, no such feature, or an id without a vector
-        EdgeCountError
-            if there are more edges than int32 can index
-        """
         degrees = np.repeat(self._degrees(layout), layout.lengths)
         indptr = indptr_from_degrees(degrees)
         check_edge_count(self.name, int(indptr[-1]))
@@ -130,15 +121,7 @@ def _iterate_blocks(lengths: Ints) -> Iterator[tuple[Ints, slice]]:
 
 
 def _find_nearest(queries: npt.NDArray[Any], vectors: npt.NDArray[Any], rows: slice, count: int) -> Ints:
-    """(texts, rows, count) positions of the other vectors with the largest products, ascending.
-
-    Parameters
-    ----------
-    queries : (texts, rows, D)
-    vectors : (texts, n, D)
-    rows : the rows of the queries among the n
-    count : how many to find
-    """
+    """(texts, rows, count) positions of the other vectors with the largest products, ascending."""
     length = vectors.shape[1]
     cosines = np.rint(queries @ vectors.transpose(0, 2, 1) * _GRID).astype(np.int64)
     ranks = cosines * -length + np.arange(length)  # the first of several ties

@@ -26,12 +26,7 @@ def is_third_party(relation: Relation) -> bool:
 
 @contextmanager
 def errors_naming(relation: Relation) -> Iterator[None]:
-    """Turn errors in a user's relation into a GraphError that names it; errors of ours and MemoryError pass.
-
-    Raises
-    ------
-    GraphError
-    """
+    """Turn errors in a user's relation into a GraphError that names it; errors of ours and MemoryError pass."""
     try:
         yield
     except (GraphAttnError, MemoryError):
@@ -43,13 +38,7 @@ def errors_naming(relation: Relation) -> Iterator[None]:
 
 
 def count_edges(relation: Relation, layout: Layout) -> Ints:
-    """(B,) ``relation.num_edges(layout)``, validated for a user's relation.
-
-    Raises
-    ------
-    GraphError
-        naming the relation
-    """
+    """(B,) ``relation.num_edges(layout)``, validated for a user's relation."""
     with errors_naming(relation):
         counts = np.asarray(relation.num_edges(layout))
     if is_third_party(relation):
@@ -58,19 +47,7 @@ def count_edges(relation: Relation, layout: Layout) -> Ints:
 
 
 def check_nodes(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> None:
-    """Check that the batch has the nodes that a user's relation joins.
-
-    Parameters
-    ----------
-    relation : of a user
-    layout : the batch
-    nodes : node type -> (B,) number in each sentence
-
-    Raises
-    ------
-    GraphError
-        naming the relation
-    """
+    """Check that the batch has the nodes that a user's relation joins."""
     for kind in (relation.source, relation.target):
         if kind not in nodes:
             raise GraphError(f"relation {relation.name!r} needs {kind!r} nodes, but no relation adds them")
@@ -85,11 +62,6 @@ def validate_edges(name: str, arrays: RelationArrays, sources: Ints, destination
     name : the relation's
     arrays : its edges
     sources, destinations : (B,) number of source and destination nodes in each sentence
-
-    Raises
-    ------
-    GraphError
-        naming the relation
     """
     indptr, indices, count = arrays.indptr, arrays.indices, arrays.num_edges
     check_edge_count(name, count)
@@ -122,11 +94,6 @@ def validate_bounds(
     name : the relation's
     bounds : first source of each destination, and one past its last
     sources, destinations : (B,) number of source and destination nodes in each sentence
-
-    Raises
-    ------
-    GraphError
-        naming the relation
     """
     for part, values in zip(("first", "stop"), bounds, strict=True):
         _check_integers(name, part, values, int(destinations.sum()))

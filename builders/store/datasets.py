@@ -173,19 +173,7 @@ class GraphStream(IterableDataset[StoreBatch]):
 def materialize(store: Store, builder: TextGraphBuilder) -> list[Path]:
     """Write the graph of each sentence into the store's folder ``graphs``, for ``dgl.load_graphs``.
 
-    Parameters
-    ----------
-    store : the store
-    builder : builds the graphs
-
-    Returns
-    -------
-    The files, in the order of the sentences.
-
-    Raises
-    ------
-    DataError
-        when a file cannot be written
+    Returns the files, in the order of the sentences.
     """
     folder = store.folder / GRAPHS
     try:

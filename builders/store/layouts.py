@@ -51,14 +51,7 @@ class Chunk:
     def from_table(
         cls, table: pa.Table, builder: TextGraphBuilder, labels: Mapping[str, int], tags: Mapping[str, int]
     ) -> Chunk:
-        """Decode rows.
-
-        Parameters
-        ----------
-        table : the rows
-        builder : determines the layout
-        labels, tags : name -> index
-        """
+        """Decode rows."""
         label = table["label"].combine_chunks()
         label = label if pa.types.is_dictionary(label.type) else label.dictionary_encode()
         known = np.array([*(labels[name] for name in label.dictionary.to_pylist()), NO_LABEL], np.int64)
@@ -89,18 +82,7 @@ class Chunk:
 
 
 def table_layout(table: pa.Table, builder: TextGraphBuilder) -> Layout:
-    """Equals ``builder.layout(to_sentences(table))``, but reads columns where tokens are words.
-
-    Parameters
-    ----------
-    table : rows of a store
-    builder : its vocabulary splits words into tokens with ids; its relations determine the columns
-
-    Raises
-    ------
-    DataError
-        when a relation requires heads and a sentence has none
-    """
+    """Equals ``builder.layout(to_sentences(table))``, but reads columns where tokens are words."""
     if table["word_ids"].null_count < table.num_rows or any(
         relation.needs_sentences or relation.needs_links or relation.needs_vectors for relation in builder.relations
     ):

@@ -86,14 +86,7 @@ def count_shard_words(folder: Path, number: int) -> tuple[int, dict[str, int]]:
 
 
 def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> tuple[int, ShardStatistics]:
-    """Count what a shard contains; return its number, too.
-
-    Parameters
-    ----------
-    folder : the store
-    builder : its edges are counted; without a vocabulary when tokens are words
-    number : of the shard
-    """
+    """Count what a shard contains; return its number, too."""
     name = shard_name(number)
     path = folder / name
     shard = Shard(path)
@@ -105,14 +98,7 @@ def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> 
 
 
 def finalize_manifest(manifest: Manifest, shards: Sequence[ShardStatistics], relations: Sequence[str]) -> Manifest:
-    """The manifest of a complete store.
-
-    Parameters
-    ----------
-    manifest : settings and corpora
-    shards : statistics of each shard, in order
-    relations : their names, in order
-    """
+    """The manifest of a complete store."""
     counts = _sum(shards, "counts")
     lengths = _sum(shards, "lengths")
     edges = _sum(shards, "edges")

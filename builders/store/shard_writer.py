@@ -87,20 +87,7 @@ class ShardSettings:
 def write_block(folder: Path, settings: ShardSettings, task: tuple[int, Block]) -> int:
     """Write the shard of a block unless it is up to date.
 
-    Parameters
-    ----------
-    folder : the store
-    settings : how to read the block
-    task : number of the shard, and the block
-
-    Returns
-    -------
-    The number of the shard.
-
-    Raises
-    ------
-    DataError
-        when a sentence cannot be used and ``settings.skip`` is False
+    Returns the number of the shard.
     """
     number, block = task
     path, digest = folder / shard_name(number), settings.digest(block)

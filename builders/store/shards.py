@@ -44,14 +44,7 @@ def shard_name(number: int) -> str:
 
 
 def write_shard(table: pa.Table, path: Path, notes: dict[str, Any]) -> None:
-    """Write a shard atomically; the same table and notes always give the same bytes.
-
-    Parameters
-    ----------
-    table : the rows
-    path : the file
-    notes : metadata to store with them
-    """
+    """Write a shard atomically; the same table and notes always give the same bytes."""
     metadata = json.dumps({"format_version": FORMAT_VERSION, **notes}, ensure_ascii=False, sort_keys=True)
     content = BytesIO()
     with pq.ParquetWriter(
@@ -96,11 +89,6 @@ class Shard:
     Parameters
     ----------
     path : its file
-
-    Raises
-    ------
-    DataError
-        when it is missing, damaged, or of another version
     """
 
     def __init__(self, path: Path):
@@ -139,13 +127,7 @@ class Shard:
         return hashlib.sha256(unsealed).hexdigest().encode() == self._sha256
 
     def chunk(self, number: int, columns: list[str] | None = None) -> pa.Table:
-        """Read a chunk.
-
-        Raises
-        ------
-        DataError
-            when the shard is damaged
-        """
+        """Read a chunk."""
         try:
             return self._file.read_row_group(number, columns=columns, use_threads=False)
         except (OSError, pa.ArrowException, IndexError) as error:

@@ -66,11 +66,6 @@ _FIELDS = ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids", "li
 def to_table(sentences: Sequence[Sentence], second: Sequence[bool | None] | None = None) -> pa.Table:
     """Convert sentences to rows.
 
-    Parameters
-    ----------
-    sentences : one for each row
-    second : the column ``second``; None if the corpus has no pairs
-
     Examples
     --------
     >>> to_table([Sentence(["Dogs", "bark"], heads=[2, 0])])["heads"].to_pylist()
