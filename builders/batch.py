@@ -126,7 +126,10 @@ class TextBatch:
 
     def _convert(self, convert: Callable[[Any], Any]) -> TextBatch:
         def convert_features(features: Mapping[Any, Mapping[str, Tensor]]) -> dict[Any, dict[str, Tensor]]:
-            return {kind: {name: convert(rows) for name, rows in named.items()} for kind, named in features.items()}
+            return {
+                node_type: {name: convert(rows) for name, rows in named.items()}
+                for node_type, named in features.items()
+            }
 
         return replace(
             self,

@@ -109,9 +109,9 @@ def _find_script(text: str) -> str | None:
     letters: Counter[str] = Counter()
     usual = 0
     for character, count in beyond.items():
-        kind = unicodedata.category(character)[0]
-        usual += count * (kind in "LMPZ" or character in "€°£")
-        if kind in "LM":
+        major = unicodedata.category(character)[0]
+        usual += count * (major in "LMPZ" or character in "€°£")
+        if major in "LM":
             script = unicodedata.name(character, "?").split(" ")[0]
             letters["CJK" if script in _EAST_ASIAN else script] += count
     ((script, most),) = letters.most_common(1) or [(_LATIN, 0)]

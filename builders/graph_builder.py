@@ -190,10 +190,13 @@ class TextGraphBuilder:
             longest = int(layout.lengths.max())
             raise EdgeCountError(f"{error}. Of {len(layout)} texts the longest has {longest:,} tokens") from error
         return TextBatch(
-            {kind: torch.tensor(counts, dtype=torch.int64) for kind, counts in nodes.items()},
+            {node_type: torch.tensor(counts, dtype=torch.int64) for node_type, counts in nodes.items()},
             edges,
             # copies: the columns of a layout are shared by many batches
-            {kind: {name: torch.tensor(values) for name, values in data.get(kind, {}).items()} for kind in nodes},
+            {
+                node_type: {name: torch.tensor(values) for name, values in data.get(node_type, {}).items()}
+                for node_type in nodes
+            },
             features,
         )
 
@@ -226,8 +229,8 @@ class TextGraphBuilder:
         for relation in self.relations:
             with errors_naming(relation):
                 added = relation.nodes(layout)
-                nodes |= {kind: new.per_sentence for kind, new in added.items()}
-                data |= {kind: new.data for kind, new in added.items()}
+                nodes |= {node_type: new.per_sentence for node_type, new in added.items()}
+                data |= {node_type: new.data for node_type, new in added.items()}
         return nodes, data
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:

@@ -19,7 +19,7 @@ from typing_extensions import override
 from graphattn.exceptions import BuildError, ConfigError
 from graphattn.optional_packages import import_optional
 
-Task = TypeVar("Task")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 TASKS_PER_WORKER = 2
@@ -31,7 +31,7 @@ _RESUME = "Finished parts of a file or store are kept: run the same command agai
 class Engine(Protocol):
     """Runs a job, a function, on many tasks. A ``BuildError`` says that a worker died."""
 
-    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task], *, in_order: bool = False) -> Iterator[Result]:
+    def run(self, job: Callable[[Item], Result], tasks: Iterable[Item], *, in_order: bool = False) -> Iterator[Result]:
         """Yield the results in any order, or in that of the tasks.
 
         Tasks are read when a worker needs them, and the first error stops all.
@@ -49,7 +49,7 @@ class LocalEngine(Engine):
         self._pool: ProcessPoolExecutor | None = None
 
     @override
-    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task], *, in_order: bool = False) -> Iterator[Result]:
+    def run(self, job: Callable[[Item], Result], tasks: Iterable[Item], *, in_order: bool = False) -> Iterator[Result]:
         tasks = iter(tasks)
         if self.jobs == 1 and in_order:  # a stream of texts; does not read ahead
             yield from map(job, tasks)
@@ -63,7 +63,7 @@ class LocalEngine(Engine):
         running: dict[Future[Result], None] = {}  # in the order of the tasks
         done: SimpleQueue[Future[Result]] = SimpleQueue()
 
-        def submit(task: Task) -> None:
+        def submit(task: Item) -> None:
             future = pool.submit(job, task)
             running[future] = None
             if not in_order:
@@ -122,7 +122,7 @@ class RayEngine(Engine):
         self._is_connected = False
 
     @override
-    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task], *, in_order: bool = False) -> Iterator[Result]:
+    def run(self, job: Callable[[Item], Result], tasks: Iterable[Item], *, in_order: bool = False) -> Iterator[Result]:
         from ray.util import ActorPool
 
         ray = self._ray
@@ -133,7 +133,7 @@ class RayEngine(Engine):
         actors: list[Any] = []
         pool = ActorPool(actors)
 
-        def submit(task: Task) -> None:
+        def submit(task: Item) -> None:
             if len(actors) < self.jobs:
                 actors.append(worker.remote(job, os.getcwd()))
                 pool.push(actors[-1])
@@ -215,7 +215,7 @@ def gpu_share(jobs: int, gpus: float) -> float:
 
 
 def _run_window(
-    tasks: Iterable[Task], submit: Callable[[Task], None], collect: Callable[[], Result], size: int
+    tasks: Iterable[Item], submit: Callable[[Item], None], collect: Callable[[], Result], size: int
 ) -> Iterator[Result]:
     """Keep ``size`` tasks in flight."""
     running = 0

@@ -13,7 +13,7 @@ from tokenizers import Encoding, Tokenizer
 from graphattn.builders.layout import Layout
 from graphattn.ragged import Ints, Ragged, ragged_arange
 
-Part = npt.NDArray[Any]
+Column = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class _Slots:
         """(B, size) the special items of each group, counted within their sequence."""
         return [first[:, None] + np.arange(size) for first, size in zip(self.special, self.sizes, strict=True)]
 
-    def fill(self, parts: Sequence[Part], special: Sequence[Part] | int) -> Part:
+    def fill(self, parts: Sequence[Column], special: Sequence[Column] | int) -> Column:
         """A column of items: those of the texts, and special ones, one value or for each group (size,) or (B, size)."""
         out = np.zeros((int(self.lengths.sum()), *parts[0].shape[1:]), parts[0].dtype)
         for first, count, part in zip(self.first, self.counts, parts, strict=True):

@@ -185,7 +185,7 @@ def detect(
     DataError
         when the file cannot be read, or its format cannot be detected
     """
-    request = _Request(task, labels == "optional", options)
+    request = _DetectionRequest(task, labels == "optional", options)
     if format == FOLDER or (format == "auto" and os.path.isdir(source)):
         request.check_folder(source)
         return DetectedFormat(FOLDER, source)
@@ -249,7 +249,7 @@ def resolve_like_training(
     elif options:
         fits = True
     elif labels is None:
-        candidates = _Request(task, False, {}).candidates()
+        candidates = _DetectionRequest(task, False, {}).candidates()
         fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]
         fits = fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting))
         fits = fits or ("columns" in training and samples.has_tree_columns(sample, training["columns"]))
@@ -268,7 +268,7 @@ def _first_column(text: str | Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class _Request:
+class _DetectionRequest:
     """The arguments of :func:`detect`.
 
     Parameters
@@ -372,7 +372,7 @@ class _Request:
         return name == "labelled" and "columns" not in self.options
 
 
-def _detect_corpus(sample: Sample, request: _Request, source: TextLines) -> DetectedFormat:
+def _detect_corpus(sample: Sample, request: _DetectionRequest, source: TextLines) -> DetectedFormat:
     """The first candidate that fits the sample."""
     candidates, extension_format = request.candidates(), _format_of_extension(sample)
     if extension_format == "jsonl" and "spans" in candidates and not request.optional and samples.is_spans(sample):
@@ -392,7 +392,9 @@ def _detect_corpus(sample: Sample, request: _Request, source: TextLines) -> Dete
     return DetectedFormat(name if columns is None else "labelled", source, columns)
 
 
-def _detection_error(sample: Sample, request: _Request, fitting: list[str], path: str) -> ConfigError | DataError:
+def _detection_error(
+    sample: Sample, request: _DetectionRequest, fitting: list[str], path: str
+) -> ConfigError | DataError:
     if not request.optional:
         misfit = next((name for name in fitting if name in request.formats_of_task()), None)
         if misfit is not None:

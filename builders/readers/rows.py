@@ -14,7 +14,7 @@ Skip = Callable[[DataError], None]
 """Receives the error of each line or sentence that a reader leaves out."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Row = TypeVar("Row", bound=Sized)
+Content = TypeVar("Content", bound=Sized)
 
 MAX_RECORD_LINES = 100_000
 """Longest CSV record. Without a limit, an unclosed quote would read the rest of the file as one field."""
@@ -53,11 +53,11 @@ def map_with_errors(items: Iterator[Item], convert: Callable[[Item], Result], sk
 
 
 def parse_rows(
-    rows: Iterator[tuple[int, Row]], parse: Callable[[int, Row], Result], path: str, skip: Skip | None
+    rows: Iterator[tuple[int, Content]], parse: Callable[[int, Content], Result], path: str, skip: Skip | None
 ) -> Iterator[Result]:
     """Parse numbered rows; the error of a row gets its path and line, and is passed to ``skip`` or raised."""
 
-    def locate_errors(numbered: tuple[int, Row]) -> Result:
+    def locate_errors(numbered: tuple[int, Content]) -> Result:
         line, row = numbered
         try:
             return parse(line, row)
@@ -223,8 +223,8 @@ def _quoting_error(error: csv.Error, path: str, line: int) -> DataError:
 
 
 def reject_blank_rows(
-    rows: Iterator[tuple[int, Row]], path: str, skip: Skip | None = None
-) -> Iterator[tuple[int, Row]]:
+    rows: Iterator[tuple[int, Content]], path: str, skip: Skip | None = None
+) -> Iterator[tuple[int, Content]]:
     """Yield numbered rows; ignore empty ones at the end and reject all others."""
     blank: list[int] = []
     for numbered in iterate_with_errors(rows):

@@ -68,8 +68,8 @@ def _parse_fields(record: dict[str, Any], tags: str | None) -> dict[str, Any]:
         if "words" not in record:
             raise DataError("there are no tokens", field="tokens", hint=_EXAMPLE + ".")
     fields: dict[str, Any] = {
-        name: _parse_list(record[names[name]], kind, names[name])
-        for name, kind in _LISTS.items()
+        name: _parse_list(record[names[name]], item_type, names[name])
+        for name, item_type in _LISTS.items()
         if record.get(names[name]) is not None
     }
     links = record.get("links")
@@ -95,13 +95,13 @@ def _find_tags(record: dict[str, Any], tags: str | None) -> str:
     return others[0] if len(others) == 1 else ""
 
 
-def _parse_list(values: object, kind: type, name: str) -> tuple[Any, ...]:
-    if not isinstance(values, list) or not all(type(value) is kind for value in values):
+def _parse_list(values: object, item_type: type, name: str) -> tuple[Any, ...]:
+    if not isinstance(values, list) or not all(type(value) is item_type for value in values):
         if name.endswith("tags") and isinstance(values, list) and all(type(value) is int for value in values):
             hint = "Write the names of the tags; in Hugging Face's datasets, int2str of the feature has them."
             raise DataError("these are numbers of tags, not tags", field=name, hint=hint)
-        raise DataError(f"this is not {_EXPECTED[kind]}", field=name, hint=_EXAMPLE + ".")
-    if kind is str and not "".join(values).isascii():
+        raise DataError(f"this is not {_EXPECTED[item_type]}", field=name, hint=_EXAMPLE + ".")
+    if item_type is str and not "".join(values).isascii():
         for value in values:
             json_text(value, name)
     return tuple(values)

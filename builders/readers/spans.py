@@ -19,7 +19,7 @@ _TOOLS = frozenset({"annotation_id", "_task_hash"})
 """Fields of Label Studio's JSON_MIN and of Prodigy, which leave out an empty list of spans."""
 
 
-class _Span(NamedTuple):
+class _CharacterSpan(NamedTuple):
     start: int
     end: int
     type: str
@@ -164,12 +164,12 @@ def _words(tokens: Any, text: str) -> list[tuple[str, int]]:
     return [(text[start:end], start) for start, end in ends if text[start:end].strip()]
 
 
-def _parse_span(item: Any, text: str) -> _Span:
+def _parse_span(item: Any, text: str) -> _CharacterSpan:
     if isinstance(item, list):
-        span, covered = _Span(*item), None
+        span, covered = _CharacterSpan(*item), None
     else:
         ends = item.get("start", item.get("start_offset")), item.get("end", item.get("end_offset"))
-        span, covered = _Span(*ends, _type_of(item)), item.get("text")
+        span, covered = _CharacterSpan(*ends, _type_of(item)), item.get("text")
     if not all(type(end) is int for end in span[:2]) or not isinstance(span.type, str) or not span.type.strip():
         raise _span_error(span, "has no two whole numbers and a name", "Write them as [0, 3, 'PER'].")
     if isinstance(covered, str) and text[span.start : span.end] != covered:
@@ -178,12 +178,12 @@ def _parse_span(item: Any, text: str) -> _Span:
         if text[start:end] != covered:
             shown = text[span.start : span.end]
             raise _span_error(span, f"covers {shown!r}, not {covered!r}", "Correct its offsets.")
-        span = _Span(start, end, span.type)
+        span = _CharacterSpan(start, end, span.type)
     if not 0 <= span.start < span.end <= len(text):
         problem = f"is not within the text of {len(text)} characters"
         raise _span_error(span, problem, "Count characters from 0, the end is one past the last.")
     return span
 
 
-def _span_error(span: _Span, problem: str, hint: str) -> DataError:
+def _span_error(span: _CharacterSpan, problem: str, hint: str) -> DataError:
     return DataError(f"the span {span} {problem}", field="spans", hint=hint)

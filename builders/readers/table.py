@@ -130,13 +130,13 @@ def read_table(
     >>> list(read_table(path, text="sentence", label="class"))
     [Example(text='Good, very good', second=None, label='1')]
     """
-    kind = format or _EXTENSIONS.get(split_suffix(path)[0], "")
+    name = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
     by_role = _names(text), () if text_separator else _names(second), _names(label)
     columns = _Columns(*by_role, label_separator, multilabel, require_label, text_separator)
-    if kind == "jsonl":
+    if name == "jsonl":
         return _read_json_lines(path, columns, skip)
-    if kind not in _DELIMITERS:
+    if name not in _DELIMITERS:
         raise ConfigError(
             f"{{format}} is {format!r} and the extension of {verbatim(path)} names none. Set it to 'csv', 'tsv' or "
             "'jsonl'",
@@ -147,17 +147,18 @@ def read_table(
             f"{{delimiter}} is {delimiter!r}. Set it to one character, neither a quote nor a line end",
             options=("delimiter",),
         )
-    quoted = True if quoted is None and kind == "csv" else quoted
-    return _read_delimited(path, columns, delimiter, skip, kind=kind, quoted=quoted, keep_rows=keep_rows)
+    quoted = True if quoted is None and name == "csv" else quoted
+    usual = _DELIMITERS[name]
+    return _read_delimited(path, columns, delimiter, usual, skip, quoted=quoted, keep_rows=keep_rows)
 
 
 def _read_delimited(
     path: FilePath,
     columns: _Columns,
     delimiter: str | None,
+    usual: str,
     skip: Skip | None,
     *,
-    kind: str,
     quoted: bool | None,
     keep_rows: bool,
 ) -> Iterator[Example]:
@@ -165,7 +166,7 @@ def _read_delimited(
         excel = EXCEL_DELIMITER.fullmatch("".join(lines.sample(1)))
         if excel:
             next(lines)
-        delimiter = delimiter or (excel[1] if excel else _DELIMITERS[kind])
+        delimiter = delimiter or (excel[1] if excel else usual)
         names, rows = _read_header(lines, delimiter, quoted=quoted)
         tab_or_delimiter = "a tab" if delimiter == "\t" else repr(delimiter)
         filled = rows_of_width(
@@ -203,10 +204,10 @@ def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tu
     return names, rows
 
 
-_Parse = Callable[[int, list[str]], Example]
+_RowParser = Callable[[int, list[str]], Example]
 
 
-def _keep_row(parse: _Parse, names: Sequence[str], *, quoted: bool) -> _Parse:
+def _keep_row(parse: _RowParser, names: Sequence[str], *, quoted: bool) -> _RowParser:
     """A function from a numbered row to its example with a field for each name."""
     kept, missing = tuple(names), [""] * len(names)
 
@@ -218,7 +219,7 @@ def _keep_row(parse: _Parse, names: Sequence[str], *, quoted: bool) -> _Parse:
     return parse_and_keep
 
 
-def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns) -> _Parse:
+def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns) -> _RowParser:
     """A function from a row to its example; ``index`` is role -> fields."""
     pair, separator, multilabel = columns.text_separator, columns.label_separator, columns.multilabel
     flags = list(zip(columns.label, index["label"], strict=False))

@@ -74,11 +74,11 @@ def _read_header(lines: TextLines) -> list[str]:
     """The feature of each column, as ``Layer.feature``; a layer without features has a column, too."""
     features: list[str] = []
     for line in lines.sample(SAMPLE_LINES):
-        kind, _, value = line.strip().partition("=")
-        if kind in ("#T_SP", "#T_RL", "#T_CH"):
+        key, _, value = line.strip().partition("=")
+        if key in ("#T_SP", "#T_RL", "#T_CH"):
             layer, *names = value.split("|")
             short = layer.rpartition(".")[2]
-            prefix = "" if kind == "#T_SP" else "relation "
+            prefix = "" if key == "#T_SP" else "relation "
             features += [f"{prefix}{short}.{name}".rstrip(".") for name in names or [""]]
     if not features:
         next(lines, None)  # raises the error of the first line

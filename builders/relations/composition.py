@@ -41,7 +41,7 @@ class ComposedRelation(Relation):
 
     @override
     def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
-        return {kind: nodes for operand in self._operands for kind, nodes in operand.nodes(layout).items()}
+        return {node_type: nodes for operand in self._operands for node_type, nodes in operand.nodes(layout).items()}
 
     @override
     def reversed_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -197,9 +197,9 @@ def _add_brackets(operand: Relation, name: str, parent: _SetOfEdges) -> str:
     return f"({name})" if isinstance(operand, Union) and isinstance(parent, Intersection) else name
 
 
-def _count_nodes(relation: Relation, layout: Layout, kind: str) -> int:
+def _count_nodes(relation: Relation, layout: Layout, node_type: str) -> int:
     counts = {TOKEN: layout.lengths, WORD: layout.word_counts}
-    return int((counts[kind] if kind in counts else relation.nodes(layout)[kind].per_sentence).sum())
+    return int((counts[node_type] if node_type in counts else relation.nodes(layout)[node_type].per_sentence).sum())
 
 
 def _edge_keys(arrays: RelationArrays, num_sources: int) -> Ints:

@@ -176,7 +176,7 @@ def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relat
     >>> parse_relation("reverse(forward) & (window:9 | global)").name
     'reverse(forward)&(window:9|global:1)'
     """
-    return _Parser(text, on, required=required).parse()
+    return _RelationParser(text, on, required=required).parse()
 
 
 def split_heads(relations: str | Iterable[str] | Mapping[str, object]) -> list[tuple[str, object]]:
@@ -222,7 +222,7 @@ def _qualified_name(make: Callable[..., Relation]) -> str:
     return f"{getattr(make, '__module__', None)}.{getattr(make, '__qualname__', type(make).__qualname__)}"
 
 
-class _Parser:
+class _RelationParser:
     """Recursive descent: union, intersection, then a name or brackets."""
 
     def __init__(self, text: str, on: str, *, required: bool):

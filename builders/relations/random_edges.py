@@ -27,12 +27,12 @@ _GOLDEN = 0x9E3779B97F4A7C15
 class _Seeded(Relation):
     """A relation with a seed as its only parameter."""
 
-    kind: str
+    prefix: str
 
     def __init__(self, seed: int = 0):
         check_minimum("seed", seed, 0)
         self.seed = seed
-        self.name = _with_seed(self.kind, seed)
+        self.name = _with_seed(self.prefix, seed)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.seed or ''})"
@@ -103,7 +103,7 @@ class RandomPairs(_Seeded):
     seed : another seed gives other pairs
     """
 
-    kind = "random-pairs"
+    prefix = "random-pairs"
 
     @override
     def edges(self, layout: Layout) -> RelationArrays:
@@ -130,7 +130,7 @@ class RandomArcs(_Seeded):
     seed : another seed gives other arcs
     """
 
-    kind = "random-arcs"
+    prefix = "random-arcs"
     source = target = WORD
 
     @override
@@ -169,7 +169,7 @@ class ShuffledGroup(_Seeded, RangeRelation):
     seed : another seed gives other groups
     """
 
-    kind = "shuffled-group"
+    prefix = "shuffled-group"
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:

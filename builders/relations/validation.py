@@ -48,10 +48,10 @@ def count_edges(relation: Relation, layout: Layout) -> Ints:
 
 def check_nodes(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> None:
     """Check that the batch has the nodes that a user's relation joins."""
-    for kind in (relation.source, relation.target):
-        if kind not in nodes:
-            raise GraphError(f"relation {relation.name!r} needs {kind!r} nodes, but no relation adds them")
-        _check_integers(relation.name, f"per_sentence of {kind!r} nodes", nodes[kind], len(layout))
+    for node_type in (relation.source, relation.target):
+        if node_type not in nodes:
+            raise GraphError(f"relation {relation.name!r} needs {node_type!r} nodes, but no relation adds them")
+        _check_integers(relation.name, f"per_sentence of {node_type!r} nodes", nodes[node_type], len(layout))
 
 
 def validate_edges(name: str, arrays: RelationArrays, sources: Ints, destinations: Ints) -> None:

@@ -42,7 +42,7 @@ from graphattn.builders.vocabulary import Vocabulary, check_options
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, rule_digest
 from graphattn.exceptions import DataError
 
-Progress = Callable[[Iterable[Any], str], Iterable[Any]]
+Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 """Passes items on and shows how many, with a description."""
 
 
@@ -108,7 +108,7 @@ def build_store(
     *,
     engine: Engine | None = None,
     append: bool = False,
-    watch: Progress = lambda items, _: items,
+    watch: Watch = lambda items, _: items,
 ) -> Manifest:
     """Build a store, or resume an interrupted build; shards that are up to date stay.
 
@@ -151,7 +151,7 @@ class _Build:
     """One call of :func:`build_store`."""
 
     def __init__(
-        self, corpora: Sequence[CorpusFile], folder: Path, settings: StoreSettings, engine: Engine, watch: Progress
+        self, corpora: Sequence[CorpusFile], folder: Path, settings: StoreSettings, engine: Engine, watch: Watch
     ):
         self.corpora, self.folder, self.settings = corpora, folder, settings
         self.engine, self.watch = engine, watch

@@ -16,7 +16,7 @@ from graphattn.builders.batch import TextBatch
 from graphattn.builders.batching import BudgetBatches
 from graphattn.builders.files import atomic_folder, write_error
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.store.layouts import Chunk, table_layout
+from graphattn.builders.store.layouts import DecodedRows, table_layout
 from graphattn.builders.store.manifest import GRAPHS, write_graph_sums
 from graphattn.builders.store.shards import CHUNK_SENTENCES, CHUNK_TOKENS
 from graphattn.builders.store.store import Store
@@ -147,7 +147,9 @@ class GraphStream(IterableDataset[StoreBatch]):
 
     def _batches(self, chunks: list[int]) -> Iterator[StoreBatch]:
         tables = map(self.store.chunk, chunks)
-        pool = Chunk.concatenate([Chunk.from_table(t, self.builder, self._labels, self._tags) for t in tables])
+        pool = DecodedRows.concatenate(
+            [DecodedRows.from_table(t, self.builder, self._labels, self._tags) for t in tables]
+        )
         starts, sizes = self.store.chunk_starts[chunks], np.diff(self.store.chunk_starts)[chunks]
         numbers = ragged_arange(starts, sizes)
         edges = None if self._budgets["max_edges"] is None else self.builder.num_edges(pool.layout)
@@ -158,7 +160,7 @@ class GraphStream(IterableDataset[StoreBatch]):
         for rows in map(np.asarray, batches):
             yield self._batch(pool.take(rows), numbers[rows])
 
-    def _batch(self, chunk: Chunk, numbers: Ints) -> StoreBatch:
+    def _batch(self, chunk: DecodedRows, numbers: Ints) -> StoreBatch:
         sets = chunk.label_sets
         return StoreBatch(
             self.builder.text_batch(chunk.layout),

@@ -31,7 +31,7 @@ def _encode_names(column: pa.ChunkedArray, index: Mapping[str, int]) -> Ragged:
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
+class DecodedRows:
     """Decoded rows, from which batches are taken.
 
     Parameters
@@ -50,7 +50,7 @@ class Chunk:
     @classmethod
     def from_table(
         cls, table: pa.Table, builder: TextGraphBuilder, labels: Mapping[str, int], tags: Mapping[str, int]
-    ) -> Chunk:
+    ) -> DecodedRows:
         """Decode rows."""
         label = table["label"].combine_chunks()
         label = label if pa.types.is_dictionary(label.type) else label.dictionary_encode()
@@ -63,7 +63,7 @@ class Chunk:
         )
 
     @classmethod
-    def concatenate(cls, chunks: Sequence[Chunk]) -> Chunk:
+    def concatenate(cls, chunks: Sequence[DecodedRows]) -> DecodedRows:
         """The sentences of several chunks."""
         if len(chunks) == 1:
             return chunks[0]
@@ -74,9 +74,9 @@ class Chunk:
             Ragged.concatenate([chunk.tags for chunk in chunks]),
         )
 
-    def take(self, numbers: Ints) -> Chunk:
+    def take(self, numbers: Ints) -> DecodedRows:
         """Some sentences, in the given order."""
-        return Chunk(
+        return DecodedRows(
             self.layout.take(numbers), self.labels[numbers], self.label_sets.take(numbers), self.tags.take(numbers)
         )
 
