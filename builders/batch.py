@@ -51,6 +51,20 @@ class RelationArrays:
 
 
 @dataclass(frozen=True, eq=False)
+class Nodes:
+    """Nodes of one type that a relation adds.
+
+    Parameters
+    ----------
+    per_sentence : (B,) number of nodes in each sentence
+    data : node features, name -> (M, ...)
+    """
+
+    per_sentence: Ints
+    data: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
 class TextBatch:
     """A batch of B texts: nodes by type and the edges of each relation, numbered over the batch.
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from graphattn.builders.batch import RelationArrays, check_edge_count
+from graphattn.builders.batch import Nodes, RelationArrays, check_edge_count
 from graphattn.builders.layout import Layout
-from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation, check_minimum
+from graphattn.builders.relations.base import CompoundRelation, RangeRelation, Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.ragged import Ints, ragged_arange
 from graphattn.schema import SPAN, TOKEN

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn.builders.batch import RelationArrays
+from graphattn.builders.batch import Nodes, RelationArrays
 from graphattn.builders.layout import Layout
-from graphattn.builders.relations.base import COMPOSITIONS, Nodes, Relation
+from graphattn.builders.relations.base import COMPOSITIONS, Relation
 from graphattn.builders.relations.csc import destinations, edges_per_sentence, indptr_from_degrees
 from graphattn.builders.relations.word_group import WordGroup
 from graphattn.exceptions import ConfigError

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphattn.builders.batch import check_edge_count
+from graphattn.builders.batch import Nodes, check_edge_count
 from graphattn.builders.layout import Layout
 from graphattn.ragged import Ints, ragged_arange
 from graphattn.schema import TOKEN, WORD
-
-if TYPE_CHECKING:
-    from graphattn.builders.relations.base import Nodes
 
 
 def indptr_from_degrees(degrees: Ints) -> Ints:

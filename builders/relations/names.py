@@ -9,14 +9,12 @@ from types import MappingProxyType
 
 from graphattn.builders.relations.base import Relation
 from graphattn.builders.relations.binary_partition import BinaryPartition
-from graphattn.builders.relations.complete import Complete
 from graphattn.builders.relations.composition import Intersection, Union
 from graphattn.builders.relations.dependency import Dependency
-from graphattn.builders.relations.global_tokens import Global
 from graphattn.builders.relations.links import Links
 from graphattn.builders.relations.nearest import Nearest
-from graphattn.builders.relations.order import Order
 from graphattn.builders.relations.random_edges import Random, RandomArcs, RandomPairs, ShuffledGroup
+from graphattn.builders.relations.ranges import Complete, Global, Order
 from graphattn.builders.relations.relative_positions import RelativePositions
 from graphattn.builders.relations.sentence_nodes import DocumentTree, SentenceNodes
 from graphattn.builders.relations.star import Star

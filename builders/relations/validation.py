@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
 from graphattn.builders.layout import Layout
+from graphattn.builders.relations.base import Relation
 from graphattn.exceptions import GraphAttnError, GraphError
 from graphattn.ragged import Ints
-
-if TYPE_CHECKING:
-    from graphattn.builders.relations.base import Relation
 
 
 def is_third_party(relation: Relation) -> bool:
