@@ -84,29 +84,41 @@ class Layout:
         vectors : (V, D) vector of each token id, when they are needed
         features : name -> (one array per sentence, value for ``[CLS]``)
         """
-        shift = int(with_cls)
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         words = np.fromiter((sentence.num_words for sentence in sentences), np.int64, len(sentences))
         heads = deprels = None
         if deprel_id is not None:
-            heads, deprels = _dependencies(sentences, words, shift, deprel_id, needs_heads=needs_heads)
-        columns = {}
-        for name, (arrays, cls_value) in (features or {}).items():
-            flat = _concatenate_feature(name, arrays, lengths)
-            columns[name] = _prepend(flat, lengths, cls_value) if with_cls else flat
-        word_ids = _word_ids(sentences, lengths)
-        if with_cls:
-            word_ids = _prepend(word_ids + 1, lengths, 0)
-        return cls(
-            lengths + shift,
-            words + shift,
-            word_ids,
+            heads, deprels = _dependencies(sentences, words, deprel_id, needs_heads=needs_heads)
+        layout = cls(
+            lengths,
+            words,
+            _word_ids(sentences, lengths),
             heads,
             deprels,
-            columns,
-            _sentence_ids(sentences, words, shift) if with_sentences else None,
-            _links(sentences, shift) if with_links else None,
+            {name: _concatenate_feature(name, arrays, lengths) for name, (arrays, _) in (features or {}).items()},
+            _sentence_ids(sentences, words) if with_sentences else None,
+            _links(sentences) if with_links else None,
             vectors,
+        )
+        return layout.with_cls({name: value for name, (_, value) in (features or {}).items()}) if with_cls else layout
+
+    def with_cls(self, features: Mapping[str, Any]) -> Layout:
+        """The layout with a ``[CLS]`` token, a word of its own, before each sentence; ``features`` are its values."""
+
+        def prepend(values: npt.NDArray[Any] | None, first: int) -> npt.NDArray[Any] | None:
+            return None if values is None else _prepend(values, self.word_counts, first)
+
+        heads = None if self.heads is None else np.where(self.heads < 0, self.heads, self.heads + 1)
+        return Layout(
+            self.lengths + 1,
+            self.word_counts + 1,
+            _prepend(self.word_ids + 1, self.lengths, 0),
+            prepend(heads, -1),
+            prepend(self.deprels, 0),
+            {name: _prepend(values, self.lengths, features[name]) for name, values in self.features.items()},
+            prepend(self.sentence_ids, 0),
+            None if self.links is None else Ragged(self.links.values + 1, self.links.offsets),
+            self.vectors,
         )
 
     def __len__(self) -> int:
@@ -260,9 +272,11 @@ def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray[Any]], lengths:
     return np.concatenate(arrays) if len(arrays) else np.empty(0, np.int32)
 
 
-def _prepend(values: npt.NDArray[Any], lengths: Ints, first: Any) -> npt.NDArray[Any]:
-    """Insert one value before each run."""
-    return np.insert(values, np.cumsum(lengths) - lengths, first, axis=0)
+def _prepend(values: npt.NDArray[Any], counts: Ints, first: Any) -> npt.NDArray[Any]:
+    """Insert one value before each run of values."""
+    out = np.full((len(values) + len(counts), *values.shape[1:]), first, values.dtype)
+    out[np.arange(len(values)) + np.repeat(np.arange(1, len(counts) + 1), counts)] = values
+    return out
 
 
 def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
@@ -302,19 +316,15 @@ def _error_without(sentences: Sequence[Sentence], column: str, number: int) -> D
 
 
 def _dependencies(
-    sentences: Sequence[Sentence], words: Ints, shift: int, deprel_id: Callable[[str], int], *, needs_heads: bool
+    sentences: Sequence[Sentence], words: Ints, deprel_id: Callable[[str], int], *, needs_heads: bool
 ) -> tuple[Ints, Ints]:
     unparsed = _find_missing(sentences, "heads")
     check_parsed(unparsed, lambda number: _error_without(sentences, "heads", number), required=needs_heads)
     total = int(words.sum())
     rows = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
-    heads = np.fromiter(chain.from_iterable(rows), np.int64, total)
-    heads = np.where(heads == 0, -1, heads - 1 + shift)
+    heads = np.fromiter(chain.from_iterable(rows), np.int64, total) - 1
     names = chain.from_iterable(s.deprels if s.deprels is not None else ("",) * s.num_words for s in sentences)
-    labels = np.fromiter(map(deprel_id, names), np.int32, total)
-    if shift:
-        heads, labels = _prepend(heads, words, -1), _prepend(labels, words, 0)
-    return heads, labels
+    return heads, np.fromiter(map(deprel_id, names), np.int32, total)
 
 
 @lru_cache(maxsize=1)
@@ -328,17 +338,16 @@ def warn_of_missing_heads() -> None:
     )
 
 
-def _sentence_ids(sentences: Sequence[Sentence], words: Ints, shift: int) -> Ints:
-    """(W,) sentence of each word within its text; ``[CLS]`` is in the first."""
+def _sentence_ids(sentences: Sequence[Sentence], words: Ints) -> Ints:
+    """(W,) sentence of each word within its text."""
     rows = (assign_sentence_ids(s.words) if s.sentence_ids is None else s.sentence_ids for s in sentences)
-    ids = np.fromiter(chain.from_iterable(rows), np.int64, int(words.sum()))
-    return _prepend(ids, words, 0) if shift else ids
+    return np.fromiter(chain.from_iterable(rows), np.int64, int(words.sum()))
 
 
-def _links(sentences: Sequence[Sentence], shift: int) -> Ragged:
+def _links(sentences: Sequence[Sentence]) -> Ragged:
     """The (source, target) pairs of each text."""
     if len(missing := _find_missing(sentences, "links")):
         raise _error_without(sentences, "links", int(missing[0]))
     counts = np.fromiter((len(sentence.links or ()) for sentence in sentences), np.int64, len(sentences))
     flat = chain.from_iterable(chain.from_iterable(sentence.links or () for sentence in sentences))
-    return Ragged.from_counts(np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2) + shift, counts)
+    return Ragged.from_counts(np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2), counts)

@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple, Self
 
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
 from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text
-from graphattn.builders.readers.rows import Skip, iterate_with_errors, raise_or_skip, split_at_blanks
+from graphattn.builders.readers.rows import Skip, read_groups, split_at_blanks
 from graphattn.builders.sentence import Sentence, check_heads
 from graphattn.exceptions import ConfigError, DataError
 
@@ -188,6 +187,22 @@ def _open_trees(path: FilePath, columns: TreeColumns, skip: Skip | None) -> Iter
         yield from _read_trees(lines, columns, skip)
 
 
+def _read_trees(lines: TextLines, columns: TreeColumns, skip: Skip | None) -> Iterator[Sentence]:
+    has_ids, is_inside = columns.names[0] == "id", False
+
+    def parse(content: str) -> str | None:
+        nonlocal is_inside
+        content = content.removesuffix("\n")
+        if content.startswith("#") and (
+            has_ids or (not is_inside and len(_split(content, columns)) < len(columns.names))
+        ):
+            return None
+        is_inside = bool(content.strip(BLANKS))
+        return content if is_inside else ""
+
+    return read_groups(lines, parse, lambda rows: _read_sentence(rows, columns, lines.path), skip)
+
+
 def _read_with_global_columns(path: FilePath, tags: str | None, skip: Skip | None) -> Iterator[Sentence]:
     with open_text(path) as lines:
         for content in lines:
@@ -206,36 +221,8 @@ def _read_with_global_columns(path: FilePath, tags: str | None, skip: Skip | Non
                 )
 
 
-def _read_trees(lines: TextLines, columns: TreeColumns, skip: Skip | None) -> Iterator[Sentence]:
-    """The sentences of a treebank; of one with an error, ``skip`` gets the error."""
-    rows: _Lines = []
-    error: DataError | None = None
-    has_ids = columns.names[0] == "id"
-    for content in chain(iterate_with_errors(lines), [""]):
-        if isinstance(content, DataError):
-            error = content
-            if skip is None:
-                raise_or_skip(error, skip)
-            continue
-        content = content.removesuffix("\n")
-        if content.startswith("#") and (has_ids or (not rows and len(_split(content, columns)) < len(columns.names))):
-            continue
-        if content.strip(BLANKS):
-            rows.append((lines.line, content))
-        elif rows or error is not None:
-            try:
-                if error is not None:
-                    raise error
-                sentence = _read_sentence(rows, columns, lines.path)
-            except DataError as problem:
-                raise_or_skip(problem, skip)
-            else:
-                if sentence is not None:
-                    yield sentence
-            rows, error = [], None
-
-
-def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> Sentence | None:
+def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> list[Sentence]:
+    """The sentence; none without words."""
     words: list[_Word] = []
     for line, content in rows:
         word = _read_word(content, columns, len(words) + 1, path, line)
@@ -250,7 +237,7 @@ def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> Sentence | 
                 hint="Words count up from 1; a blank line ends a sentence.",
             )
         words.append(word)
-    return _make_sentence(words, path, columns) if words else None
+    return [_make_sentence(words, path, columns)] if words else []
 
 
 def _split(content: str, columns: TreeColumns) -> list[str]:

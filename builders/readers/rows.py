@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from itertools import chain
 from typing import Self, TypeVar
 
 from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text
@@ -80,6 +81,42 @@ def parse_lines(
         rows: Iterator[tuple[int, str]] = map(number, lines)  # unlike a generator, it continues after an error
         rows = reject_blank_rows(rows, lines.path, skip) if reject_blank else rows
         yield from parse_rows(rows, parse, lines.path, skip)
+
+
+def read_groups(
+    lines: TextLines,
+    parse: Callable[[str], Content | None],
+    make: Callable[[list[tuple[int, Content]]], Iterable[Result]],
+    skip: Skip | None,
+) -> Iterator[Result]:
+    """Make items of groups of lines, such as sentences; the first error in a group takes the place of its items.
+
+    Parameters
+    ----------
+    lines : the file
+    parse : the content of a line; empty between two groups, None for a line that is left out
+    make : the items of the numbered contents of a group
+    skip : receives the errors of groups; None raises the first
+    """
+    group: list[tuple[int, Content]] = []
+    error: DataError | None = None
+    for content in chain(iterate_with_errors(map(parse, lines)), [()]):
+        if isinstance(content, DataError):
+            error = error or content
+            if skip is None:
+                raise_or_skip(error, skip)
+        elif content:
+            group.append((lines.line, content))
+        elif content is not None and (group or error is not None):
+            items: Iterable[Result] = ()
+            try:
+                if error is not None:
+                    raise error
+                items = make(group)
+            except DataError as problem:
+                raise_or_skip(problem, skip)
+            yield from items
+            group, error = [], None
 
 
 def split_at_blanks(line: str) -> list[str]:

@@ -93,19 +93,8 @@ def table_layout(table: pa.Table, builder: TextGraphBuilder) -> Layout:
     deprel_id = builder.deprel_id
     if deprel_id is not None:
         heads, deprels = _encode_arcs(table, words, deprel_id, needs_heads=builder.needs_heads)
-    if not builder.cls:
-        return Layout(lengths, words, word_ids, heads, deprels, features, vectors=builder.vectors)
-    tokens_after_cls, words_after_cls = _positions_after_cls(lengths), _positions_after_cls(words)
-    count = len(words)
-    return Layout(
-        lengths + 1,
-        words + 1,
-        _prepend(word_ids + 1, tokens_after_cls, count, 0),
-        None if heads is None else _prepend(np.where(heads < 0, heads, heads + 1), words_after_cls, count, -1),
-        None if deprels is None else _prepend(deprels, words_after_cls, count, 0),
-        {name: _prepend(values, tokens_after_cls, count, CLS_ID) for name, values in features.items()},
-        vectors=builder.vectors,
-    )
+    layout = Layout(lengths, words, word_ids, heads, deprels, features, vectors=builder.vectors)
+    return layout.with_cls({"id": CLS_ID}) if builder.cls else layout
 
 
 def _encode_tokens(
@@ -148,18 +137,6 @@ def _encode_arcs(
     head_of = np.zeros(int(words.sum()), np.int64)
     head_of[np.repeat(is_parsed, words)] = heads.flatten().to_numpy()
     return head_of - 1, ids
-
-
-def _positions_after_cls(counts: Ints) -> Ints:
-    """Position of each value when every run gets one more value in front."""
-    return np.arange(int(counts.sum())) + np.repeat(np.arange(1, len(counts) + 1), counts)
-
-
-def _prepend(values: npt.NDArray[Any], positions: Ints, runs: int, first: int) -> npt.NDArray[Any]:
-    """Put one more value in front of every run."""
-    out = np.full(len(values) + runs, first, values.dtype)
-    out[positions] = values
-    return out
 
 
 def _count_up(counts: Ints) -> Ints:
