@@ -108,14 +108,9 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None 
 
     Parameters
     ----------
-    path : the treebank, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     tags : the column of the tags, such as ``"upos"``, ``"xpos"``, ``"feats"`` or ``"deprel"``; ``"feats:KEY"`` or
         ``"misc:KEY"`` for the values of a key, ``_`` for words without it in FEATS and ``O`` in MISC; None for no tags
-    skip : receives the error of each sentence that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the sentences as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------
@@ -148,17 +143,11 @@ def read_conllup(
 
     Parameters
     ----------
-    path : the treebank, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     columns : what each column holds: ``"index"``, ``"token"``, ``"tag"``, ``"head"``, ``"deprel"``, a name of your own,
         or None to skip it; lines may have more columns at their ends. None reads the names in the line
         ``# global.columns = ...``
     tags : the column of the tags, or ``COLUMN:KEY``, as for :func:`read_conllu`
-    skip : receives the error of each sentence that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the sentences as :class:`~graphattn.builders.sentence.Sentence`; they have heads if there is a
-    column of heads.
 
     Raises
     ------

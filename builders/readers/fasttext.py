@@ -27,16 +27,11 @@ def read_fasttext(
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     multilabel : give each example a tuple of labels, empty when it has none
     prefix : the first characters of a label
     require_label : reject lines without a label when ``multilabel`` is False, and blank lines except at the end;
         otherwise a line without one, or whose label has no name, has the label None
-    skip : receives the error of each line that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the lines as :class:`~graphattn.builders.sentence.Example`.
 
     Raises
     ------

@@ -34,10 +34,9 @@ def read_sentences(path: FilePath, *, tags: str | None = "tags", skip: Skip | No
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     tags : the field of the tags; for the default also the only field whose name ends in ``_tags``, such as
         ``ner_tags``; None reads no tags
-    skip : receives the error of each line that is left out; None raises the first
 
     Raises
     ------

@@ -38,13 +38,8 @@ def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None 
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     split : the rule that splits texts into words
-    skip : receives the error of each text that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the texts as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------

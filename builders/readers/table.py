@@ -87,11 +87,11 @@ def read_table(
     keep_rows: bool = False,
     skip: Skip | None = None,
 ) -> Iterator[Example | Sentence]:
-    """Read examples from a table with named columns, one at a time.
+    """Read examples from a table with named columns, one at a time; numeric labels become their text.
 
     Parameters
     ----------
-    path : the table, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     text : column of the text, its name in any Unicode form; several are joined by a blank. In JSON Lines,
         ``"translation.en"`` is the field ``en`` of the object ``translation``, and a list of words is a
         :class:`~graphattn.builders.sentence.Sentence`
@@ -109,11 +109,6 @@ def read_table(
         ordinary character, so for tsv None means yes only if the whole header is quoted
     require_label : reject rows with an empty label; otherwise their label is None
     keep_rows : give each example all fields of its row, as :class:`~graphattn.builders.sentence.TableRow` (csv, tsv)
-    skip : receives the error of each row that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the rows as :class:`~graphattn.builders.sentence.Example`; numeric labels become their text.
 
     Raises
     ------
@@ -391,25 +386,17 @@ def read_labelled_lines(
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     columns : what each field holds: ``"text"``, ``"second"`` (of a pair), ``"label"``, or None for a field to skip; a
         last ``"..."`` skips all fields that follow. Several fields of a text are joined by a blank. ``"text"`` reads
         one text per line
     separator : the characters between two fields, without quotes; the last text may contain a blank as separator. None
         means a tab, and in a file named ``.csv`` a comma with CSV's double quotes, or what else separates the columns
-    label_separator : the characters between several labels of one example
-    multilabel : read labels such as ``['joy', 'love']`` as several, as a separator does, too
-    text_separator : the characters between the two texts of a pair in the field of the text
+    label_separator, multilabel, text_separator, require_label : as for :func:`read_table`
     header : whether the first line names the columns and is no example; None decides by the lines, see
         :func:`~graphattn.builders.readers.samples.is_header`, and a hint says so
-    require_label : reject lines with an empty label; otherwise their label is None
     keep_rows : give each example all fields of its line, as many as the first line has, as
         :class:`~graphattn.builders.sentence.TableRow`
-    skip : receives the error of each line that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the lines as :class:`~graphattn.builders.sentence.Example`; an empty text is kept.
 
     Raises
     ------

@@ -45,7 +45,7 @@ def read_conll(
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     token_column : the token's column, from 0; -1 is the last. None means the first one that does not count the words
     tag_column : the tag's column; None reads tokens alone. ``"11+"`` reads semantic roles: columns 11, 12, ... have
         those of the 1st, 2nd, ... predicate, a sentence is repeated for each, and left out if it has none
@@ -56,11 +56,6 @@ def read_conll(
     comment : the first characters of a line to skip. None skips lines before a sentence that begin with ``#``, if the
         first lines of the file show that they are no words
     header : whether the first line names the columns; None lets the first lines decide
-    skip : receives the first error of each sentence that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the sentences as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------
@@ -319,13 +314,8 @@ def read_word_tag(path: FilePath, *, separator: str = "/", skip: Skip | None = N
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     separator : the characters between a word and its tag
-    skip : receives the error of each line that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the lines as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------

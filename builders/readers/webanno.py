@@ -25,15 +25,10 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     layer : the layer and its feature, such as ``"NamedEntity.value"``, or one of these names; ``"auto"`` for named
         entities or, if there are none, the only feature; None reads words alone. The features of the layers POS and
         Lemma are tags as they are
-    skip : receives the error of each sentence that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the sentences as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------
