@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphattn.builders.layout import Ints
 from graphattn.edges import Edges
 from graphattn.exceptions import EdgeCountError
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:
@@ -48,6 +48,20 @@ class RelationArrays:
     def to_edges(self, num_sources: int) -> Edges:
         """The same edges as int32 tensors; the arrays are not validated."""
         return Edges(int32_tensor(self.indptr), int32_tensor(self.indices), num_sources, checked=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Nodes of one type that a relation adds.
+
+    Parameters
+    ----------
+    per_sentence : (B,) number of nodes in each sentence
+    data : node features, name -> (M, ...)
+    """
+
+    per_sentence: Ints
+    data: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +109,7 @@ class TextBatch:
         return (indptr[ends] - indptr[ends - counts]).long()
 
     def remove_edges(self, relation: CanonicalRelation, ids: npt.ArrayLike) -> TextBatch:
-        """A copy of the batch without some edges of a relation.
-
-        Parameters
-        ----------
-        relation : canonical edge type
-        ids : of the edges to remove, or a mask of them
-        """
+        """A copy of the batch without some edges of a relation."""
         selected = torch.as_tensor(ids)
         edges = self.edges[relation]
         keep = torch.ones(edges.num_edges, dtype=torch.bool, device=edges.indptr.device)
@@ -132,7 +140,10 @@ class TextBatch:
 
     def _convert(self, convert: Callable[[Any], Any]) -> TextBatch:
         def convert_features(features: Mapping[Any, Mapping[str, Tensor]]) -> dict[Any, dict[str, Tensor]]:
-            return {kind: {name: convert(rows) for name, rows in named.items()} for kind, named in features.items()}
+            return {
+                node_type: {name: convert(rows) for name, rows in named.items()}
+                for node_type, named in features.items()
+            }
 
         return replace(
             self,
@@ -142,26 +153,14 @@ class TextBatch:
         )
 
     def to_dgl(self) -> DGLGraph:
-        """The DGL graph with the same nodes, edges and features, in int32; it shares their memory.
-
-        Raises
-        ------
-        MissingPackageError
-            when DGL is not installed
-        """
+        """The DGL graph with the same nodes, edges and features, in int32; it shares their memory."""
         from graphattn.dgl_graphs import make_graph
 
         batch_num_edges = {relation: self.batch_num_edges(relation) for relation in self.edges}
         return make_graph(self.edges, self.node_counts, batch_num_edges, self.node_features, self.edge_features)
 
     def to_pyg(self) -> HeteroData:
-        """The ``Batch`` of PyTorch Geometric with a ``HeteroData`` of the nodes, edges and features of each text.
-
-        Raises
-        ------
-        MissingPackageError
-            when PyTorch Geometric is not installed
-        """
+        """The ``Batch`` of PyTorch Geometric with a ``HeteroData`` of the nodes, edges and features of each text."""
         from graphattn.pyg_graphs import make_pyg
 
         batch_num_edges = {relation: self.batch_num_edges(relation) for relation in self.edges}
@@ -169,13 +168,7 @@ class TextBatch:
 
 
 def check_edge_count(name: str, count: int) -> None:
-    """Raise when a relation has more edges than int32 can number; relations call it before they write their edges.
-
-    Raises
-    ------
-    EdgeCountError
-        when ``count`` does not fit into int32
-    """
+    """Raise when a relation has more edges than int32 can number; relations call it before they write their edges."""
     if count > MOST_EDGES:
         raise EdgeCountError(
             f"relation {name!r} has {count:,} edges; one graph holds up to {MOST_EDGES:,}. "

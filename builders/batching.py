@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from torch.utils.data import Sampler
 
-from graphattn.builders.layout import Ints
 from graphattn.exceptions import ConfigError
+from graphattn.ragged import Ints
 from graphattn.validation import require_range
 
 POOL = 50

@@ -74,9 +74,7 @@ def is_damaged_utf8(sample: bytes) -> bool:
 def guess_encoding(sample: bytes) -> tuple[str, str] | None:
     """Guess the encoding of whole lines; None if no usual one turns them into letters of one script.
 
-    Returns
-    -------
-    The name for ``iconv``, and the sample's first words that are not ASCII.
+    Returns the name for ``iconv``, and the sample's first words that are not ASCII.
     """
     from charset_normalizer import from_bytes
 
@@ -111,9 +109,9 @@ def _find_script(text: str) -> str | None:
     letters: Counter[str] = Counter()
     usual = 0
     for character, count in beyond.items():
-        kind = unicodedata.category(character)[0]
-        usual += count * (kind in "LMPZ" or character in "€°£")
-        if kind in "LM":
+        major = unicodedata.category(character)[0]
+        usual += count * (major in "LMPZ" or character in "€°£")
+        if major in "LM":
             script = unicodedata.name(character, "?").split(" ")[0]
             letters["CJK" if script in _EAST_ASIAN else script] += count
     ((script, most),) = letters.most_common(1) or [(_LATIN, 0)]

@@ -247,14 +247,7 @@ class TextLines:
 
 
 def lines_within(data: bytes, path: str, first: int) -> TextLines:
-    """The lines of a part of a text file.
-
-    Parameters
-    ----------
-    data : the part
-    path : the file's name in errors
-    first : 1-based number of the first line
-    """
+    """The lines of a part of a text file."""
     return TextLines(path, io.BytesIO(data), ExitStack(), line=first - 1)
 
 
@@ -263,16 +256,6 @@ def open_text(path: FilePath) -> TextLines:
 
     The extension names the compression (``.gz``, ``.xz``, ``.bz2``, or none); for standard input the first bytes do.
     Parquet (``.parquet``) and a JSON array of objects become JSON Lines, so that line 3 is the third row or object.
-
-    Parameters
-    ----------
-    path : a file, ``"-"`` for standard input, or an open :class:`TextLines`, which is returned
-
-    Raises
-    ------
-    DataError
-        when the file is missing, a directory, empty, binary, not UTF-8, or a broken archive; errors after the first
-        block are raised when their line is read
     """
     if isinstance(path, TextLines):
         return path
@@ -424,19 +407,7 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
 
     A symbolic link is kept and its target replaced. A pipe or device is written to directly.
 
-    Parameters
-    ----------
-    path : the final file
-    sync : flush the file to the disk before the rename, so that it survives a power failure
-
-    Yields
-    ------
-    The path to write to.
-
-    Raises
-    ------
-    OSError
-        when the file cannot be written
+    Yields the path to write to.
 
     Examples
     --------
@@ -506,19 +477,7 @@ def atomic_folder(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     A symbolic link is kept and its target replaced. Writers of the same folder wait for each other. What a killed
     writer left behind is removed by the next one.
 
-    Parameters
-    ----------
-    path : the final folder; an existing one is replaced
-    sync : flush the files to the disk before the rename, so that they survive a power failure
-
-    Yields
-    ------
-    The empty folder to fill.
-
-    Raises
-    ------
-    OSError
-        when the folder cannot be written
+    Yields the empty folder to fill.
     """
     target = resolve_path(path)
     temporary, previous = target.with_name(f".{target.name}.new"), replaced_folder(target)
@@ -556,13 +515,7 @@ def replaced_folder(path: Path) -> Path:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Keep other writers out of a folder; the lock ends with the process.
-
-    Raises
-    ------
-    DataError
-        when another process holds the lock
-    """
+    """Keep other writers out of a folder; the lock ends with the process."""
     path = folder / _LOCK
     try:
         with file_lock(path, timeout=0):

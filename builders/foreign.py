@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from graphattn.exceptions import DataError
 
-_Row = tuple[bytes, str, str]
+_Signature = tuple[bytes, str, str]
 
-_BINARY: Sequence[_Row] = (
+_BINARY: Sequence[_Signature] = (
     (rb"version https://git-lfs", "a pointer of Git LFS, not the file itself", "Fetch the file: git lfs pull."),
     (rb"PAR1\x15", "Parquet", "Let its name end in .parquet."),
     (
@@ -46,7 +46,7 @@ _BINARY: Sequence[_Row] = (
     (rb"\x89PNG|\xff\xd8\xff|GIF8[79]a", "a picture", "Give a text."),
 )
 """First bytes, name, and the way out; none of these is a text. The first that fits decides."""
-_MARKUP: Sequence[_Row] = (
+_MARKUP: Sequence[_Signature] = (
     (
         rb"\s*(<!--.*?-->\s*)?<(!doctype\s+html|html)\b",
         "HTML, perhaps a page in place of the download",
@@ -95,28 +95,16 @@ _MARKUP: Sequence[_Row] = (
 
 
 def reject_binary(head: bytes, path: str) -> None:
-    """Name what is no text, by its first bytes.
-
-    Raises
-    ------
-    DataError
-        with the name of the format
-    """
+    """Name what is no text, by its first bytes."""
     _reject(_BINARY, head, path)
 
 
 def reject_markup(lines: Iterable[str], path: str) -> None:
-    """Name a format of text that no reader reads, by its first lines.
-
-    Raises
-    ------
-    DataError
-        with the name of the format
-    """
+    """Name a format of text that no reader reads, by its first lines."""
     _reject(_MARKUP, "\n".join(lines).encode("utf-8", "surrogatepass"), path)
 
 
-def _reject(rows: Sequence[_Row], head: bytes, path: str) -> None:
+def _reject(rows: Sequence[_Signature], head: bytes, path: str) -> None:
     for pattern, name, hint in rows:
         if re.match(pattern, head, re.DOTALL | re.IGNORECASE if rows is _MARKUP else re.DOTALL):
             raise DataError(f"is {name}", path=path, hint=hint)

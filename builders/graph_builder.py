@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphattn.builders.batch import TextBatch, range_edges
-from graphattn.builders.layout import Ints, Layout, concatenate
+from graphattn.builders.layout import Layout, concatenate
 from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation, parse_relations
 from graphattn.builders.relations.validation import (
     check_nodes,
@@ -27,6 +27,7 @@ from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import Source
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, DataError, EdgeCountError
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
@@ -189,15 +190,15 @@ class TextGraphBuilder:
             longest = int(layout.lengths.max())
             raise EdgeCountError(f"{error}. Of {len(layout)} texts the longest has {longest:,} tokens") from error
         return TextBatch(
-            {kind: torch.tensor(counts, dtype=torch.int64) for kind, counts in nodes.items()},
+            {node_type: torch.tensor(counts, dtype=torch.int64) for node_type, counts in nodes.items()},
             edges,
             # copies: the columns of a layout are shared by many batches
-            {kind: {name: torch.tensor(values) for name, values in data.get(kind, {}).items()} for kind in nodes},
+            {
+                node_type: {name: torch.tensor(values) for name, values in data.get(node_type, {}).items()}
+                for node_type in nodes
+            },
             features,
         )
-
-    arrays = text_batch
-    """Former name of :meth:`text_batch`, for one release."""
 
     def vet(self, layout: Layout) -> None:
         """Validate the edges of users' relations, as :meth:`text_batch` does, without those of the library.
@@ -228,8 +229,8 @@ class TextGraphBuilder:
         for relation in self.relations:
             with errors_naming(relation):
                 added = relation.nodes(layout)
-                nodes |= {kind: new.per_sentence for kind, new in added.items()}
-                data |= {kind: new.data for kind, new in added.items()}
+                nodes |= {node_type: new.per_sentence for node_type, new in added.items()}
+                data |= {node_type: new.data for node_type, new in added.items()}
         return nodes, data
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:

@@ -39,20 +39,8 @@ class Bounds:
             raise ValueError(f"{name} is {value}, not a number {rule}")
 
 
-def check_json(value: Any, kind: Any, name: str) -> None:
+def check_json(value: Any, annotation: Any, name: str) -> None:
     """Check a JSON value against a type.
-
-    Parameters
-    ----------
-    value : as ``json.loads`` returns it
-    kind : ``bool``, ``int``, ``float``, ``str``, None, a list, tuple or sequence of a type, a mapping of strings to a
-        type, a union, a dataclass (an object with values for fields), ``Any``, or ``Annotated`` with :class:`Bounds`
-    name : of the value, for errors; empty for a whole file
-
-    Raises
-    ------
-    ValueError
-        naming the value and the expected type
 
     Examples
     --------
@@ -66,12 +54,12 @@ def check_json(value: Any, kind: Any, name: str) -> None:
         ...
     ValueError: widths[1] is "2", not a whole number
     """
-    if get_origin(kind) is Annotated:
-        kind, bounds = get_args(kind)
-        check_json(value, kind, name)
+    if get_origin(annotation) is Annotated:
+        annotation, bounds = get_args(annotation)
+        check_json(value, annotation, name)
         bounds.check(value, name)
         return
-    options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
     shapes = [get_origin(option) or option for option in options]
     shapes = [dict if is_dataclass(shape) else shape for shape in shapes]
     for option, shape in zip(options, shapes, strict=True):
@@ -95,36 +83,30 @@ def check_json(value: Any, kind: Any, name: str) -> None:
     raise ValueError(f"{name or 'the file'} is {json.dumps(value, ensure_ascii=False)[:60]}, not {expected}")
 
 
-def check_fields(record: Mapping[str, Any], kind: Any, name: str = "") -> None:
+def check_fields(record: Mapping[str, Any], annotation: Any, name: str = "") -> None:
     """Check the values of an object that has some fields of a dataclass; other keys are ignored."""
-    hints = get_type_hints(kind, include_extras=True)
-    for item in fields(kind):
+    hints = get_type_hints(annotation, include_extras=True)
+    for item in fields(annotation):
         if item.name in record:
             check_json(record[item.name], hints[item.name], f"{name}.{item.name}" if name else item.name)
 
 
-def read_record(record: Any, kind: type[DataT]) -> DataT:
-    """A dataclass from a JSON object, whose other keys are ignored; lists of objects become lists of dataclasses.
-
-    Raises
-    ------
-    ValueError
-        when a value has another type, or one without default is missing
-    """
-    check_json(record, kind, "")
-    hints, values = get_type_hints(kind), dict[str, Any]()
-    for item in fields(kind):  # type: ignore[arg-type]
+def read_record(record: Any, annotation: type[DataT]) -> DataT:
+    """A dataclass from a JSON object, whose other keys are ignored; lists of objects become lists of dataclasses."""
+    check_json(record, annotation, "")
+    hints, values = get_type_hints(annotation), dict[str, Any]()
+    for item in fields(annotation):  # type: ignore[arg-type]
         if item.name in record:
             inner: Any = (get_args(hints[item.name]) or (None,))[0]
             value = record[item.name]
             values[item.name] = (
                 [read_record(row, inner) for row in value] if isinstance(inner, type) and is_dataclass(inner) else value
             )
-    return kind(**values)
+    return annotation(**values)
 
 
-def _required_fields(kind: Any) -> list[str]:
-    return [item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING]
+def _required_fields(annotation: Any) -> list[str]:
+    return [item.name for item in fields(annotation) if item.default is MISSING and item.default_factory is MISSING]
 
 
 def require_keys(record: Mapping[str, Any], names: Iterable[str], place: str = "") -> None:
@@ -135,19 +117,14 @@ def require_keys(record: Mapping[str, Any], names: Iterable[str], place: str = "
 
 
 def json_checksum(record: Mapping[str, Any]) -> str:
-    """SHA-256 of an object's JSON without blanks; the order of keys counts, since some of ours are numbered by it.
-
-    Parameters
-    ----------
-    record : as ``json.loads`` returns it
-    """
+    """SHA-256 of an object's JSON without blanks; the order of keys counts, since some of ours are numbered by it."""
     text = json.dumps(record, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _is_scalar(value: Any, kind: Any) -> bool:
-    if kind is float:
+def _is_scalar(value: Any, annotation: Any) -> bool:
+    if annotation is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind is int:
+    if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    return kind in (bool, str, type(None)) and isinstance(value, kind)
+    return annotation in (bool, str, type(None)) and isinstance(value, annotation)

@@ -17,54 +17,17 @@ import numpy.typing as npt
 
 from graphattn.builders.sentence import Sentence, assign_sentence_ids
 from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.ragged import Ints, Ragged, ragged_arange
 
-Ints = npt.NDArray[np.integer]
-
-
-def ragged_arange(first: Ints, counts: Ints, step: int = 1) -> Ints:
-    """Concatenated ranges: ``counts[i]`` numbers from ``first[i]``, ``step`` apart.
-
-    Examples
-    --------
-    >>> ragged_arange(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
-    [5, 15, 0, 10, 20]
-    """
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    within = np.arange(total) - np.repeat(ends - counts, counts)
-    return within * step + np.repeat(first, counts)
-
-
-@dataclass(frozen=True, eq=False)
-class Links:
-    """Pairs of words that the user linked, sorted by text, target and source.
-
-    Parameters
-    ----------
-    counts : (B,) pairs of each text
-    sources, targets : (P,) words, counted within their text
-    """
-
-    counts: Ints
-    sources: Ints
-    targets: Ints
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[Links]) -> Links:
-        """The links of several batches, one after the other."""
-        columns = zip(*((part.counts, part.sources, part.targets) for part in parts), strict=True)
-        return cls(*map(np.concatenate, columns))
-
-    def truncate(self, word_counts: Ints) -> Links:
-        """The links among the first words of each text."""
-        text = np.repeat(np.arange(len(self.counts)), self.counts)
-        kept = np.maximum(self.sources, self.targets) < word_counts[text]
-        return Links(np.bincount(text[kept], minlength=len(self.counts)), self.sources[kept], self.targets[kept])
-
-    def take(self, texts: Ints) -> Links:
-        """The links of some texts."""
-        rows = ragged_arange((np.cumsum(self.counts) - self.counts)[texts], self.counts[texts])
-        return Links(self.counts[texts], self.sources[rows], self.targets[rows])
+REQUIRED = {
+    "heads": (
+        "dependency",
+        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
+        "({parser=stanza}), or leave the relation out.",
+    ),
+    "links": ("links", "Read a corpus with a column of links, give Sentence(links=...), or leave out Links()."),
+}
+"""What a relation may require of sentences -> the relation, and the fix for sentences without it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +43,8 @@ class Layout:
     deprels : (W,) id of each word's dependency relation; None when not needed
     features : columns that become features of token nodes, name -> (N, ...)
     sentence_ids : (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
-    links : pairs of words that the user linked; None when not needed
+    links : (source, target) words that the user linked, counted within their text, by target and source; None when
+        not needed
     vectors : (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
     """
 
@@ -91,7 +55,7 @@ class Layout:
     deprels: Ints | None = None
     features: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     sentence_ids: Ints | None = None
-    links: Links | None = None
+    links: Ragged | None = None
     vectors: npt.NDArray[Any] | None = None
 
     @classmethod
@@ -119,35 +83,42 @@ class Layout:
         with_links : whether the user's links are needed
         vectors : (V, D) vector of each token id, when they are needed
         features : name -> (one array per sentence, value for ``[CLS]``)
-
-        Raises
-        ------
-        DataError
-            when dependencies or links are needed and a sentence has none, or a feature does not fit the tokens
         """
-        shift = int(with_cls)
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         words = np.fromiter((sentence.num_words for sentence in sentences), np.int64, len(sentences))
         heads = deprels = None
         if deprel_id is not None:
-            heads, deprels = _dependencies(sentences, words, shift, deprel_id, needs_heads=needs_heads)
-        columns = {}
-        for name, (arrays, cls_value) in (features or {}).items():
-            flat = _concatenate_feature(name, arrays, lengths)
-            columns[name] = _prepend(flat, lengths, cls_value) if with_cls else flat
-        word_ids = _word_ids(sentences, lengths)
-        if with_cls:
-            word_ids = _prepend(word_ids + 1, lengths, 0)
-        return cls(
-            lengths + shift,
-            words + shift,
-            word_ids,
+            heads, deprels = _dependencies(sentences, words, deprel_id, needs_heads=needs_heads)
+        layout = cls(
+            lengths,
+            words,
+            _word_ids(sentences, lengths),
             heads,
             deprels,
-            columns,
-            _sentence_ids(sentences, words, shift) if with_sentences else None,
-            _links(sentences, shift) if with_links else None,
+            {name: _concatenate_feature(name, arrays, lengths) for name, (arrays, _) in (features or {}).items()},
+            _sentence_ids(sentences, words) if with_sentences else None,
+            _links(sentences) if with_links else None,
             vectors,
+        )
+        return layout.with_cls({name: value for name, (_, value) in (features or {}).items()}) if with_cls else layout
+
+    def with_cls(self, features: Mapping[str, Any]) -> Layout:
+        """The layout with a ``[CLS]`` token, a word of its own, before each sentence; ``features`` are its values."""
+
+        def prepend(values: npt.NDArray[Any] | None, first: int) -> npt.NDArray[Any] | None:
+            return None if values is None else _prepend(values, self.word_counts, first)
+
+        heads = None if self.heads is None else np.where(self.heads < 0, self.heads, self.heads + 1)
+        return Layout(
+            self.lengths + 1,
+            self.word_counts + 1,
+            _prepend(self.word_ids + 1, self.lengths, 0),
+            prepend(heads, -1),
+            prepend(self.deprels, 0),
+            {name: _prepend(values, self.lengths, features[name]) for name, values in self.features.items()},
+            prepend(self.sentence_ids, 0),
+            None if self.links is None else Ragged(self.links.values + 1, self.links.offsets),
+            self.vectors,
         )
 
     def __len__(self) -> int:
@@ -225,6 +196,9 @@ class Layout:
         counts = np.where(lengths == self.lengths, self.word_counts, last + 1)
         words = ragged_arange(self.word_starts, counts)
         heads = None if self.heads is None else self.heads[words]
+        links = self.links
+        if links is not None:
+            links = links.keep(links.values.max(1, initial=0) < counts[links.row_of_value])
         return Layout(
             lengths,
             counts,
@@ -233,7 +207,7 @@ class Layout:
             None if self.deprels is None else self.deprels[words],
             {name: values[tokens] for name, values in self.features.items()},
             None if self.sentence_ids is None else self.sentence_ids[words],
-            None if self.links is None else self.links.truncate(counts),
+            links,
             self.vectors,
         )
 
@@ -280,7 +254,7 @@ def concatenate(layouts: Sequence[Layout]) -> Layout:
         optional_column("deprels"),
         {name: np.concatenate([layout.features[name] for layout in layouts]) for name in layouts[0].features},
         optional_column("sentence_ids"),
-        Links.concatenate(links) if links else None,
+        Ragged.concatenate(links) if links else None,
         layouts[0].vectors,
     )
 
@@ -298,9 +272,11 @@ def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray[Any]], lengths:
     return np.concatenate(arrays) if len(arrays) else np.empty(0, np.int32)
 
 
-def _prepend(values: npt.NDArray[Any], lengths: Ints, first: Any) -> npt.NDArray[Any]:
-    """Insert one value before each run."""
-    return np.insert(values, np.cumsum(lengths) - lengths, first, axis=0)
+def _prepend(values: npt.NDArray[Any], counts: Ints, first: Any) -> npt.NDArray[Any]:
+    """Insert one value before each run of values."""
+    out = np.full((len(values) + len(counts), *values.shape[1:]), first, values.dtype)
+    out[np.arange(len(values)) + np.repeat(np.arange(1, len(counts) + 1), counts)] = values
+    return out
 
 
 def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
@@ -311,44 +287,44 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
     return np.fromiter(chain.from_iterable(ids), np.int64, total)
 
 
-def _missing_column_error(field: str, relation: str, index: int, sentence: Sentence, *, hint: str) -> DataError:
-    path, line = sentence.origin or (None, None)
-    name, start = "sentence" if path else f"sentence {index}", " ".join(sentence.words[:5])
-    return DataError(
-        f"{name} ({start!r} ...) has no {field}, but the relation {relation!r} needs them",
-        path=path,
-        line=line,
-        field=field,
-        hint=hint,
-        options=("parser",),
-    )
+def missing_column_error(
+    column: str, words: Sequence[str], *, number: int, path: str | None, line: int | None
+) -> DataError:
+    """The error of a sentence without what a relation requires."""
+    relation, hint = REQUIRED[column]
+    place, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
+    message = f"{place} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"
+    return DataError(message, path=path, line=line, field=column, hint=hint, options=("parser",))
+
+
+def check_parsed(unparsed: Ints, describe: Callable[[int], DataError], *, required: bool) -> None:
+    """Raise the error of the first sentence without heads, or warn that heads are missing if none are required."""
+    if len(unparsed) and required:
+        raise describe(int(unparsed[0]))
+    if len(unparsed):
+        warn_of_missing_heads()
+
+
+def _find_missing(sentences: Sequence[Sentence], column: str) -> Ints:
+    missing = (n for n, sentence in enumerate(sentences) if getattr(sentence, column) is None and sentence.num_words)
+    return np.fromiter(missing, np.int64)
+
+
+def _error_without(sentences: Sequence[Sentence], column: str, number: int) -> DataError:
+    path, line = sentences[number].origin or (None, None)
+    return missing_column_error(column, sentences[number].words, number=number, path=path, line=line)
 
 
 def _dependencies(
-    sentences: Sequence[Sentence], words: Ints, shift: int, deprel_id: Callable[[str], int], *, needs_heads: bool
+    sentences: Sequence[Sentence], words: Ints, deprel_id: Callable[[str], int], *, needs_heads: bool
 ) -> tuple[Ints, Ints]:
-    for index, sentence in enumerate(sentences):
-        if sentence.heads is None and sentence.num_words:
-            if not needs_heads:
-                warn_of_missing_heads()
-                break
-            raise _missing_column_error(
-                "heads",
-                "dependency",
-                index,
-                sentence,
-                hint="Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
-                "({parser=stanza}), or leave the relation out.",
-            )
+    unparsed = _find_missing(sentences, "heads")
+    check_parsed(unparsed, lambda number: _error_without(sentences, "heads", number), required=needs_heads)
     total = int(words.sum())
     rows = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
-    heads = np.fromiter(chain.from_iterable(rows), np.int64, total)
-    heads = np.where(heads == 0, -1, heads - 1 + shift)
+    heads = np.fromiter(chain.from_iterable(rows), np.int64, total) - 1
     names = chain.from_iterable(s.deprels if s.deprels is not None else ("",) * s.num_words for s in sentences)
-    labels = np.fromiter(map(deprel_id, names), np.int32, total)
-    if shift:
-        heads, labels = _prepend(heads, words, -1), _prepend(labels, words, 0)
-    return heads, labels
+    return heads, np.fromiter(map(deprel_id, names), np.int32, total)
 
 
 @lru_cache(maxsize=1)
@@ -362,24 +338,16 @@ def warn_of_missing_heads() -> None:
     )
 
 
-def _sentence_ids(sentences: Sequence[Sentence], words: Ints, shift: int) -> Ints:
-    """(W,) sentence of each word within its text; ``[CLS]`` is in the first."""
+def _sentence_ids(sentences: Sequence[Sentence], words: Ints) -> Ints:
+    """(W,) sentence of each word within its text."""
     rows = (assign_sentence_ids(s.words) if s.sentence_ids is None else s.sentence_ids for s in sentences)
-    ids = np.fromiter(chain.from_iterable(rows), np.int64, int(words.sum()))
-    return _prepend(ids, words, 0) if shift else ids
+    return np.fromiter(chain.from_iterable(rows), np.int64, int(words.sum()))
 
 
-def _links(sentences: Sequence[Sentence], shift: int) -> Links:
-    for index, sentence in enumerate(sentences):
-        if sentence.links is None and sentence.num_words:
-            raise _missing_column_error(
-                "links",
-                "links",
-                index,
-                sentence,
-                hint="Read a corpus with a column of links, give Sentence(links=...), or leave out Links().",
-            )
+def _links(sentences: Sequence[Sentence]) -> Ragged:
+    """The (source, target) pairs of each text."""
+    if len(missing := _find_missing(sentences, "links")):
+        raise _error_without(sentences, "links", int(missing[0]))
     counts = np.fromiter((len(sentence.links or ()) for sentence in sentences), np.int64, len(sentences))
     flat = chain.from_iterable(chain.from_iterable(sentence.links or () for sentence in sentences))
-    ends = np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2) + shift
-    return Links(counts, ends[:, 0], ends[:, 1])
+    return Ragged.from_counts(np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2), counts)

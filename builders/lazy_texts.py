@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders.files import write_error
-from graphattn.builders.layout import Ints, Layout, Links
+from graphattn.builders.layout import Layout
 from graphattn.builders.sentence import Sentence
+from graphattn.ragged import Ints, Ragged
 
 if TYPE_CHECKING:
     from graphattn.builders.graph_builder import TextGraphBuilder
@@ -73,13 +74,7 @@ class LazyCorpus(ABC):
 
     @abstractmethod
     def pairs(self) -> tuple[LazyTexts, LazyTexts]:
-        """The first and the second texts of the pairs.
-
-        Raises
-        ------
-        DataError
-            when the corpus has no pairs
-        """
+        """The first and the second texts of the pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +90,8 @@ class MappedLayout(Layout):
 
     def __reduce__(self) -> tuple[Any, ...]:
         small = {"lengths": self.lengths, "word_counts": self.word_counts, "vectors": self.vectors}
-        counts = None if self.links is None else self.links.counts
-        return _open_layout, (self.folder, small, counts)
+        offsets = None if self.links is None else self.links.offsets
+        return _open_layout, (self.folder, small, offsets)
 
 
 def memmap_layouts(layouts: Iterable[Layout]) -> MappedLayout:
@@ -104,20 +99,11 @@ def memmap_layouts(layouts: Iterable[Layout]) -> MappedLayout:
 
     The files are in the system's temporary folder (environment variable ``TMPDIR``); each token takes four bytes for
     each column.
-
-    Parameters
-    ----------
-    layouts : at least one, all with the same columns
-
-    Raises
-    ------
-    DataError
-        when the files cannot be written
     """
     folder = tempfile.mkdtemp(prefix="graphattn-")
     try:
-        small, counts = _write(layouts, Path(folder))
-        layout = _open_layout(folder, small, counts)
+        small, offsets = _write(layouts, Path(folder))
+        layout = _open_layout(folder, small, offsets)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, OSError):
@@ -133,8 +119,8 @@ def _remove(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(layouts: Iterable[Layout], folder: Path) -> tuple[dict[str, Any], npt.NDArray[Any] | None]:
-    """Write the large columns; return the small ones and the number of links of each text."""
+def _write(layouts: Iterable[Layout], folder: Path) -> tuple[dict[str, Any], Ints | None]:
+    """Write the large columns; return the small ones and the offsets of each text's links."""
     lengths, words, links, vectors = [], [], [], None
     with ExitStack() as stack:
         files: dict[str, BinaryIO] = {}
@@ -151,20 +137,20 @@ def _write(layouts: Iterable[Layout], folder: Path) -> tuple[dict[str, Any], npt
                     files[file] = stack.enter_context(open(folder / file, "wb"))
                 files[file].write(values.tobytes())
     small = {"lengths": np.concatenate(lengths), "word_counts": np.concatenate(words), "vectors": vectors}
-    return small, np.concatenate(links) if links else None
+    return small, np.concatenate([[0], np.cumsum(np.concatenate(links))]) if links else None
 
 
 def _large_columns(layout: Layout) -> dict[str, npt.NDArray[Any]]:
     """The columns with a row for each token, word or link."""
     columns = {name: values for name in _SINGLE if (values := getattr(layout, name)) is not None}
     if layout.links is not None:
-        columns |= {"links-sources": layout.links.sources, "links-targets": layout.links.targets}
+        columns["links"] = layout.links.values
     return columns | {f"feature-{name}": values for name, values in layout.features.items()}
 
 
-def _open_layout(folder: str, small: Mapping[str, Any], counts: npt.NDArray[Any] | None) -> MappedLayout:
+def _open_layout(folder: str, small: Mapping[str, Any], offsets: Ints | None) -> MappedLayout:
     columns = dict(_map_file(path) for path in sorted(Path(folder).iterdir()))
-    links = None if counts is None else Links(counts, columns.pop("links-sources"), columns.pop("links-targets"))
+    links = None if offsets is None else Ragged(columns.pop("links"), offsets)
     features = {name.removeprefix("feature-"): columns[name] for name in columns if name.startswith("feature-")}
     single = {name: columns[name] for name in _SINGLE if name in columns}
     return MappedLayout(**small, **single, features=features, links=links, folder=folder)

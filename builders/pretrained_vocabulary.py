@@ -80,12 +80,7 @@ class PretrainedVocabulary(Vocabulary):
         return sentences, ids
 
     def add_special_tokens(self, parts: Sequence[Sentence]) -> Sentence:
-        """A text, or both texts of a pair, with the special tokens that batches add, each as a word.
-
-        Parameters
-        ----------
-        parts : one sentence or two, tokenized by this vocabulary
-        """
+        """A text, or both texts of a pair, with the special tokens that batches add, each as a word."""
         tokens: list[str] = []
         word_ids: list[int] = []
         heads: list[int] = []

@@ -53,11 +53,6 @@ def open_parquet(packed: BinaryIO) -> io.RawIOBase:
     """The rows of a Parquet file as JSON Lines.
 
     Class numbers of Hugging Face data sets become the names in the file's metadata.
-
-    Raises
-    ------
-    OSError
-        when the file is damaged, here or while it is read
     """
     return _JsonLines(_read_parquet(packed if packed.seekable() else io.BytesIO(packed.read())))
 
@@ -104,13 +99,7 @@ def is_json_array(head: bytes) -> bool:
 
 
 def open_json_array(lines: Iterable[str], path: str) -> io.RawIOBase:
-    """The items of a JSON array, which is read at once, as JSON Lines.
-
-    Raises
-    ------
-    DataError
-        when it is no JSON
-    """
+    """The items of a JSON array, which is read at once, as JSON Lines."""
     try:
         items = json.loads("".join(lines))
     except json.JSONDecodeError as error:

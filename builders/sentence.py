@@ -183,10 +183,6 @@ def assign_sentence_ids(*paragraphs: Sequence[str]) -> tuple[int, ...]:
     closing quotes and brackets after it, or with its paragraph. An abbreviation that keeps its full stop (``Dr.``) ends
     none.
 
-    Parameters
-    ----------
-    paragraphs : the words of one text, or of each of its paragraphs
-
     Examples
     --------
     >>> assign_sentence_ids(["He", "said", '"', "no", ".", '"', "Dr.", "X", "left", "!"])
@@ -215,19 +211,7 @@ def _is_closing(text: str) -> bool:
 def check_heads(
     heads: Sequence[int], words: Sequence[str], *, path: str | None = None, lines: Sequence[int] | None = None
 ) -> None:
-    """Check that every head exists and that every word leads to a root.
-
-    Parameters
-    ----------
-    heads, words : of one sentence
-    path : the file, for errors
-    lines : the 1-based line of each word, for errors
-
-    Raises
-    ------
-    DataError
-        naming the first word that is out of range, or the first word of a cycle, and its line
-    """
+    """Check that every head exists and that every word leads to a root."""
     count = len(heads)
 
     def error_at(word: int, message: str, hint: str) -> DataError:

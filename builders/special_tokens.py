@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
-from graphattn.builders.layout import Ints, Layout, Links, ragged_arange
+from graphattn.builders.layout import Layout
+from graphattn.ragged import Ints, Ragged, ragged_arange
 
-Part = npt.NDArray[Any]
+Column = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,6 @@ class SpecialTokens:
         """One sequence for each text, or for each pair of texts.
 
         Token nodes get the features ``segment`` and ``special``.
-
-        Parameters
-        ----------
-        layouts : of the texts, or of the first and the second texts; without ``[CLS]``
         """
         template = self.template(len(layouts))
         ids, segments = ([np.array(part, np.int32) for part in parts] for parts in (template.ids, template.segments))
@@ -154,7 +151,7 @@ class _Slots:
         """(B, size) the special items of each group, counted within their sequence."""
         return [first[:, None] + np.arange(size) for first, size in zip(self.special, self.sizes, strict=True)]
 
-    def fill(self, parts: Sequence[Part], special: Sequence[Part] | int) -> Part:
+    def fill(self, parts: Sequence[Column], special: Sequence[Column] | int) -> Column:
         """A column of items: those of the texts, and special ones, one value or for each group (size,) or (B, size)."""
         out = np.zeros((int(self.lengths.sum()), *parts[0].shape[1:]), parts[0].dtype)
         for first, count, part in zip(self.first, self.counts, parts, strict=True):
@@ -193,13 +190,11 @@ def _sentence_ids(layouts: Sequence[Layout], words: _Slots, sizes: Sequence[int]
     return words.fill(parts, [np.repeat(end[:, None], size, axis=1) for end, size in zip(ends, sizes, strict=True)])
 
 
-def _links(layouts: Sequence[Layout], words: _Slots) -> Links | None:
+def _links(layouts: Sequence[Layout], words: _Slots) -> Ragged | None:
     parts = [layout.links for layout in layouts if layout.links is not None]
     if not parts:
         return None
-    texts = np.concatenate([np.repeat(np.arange(len(links.counts)), links.counts) for links in parts])
-    shifts = [np.repeat(first, links.counts) for first, links in zip(words.first, parts, strict=True)]
-    sources = np.concatenate([links.sources + shift for links, shift in zip(parts, shifts, strict=True)])
-    targets = np.concatenate([links.targets + shift for links, shift in zip(parts, shifts, strict=True)])
+    texts = np.concatenate([links.row_of_value for links in parts])
+    values = [links.values + first[links.row_of_value, None] for first, links in zip(words.first, parts, strict=True)]
     order = np.argsort(texts, kind="stable")
-    return Links(np.sum([links.counts for links in parts], axis=0), sources[order], targets[order])
+    return Ragged.from_counts(np.concatenate(values)[order], np.sum([links.counts for links in parts], axis=0))

@@ -50,14 +50,7 @@ class Subwords:
     def train(
         cls, texts: Iterable[Source], *, size: int, split: str = DEFAULT_SPLIT, lowercase: bool = False
     ) -> Subwords:
-        """Train the encoding; the result is deterministic.
-
-        Parameters
-        ----------
-        texts : sources and targets
-        size : maximum number of entries, special tokens included
-        split, lowercase : as for :meth:`Vocabulary.train`
-        """
+        """Train the encoding; the result is deterministic."""
         words = mark_blanks(list(texts), WordSplitter.by_rule(split))
         return cls(Vocabulary.train(words, level="bpe", split="whitespace", lowercase=lowercase, size=size), split)
 
@@ -76,14 +69,7 @@ class Subwords:
     def look_up(self, path: FilePath, *, seed: int) -> npt.NDArray[np.float32]:
         """Vectors of sub-words that spell a word of a file, scaled to unit variance; random ones of the others.
 
-        Parameters
-        ----------
-        path : word vectors, as for :meth:`~graphattn.builders.word_vectors.WordVectors.read`
-        seed : for sub-words without a vector
-
-        Returns
-        -------
-        (V, D)
+        Returns (V, D).
         """
         words = {word.removeprefix(BLANK) for word in self.vocabulary.words}
         found = WordVectors.read(path, only=words)

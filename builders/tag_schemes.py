@@ -70,20 +70,6 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]], *, name: Callable[[int
 def extract_spans(tags: Sequence[str], scheme: str, *, repair: bool = False) -> list[Span]:
     """Extract spans from tags, as (type, first token, one past the last token).
 
-    Parameters
-    ----------
-    tags : one for each token
-    scheme : one of ``SCHEMES``; with ``"none"`` each token is a span
-    repair : read invalid sequences as conlleval does: a tag that cannot continue a span begins a new one, and an
-        unclosed span ends where it stops
-
-    Raises
-    ------
-    ConfigError
-        if there is no such scheme
-    DataError
-        if a tag is not of the scheme, or, without ``repair``, is invalid at its position
-
     Examples
     --------
     >>> extract_spans(["B-PER", "I-PER", "O", "B-LOC"], "IOB2")
@@ -103,17 +89,6 @@ def extract_spans(tags: Sequence[str], scheme: str, *, repair: bool = False) -> 
 def extract_valid_spans(tags: Sequence[str], scheme: str) -> list[Span]:
     """Extract only spans whose tags are valid, as seqeval does in its strict mode.
 
-    Parameters
-    ----------
-    tags, scheme : as for :func:`extract_spans`
-
-    Raises
-    ------
-    ConfigError
-        if there is no such scheme
-    DataError
-        if a tag is not of the scheme
-
     Examples
     --------
     >>> extract_valid_spans(["O", "I-PER", "B-LOC", "I-LOC"], "IOB2")
@@ -130,19 +105,6 @@ def extract_valid_spans(tags: Sequence[str], scheme: str) -> list[Span]:
 
 def write_tags(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
     """Write spans as tags, the inverse of :func:`extract_spans`.
-
-    Parameters
-    ----------
-    spans : in ascending order
-    length : number of tokens
-    scheme : one of ``SCHEMES``
-
-    Raises
-    ------
-    ConfigError
-        if there is no such scheme
-    DataError
-        if a span is empty, overlaps the previous one, or ends after the last token
 
     Examples
     --------

@@ -366,13 +366,7 @@ def count_words(corpus: Iterable[Source] | Counter[str], splitter: WordSplitter)
 
 
 def check_options(level: str, min_count: int, size: int | None) -> None:
-    """Check the options of :meth:`Vocabulary.train`.
-
-    Raises
-    ------
-    ConfigError
-        naming the option
-    """
+    """Check the options of :meth:`Vocabulary.train`."""
     require_choice("level", level, ("word", "bpe"))
     require_range("min_count", min_count, min=1)
     if size is not None and size <= len(SPECIAL_TOKENS):

@@ -247,13 +247,7 @@ class WordSplitter:
         return [(word, begin + at) for begin, words in zip(cuts, pieces, strict=False) for word, at in words]
 
     def split_sources(self, sources: Sequence[Source]) -> list[Sequence[str]]:
-        """The words of each source; lists and sentences keep theirs, raw texts are split in parallel.
-
-        Raises
-        ------
-        DataError
-            if a source is not a text, a list of words, or a sentence
-        """
+        """The words of each source; lists and sentences keep theirs, raw texts are split in parallel."""
         check_is_batch(sources)
         words = self.split_batch([source for source in sources if isinstance(source, str)])
         return [next(words) if isinstance(source, str) else words_of(source) for source in sources]
@@ -286,13 +280,7 @@ def _is_plain(text: str) -> bool:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which JSON can contain, by U+FFFD.
-
-    Raises
-    ------
-    DataError
-        if it is not a text, such as the NaN of a missing value
-    """
+    """Replace lone surrogates, which JSON can contain, by U+FFFD."""
     if not isinstance(text, str):
         raise DataError(f"{text!r} where a text or a word is expected", hint=_HINT)
     return _SURROGATE.sub("\ufffd", text)

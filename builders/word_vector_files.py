@@ -55,13 +55,7 @@ class VectorFile:
         self._dim = 0
 
     def read(self) -> tuple[list[str], Matrix]:
-        """The words and their matrix (V, D).
-
-        Raises
-        ------
-        DataError
-            naming the line that is not a word and D numbers, or if the file ends early
-        """
+        """The words and their matrix (V, D)."""
         try:
             return self._read()
         except DataError as error:

@@ -19,12 +19,13 @@ from typing_extensions import override
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders.batch import TextBatch
 from graphattn.builders.graph_builder import CLS_ID, TokenFeature
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.lazy_texts import LazyTexts, memmap_layouts
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
 from graphattn.models.lexicon import Lexicon
 from graphattn.models.spelling import hash_tokens
+from graphattn.ragged import Ints
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -229,7 +230,7 @@ class Corpus(Dataset[Batch]):
         for layout in self.layouts:
             arrays += [layout.lengths, layout.word_ids, layout.heads, layout.deprels, *layout.features.values()]
             arrays += [] if layout.sentence_ids is None else [layout.sentence_ids]
-            arrays += [] if layout.links is None else [layout.links.counts, layout.links.sources, layout.links.targets]
+            arrays += [] if layout.links is None else [layout.links.offsets, layout.links.values]
         arrays += [] if self.token_types is None else [self.token_types.characters, self.token_types.capitals]
         arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
         arrays += [] if self.weights is None else [self.weights]

@@ -66,8 +66,8 @@ class CachedParser:
         items = [(self._key("text", [text]), text) for text in texts]
         return self._compute(items, self.parser.read, _load_sentence, _dump_sentence)
 
-    def _key(self, kind: str, parts: Sequence[str]) -> bytes:
-        text = json.dumps([kind, self.name, *parts])
+    def _key(self, unit: str, parts: Sequence[str]) -> bytes:
+        text = json.dumps([unit, self.name, *parts])
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
     def _compute(
@@ -105,13 +105,7 @@ class CachedParser:
 
 
 def with_cache(parser: Parser, cache: str | None) -> Parser:
-    """The parser with a cache of parses.
-
-    Parameters
-    ----------
-    parser : the parser
-    cache : a file; ``"auto"`` for one in the user's cache folder, which is created; None for no cache
-    """
+    """The parser with a cache of parses."""
     if cache is None:
         return parser
     return CachedParser(parser, _default_cache() if cache == "auto" else Path(cache))

@@ -40,14 +40,7 @@ class Parser(Protocol):
 def parse_texts(
     parser: Parser, texts: Sequence[Sequence[str]], sentence_ids: Sequence[Sequence[int] | None]
 ) -> list[Parse]:
-    """Parse texts sentence by sentence; each text becomes one forest over all of its words.
-
-    Parameters
-    ----------
-    parser : parses the sentences
-    texts : the words of each text
-    sentence_ids : the 0-based sentence of each word of a text; None for a text of one sentence
-    """
+    """Parse texts sentence by sentence; each text becomes one forest over all of its words."""
     bounds = [_sentence_bounds(len(words), ids) for words, ids in zip(texts, sentence_ids, strict=True)]
     sentences = [words[begin:end] for words, spans in zip(texts, bounds, strict=True) for begin, end in spans]
     parses = iter(parser.parse(sentences))

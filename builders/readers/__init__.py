@@ -4,8 +4,7 @@ A reader yields what a file contains and reports what is wrong in it, with the l
 graphs are elsewhere. A new format is a reader and a call of :func:`register_reader`.
 """
 
-from graphattn.builders.readers.conllu import read_conllu
-from graphattn.builders.readers.conllup import read_conllup
+from graphattn.builders.readers.conllu import read_conllu, read_conllup
 from graphattn.builders.readers.corpus import read_corpus, read_parallel
 from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.formats import (

@@ -17,21 +17,6 @@ _CELL = re.compile(rf"((?:{_OPEN})*)\*((?:[^()*\s]*\))*)|((?:{_OPEN})+)(\)+)")
 def read_brackets(cells: Sequence[str], *, path: str, lines: Sequence[int]) -> list[str]:
     """The spans of a column in brackets, as IOB2 tags; those inside other spans are left out.
 
-    Parameters
-    ----------
-    cells : one for each word
-    path, lines : the file and the 1-based line of each word, for errors
-
-    Raises
-    ------
-    DataError
-        when a cell is not of this form, or brackets are unpaired; it names the line
-
-    Warns
-    -----
-    Hint
-        when a span is inside another one
-
     Examples
     --------
     >>> read_brackets(["(A0*", "*)", "(V*)", "*"], path="a.conll", lines=[1, 2, 3, 4])

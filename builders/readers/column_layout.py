@@ -20,8 +20,6 @@ NO_PREDICATE = frozenset({"0", "-", "_", "O"})
 _TOKEN_NAMES = frozenset("form text token tokens word wordform words".split())
 _SAME_COLUMN_LINES = 10
 
-Row = list[str]
-
 
 @dataclass
 class ColumnLayout:
@@ -43,13 +41,13 @@ class ColumnLayout:
     widths: frozenset[int]
     tags: frozenset[str]
     comments: list[str] = field(default_factory=list)
-    sentences: list[list[Row]] = field(default_factory=list)
-    header: Row | None = None
+    sentences: list[list[list[str]]] = field(default_factory=list)
+    header: list[str] | None = None
     counts: bool = False
     may_count: bool = False
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[list[str]]:
         """The rows of all sentences."""
         return list(chain.from_iterable(self.sentences))
 
@@ -68,7 +66,7 @@ class ColumnLayout:
         are_numbered = len(last) == len(rows) > 1 and self.tags.isdisjoint(last)
         return 2 * different >= len(rows) or are_numbered
 
-    def _differs(self, line: str, row: Row) -> bool:
+    def _differs(self, line: str, row: list[str]) -> bool:
         """Whether a line cannot be one of a word."""
         of_entities = all(map(ENTITY_TAG.fullmatch, self.tags))
         return (
@@ -106,13 +104,7 @@ def find_layout(
     header: bool | None = None,
     tag_column: int = -1,
 ) -> ColumnLayout:
-    """Find the layout of a file.
-
-    Parameters
-    ----------
-    lines : the first ones, without their line ends
-    separator, comment, header, tag_column : as for :func:`~graphattn.builders.readers.read_conll`
-    """
+    """Find the layout of a file."""
     documents = any(map(DOCUMENT_MARK.match, lines))
     groups = _split_into_sentences([line for line in lines if not _is_skipped(line, comment)])
     words = [line for group in groups for line in group[_count_hashes(group) :]]
@@ -146,7 +138,7 @@ def find_layout(
     return layout
 
 
-def split_columns(line: str, separator: str | None) -> Row:
+def split_columns(line: str, separator: str | None) -> list[str]:
     """The columns of a line."""
     return split_at_blanks(line) if separator is None else line.split(separator)
 
@@ -179,7 +171,7 @@ def _count_hashes(group: list[str]) -> int:
     return next((place for place, line in enumerate(group) if not line.startswith("#")), len(group))
 
 
-def _is_header(sentences: list[list[Row]], tag_column: int) -> bool:
+def _is_header(sentences: list[list[list[str]]], tag_column: int) -> bool:
     """Whether the first row is unlike all others: it names the tokens, or has no number or no tag where they have."""
     first, *rows = chain.from_iterable(sentences)
     if not rows or len(first) < 2 or len(first) != len(rows[0]):
@@ -194,7 +186,7 @@ def _is_header(sentences: list[list[Row]], tag_column: int) -> bool:
     return (typed and not ENTITY_TAG.fullmatch(tags[0])) or names_tokens
 
 
-def _count_words(sentences: Sequence[Sequence[Row]]) -> bool:
+def _count_words(sentences: Sequence[Sequence[list[str]]]) -> bool:
     """Whether the first columns count each sentence's words, from 0 or from 1."""
     numbers = [[row[0] for row in rows] for rows in _words(sentences)]
     return any(numbers) and any(
@@ -202,6 +194,6 @@ def _count_words(sentences: Sequence[Sequence[Row]]) -> bool:
     )
 
 
-def _words(sentences: Sequence[Sequence[Row]]) -> list[list[Row]]:
+def _words(sentences: Sequence[Sequence[list[str]]]) -> list[list[list[str]]]:
     """The rows without multi-word tokens and empty nodes, if the first column counts the words."""
     return [[row for row in rows if not NOT_A_WORD.fullmatch(row[0])] for rows in sentences]

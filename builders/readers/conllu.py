@@ -1,18 +1,18 @@
-"""Read CoNLL-U: words with their heads, dependency relations and tags."""
+"""Read trees: CoNLL-U, and CoNLL-U with other columns (CoNLL-U Plus, CoNLL-X, Malt-TAB and their like)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple, Self
 
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
-from graphattn.builders.files import BLANKS, FilePath, display_name, numbered_lines, open_text
-from graphattn.builders.readers.rows import Skip, iterate_with_errors, split_at_blanks
+from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text
+from graphattn.builders.readers.rows import Skip, read_groups, split_at_blanks
 from graphattn.builders.sentence import Sentence, check_heads
 from graphattn.exceptions import ConfigError, DataError
 
@@ -25,6 +25,12 @@ _HINTS = {
     "head": "A head is the id of a word, or 0 for a root.",
 }
 _Lines = list[tuple[int, str]]
+
+
+GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.*)", re.IGNORECASE)
+"""The comment that names the columns."""
+_ROLES = {"index": "id", "token": "form", "tag": "upos"}
+"""Names of columns that users may give -> those of CoNLL-U."""
 
 
 class _Word(NamedTuple):
@@ -102,14 +108,9 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None 
 
     Parameters
     ----------
-    path : the treebank, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     tags : the column of the tags, such as ``"upos"``, ``"xpos"``, ``"feats"`` or ``"deprel"``; ``"feats:KEY"`` or
         ``"misc:KEY"`` for the values of a key, ``_`` for words without it in FEATS and ``O`` in MISC; None for no tags
-    skip : receives the error of each sentence that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the sentences as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------
@@ -128,83 +129,89 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None 
     >>> next(read_conllu(path)).heads
     (2, 0)
     """
-    columns = TreeColumns.of(CONLLU_COLUMNS, tags)
-    if skip is not None:
-        return _usable_sentences(path, columns, skip)
-    return read_trees(numbered_lines(path), display_name(path), columns)
+    return _open_trees(path, TreeColumns.of(CONLLU_COLUMNS, tags), skip)
 
 
-def _usable_sentences(path: FilePath, columns: TreeColumns, skip: Skip) -> Iterator[Sentence]:
-    """Read one sentence at a time, so that an error in it does not end the file."""
-    with open_text(path) as lines:
-        rows: list[tuple[int, str]] = []
-        error: DataError | None = None
-        for row in chain(iterate_with_errors(lines), ["\n"]):
-            if isinstance(row, DataError):
-                error = row
-            elif row.strip(BLANKS):
-                rows.append((lines.line, row.removesuffix("\n")))
-            elif rows or error is not None:
-                try:
-                    if error is not None:
-                        raise error
-                    yield from read_trees(rows, lines.path, columns)
-                except DataError as problem:
-                    skip(problem)
-                rows, error = [], None
-
-
-def conllu_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str | None = "upos") -> Iterator[Sentence]:
-    """:func:`read_conllu` for lines with their numbers.
-
-    Parameters
-    ----------
-    lines : 1-based numbers and lines without their line ends
-    path : the file's name in errors
-    tags : as for :func:`read_conllu`
-    """
-    return read_trees(lines, path, TreeColumns.of(CONLLU_COLUMNS, tags))
-
-
-def _raise(error: DataError, _: Skip | None) -> None:
-    raise error
-
-
-def read_trees(
-    lines: Iterable[tuple[int, str]],
-    path: str,
-    columns: TreeColumns,
-    report: Callable[[DataError, Skip | None], None] = _raise,
+def read_conllup(
+    path: FilePath,
+    *,
+    columns: Sequence[str | None] | None = None,
+    tags: str | None = "upos",
     skip: Skip | None = None,
 ) -> Iterator[Sentence]:
-    """Read the sentences of a treebank.
+    """Read sentences from CoNLL-U with other columns, one at a time: CoNLL-U Plus, CoNLL-X, Malt-TAB and their like.
 
     Parameters
     ----------
-    lines : 1-based numbers and lines without their line ends
-    path : the file's name in errors
-    columns : what lines have
-    report, skip : ``report`` gets the error of a sentence that cannot be read, and ``skip``
+    path, skip : as for :func:`read_corpus`
+    columns : what each column holds: ``"index"``, ``"token"``, ``"tag"``, ``"head"``, ``"deprel"``, a name of your own,
+        or None to skip it; lines may have more columns at their ends. None reads the names in the line
+        ``# global.columns = ...``
+    tags : the column of the tags, or ``COLUMN:KEY``, as for :func:`read_conllu`
+
+    Raises
+    ------
+    ConfigError
+        when the columns lack the tokens or the tags
+    DataError
+        when there are no names of columns, or a line is not valid; it names the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.tab"
+    >>> _ = path.write_text("Dogs\\tNNS\\t2\\tSBJ\\nbark\\tVBP\\t0\\tROOT\\n\\n")
+    >>> sentence = next(read_conllup(path, columns=("token", "tag", "head", "deprel")))
+    >>> sentence.heads, sentence.tags
+    ((2, 0), ('NNS', 'VBP'))
     """
-    rows: _Lines = []
-    has_ids = columns.names[0] == "id"
-    for line, content in chain(lines, [(0, "")]):
-        if content.startswith("#") and (has_ids or (not rows and len(_split(content, columns)) < len(columns.names))):
-            continue
-        if content.strip(BLANKS):
-            rows.append((line, content))
-        elif rows:
-            try:
-                sentence = _read_sentence(rows, columns, path)
-            except DataError as error:
-                report(error, skip)
-            else:
-                if sentence is not None:
-                    yield sentence
-            rows = []
+    if columns is None:
+        return _read_with_global_columns(path, tags, skip)
+    names = [_ROLES.get(name.lower(), name.lower()) if name else UNSPECIFIED for name in columns]
+    return _open_trees(path, TreeColumns.of(names, tags, exact=False), skip)
 
 
-def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> Sentence | None:
+def _open_trees(path: FilePath, columns: TreeColumns, skip: Skip | None) -> Iterator[Sentence]:
+    with open_text(path) as lines:
+        yield from _read_trees(lines, columns, skip)
+
+
+def _read_trees(lines: TextLines, columns: TreeColumns, skip: Skip | None) -> Iterator[Sentence]:
+    has_ids, is_inside = columns.names[0] == "id", False
+
+    def parse(content: str) -> str | None:
+        nonlocal is_inside
+        content = content.removesuffix("\n")
+        if content.startswith("#") and (
+            has_ids or (not is_inside and len(_split(content, columns)) < len(columns.names))
+        ):
+            return None
+        is_inside = bool(content.strip(BLANKS))
+        return content if is_inside else ""
+
+    return read_groups(lines, parse, lambda rows: _read_sentence(rows, columns, lines.path), skip)
+
+
+def _read_with_global_columns(path: FilePath, tags: str | None, skip: Skip | None) -> Iterator[Sentence]:
+    with open_text(path) as lines:
+        for content in lines:
+            named = GLOBAL_COLUMNS.match(content)
+            if named is not None:
+                yield from _read_trees(lines, TreeColumns.of(named[1].lower().split(), tags), skip)
+                return
+            if content.strip(BLANKS) and not content.startswith("#"):
+                raise DataError(
+                    "the columns have no names",
+                    path=lines.path,
+                    line=lines.line,
+                    hint="Begin the file with # global.columns = ID FORM ..., or set {columns} to what each column "
+                    "holds.",
+                    options=("columns",),
+                )
+
+
+def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> list[Sentence]:
+    """The sentence; none without words."""
     words: list[_Word] = []
     for line, content in rows:
         word = _read_word(content, columns, len(words) + 1, path, line)
@@ -219,7 +226,7 @@ def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> Sentence | 
                 hint="Words count up from 1; a blank line ends a sentence.",
             )
         words.append(word)
-    return _make_sentence(words, path, columns) if words else None
+    return [_make_sentence(words, path, columns)] if words else []
 
 
 def _split(content: str, columns: TreeColumns) -> list[str]:

@@ -8,8 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from graphattn.builders.files import FilePath, TextLines, display_name, open_text, split_suffix
-from graphattn.builders.readers.conllu import read_conllu
-from graphattn.builders.readers.conllup import read_conllup
+from graphattn.builders.readers.conllu import read_conllu, read_conllup
 from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.folder import read_folder
 from graphattn.builders.readers.formats import FOLDER, FORMATS, CorpusFormat, corpus_kind, detect
@@ -121,13 +120,7 @@ def resolve_reader(
 
 
 def describe_corpus(lines: TextLines, *, format: str, task: str, **options: Any) -> dict[str, Any]:
-    """How a corpus is read, for :func:`~graphattn.builders.readers.formats.resolve_like_training`.
-
-    Parameters
-    ----------
-    lines : the corpus, which is not consumed
-    format, task, options : as for :func:`read_corpus`
-    """
+    """How a corpus is read, for :func:`~graphattn.builders.readers.formats.resolve_like_training`."""
     _, name, resolved = resolve_reader(lines, format=format, task=task, **options)
     counts = name == "conll" and "token_column" not in resolved and counts_words(lines, **resolved)
     resolved.pop("header", None)  # each file has its own

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from graphattn.builders.files import BLANKS, FilePath, open_text
+from graphattn.builders.files import BLANKS, FilePath
 from graphattn.builders.readers.fields import distinct_labels
-from graphattn.builders.readers.rows import Skip, map_with_errors, reject_blank_rows
+from graphattn.builders.readers.rows import Skip, parse_lines
 from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError
 
@@ -27,16 +27,11 @@ def read_fasttext(
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     multilabel : give each example a tuple of labels, empty when it has none
     prefix : the first characters of a label
     require_label : reject lines without a label when ``multilabel`` is False, and blank lines except at the end;
         otherwise a line without one, or whose label has no name, has the label None
-    skip : receives the error of each line that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the lines as :class:`~graphattn.builders.sentence.Example`.
 
     Raises
     ------
@@ -58,48 +53,24 @@ def read_fasttext(
             f"{{prefix}} is {prefix!r}. Set it to the first characters of labels, '__label__' for example",
             options=("prefix",),
         )
-    return _read_lines(path, prefix, skip, multilabel=multilabel, require_label=require_label)
-
-
-def _read_lines(
-    path: FilePath, prefix: str, skip: Skip | None, *, multilabel: bool, require_label: bool
-) -> Iterator[Example]:
     labelled = re.compile(rf"(?<![^{BLANKS}]){re.escape(prefix)}([^{BLANKS}]*)")
-    with open_text(path) as lines:
 
-        def number_line(line: str) -> tuple[int, str]:
-            return lines.line, line.strip(BLANKS)
+    def parse(_: int, line: str) -> Example:
+        labels = [label.strip() for label in labelled.findall(line)]
+        if "" in labels and require_label:
+            raise DataError(f"{prefix!r} has no name after it", hint="Add the name.")
+        label: Label | None = distinct_labels(labels)
+        if not multilabel:
+            label = _single_label([name for name in labels if name], prefix, require_label=require_label)
+        return Example(labelled.sub("", line).strip(BLANKS), label=label)
 
-        def parse(row: tuple[int, str]) -> Example:
-            number, line = row
-            labels = [label.strip() for label in labelled.findall(line)]
-            if "" in labels and require_label:
-                raise DataError(
-                    f"{prefix!r} has no name after it",
-                    path=lines.path,
-                    line=number,
-                    hint="Add the name.",
-                )
-            label: Label | None = distinct_labels(labels)
-            if not multilabel:
-                label = _single_label(
-                    list(filter(None, labels)), prefix, lines.path, number, require_label=require_label
-                )
-            return Example(labelled.sub("", line).strip(BLANKS), label=label)
-
-        rows = map(number_line, lines)
-        yield from map_with_errors(reject_blank_rows(rows, lines.path, skip) if require_label else rows, parse, skip)
+    return parse_lines(path, parse, skip, reject_blank=require_label)
 
 
-def _single_label(labels: list[str], prefix: str, path: str, line: int, *, require_label: bool) -> str | None:
+def _single_label(labels: list[str], prefix: str, *, require_label: bool) -> str | None:
     if len(labels) > 1:
-        raise DataError(
-            f"{len(labels)} labels where one is expected",
-            path=path,
-            line=line,
-            hint="Use {multilabel=True}.",
-            options=("multilabel",),
-        )
+        problem = f"{len(labels)} labels where one is expected"
+        raise DataError(problem, hint="Use {multilabel=True}.", options=("multilabel",))
     if not labels and require_label:
-        raise DataError(f"no word begins with {prefix!r}", path=path, line=line, hint="Add the label.")
+        raise DataError(f"no word begins with {prefix!r}", hint="Add the label.")
     return labels[0] if labels else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from reprlib import repr as shorten
 from typing import Any
@@ -11,41 +12,39 @@ from typing import Any
 from graphattn.builders.readers.literals import is_bracketed, keys_of, parse_list
 from graphattn.builders.sentence import Label
 from graphattn.builders.spelling import compose
-from graphattn.exceptions import ConfigError, DataError, verbatim
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 
 MISSING = object()
 """What :func:`find_field` returns for a field that is not there."""
 _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True, "false": False, "true": True}
 
 
-def parse_label(field: str, separator: str | None, path: str, line: int, *, multilabel: bool = False) -> Label:
+def parse_label(field: str, separator: str | None, *, multilabel: bool = False) -> Label:
     """The label in a field, without surrounding blanks; with a ``separator`` a tuple of labels, which may be empty.
 
     With a separator or ``multilabel``, a list in brackets is such a tuple, too.
 
     Examples
     --------
-    >>> parse_label(" 1 ", None, "train.csv", 2)
+    >>> parse_label(" 1 ", None)
     '1'
-    >>> parse_label("joy|love", "|", "train.csv", 2)
+    >>> parse_label("joy|love", "|")
     ('joy', 'love')
-    >>> parse_label("['joy', 'love']", None, "train.csv", 2, multilabel=True)
+    >>> parse_label("['joy', 'love']", None, multilabel=True)
     ('joy', 'love')
     """
     if multilabel or separator is not None:
         items = parse_list(field)
         if items is not None:
-            return _several_labels(items, "label", path, line)
+            return _several_labels(items, "label")
         if is_bracketed(field):
-            raise _unreadable_list_error(field, path, line)
+            raise _unreadable_list_error(field)
         if separator is not None:
             return distinct_labels(field.split(separator))
     label = field.strip()
     if not label:
         raise DataError(
             "the label is empty",
-            path=path,
-            line=line,
             hint="Fill it in, or read the file without its label column; if texts may have no label or several, set "
             "{label_separator}.",
             options=("label_separator",),
@@ -53,11 +52,11 @@ def parse_label(field: str, separator: str | None, path: str, line: int, *, mult
     return label
 
 
-def _unreadable_list_error(field: str, path: str, line: int) -> DataError:
+def _unreadable_list_error(field: str) -> DataError:
     keys = keys_of(field)
     problem = f"a dictionary with the keys {', '.join(keys)}" if keys else f"{shorten(field)} is no list"
     hint = "Quote the names in the brackets, as in ['joy', 'love'], or leave the brackets out."
-    return DataError(problem, path=path, line=line, hint="Give a list of its labels." if keys else hint)
+    return DataError(problem, hint="Give a list of its labels." if keys else hint)
 
 
 def check_label_separator(separator: str | None) -> None:
@@ -74,42 +73,37 @@ def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
-def flagged_labels(flags: Mapping[str, str], path: str, line: int) -> tuple[str, ...]:
-    """The labels whose own column holds 1.
-
-    Parameters
-    ----------
-    flags : label -> its field
-    """
+def flagged_labels(flags: Mapping[str, str]) -> tuple[str, ...]:
+    """The labels whose own column holds 1."""
     wrong = next((name for name, field in flags.items() if field.strip().lower() not in _FLAGS), None)
     if wrong is not None:
         problem = f"{verbatim(repr(flags[wrong]))} where 0 or 1 was expected"
         hint = "Several columns of {label} hold 1 for each label that the text has."
-        raise DataError(problem, path=path, line=line, field=wrong, hint=hint, options=("label",))
+        raise DataError(problem, field=wrong, hint=hint, options=("label",))
     return tuple(name for name, field in flags.items() if _FLAGS[field.strip().lower()])
 
 
-def split_pair(text: str, separator: str, path: str, line: int) -> tuple[str, str]:
+def split_pair(text: str, separator: str) -> tuple[str, str]:
     """The two texts of a pair in one field."""
     parts = text.split(separator)
     if len(parts) != 2:
         problem = f"{verbatim(repr(separator))} occurs {len(parts) - 1} times in the text, not once"
         hint = "Complete the text, or set {text_separator} to what is between the texts of a pair."
-        raise DataError(problem, path=path, line=line, hint=hint, options=("text_separator",))
+        raise DataError(problem, hint=hint, options=("text_separator",))
     return parts[0].strip(), parts[1].strip()
 
 
-def parse_object(content: str, path: str, line: int) -> dict[str, Any]:
+def parse_object(content: str) -> dict[str, Any]:
     """The object on a line of JSON Lines."""
     hint = "JSON Lines have one object in braces on each line."
     try:
         record = json.loads(content)
     except json.JSONDecodeError as error:
-        raise DataError(f"broken JSON: {error.msg} at column {error.colno}", path=path, line=line, hint=hint) from error
+        raise DataError(f"broken JSON: {error.msg} at column {error.colno}", hint=hint) from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"unreadable JSON: {error}", path=path, line=line, hint=hint) from error
+        raise DataError(f"unreadable JSON: {error}", hint=hint) from error
     if not isinstance(record, dict):
-        raise DataError(f"{_kind(record)} where an object was expected", path=path, line=line, hint=hint)
+        raise DataError(f"{_kind(record)} where an object was expected", hint=hint)
     return record
 
 
@@ -162,16 +156,16 @@ def join_texts(texts: Iterable[str]) -> str:
     return " ".join(filter(None, map(str.strip, texts)))
 
 
-def json_text(value: object, field: str, path: str, line: int) -> str:
+def json_text(value: object, field: str) -> str:
     """The text in a field of a JSON object."""
     if not isinstance(value, str):
         problem = f"{_kind(value)} where a string was expected"
-        raise DataError(problem, path=path, line=line, field=field, hint="Quote the text.")
+        raise DataError(problem, field=field, hint="Quote the text.")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
         problem, hint = f"half a surrogate pair at character {error.start + 1}", "Write both halves, or the character."
-        raise DataError(problem, path=path, line=line, field=field, hint=hint) from error
+        raise DataError(problem, field=field, hint=hint) from error
     return value
 
 
@@ -179,47 +173,33 @@ def json_label(
     value: object,
     separator: str | None,
     field: str,
-    path: str,
-    line: int,
     *,
     multilabel: bool = False,
     alternative: str | None = None,
 ) -> Label:
-    """The label, or labels, in a field of a JSON object; numbers and booleans are spelled as in JSON.
-
-    Parameters
-    ----------
-    value : a string, a number, a boolean, a list of them, or ``{"choices": [...]}`` of Label Studio
-    separator, multilabel : see :func:`parse_label`
-    field, path, line : for errors
-    alternative : see :class:`~graphattn.exceptions.DataError`; its option is ``label``
-    """
+    """The label, or labels, in a field of a JSON object; numbers and booleans are spelled as in JSON."""
     if isinstance(value, dict) and isinstance(value.get("choices"), list):
         value = value["choices"]
     if isinstance(value, list):
-        return _several_labels(value, field, path, line, alternative)
-    return parse_label(_spell(value, field, path, line, alternative), separator, path, line, multilabel=multilabel)
+        return _several_labels(value, field, alternative)
+    return parse_label(_spell(value, field, alternative), separator, multilabel=multilabel)
 
 
-def _several_labels(
-    items: Sequence[object], field: str, path: str, line: int, alternative: str | None = None
-) -> tuple[str, ...]:
+def _several_labels(items: Sequence[object], field: str, alternative: str | None = None) -> tuple[str, ...]:
     """The labels in a list, without repetitions; of zeros and ones, which may be a row of a matrix, with them."""
     if len(items) > 1 and all(isinstance(item, (bool, int, float)) and item in (0, 1) for item in items):
         return tuple("1" if item else "0" for item in items)
-    return distinct_labels(_spell(item, field, path, line, alternative) for item in items)
+    return distinct_labels(_spell(item, field, alternative) for item in items)
 
 
-def _spell(item: object, field: str, path: str, line: int, alternative: str | None) -> str:
+def _spell(item: object, field: str, alternative: str | None) -> str:
     if isinstance(item, str):
-        return json_text(item, field, path, line)
+        return json_text(item, field)
     if isinstance(item, (bool, int)) or (isinstance(item, float) and math.isfinite(item)):
         return json.dumps(item)
     keys = f" with the keys {verbatim(', '.join(item))}" if isinstance(item, dict) and item else ""
     raise DataError(
         f"{_kind(item)}{keys} where a label was expected",
-        path=path,
-        line=line,
         field=field,
         hint="A label is a string, a number, or a list of them; spans in texts are for {format=spans} and taggers.",
         alternative=alternative,
@@ -232,3 +212,27 @@ def _kind(value: object) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return json.dumps(value)
     return kinds.get(type(value), "a number")
+
+
+class LeftOut:
+    """Counts the JSON records of a file that are no examples: Prodigy keeps what annotators rejected or ignored."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.records = self.rejected = self.unlabelled = 0
+
+    def rejects(self, record: Mapping[str, Any]) -> bool:
+        """Count a record; return whether its answer is ``reject`` or ``ignore``."""
+        rejected = record.get("answer") in ("reject", "ignore")
+        self.records += 1
+        self.rejected += rejected
+        return rejected
+
+    def report(self) -> None:
+        """Say how many records are left out."""
+        reasons = {"their answer is reject or ignore": self.rejected, "they have no annotation": self.unlabelled}
+        for reason, count in reasons.items():
+            if count:
+                warnings.warn(
+                    Hint(f"{self.path}: {count:,} of {self.records:,} texts are left out, since {reason}"), stacklevel=3
+                )

@@ -24,17 +24,6 @@ def read_folder(path: FilePath, *, require_label: bool = True, skip: Skip | None
     hidden ones, and the folder ``unsup``, ``unlabeled`` or ``unlabelled`` are left out. Without folders, its ``.txt``
     files are the texts.
 
-    Parameters
-    ----------
-    path : the folder
-    require_label : whether there must be folders of classes
-    skip : receives the error of each file that is left out; None raises the first
-
-    Raises
-    ------
-    DataError
-        when the folder has no texts, classes have folders or tables in them, or a file is no text; it names the file
-
     Examples
     --------
     >>> folder = getfixture("tmp_path")

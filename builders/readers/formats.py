@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any, Literal
 
 from graphattn.builders.files import FilePath, TextLines, open_text
@@ -185,7 +186,7 @@ def detect(
     DataError
         when the file cannot be read, or its format cannot be detected
     """
-    request = _Request(task, labels == "optional", options)
+    request = _DetectionRequest(task, labels == "optional", options)
     if format == FOLDER or (format == "auto" and os.path.isdir(source)):
         request.check_folder(source)
         return DetectedFormat(FOLDER, source)
@@ -229,24 +230,7 @@ def resolve_like_training(
 ) -> tuple[str, dict[str, Any]]:
     """The format and options to read a corpus as the training corpus was, where the user leaves them open.
 
-    Parameters
-    ----------
-    lines : the corpus
-    training : how the training corpus was read: ``format``, ``suffix`` (if the user named the format), ``counts``
-        (whether its first column counts the words) and options; empty if that is unknown
-    task : as for :func:`detect`
-    format, options : those that the user gives
-    labels : labels or tags that the model knows, for a corpus to predict, which may also be plain text; None for a
-        corpus that has them
-
-    Returns
-    -------
-    The format, ``"auto"`` if it must be detected, and the options.
-
-    Warns
-    -----
-    Hint
-        when the first lines show that a corpus to predict is no plain text
+    Returns the format, ``"auto"`` if it must be detected, and the options.
     """
     name = training.get("format")
     if name not in FORMATS or format not in ("auto", name) or not FORMATS[name].options.issuperset(options):
@@ -266,8 +250,8 @@ def resolve_like_training(
     elif options:
         fits = True
     elif labels is None:
-        candidates = _Request(task, False, {}).candidates()
-        fitting = [other for other, rule in samples.RULES.items() if other in candidates and rule(sample)]
+        candidates = _DetectionRequest(task, False, {}).candidates()
+        fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]
         fits = fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting))
         fits = fits or ("columns" in training and samples.has_tree_columns(sample, training["columns"]))
     else:
@@ -285,7 +269,7 @@ def _first_column(text: str | Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class _Request:
+class _DetectionRequest:
     """The arguments of :func:`detect`.
 
     Parameters
@@ -389,13 +373,13 @@ class _Request:
         return name == "labelled" and "columns" not in self.options
 
 
-def _detect_corpus(sample: Sample, request: _Request, source: TextLines) -> DetectedFormat:
+def _detect_corpus(sample: Sample, request: _DetectionRequest, source: TextLines) -> DetectedFormat:
     """The first candidate that fits the sample."""
     candidates, extension_format = request.candidates(), _format_of_extension(sample)
     if extension_format == "jsonl" and "spans" in candidates and not request.optional and samples.is_spans(sample):
         extension_format = "spans"  # to predict, the text is enough
     if extension_format is None or (request.optional and extension_format not in candidates):
-        fitting = [name for name, fits in samples.RULES.items() if fits(sample)]
+        fitting = list(samples.match_formats(sample, "fits"))
     else:
         fitting = [extension_format]
     name = next((name for name in fitting if name in candidates), None)
@@ -409,7 +393,9 @@ def _detect_corpus(sample: Sample, request: _Request, source: TextLines) -> Dete
     return DetectedFormat(name if columns is None else "labelled", source, columns)
 
 
-def _detection_error(sample: Sample, request: _Request, fitting: list[str], path: str) -> ConfigError | DataError:
+def _detection_error(
+    sample: Sample, request: _DetectionRequest, fitting: list[str], path: str
+) -> ConfigError | DataError:
     if not request.optional:
         misfit = next((name for name in fitting if name in request.formats_of_task()), None)
         if misfit is not None:
@@ -436,10 +422,10 @@ def _detect_text(sample: Sample, kind: CorpusKind, source: TextLines) -> Detecte
             return DetectedFormat("labelled", source, ("text", "second"), separator)
     if name is None and sample.suffix == ".tsv":
         return _detect_tsv(sample, kind, source)
-    name = name or samples.first_match(sample, samples.SURE_RULES)
+    name = name or next(samples.match_formats(sample, "surely"), None)
     if name is not None:
         return DetectedFormat(name, source)
-    name = samples.first_match(sample, samples.LIKELY_RULES)
+    name = next(samples.match_formats(sample, "likely"), None)
     columns = _label_columns(sample, kind)
     if name in (None, "tsv") and columns is not None:
         if samples.has_recurring_labels(sample, columns):
@@ -461,7 +447,8 @@ def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> Detected
         columns = samples.columns_without_header(sample.lines[0])
         if columns is not None:
             return DetectedFormat("labelled", source, columns)
-    name = samples.first_match(sample, samples.SURE_RULES) or samples.first_match(sample, samples.LIKELY_RULES)
+    matches = chain.from_iterable(samples.match_formats(sample, test) for test in ("surely", "likely"))
+    name = next(matches, None)
     if (
         name is None
         and sample.lines

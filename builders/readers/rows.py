@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from itertools import chain
 from typing import Self, TypeVar
 
-from graphattn.builders.files import TextLines
+from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text
 from graphattn.exceptions import DataError, UnreadableError
 
 Skip = Callable[[DataError], None]
 """Receives the error of each line or sentence that a reader leaves out."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Row = TypeVar("Row", bound=Sized)
+Content = TypeVar("Content", bound=Sized)
 
 MAX_RECORD_LINES = 100_000
 """Longest CSV record. Without a limit, an unclosed quote would read the rest of the file as one field."""
@@ -29,12 +30,7 @@ def raise_or_skip(error: DataError, skip: Skip | None) -> None:
 
 
 def iterate_with_errors(items: Iterator[Item]) -> Iterator[Item | DataError]:
-    """Yield items, and the error in place of each item that cannot be read.
-
-    Parameters
-    ----------
-    items : an iterator that can continue after an error; a generator cannot
-    """
+    """Yield items, and the error in place of each item that cannot be read."""
     while True:
         try:
             item = next(items)
@@ -55,6 +51,72 @@ def map_with_errors(items: Iterator[Item], convert: Callable[[Item], Result], sk
             raise_or_skip(result, skip)
         else:
             yield result
+
+
+def parse_rows(
+    rows: Iterator[tuple[int, Content]], parse: Callable[[int, Content], Result], path: str, skip: Skip | None
+) -> Iterator[Result]:
+    """Parse numbered rows; the error of a row gets its path and line, and is passed to ``skip`` or raised."""
+
+    def locate_errors(numbered: tuple[int, Content]) -> Result:
+        line, row = numbered
+        try:
+            return parse(line, row)
+        except DataError as error:
+            error.path, error.line = path, line
+            raise
+
+    return map_with_errors(rows, locate_errors, skip)
+
+
+def parse_lines(
+    path: FilePath, parse: Callable[[int, str], Result], skip: Skip | None, *, reject_blank: bool = True
+) -> Iterator[Result]:
+    """Parse each line of a file, without the blanks around it; blank lines are errors, except at the end."""
+    with open_text(path) as lines:
+
+        def number(content: str) -> tuple[int, str]:
+            return lines.line, content.strip(BLANKS)
+
+        rows: Iterator[tuple[int, str]] = map(number, lines)  # unlike a generator, it continues after an error
+        rows = reject_blank_rows(rows, lines.path, skip) if reject_blank else rows
+        yield from parse_rows(rows, parse, lines.path, skip)
+
+
+def read_groups(
+    lines: TextLines,
+    parse: Callable[[str], Content | None],
+    make: Callable[[list[tuple[int, Content]]], Iterable[Result]],
+    skip: Skip | None,
+) -> Iterator[Result]:
+    """Make items of groups of lines, such as sentences; the first error in a group takes the place of its items.
+
+    Parameters
+    ----------
+    lines : the file
+    parse : the content of a line; empty between two groups, None for a line that is left out
+    make : the items of the numbered contents of a group
+    skip : receives the errors of groups; None raises the first
+    """
+    group: list[tuple[int, Content]] = []
+    error: DataError | None = None
+    for content in chain(iterate_with_errors(map(parse, lines)), [()]):
+        if isinstance(content, DataError):
+            error = error or content
+            if skip is None:
+                raise_or_skip(error, skip)
+        elif content:
+            group.append((lines.line, content))
+        elif content is not None and (group or error is not None):
+            items: Iterable[Result] = ()
+            try:
+                if error is not None:
+                    raise error
+                items = make(group)
+            except DataError as problem:
+                raise_or_skip(problem, skip)
+            yield from items
+            group, error = [], None
 
 
 def split_at_blanks(line: str) -> list[str]:
@@ -198,8 +260,8 @@ def _quoting_error(error: csv.Error, path: str, line: int) -> DataError:
 
 
 def reject_blank_rows(
-    rows: Iterator[tuple[int, Row]], path: str, skip: Skip | None = None
-) -> Iterator[tuple[int, Row]]:
+    rows: Iterator[tuple[int, Content]], path: str, skip: Skip | None = None
+) -> Iterator[tuple[int, Content]]:
     """Yield numbered rows; ignore empty ones at the end and reject all others."""
     blank: list[int] = []
     for numbered in iterate_with_errors(rows):
@@ -228,15 +290,7 @@ def rows_of_width(
     more: bool = False,
     skip: Skip | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows of ``width`` fields, or ``more``; in a table of one column a blank line is an empty field.
-
-    Parameters
-    ----------
-    rows, width, path : the table
-    expected, hint, too_many : for errors: what was expected, and how to fix a row, or one of too many fields
-    more : whether a row may have more fields
-    skip : receives the error of each other row; None raises the first
-    """
+    """Yield rows of ``width`` fields, or ``more``; in a table of one column a blank line is an empty field."""
 
     def fill(numbered: tuple[int, list[str]]) -> tuple[int, list[str]]:
         return numbered[0], numbered[1] or [""]

@@ -7,16 +7,15 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from graphattn.builders.files import BLANKS, TextLines, split_suffix
 from graphattn.builders.readers.column_layout import ENTITY_TAG, NO_PREDICATE, ColumnLayout, find_layout
-from graphattn.builders.readers.conllu import CONLLU_COLUMNS
-from graphattn.builders.readers.conllup import GLOBAL_COLUMNS
+from graphattn.builders.readers.conllu import CONLLU_COLUMNS, GLOBAL_COLUMNS
 from graphattn.builders.readers.fields import match_name
 from graphattn.builders.readers.rows import split_at_blanks
 from graphattn.builders.spelling import compose
@@ -213,13 +212,21 @@ def _count_name_words(field: str) -> int:
     return len(_WORD.findall(name)) if is_name else 0
 
 
-Rules = Mapping[str, Callable[[Sample], bool]]
-"""Format -> whether a sample has it."""
+class FormatTest(NamedTuple):
+    """The tests of a format.
 
+    Parameters
+    ----------
+    format : its name
+    fits : whether a corpus with labels has this format
+    surely, likely : whether a file that may also be plain text has it: plain text fails the first test, and may pass
+        the second
+    """
 
-def first_match(sample: Sample, rules: Rules) -> str | None:
-    """The first format whose rule fits."""
-    return next((name for name, fits in rules.items() if fits(sample)), None)
+    format: str
+    fits: Callable[[Sample], bool]
+    surely: Callable[[Sample], bool] = lambda _: False
+    likely: Callable[[Sample], bool] = lambda _: False
 
 
 def find_parallel_separator(lines: Sequence[str]) -> str | None:
@@ -240,11 +247,6 @@ def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | No
 
     The label is the first or last field, if it is one word that recurs, and the other one is not, or has clearly more
     distinct values.
-
-    Parameters
-    ----------
-    sample : the table
-    pairs : whether examples are pairs of texts; None when three fields may be one
     """
     rows = sample.examples
     width = len(rows[0]) if rows else 0
@@ -366,6 +368,14 @@ def _is_json_lines(sample: Sample) -> bool:
     return bool(sample.filled) and sample.filled[0].startswith("{")
 
 
+def _has_json_text(sample: Sample) -> bool:
+    return _is_json_lines(sample) and _has_field(compose(sample.filled[0]), sample.text_column)
+
+
+def _has_json_object(sample: Sample) -> bool:
+    return bool(sample.filled) and _JSON_OBJECT.match(sample.filled[0]) is not None
+
+
 def _is_fasttext(sample: Sample) -> bool:
     labelled = sum(line.lstrip(BLANKS).startswith("__label__") for line in sample.filled)
     return _are_mistakes_few(labelled, len(sample.filled))
@@ -431,14 +441,7 @@ def has_text_column(sample: Sample, format: str, options: Mapping[str, Any]) -> 
 
 
 def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], labels: Collection[str]) -> bool:
-    """Whether a file to predict is surely in the format of the training corpus, and not plain text.
-
-    Parameters
-    ----------
-    sample : its first lines
-    format, options : how the training corpus was read
-    labels : labels or tags that the model knows; none if it predicts numbers
-    """
+    """Whether a file to predict is surely in the format of the training corpus, and not plain text."""
     if format == "word/tag":
         separator = options.get("separator", "/")
         pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
@@ -448,7 +451,7 @@ def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], la
     if format == "labelled":
         return _has_known_labels(sample, options, labels)
     if format != "conll":
-        return format in SURE_RULES and SURE_RULES[format](sample)
+        return format in match_formats(sample, "surely")
     tag_column = options.get("tag_column", -1)
     layout = find_layout(sample.lines, separator=options.get("separator"), comment=options.get("comment"))
     rows = layout.rows
@@ -519,36 +522,28 @@ def _are_mistakes_few(fitting: int, lines: int) -> bool:
     return mistakes <= MAX_MISTAKES and fitting >= 2 * mistakes and fitting > 0
 
 
-RULES: Rules = {
-    "webanno": is_webanno,
-    "fasttext": _is_fasttext,
-    "sentences": is_sentences,
-    "spans": is_spans,
-    "jsonl": _is_json_lines,
-    "conllup": is_conllup,
-    "conllu": is_conllu,
-    "tsv": has_tsv_header,
-    "csv": _has_csv_header,
-    "word/tag": _is_word_tag,
-    "conll": _is_conll,
-    "labelled": is_labelled,
-}
-"""Rules for a corpus with labels, which has one of these formats."""
-SURE_RULES: Rules = {
-    "webanno": is_webanno,
-    "fasttext": _is_fasttext,
-    "sentences": is_sentences,
-    "jsonl": lambda sample: _is_json_lines(sample) and _has_field(compose(sample.filled[0]), sample.text_column),
-    "conllup": is_conllup,
-    "conllu": is_conllu,
-    "conll": lambda sample: sample.tagged and sample.columns.documents,
-}
-"""Rules that plain text does not fit."""
-LIKELY_RULES: Rules = {
-    "conll": lambda sample: sample.tagged and _is_surely_conll(sample),
-    "jsonl": lambda sample: bool(sample.filled) and _JSON_OBJECT.match(sample.filled[0]) is not None,
-    "csv": _has_csv_header,
-    "tsv": lambda sample: has_tsv_header(sample) and "\t" in sample.lines[0],
-    "word/tag": lambda sample: sample.tagged and _is_surely_word_tag(sample),
-}
-"""Rules that plain text may fit, too."""
+FORMAT_TESTS = (
+    FormatTest("webanno", is_webanno, surely=is_webanno),
+    FormatTest("fasttext", _is_fasttext, surely=_is_fasttext),
+    FormatTest("sentences", is_sentences, surely=is_sentences),
+    FormatTest("spans", is_spans),
+    FormatTest("jsonl", _is_json_lines, surely=_has_json_text, likely=_has_json_object),
+    FormatTest("conllup", is_conllup, surely=is_conllup),
+    FormatTest("conllu", is_conllu, surely=is_conllu),
+    FormatTest("tsv", has_tsv_header, likely=lambda sample: has_tsv_header(sample) and "\t" in sample.lines[0]),
+    FormatTest("csv", _has_csv_header, likely=_has_csv_header),
+    FormatTest("word/tag", _is_word_tag, likely=lambda sample: sample.tagged and _is_surely_word_tag(sample)),
+    FormatTest(
+        "conll",
+        _is_conll,
+        surely=lambda sample: sample.tagged and sample.columns.documents,
+        likely=lambda sample: sample.tagged and _is_surely_conll(sample),
+    ),
+    FormatTest("labelled", is_labelled),
+)
+"""The tests of all formats that the first lines show; the first test that a sample passes decides."""
+
+
+def match_formats(sample: Sample, test: Literal["fits", "surely", "likely"]) -> Iterator[str]:
+    """The formats whose test a sample passes, in their order."""
+    return (each.format for each in FORMAT_TESTS if getattr(each, test)(sample))

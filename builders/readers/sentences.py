@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from graphattn.builders.files import BLANKS, FilePath, open_text
+from graphattn.builders.files import FilePath, display_name
 from graphattn.builders.readers.fields import json_label, json_text, parse_object
-from graphattn.builders.readers.rows import Skip, map_with_errors, reject_blank_rows
+from graphattn.builders.readers.rows import Skip, parse_lines
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import DataError, verbatim
 
@@ -34,10 +34,9 @@ def read_sentences(path: FilePath, *, tags: str | None = "tags", skip: Skip | No
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     tags : the field of the tags; for the default also the only field whose name ends in ``_tags``, such as
         ``ner_tags``; None reads no tags
-    skip : receives the error of each line that is left out; None raises the first
 
     Raises
     ------
@@ -53,53 +52,23 @@ def read_sentences(path: FilePath, *, tags: str | None = "tags", skip: Skip | No
     (2, 0)
     """
 
-    def read() -> Iterator[Sentence]:
-        with open_text(path) as lines:
+    name = display_name(path)
 
-            def number(content: str) -> tuple[int, str]:
-                return lines.line, content
+    def parse(line: int, content: str) -> Sentence:
+        return Sentence(**_parse_fields(parse_object(content), tags), origin=(name, line))
 
-            yield from json_sentences(map(number, lines), lines.path, skip, tags=tags)
-
-    return read()
+    return parse_lines(path, parse, skip)
 
 
-def json_sentences(
-    lines: Iterator[tuple[int, str]], path: str, skip: Skip | None = None, *, tags: str | None = "tags"
-) -> Iterator[Sentence]:
-    """:func:`read_sentences` for lines with their numbers.
-
-    Parameters
-    ----------
-    lines : 1-based numbers and lines
-    path : the file's name in errors
-    skip, tags : see :func:`read_sentences`
-    """
-
-    def strip(numbered: tuple[int, str]) -> tuple[int, str]:
-        return numbered[0], numbered[1].strip(BLANKS)
-
-    def parse(numbered: tuple[int, str]) -> Sentence:
-        line, content = numbered
-        record = parse_object(content, path, line)
-        try:
-            return Sentence(**_parse_fields(record, tags, path, line), origin=(path, line))
-        except DataError as error:
-            error.path, error.line = path, line
-            raise
-
-    return map_with_errors(reject_blank_rows(map(strip, lines), path, skip), parse, skip)
-
-
-def _parse_fields(record: dict[str, Any], tags: str | None, path: str, line: int) -> dict[str, Any]:
+def _parse_fields(record: dict[str, Any], tags: str | None) -> dict[str, Any]:
     names = {name: name for name in _LISTS} | {"tags": _find_tags(record, tags)}
     if "tokens" not in record:
         names["tokens"] = "words"
         if "words" not in record:
             raise DataError("there are no tokens", field="tokens", hint=_EXAMPLE + ".")
     fields: dict[str, Any] = {
-        name: _parse_list(record[names[name]], kind, names[name], path, line)
-        for name, kind in _LISTS.items()
+        name: _parse_list(record[names[name]], item_type, names[name])
+        for name, item_type in _LISTS.items()
         if record.get(names[name]) is not None
     }
     links = record.get("links")
@@ -109,7 +78,7 @@ def _parse_fields(record: dict[str, Any], tags: str | None, path: str, line: int
         fields["links"] = tuple(map(tuple, links))
     label = record.get("label")
     if label is not None and not (isinstance(label, str) and not label.strip()):
-        fields["label"] = json_label(label, None, "label", path, line)
+        fields["label"] = json_label(label, None, "label")
     return fields
 
 
@@ -125,15 +94,15 @@ def _find_tags(record: dict[str, Any], tags: str | None) -> str:
     return others[0] if len(others) == 1 else ""
 
 
-def _parse_list(values: object, kind: type, name: str, path: str, line: int) -> tuple[Any, ...]:
-    if not isinstance(values, list) or not all(type(value) is kind for value in values):
+def _parse_list(values: object, item_type: type, name: str) -> tuple[Any, ...]:
+    if not isinstance(values, list) or not all(type(value) is item_type for value in values):
         if name.endswith("tags") and isinstance(values, list) and all(type(value) is int for value in values):
             hint = "Write the names of the tags; in Hugging Face's datasets, int2str of the feature has them."
             raise DataError("these are numbers of tags, not tags", field=name, hint=hint)
-        raise DataError(f"this is not {_EXPECTED[kind]}", field=name, hint=_EXAMPLE + ".")
-    if kind is str and not "".join(values).isascii():
+        raise DataError(f"this is not {_EXPECTED[item_type]}", field=name, hint=_EXAMPLE + ".")
+    if item_type is str and not "".join(values).isascii():
         for value in values:
-            json_text(value, name, path, line)
+            json_text(value, name)
     return tuple(values)
 
 

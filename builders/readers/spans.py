@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from graphattn.builders.files import BLANKS, FilePath, open_text
-from graphattn.builders.readers.fields import json_text, parse_object
-from graphattn.builders.readers.prodigy import LeftOut
-from graphattn.builders.readers.rows import Skip, map_with_errors, reject_blank_rows
+from graphattn.builders.files import FilePath, display_name
+from graphattn.builders.readers.fields import LeftOut, json_text, parse_object
+from graphattn.builders.readers.rows import Skip, parse_lines
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, WordSplitter
 from graphattn.exceptions import DataError
@@ -20,7 +19,7 @@ _TOOLS = frozenset({"annotation_id", "_task_hash"})
 """Fields of Label Studio's JSON_MIN and of Prodigy, which leave out an empty list of spans."""
 
 
-class _Span(NamedTuple):
+class _CharacterSpan(NamedTuple):
     start: int
     end: int
     type: str
@@ -39,13 +38,8 @@ def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None 
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     split : the rule that splits texts into words
-    skip : receives the error of each text that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the texts as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------
@@ -66,26 +60,22 @@ def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None 
 
 
 def _read(path: FilePath, splitter: WordSplitter, skip: Skip | None) -> Iterator[Sentence]:
-    with open_text(path) as lines:
-        left_out = LeftOut(lines.path)
+    name = display_name(path)
+    left_out = LeftOut(name)
 
-        def strip(line: str) -> tuple[int, str]:
-            return lines.line, line.strip(BLANKS)
+    def parse(line: int, content: str) -> Sentence | None:
+        record = parse_object(content)
+        if left_out.rejects(record):
+            return None
+        spans = _find_spans(record)
+        left_out.unlabelled += spans is None
+        return None if spans is None else _make_sentence(record, spans, splitter, (name, line))
 
-        def parse(numbered: tuple[int, str]) -> Sentence | None:
-            line, content = numbered
-            record = parse_object(content, lines.path, line)
-            if left_out.rejects(record):
-                return None
-            spans = _find_spans(record, lines.path, line)
-            left_out.unlabelled += spans is None
-            return None if spans is None else _make_sentence(record, spans, splitter, lines.path, line)
-
-        yield from filter(None, map_with_errors(reject_blank_rows(map(strip, lines), lines.path, skip), parse, skip))
-        left_out.report()
+    yield from filter(None, parse_lines(path, parse, skip))
+    left_out.report()
 
 
-def _find_spans(record: dict[str, Any], path: str, line: int) -> list[Any] | None:
+def _find_spans(record: dict[str, Any]) -> list[Any] | None:
     """The list of spans in a record; None if nobody annotated it."""
     annotations = record.get("annotations")
     if isinstance(annotations, list) and all(isinstance(item, dict) and "result" in item for item in annotations):
@@ -93,14 +83,14 @@ def _find_spans(record: dict[str, Any], path: str, line: int) -> list[Any] | Non
         annotations = [item for item in annotations if item.get("ground_truth")] or annotations
         if len(annotations) > 1:
             hint = "Keep one of them, or mark it as ground truth."
-            raise DataError(f"{len(annotations)} annotations of one text", path=path, line=line, hint=hint)
+            raise DataError(f"{len(annotations)} annotations of one text", hint=hint)
         regions = chain.from_iterable(item.get("result") or () for item in annotations)
         return [item["value"] for item in regions if _is_span(item.get("value"))] if annotations else None
     lists = {name: value for name, value in record.items() if isinstance(value, list)}
     filled = [name for name, value in lists.items() if value and all(map(_is_span, value))]
     if len(filled) > 1:
         names = " and ".join(map(repr, filled))
-        raise DataError(f"spans in {names}", path=path, line=line, hint="Keep one of these fields.")
+        raise DataError(f"spans in {names}", hint="Keep one of these fields.")
     name = next(iter(filled), None) or next((name for name in _SPAN_FIELDS if lists.get(name) == []), None)
     if name is not None:
         return lists[name]
@@ -108,7 +98,7 @@ def _find_spans(record: dict[str, Any], path: str, line: int) -> list[Any] | Non
         return []
     fields = ", ".join(map(repr, record))
     hint = 'A line is {"text": "Ada wrote.", "spans": [{"start": 0, "end": 3, "label": "PER"}]}.'
-    raise DataError(f"no spans in the fields {fields}", path=path, line=line, hint=hint)
+    raise DataError(f"no spans in the fields {fields}", hint=hint)
 
 
 def _is_span(item: object) -> bool:
@@ -123,10 +113,10 @@ def _type_of(span: dict[str, Any]) -> Any:
 
 
 def _make_sentence(
-    record: dict[str, Any], items: list[Any], splitter: WordSplitter, path: str, line: int
+    record: dict[str, Any], items: list[Any], splitter: WordSplitter, origin: tuple[str, int]
 ) -> Sentence | None:
-    text = _find_text(record, path, line)
-    spans = sorted({_parse_span(item, text, path, line) for item in items})
+    text = _find_text(record)
+    spans = sorted({_parse_span(item, text) for item in items})
     words = _words(record.get("tokens"), text) or next(splitter.split_with_offsets([text]))
     if not words and not spans:
         return None
@@ -134,20 +124,20 @@ def _make_sentence(
     for span in spans:
         inside = [at for at, (word, start) in enumerate(words) if start < span.end and start + len(word) > span.start]
         if not inside:
-            raise _span_error(span, "covers no word", "Delete it.", path, line)
+            raise _span_error(span, "covers no word", "Delete it.")
         for at in inside:
             word, start = words[at]
             if start < span.start or start + len(word) > span.end:
                 hint = f"Let it begin and end where words do, here at {start} or {start + len(word)}."
-                raise _span_error(span, f"cuts the word {word!r}", hint, path, line)
+                raise _span_error(span, f"cuts the word {word!r}", hint)
         tags[inside[0] : inside[-1] + 1] = [f"B-{span.type}", *[f"I-{span.type}"] * (len(inside) - 1)]
     for before, after in pairwise(spans):
         if after.start < before.end:
-            raise _span_error(after, f"overlaps {before}", "Keep one of them: a word has one tag.", path, line)
-    return Sentence([word for word, _ in words], tags=tags, origin=(path, line))
+            raise _span_error(after, f"overlaps {before}", "Keep one of them: a word has one tag.")
+    return Sentence([word for word, _ in words], tags=tags, origin=origin)
 
 
-def _find_text(record: dict[str, Any], path: str, line: int) -> str:
+def _find_text(record: dict[str, Any]) -> str:
     """The text in ``text`` or, in Label Studio's ``data``, the only string."""
     fields = record["data"] if isinstance(record.get("data"), dict) else record
     strings = [name for name, value in fields.items() if isinstance(value, str)]
@@ -155,8 +145,8 @@ def _find_text(record: dict[str, Any], path: str, line: int) -> str:
     if name not in fields:
         present = ", ".join(map(repr, fields))
         hint = "Name the field of the text 'text'."
-        raise DataError(f"there is no 'text' among the fields {present}", path=path, line=line, hint=hint)
-    return json_text(fields[name], name, path, line)
+        raise DataError(f"there is no 'text' among the fields {present}", hint=hint)
+    return json_text(fields[name], name)
 
 
 def _words(tokens: Any, text: str) -> list[tuple[str, int]]:
@@ -169,26 +159,26 @@ def _words(tokens: Any, text: str) -> list[tuple[str, int]]:
     return [(text[start:end], start) for start, end in ends if text[start:end].strip()]
 
 
-def _parse_span(item: Any, text: str, path: str, line: int) -> _Span:
+def _parse_span(item: Any, text: str) -> _CharacterSpan:
     if isinstance(item, list):
-        span, covered = _Span(*item), None
+        span, covered = _CharacterSpan(*item), None
     else:
         ends = item.get("start", item.get("start_offset")), item.get("end", item.get("end_offset"))
-        span, covered = _Span(*ends, _type_of(item)), item.get("text")
+        span, covered = _CharacterSpan(*ends, _type_of(item)), item.get("text")
     if not all(type(end) is int for end in span[:2]) or not isinstance(span.type, str) or not span.type.strip():
-        raise _span_error(span, "has no two whole numbers and a name", "Write them as [0, 3, 'PER'].", path, line)
+        raise _span_error(span, "has no two whole numbers and a name", "Write them as [0, 3, 'PER'].")
     if isinstance(covered, str) and text[span.start : span.end] != covered:
         units = text.encode("utf-16-le")  # of JavaScript, in which Label Studio counts
         start, end = (len(units[: 2 * at].decode("utf-16-le", "ignore")) for at in span[:2])
         if text[start:end] != covered:
             shown = text[span.start : span.end]
-            raise _span_error(span, f"covers {shown!r}, not {covered!r}", "Correct its offsets.", path, line)
-        span = _Span(start, end, span.type)
+            raise _span_error(span, f"covers {shown!r}, not {covered!r}", "Correct its offsets.")
+        span = _CharacterSpan(start, end, span.type)
     if not 0 <= span.start < span.end <= len(text):
         problem = f"is not within the text of {len(text)} characters"
-        raise _span_error(span, problem, "Count characters from 0, the end is one past the last.", path, line)
+        raise _span_error(span, problem, "Count characters from 0, the end is one past the last.")
     return span
 
 
-def _span_error(span: _Span, problem: str, hint: str, path: str, line: int) -> DataError:
-    return DataError(f"the span {span} {problem}", path=path, line=line, field="spans", hint=hint)
+def _span_error(span: _CharacterSpan, problem: str, hint: str) -> DataError:
+    return DataError(f"the span {span} {problem}", field="spans", hint=hint)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from graphattn.builders.files import BLANKS, FilePath, TextLines, open_text, split_suffix
+from graphattn.builders.files import FilePath, TextLines, display_name, open_text, split_suffix
 from graphattn.builders.readers.fields import (
     MISSING,
+    LeftOut,
     check_label_separator,
     field_names,
     find_field,
@@ -23,15 +24,7 @@ from graphattn.builders.readers.fields import (
     parse_object,
     split_pair,
 )
-from graphattn.builders.readers.prodigy import LeftOut
-from graphattn.builders.readers.rows import (
-    PlainRows,
-    QuotedRows,
-    Skip,
-    map_with_errors,
-    reject_blank_rows,
-    rows_of_width,
-)
+from graphattn.builders.readers.rows import PlainRows, QuotedRows, Skip, parse_lines, parse_rows, rows_of_width
 from graphattn.builders.readers.samples import (
     EXCEL_DELIMITER,
     MORE,
@@ -95,11 +88,11 @@ def read_table(
     keep_rows: bool = False,
     skip: Skip | None = None,
 ) -> Iterator[Example | Sentence]:
-    """Read examples from a table with named columns, one at a time.
+    """Read examples from a table with named columns, one at a time; numeric labels become their text.
 
     Parameters
     ----------
-    path : the table, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     text : column of the text, its name in any Unicode form; upper and lower case matter only if several columns differ
         in nothing else; several columns are joined by a blank. In JSON Lines,
         ``"translation.en"`` is the field ``en`` of the object ``translation``, and a list of words is a
@@ -118,11 +111,6 @@ def read_table(
         ordinary character, so for tsv None means yes only if the whole header is quoted
     require_label : reject rows with an empty label; otherwise their label is None
     keep_rows : give each example all fields of its row, as :class:`~graphattn.builders.sentence.TableRow` (csv, tsv)
-    skip : receives the error of each row that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the rows as :class:`~graphattn.builders.sentence.Example`; numeric labels become their text.
 
     Raises
     ------
@@ -139,13 +127,13 @@ def read_table(
     >>> list(read_table(path, text="sentence", label="class"))
     [Example(text='Good, very good', second=None, label='1')]
     """
-    kind = format or _EXTENSIONS.get(split_suffix(path)[0], "")
+    name = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
     by_role = _names(text), () if text_separator else _names(second), _names(label)
     columns = _Columns(*by_role, label_separator, multilabel, require_label, text_separator)
-    if kind == "jsonl":
+    if name == "jsonl":
         return _read_json_lines(path, columns, skip)
-    if kind not in _DELIMITERS:
+    if name not in _DELIMITERS:
         raise ConfigError(
             f"{{format}} is {format!r} and the extension of {verbatim(path)} names none. Set it to 'csv', 'tsv' or "
             "'jsonl'",
@@ -156,17 +144,18 @@ def read_table(
             f"{{delimiter}} is {delimiter!r}. Set it to one character, neither a quote nor a line end",
             options=("delimiter",),
         )
-    quoted = True if quoted is None and kind == "csv" else quoted
-    return _read_delimited(path, columns, delimiter, skip, kind=kind, quoted=quoted, keep_rows=keep_rows)
+    quoted = True if quoted is None and name == "csv" else quoted
+    usual = _DELIMITERS[name]
+    return _read_delimited(path, columns, delimiter, usual, skip, quoted=quoted, keep_rows=keep_rows)
 
 
 def _read_delimited(
     path: FilePath,
     columns: _Columns,
     delimiter: str | None,
+    usual: str,
     skip: Skip | None,
     *,
-    kind: str,
     quoted: bool | None,
     keep_rows: bool,
 ) -> Iterator[Example]:
@@ -174,7 +163,7 @@ def _read_delimited(
         excel = EXCEL_DELIMITER.fullmatch("".join(lines.sample(1)))
         if excel:
             next(lines)
-        delimiter = delimiter or (excel[1] if excel else _DELIMITERS[kind])
+        delimiter = delimiter or (excel[1] if excel else usual)
         names, rows = _read_header(lines, delimiter, quoted=quoted)
         tab_or_delimiter = "a tab" if delimiter == "\t" else repr(delimiter)
         filled = rows_of_width(
@@ -190,10 +179,10 @@ def _read_delimited(
         index = _column_indices(names, columns, lines.path)
         if quoted is None and isinstance(rows, PlainRows):
             filled = _warn_of_quotes(filled, index["text"][0], lines.path)
-        parse = _row_parser(index, columns, lines.path)
+        parse = _row_parser(index, columns)
         if keep_rows:
             parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
-        yield from map_with_errors(filled, parse, skip)
+        yield from parse_rows(filled, parse, lines.path, skip)
 
 
 def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tuple[list[str], PlainRows | QuotedRows]:
@@ -212,49 +201,37 @@ def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tu
     return names, rows
 
 
-_Parse = Callable[[tuple[int, list[str]]], Example]
+_RowParser = Callable[[int, list[str]], Example]
 
 
-def _keep_row(parse: _Parse, names: Sequence[str], *, quoted: bool) -> _Parse:
+def _keep_row(parse: _RowParser, names: Sequence[str], *, quoted: bool) -> _RowParser:
     """A function from a numbered row to its example with a field for each name."""
     kept, missing = tuple(names), [""] * len(names)
 
-    def parse_and_keep(numbered: tuple[int, list[str]]) -> Example:
-        example = parse(numbered)
-        cells = (*numbered[1], *missing)[: len(kept)]  # rows with more fields may differ in their number
+    def parse_and_keep(line: int, row: list[str]) -> Example:
+        example = parse(line, row)
+        cells = (*row, *missing)[: len(kept)]  # rows with more fields may differ in their number
         return TableRow(example.text, example.second, example.label, kept, cells, quoted)
 
     return parse_and_keep
 
 
-def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns, path: str) -> _Parse:
-    """A function from a numbered row to its example; ``index`` is role -> fields."""
-    pair, flags = columns.text_separator, list(zip(columns.label, index["label"], strict=False))
+def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns) -> _RowParser:
+    """A function from a row to its example; ``index`` is role -> fields."""
+    pair, separator, multilabel = columns.text_separator, columns.label_separator, columns.multilabel
+    flags = list(zip(columns.label, index["label"], strict=False))
     label = flags[0][1] if len(flags) == 1 else None
-    is_usual = len(index["text"]) == 1 and not index["second"] and pair is None and columns.require_label
-    if is_usual and label is not None:
-        (only_text,), only_label, separator = index["text"], label, columns.label_separator
-        multilabel = columns.multilabel
-
-        def parse_usual(numbered: tuple[int, list[str]]) -> Example:
-            line, row = numbered
-            return Example(
-                row[only_text], None, parse_label(row[only_label], separator, path, line, multilabel=multilabel)
-            )
-
-        return parse_usual
     text, second = _text_getter(index["text"]), _text_getter(index["second"])
 
-    def parse(numbered: tuple[int, list[str]]) -> Example:
-        line, row = numbered
+    def parse(_: int, row: list[str]) -> Example:
         parsed: Label | None = None
         if label is not None:
             if columns.require_label or row[label].strip():
-                parsed = parse_label(row[label], columns.label_separator, path, line, multilabel=columns.multilabel)
+                parsed = parse_label(row[label], separator, multilabel=multilabel)
         elif flags:
-            parsed = flagged_labels({name: row[field] for name, field in flags}, path, line)
+            parsed = flagged_labels({name: row[field] for name, field in flags})
         if pair is not None:
-            return Example(*split_pair(text(row) or "", pair, path, line), parsed)
+            return Example(*split_pair(text(row) or "", pair), parsed)
         return Example(text(row) or "", second(row), parsed)
 
     return parse
@@ -299,7 +276,8 @@ def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str,
         found = match_name(name, names)
         if found is None:
             parallel = not columns.label and bool(columns.second)  # whose commands have no {columns}
-            error = _missing_column_error(role, name, names, path, 1, has_header=not parallel)
+            error = _missing_column_error(role, name, names, has_header=not parallel)
+            error.path, error.line = path, 1
             if not columns.label and len(names) == 1 and not parallel:  # a file to predict
                 error.alternative = "If each line is a text, set {format} to 'text'."
                 error.options += ("format",)
@@ -310,9 +288,7 @@ def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str,
     return indices
 
 
-def _missing_column_error(
-    role: str, name: str, present: Sequence[str], path: str, line: int, *, has_header: bool
-) -> DataError:
+def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_header: bool) -> DataError:
     known = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
     known, shown = verbatim(known), verbatim(repr(name))
     delimiter = None
@@ -325,16 +301,12 @@ def _missing_column_error(
     if delimiter is not None:
         return DataError(
             f"there is no column {shown}, only {known}",
-            path=path,
-            line=line,
             hint=f"Set {{delimiter}} to {delimiter!r} if that separates the fields.",
             options=("delimiter",),
         )
     no_header = "; if the first line is no header, set {columns}" if has_header else ""
     return DataError(
         f"there is no column {shown}; the columns are {known}",
-        path=path,
-        line=line,
         hint=f"Set {{{role}}} to one of them{no_header}.",
         alternative=_NO_LABELS if role == "label" else None,
         options=(role, "label", "columns"),
@@ -350,65 +322,53 @@ _NO_LABELS = "For texts without labels, set {label} to None."
 
 
 def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> Iterator[Example | Sentence]:
-    with open_text(path) as lines:
-        name = lines.path
-        left_out = LeftOut(name)
-        has_answers = bool(columns.label) and not any("answer" in chosen for chosen in columns.by_role().values())
+    name = display_name(path)
+    left_out = LeftOut(name)
+    has_answers = bool(columns.label) and not any("answer" in chosen for chosen in columns.by_role().values())
 
-        def example(numbered: tuple[int, str]) -> Example | Sentence | None:
-            line, content = numbered
-            record = parse_object(content, name, line)
-            if has_answers and left_out.rejects(record):
-                return None
-            values: dict[str, list[Any]] = {role: [] for role in _ROLES}
-            by_role = columns.without_label(record).by_role()
-            for role, column in ((role, column) for role, chosen in by_role.items() for column in chosen):
-                value = find_field(record, column)
-                if value is MISSING:
-                    raise _missing_column_error(role, column, field_names(record), name, line, has_header=False)
-                values[role].append(value)
-            label = label_of(values["label"], line)
-            if isinstance(values["text"][0], list) and len(columns.text) == 1 and not columns.second:
-                return _from_list(values["text"][0], label, columns.text[0], (name, line))
-            text, second = text_of("text", values, line), text_of("second", values, line)
-            if columns.text_separator is not None:
-                return Example(*split_pair(text, columns.text_separator, name, line), label)
-            return Example(text, second if columns.second else None, label)
+    def parse(line: int, content: str) -> Example | Sentence | None:
+        record = parse_object(content)
+        if has_answers and left_out.rejects(record):
+            return None
+        by_role = columns.without_label(record).by_role()
+        values = {role: [_find_value(record, role, column) for column in chosen] for role, chosen in by_role.items()}
+        label = _label_of(values["label"], columns)
+        if isinstance(values["text"][0], list) and len(columns.text) == 1 and not columns.second:
+            return _from_list(values["text"][0], label, columns.text[0], (name, line))
+        text, second = (_text_of(values[role], by_role[role]) for role in ("text", "second"))
+        if columns.text_separator is not None:
+            return Example(*split_pair(text, columns.text_separator), label)
+        return Example(text, second if columns.second else None, label)
 
-        def text_of(role: str, values: Mapping[str, Sequence[Any]], line: int) -> str:
-            chosen = columns.by_role()[role]
-            pieces = zip(values[role], chosen, strict=True)
-            texts = [json_text(value, column, name, line) for value, column in pieces]
-            return texts[0] if len(texts) == 1 else join_texts(texts)
+    yield from (row for row in parse_lines(path, parse, skip) if row is not None)
+    left_out.report()
 
-        def label_of(values: Sequence[Any], line: int) -> Label | None:
-            if len(values) > 1:
-                flags = {column: json.dumps(value) for column, value in zip(columns.label, values, strict=True)}
-                return flagged_labels(flags, name, line)
-            is_empty = not values or values[0] is None or (isinstance(values[0], str) and not values[0].strip())
-            if not values or (is_empty and not columns.require_label):
-                return None
-            return json_label(
-                values[0],
-                columns.label_separator,
-                columns.label[0],
-                name,
-                line,
-                multilabel=columns.multilabel,
-                alternative=_NO_LABELS,
-            )
 
-        def strip(text: str) -> tuple[int, str]:
-            return lines.line, text.strip(BLANKS)
+def _find_value(record: dict[str, Any], role: str, column: str) -> Any:
+    value = find_field(record, column)
+    if value is MISSING:
+        raise _missing_column_error(role, column, field_names(record), has_header=False)
+    return value
 
-        rows = reject_blank_rows(map(strip, lines), name, skip)
-        yield from (row for row in map_with_errors(rows, example, skip) if row is not None)
-        left_out.report()
+
+def _text_of(values: Sequence[Any], columns: Sequence[str]) -> str:
+    texts = [json_text(value, column) for value, column in zip(values, columns, strict=True)]
+    return texts[0] if len(texts) == 1 else join_texts(texts)
+
+
+def _label_of(values: Sequence[Any], columns: _Columns) -> Label | None:
+    if len(values) > 1:
+        return flagged_labels({name: json.dumps(value) for name, value in zip(columns.label, values, strict=True)})
+    is_empty = not values or values[0] is None or (isinstance(values[0], str) and not values[0].strip())
+    if not values or (is_empty and not columns.require_label):
+        return None
+    separator, name = columns.label_separator, columns.label[0]
+    return json_label(values[0], separator, name, multilabel=columns.multilabel, alternative=_NO_LABELS)
 
 
 def _from_list(pieces: list[Any], label: Label | None, field: str, origin: tuple[str, int]) -> Example | Sentence:
     """The text of a list of sentences, most of which have blanks; the sentence of a list of words."""
-    texts = [json_text(piece, field, *origin) for piece in pieces]
+    texts = [json_text(piece, field) for piece in pieces]
     if 2 * sum(len(text.split()) > 1 for text in texts) > len(texts):
         return Example(join_texts(texts), label=label)
     return Sentence(tuple(texts), label=label, origin=origin)
@@ -431,25 +391,17 @@ def read_labelled_lines(
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     columns : what each field holds: ``"text"``, ``"second"`` (of a pair), ``"label"``, or None for a field to skip; a
         last ``"..."`` skips all fields that follow. Several fields of a text are joined by a blank. ``"text"`` reads
         one text per line
     separator : the characters between two fields, without quotes; the last text may contain a blank as separator. None
         means a tab, and in a file named ``.csv`` a comma with CSV's double quotes, or what else separates the columns
-    label_separator : the characters between several labels of one example
-    multilabel : read labels such as ``['joy', 'love']`` as several, as a separator does, too
-    text_separator : the characters between the two texts of a pair in the field of the text
+    label_separator, multilabel, text_separator, require_label : as for :func:`read_table`
     header : whether the first line names the columns and is no example; None decides by the lines, see
         :func:`~graphattn.builders.readers.samples.is_header`, and a hint says so
-    require_label : reject lines with an empty label; otherwise their label is None
     keep_rows : give each example all fields of its line, as many as the first line has, as
         :class:`~graphattn.builders.sentence.TableRow`
-    skip : receives the error of each line that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the lines as :class:`~graphattn.builders.sentence.Example`; an empty text is kept.
 
     Raises
     ------
@@ -496,14 +448,14 @@ def read_labelled_lines(
                 more=more,
                 skip=skip,
             )
-            parse = _row_parser(index, in_columns, lines.path)
+            parse = _row_parser(index, in_columns)
             if keep_rows:
                 if len(names) < len(roles):
                     others = len(sample[0]) - len(roles) if more else 0
                     names = [*(role or "" for role in roles), *[""] * others]
                 names = [name.strip() or f"column {number}" for number, name in enumerate(names, start=1)]
                 parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
-            yield from map_with_errors(filled, parse, skip)
+            yield from parse_rows(filled, parse, lines.path, skip)
 
     return read()
 

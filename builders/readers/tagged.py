@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from graphattn.builders.files import BLANKS, FilePath, TextLines, is_stream, open_text
@@ -21,7 +20,7 @@ from graphattn.builders.readers.column_layout import (
     is_blank,
     split_columns,
 )
-from graphattn.builders.readers.rows import Skip, iterate_with_errors, map_with_errors, raise_or_skip, split_at_blanks
+from graphattn.builders.readers.rows import Skip, map_with_errors, read_groups, split_at_blanks
 from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
@@ -46,7 +45,7 @@ def read_conll(
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     token_column : the token's column, from 0; -1 is the last. None means the first one that does not count the words
     tag_column : the tag's column; None reads tokens alone. ``"11+"`` reads semantic roles: columns 11, 12, ... have
         those of the 1st, 2nd, ... predicate, a sentence is repeated for each, and left out if it has none
@@ -57,11 +56,6 @@ def read_conll(
     comment : the first characters of a line to skip. None skips lines before a sentence that begin with ``#``, if the
         first lines of the file show that they are no words
     header : whether the first line names the columns; None lets the first lines decide
-    skip : receives the first error of each sentence that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the sentences as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------
@@ -240,31 +234,7 @@ def _read_sentences(
         parser = _ColumnParser(lines.path, layout, columns, roles, comment)
         assembly = _Assembly(lines.path, columns, roles, layout.has_brackets(tag_column, roles))
 
-        def parse(content: str) -> list[str] | None:
-            return parser.parse(content, lines.line)
-
-        rows: list[list[str]] = []
-        numbers: list[int] = []
-        error: DataError | None = None
-        for fields in chain(iterate_with_errors(map(parse, lines)), [[]]):
-            if isinstance(fields, DataError):
-                if skip is None:
-                    raise fields
-                error = error or fields
-            elif fields:
-                rows.append(fields)
-                numbers.append(lines.line)
-            elif fields is not None:
-                sentences: list[Sentence] = []
-                if error is None and rows:
-                    try:
-                        sentences = assembly.sentences(rows, numbers)
-                    except DataError as invalid:
-                        error = invalid
-                if error is not None:
-                    raise_or_skip(error, skip)
-                yield from sentences
-                rows, numbers, error = [], [], None
+        yield from read_groups(lines, lambda content: parser.parse(content, lines.line), assembly.sentences, skip)
 
 
 @dataclass(frozen=True)
@@ -284,8 +254,9 @@ class _Assembly:
     roles: int | None
     brackets: bool
 
-    def sentences(self, rows: list[list[str]], lines: list[int]) -> list[Sentence]:
-        """The sentence, or with roles one for each predicate; ``lines`` are the numbers of the rows."""
+    def sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:
+        """The sentence, or with roles one for each predicate."""
+        lines, rows = [line for line, _ in numbered], [row for _, row in numbered]
         by_role = {role: tuple(row[column] for row in rows) for role, column in self.columns.items()}
         marks = [int(mark not in NO_PREDICATE) for mark in by_role.get("predicate", ())]
         tags: Sequence[str] | None = by_role.get("tag")
@@ -343,13 +314,8 @@ def read_word_tag(path: FilePath, *, separator: str = "/", skip: Skip | None = N
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     separator : the characters between a word and its tag
-    skip : receives the error of each line that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the lines as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------

@@ -19,10 +19,6 @@ _TAG_MARKS = (_MARKS - {"-", "--", "?"}) | {"_"}  # the others may be tags of pu
 def find_marks(classes: Iterable[Any], *, tags: bool = False) -> list[Any]:
     """The classes that usually stand for no label; -1 next to whole numbers from 0 on, at least three of them.
 
-    Parameters
-    ----------
-    classes : labels, or ``tags`` of words
-
     Examples
     --------
     >>> find_marks(["yes", "no", "N/A"]), find_marks([-1, 0, 1, 2]), find_marks([-1, 0, 1])
@@ -42,17 +38,6 @@ def drop_labels(
     """Leave out examples with these labels, and words with these tags; say how many.
 
     Of several labels of an example the others are kept.
-
-    Parameters
-    ----------
-    items, path : of a file
-    labels : as they are written in it; of entities also their types
-    skip : see :func:`~graphattn.builders.readers.read_corpus`
-
-    Raises
-    ------
-    DataError
-        for a word of a sentence with heads, links or sub-words
     """
     counts = {"texts": [0, 0], "words": [0, 0]}
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from graphattn.builders.files import FilePath, TextLines, open_text
-from graphattn.builders.readers.rows import Skip, iterate_with_errors, map_with_errors
+from graphattn.builders.readers.rows import Skip, read_groups
 from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import DataError, verbatim
@@ -26,15 +25,10 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    path, skip : as for :func:`read_corpus`
     layer : the layer and its feature, such as ``"NamedEntity.value"``, or one of these names; ``"auto"`` for named
         entities or, if there are none, the only feature; None reads words alone. The features of the layers POS and
         Lemma are tags as they are
-    skip : receives the error of each sentence that is left out; None raises the first
-
-    Returns
-    -------
-    An iterator over the sentences as :class:`~graphattn.builders.sentence.Sentence`.
 
     Raises
     ------
@@ -54,31 +48,38 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
         features = _read_header(lines)
         column = None if layer is None else _choose_feature(features, layer, lines.path)
 
-        def parse(rows: list[tuple[int, list[str]]] | DataError) -> Sentence:
-            if isinstance(rows, DataError):
-                raise rows
+        def make(rows: list[tuple[int, list[str]]]) -> list[Sentence]:
             whole = [fields for _, fields in rows if "." not in fields[0]]  # others are parts of words
             words, origin = [_unescape(fields[2]) for fields in whole], (lines.path, rows[0][0])
             if column is None:
-                return Sentence(words, origin=origin)
+                return [Sentence(words, origin=origin)]
             at = _FIRST_FEATURE + column
             if features[column].partition(".")[0] in _PER_WORD:
-                return Sentence(words, tags=[_unescape(fields[at]) for fields in whole], origin=origin)
+                return [Sentence(words, tags=[_unescape(fields[at]) for fields in whole], origin=origin)]
             values = [(line, fields[0], fields[at]) for line, fields in rows]
-            return Sentence(words, tags=_read_tags(values, features[column], lines.path), origin=origin)
+            return [Sentence(words, tags=_read_tags(values, features[column], lines.path), origin=origin)]
 
-        yield from map_with_errors(_iter_blocks(lines, len(features)), parse, skip)
+        def parse(content: str) -> list[str] | None:
+            fields = content.rstrip("\r\n").split("\t")
+            if content.startswith("#") or fields == [""]:
+                return None if content.startswith("#") else []
+            if len(fields) < _FIRST_FEATURE + len(features):
+                problem = f"{len(fields)} fields, but the header announces {_FIRST_FEATURE + len(features)}"
+                raise DataError(problem, path=lines.path, line=lines.line, hint="Export the file again.")
+            return fields
+
+        yield from read_groups(lines, parse, make, skip)
 
 
 def _read_header(lines: TextLines) -> list[str]:
     """The feature of each column, as ``Layer.feature``; a layer without features has a column, too."""
     features: list[str] = []
     for line in lines.sample(SAMPLE_LINES):
-        kind, _, value = line.strip().partition("=")
-        if kind in ("#T_SP", "#T_RL", "#T_CH"):
+        key, _, value = line.strip().partition("=")
+        if key in ("#T_SP", "#T_RL", "#T_CH"):
             layer, *names = value.split("|")
             short = layer.rpartition(".")[2]
-            prefix = "" if kind == "#T_SP" else "relation "
+            prefix = "" if key == "#T_SP" else "relation "
             features += [f"{prefix}{short}.{name}".rstrip(".") for name in names or [""]]
     if not features:
         next(lines, None)  # raises the error of the first line
@@ -97,26 +98,6 @@ def _choose_feature(features: Sequence[str], layer: str, path: str) -> int:
         hint = f"Set {{layer}} to one of: {verbatim(', '.join(spans))}." if spans else "Export a layer of spans."
         raise DataError(problem, path=path, hint=hint, options=("layer",))
     return features.index(wanted[0])
-
-
-def _iter_blocks(lines: TextLines, features: int) -> Iterator[list[tuple[int, list[str]]] | DataError]:
-    """The rows of each sentence with their lines, or the first error in them."""
-    rows: list[tuple[int, list[str]]] = []
-    error: DataError | None = None
-    for content in chain(iterate_with_errors(lines), [""]):
-        if isinstance(content, DataError):
-            error = error or content
-        elif fields := content.rstrip("\r\n"):
-            if fields.startswith("#"):
-                continue
-            rows.append((lines.line, fields.split("\t")))
-            width = len(rows[-1][1])
-            if width < _FIRST_FEATURE + features and error is None:
-                problem = f"{width} fields, but the header announces {_FIRST_FEATURE + features}"
-                error = DataError(problem, path=lines.path, line=lines.line, hint="Export the file again.")
-        elif rows or error:
-            yield error or rows
-            rows, error = [], None
 
 
 def _read_tags(values: list[tuple[int, str, str]], feature: str, path: str) -> list[str]:

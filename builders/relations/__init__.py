@@ -3,14 +3,12 @@
 A relation turns a :class:`~graphattn.builders.layout.Layout` into edges; it neither reads corpora nor uses DGL.
 """
 
-from graphattn.builders.batch import RelationArrays
-from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation
+from graphattn.builders.batch import Nodes, RelationArrays
+from graphattn.builders.relations.base import CompoundRelation, RangeRelation, Relation
 from graphattn.builders.relations.binary_partition import BinaryPartition
-from graphattn.builders.relations.complete import Complete
 from graphattn.builders.relations.composition import Intersection, Reverse, Union
 from graphattn.builders.relations.csc import edges_per_sentence
 from graphattn.builders.relations.dependency import Dependency
-from graphattn.builders.relations.global_tokens import Global
 from graphattn.builders.relations.links import Links
 from graphattn.builders.relations.names import (
     RELATION_NAMES,
@@ -20,8 +18,8 @@ from graphattn.builders.relations.names import (
     split_heads,
 )
 from graphattn.builders.relations.nearest import Nearest
-from graphattn.builders.relations.order import Order
 from graphattn.builders.relations.random_edges import Random, RandomArcs, RandomPairs, ShuffledGroup
+from graphattn.builders.relations.ranges import Complete, Global, Order
 from graphattn.builders.relations.relative_positions import RelativePositions
 from graphattn.builders.relations.sentence_nodes import DocumentTree, SentenceNodes
 from graphattn.builders.relations.star import Star

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.batch import Nodes, RelationArrays, check_edge_count
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.exceptions import ConfigError
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, CanonicalRelation
 
 COUNT_CHUNK = 1 << 23
 """Pairs of tokens in the texts whose edges are built at once to count them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """Nodes of one type that a relation adds.
-
-    Parameters
-    ----------
-    per_sentence : (B,) number of nodes in each sentence
-    data : node features, name -> (M, ...)
-    """
-
-    per_sentence: Ints
-    data: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
 
 class Relation(ABC):

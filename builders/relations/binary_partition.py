@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout, ragged_arange
-from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation, check_minimum
+from graphattn.builders.batch import Nodes, RelationArrays, check_edge_count
+from graphattn.builders.layout import Layout
+from graphattn.builders.relations.base import CompoundRelation, RangeRelation, Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
+from graphattn.ragged import Ints, ragged_arange
 from graphattn.schema import SPAN, TOKEN
 
 
@@ -65,7 +66,7 @@ class BinaryPartition(CompoundRelation):
         return f"BinaryPartition({self.count})"
 
 
-class _Part(Relation):
+class _WithSpans(Relation):
     def __init__(self, relation: BinaryPartition):
         self.name, self.count = relation.name, relation.count
 
@@ -74,7 +75,7 @@ class _Part(Relation):
         return {SPAN: _spans(layout)}
 
 
-class _NearTokens(_Part, RangeRelation):
+class _NearTokens(_WithSpans, RangeRelation):
     """Sources of level 0, the token included; they are consecutive."""
 
     @override
@@ -84,7 +85,7 @@ class _NearTokens(_Part, RangeRelation):
         return starts + level.left, starts + level.right_stop
 
 
-class _FarSpans(_Part):
+class _FarSpans(_WithSpans):
     """Sources above level 0: on each level a range of spans before the token and one after it."""
 
     source = SPAN
@@ -114,7 +115,7 @@ class _FarSpans(_Part):
         return begins, ends - begins
 
 
-class _Affiliated(_Part, RangeRelation):
+class _Affiliated(_WithSpans, RangeRelation):
     """The tokens of a span."""
 
     target = SPAN

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn.builders.batch import RelationArrays
-from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import COMPOSITIONS, Nodes, Relation
+from graphattn.builders.batch import Nodes, RelationArrays
+from graphattn.builders.layout import Layout
+from graphattn.builders.relations.base import COMPOSITIONS, Relation
 from graphattn.builders.relations.csc import destinations, edges_per_sentence, indptr_from_degrees
 from graphattn.builders.relations.word_group import WordGroup
 from graphattn.exceptions import ConfigError
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, WORD
 
 
@@ -40,11 +41,10 @@ class ComposedRelation(Relation):
 
     @override
     def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
-        return {kind: nodes for operand in self._operands for kind, nodes in operand.nodes(layout).items()}
+        return {node_type: nodes for operand in self._operands for node_type, nodes in operand.nodes(layout).items()}
 
     @override
     def reversed_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        """With one operand, reverse its edge features; with several, return them unchanged."""
         return self._operands[0].reversed_data(data) if len(self._operands) == 1 else dict(data)
 
     def _per_sentence(self, layout: Layout, indptr: Ints) -> Ints:
@@ -197,9 +197,9 @@ def _add_brackets(operand: Relation, name: str, parent: _SetOfEdges) -> str:
     return f"({name})" if isinstance(operand, Union) and isinstance(parent, Intersection) else name
 
 
-def _count_nodes(relation: Relation, layout: Layout, kind: str) -> int:
+def _count_nodes(relation: Relation, layout: Layout, node_type: str) -> int:
     counts = {TOKEN: layout.lengths, WORD: layout.word_counts}
-    return int((counts[kind] if kind in counts else relation.nodes(layout)[kind].per_sentence).sum())
+    return int((counts[node_type] if node_type in counts else relation.nodes(layout)[node_type].per_sentence).sum())
 
 
 def _edge_keys(arrays: RelationArrays, num_sources: int) -> Ints:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphattn.builders.batch import check_edge_count
-from graphattn.builders.layout import Ints, Layout, ragged_arange
+from graphattn.builders.batch import Nodes, check_edge_count
+from graphattn.builders.layout import Layout
+from graphattn.ragged import Ints, ragged_arange
 from graphattn.schema import TOKEN, WORD
-
-if TYPE_CHECKING:
-    from graphattn.builders.relations.base import Nodes
 
 
 def indptr_from_degrees(degrees: Ints) -> Ints:
@@ -61,14 +58,7 @@ def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> 
     layout : the batch
     indptr, sources : (W + 1,) and (A,) edges between words
 
-    Returns
-    -------
-    (N + 1,) first edge of each token, (E,) source of each edge, (E,) the edge between words that it comes from.
-
-    Raises
-    ------
-    EdgeCountError
-        if there are more edges than int32 can index
+    Returns (N + 1,) first edge of each token, (E,) source of each edge, (E,) the edge between words that it comes from.
     """
     first, stop = layout.word_bounds
     words = layout.word_of_token

@@ -10,11 +10,12 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import Relation, check_choice
 from graphattn.builders.relations.csc import edges_per_sentence, expand_to_tokens, indptr_from_degrees
 from graphattn.builders.relations.word_group import Membership
 from graphattn.builders.sentence import Sentence
+from graphattn.ragged import Ints
 from graphattn.schema import DEPENDENCY, TOKEN, WORD
 
 UNIVERSAL_RELATIONS = tuple(
@@ -74,7 +75,6 @@ class Dependency(Relation):
 
     @override
     def parts(self) -> tuple[Relation, ...]:
-        """Word nodes need the relation ``in``, which connects them to tokens."""
         return (self,) if self.target == TOKEN else (self, Membership())
 
     @property

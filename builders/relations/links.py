@@ -6,9 +6,10 @@ import numpy as np
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import Relation, check_choice
 from graphattn.builders.relations.csc import edges_per_sentence, expand_to_tokens, indptr_from_degrees
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, WORD
 
 
@@ -49,9 +50,9 @@ class Links(Relation):
     @override
     def edges(self, layout: Layout) -> RelationArrays:
         assert layout.links is not None
-        shift = np.repeat(layout.word_starts, layout.links.counts)
-        sources: Ints = layout.links.sources + shift
-        indptr = indptr_from_degrees(np.bincount(layout.links.targets + shift, minlength=int(layout.word_counts.sum())))
+        links: Ints = layout.links.values + layout.word_starts[layout.links.row_of_value, None]
+        sources, targets = links.T
+        indptr = indptr_from_degrees(np.bincount(targets, minlength=int(layout.word_counts.sum())))
         if self.target == TOKEN:
             indptr, sources, _ = expand_to_tokens(self.name, layout, indptr, sources)
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))

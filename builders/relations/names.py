@@ -9,14 +9,12 @@ from types import MappingProxyType
 
 from graphattn.builders.relations.base import Relation
 from graphattn.builders.relations.binary_partition import BinaryPartition
-from graphattn.builders.relations.complete import Complete
 from graphattn.builders.relations.composition import Intersection, Union
 from graphattn.builders.relations.dependency import Dependency
-from graphattn.builders.relations.global_tokens import Global
 from graphattn.builders.relations.links import Links
 from graphattn.builders.relations.nearest import Nearest
-from graphattn.builders.relations.order import Order
 from graphattn.builders.relations.random_edges import Random, RandomArcs, RandomPairs, ShuffledGroup
+from graphattn.builders.relations.ranges import Complete, Global, Order
 from graphattn.builders.relations.relative_positions import RelativePositions
 from graphattn.builders.relations.sentence_nodes import DocumentTree, SentenceNodes
 from graphattn.builders.relations.star import Star
@@ -176,7 +174,7 @@ def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relat
     >>> parse_relation("reverse(forward) & (window:9 | global)").name
     'reverse(forward)&(window:9|global:1)'
     """
-    return _Parser(text, on, required=required).parse()
+    return _RelationParser(text, on, required=required).parse()
 
 
 def split_heads(relations: str | Iterable[str] | Mapping[str, object]) -> list[tuple[str, object]]:
@@ -222,7 +220,7 @@ def _qualified_name(make: Callable[..., Relation]) -> str:
     return f"{getattr(make, '__module__', None)}.{getattr(make, '__qualname__', type(make).__qualname__)}"
 
 
-class _Parser:
+class _RelationParser:
     """Recursive descent: union, intersection, then a name or brackets."""
 
     def __init__(self, text: str, on: str, *, required: bool):

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout, ragged_arange
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.exceptions import DataError
+from graphattn.ragged import Ints, ragged_arange
 
 BLOCK = 1 << 22
 """Similarities in memory at a time."""
@@ -54,15 +55,6 @@ class Nearest(Relation):
 
     @override
     def edges(self, layout: Layout) -> RelationArrays:
-        """Edges to the nearest tokens.
-
-        Raises
-        ------
-        DataError
-            if tokens have no ids, no such feature, or an id without a vector
-        EdgeCountError
-            if there are more edges than int32 can index
-        """
         degrees = np.repeat(self._degrees(layout), layout.lengths)
         indptr = indptr_from_degrees(degrees)
         check_edge_count(self.name, int(indptr[-1]))
@@ -129,15 +121,7 @@ def _iterate_blocks(lengths: Ints) -> Iterator[tuple[Ints, slice]]:
 
 
 def _find_nearest(queries: npt.NDArray[Any], vectors: npt.NDArray[Any], rows: slice, count: int) -> Ints:
-    """(texts, rows, count) positions of the other vectors with the largest products, ascending.
-
-    Parameters
-    ----------
-    queries : (texts, rows, D)
-    vectors : (texts, n, D)
-    rows : the rows of the queries among the n
-    count : how many to find
-    """
+    """(texts, rows, count) positions of the other vectors with the largest products, ascending."""
     length = vectors.shape[1]
     cosines = np.rint(queries @ vectors.transpose(0, 2, 1) * _GRID).astype(np.int64)
     ranks = cosines * -length + np.arange(length)  # the first of several ties

@@ -13,11 +13,12 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout, ragged_arange
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import RangeRelation, Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.builders.relations.dependency import UNKNOWN, Dependency
 from graphattn.builders.relations.word_group import Membership
+from graphattn.ragged import Ints, ragged_arange
 from graphattn.schema import WORD
 
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -26,12 +27,12 @@ _GOLDEN = 0x9E3779B97F4A7C15
 class _Seeded(Relation):
     """A relation with a seed as its only parameter."""
 
-    kind: str
+    prefix: str
 
     def __init__(self, seed: int = 0):
         check_minimum("seed", seed, 0)
         self.seed = seed
-        self.name = _with_seed(self.kind, seed)
+        self.name = _with_seed(self.prefix, seed)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.seed or ''})"
@@ -102,7 +103,7 @@ class RandomPairs(_Seeded):
     seed : another seed gives other pairs
     """
 
-    kind = "random-pairs"
+    prefix = "random-pairs"
 
     @override
     def edges(self, layout: Layout) -> RelationArrays:
@@ -129,7 +130,7 @@ class RandomArcs(_Seeded):
     seed : another seed gives other arcs
     """
 
-    kind = "random-arcs"
+    prefix = "random-arcs"
     source = target = WORD
 
     @override
@@ -168,7 +169,7 @@ class ShuffledGroup(_Seeded, RangeRelation):
     seed : another seed gives other groups
     """
 
-    kind = "shuffled-group"
+    prefix = "shuffled-group"
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:

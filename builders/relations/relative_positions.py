@@ -10,11 +10,12 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import Relation, check_minimum
 from graphattn.builders.relations.composition import ComposedRelation
 from graphattn.builders.relations.csc import destinations
 from graphattn.exceptions import ConfigError
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN
 
 DISTANCE = "distance"

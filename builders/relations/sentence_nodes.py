@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from typing_extensions import override
 
-from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation
+from graphattn.builders.batch import Nodes
+from graphattn.builders.layout import Layout
+from graphattn.builders.relations.base import CompoundRelation, RangeRelation, Relation
+from graphattn.ragged import Ints
 from graphattn.schema import DOCUMENT, SENTENCE, TOKEN
 
 
@@ -75,7 +77,7 @@ class DocumentTree(CompoundRelation):
         )
 
 
-class _Part(RangeRelation):
+class _WithSentences(RangeRelation):
     needs_sentences = True
 
     def __init__(self, name: str):
@@ -84,13 +86,13 @@ class _Part(RangeRelation):
     @override
     def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
         counts = {SENTENCE: layout.sentence_counts, DOCUMENT: np.ones(len(layout), np.int64)}
-        return {kind: _number_nodes(counts[kind]) for kind in {self.source, self.target} - {TOKEN}}
+        return {node_type: _number_nodes(counts[node_type]) for node_type in {self.source, self.target} - {TOKEN}}
 
 
-class _SelfLoops(_Part):
-    def __init__(self, name: str, kind: str):
+class _SelfLoops(_WithSentences):
+    def __init__(self, name: str, node_type: str):
         super().__init__(name)
-        self.source = self.target = kind
+        self.source = self.target = node_type
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
@@ -99,7 +101,7 @@ class _SelfLoops(_Part):
         return nodes, nodes + 1
 
 
-class _WithinSentence(_Part):
+class _WithinSentence(_WithSentences):
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         first, stop = _tokens_of_sentences(layout)
@@ -107,7 +109,7 @@ class _WithinSentence(_Part):
         return first[sentences], stop[sentences]
 
 
-class _SentenceToToken(_Part):
+class _SentenceToToken(_WithSentences):
     source = SENTENCE
 
     @override
@@ -115,7 +117,7 @@ class _SentenceToToken(_Part):
         return layout.own_sentence_of_token, layout.own_sentence_of_token + 1
 
 
-class _TokenToSentence(_Part):
+class _TokenToSentence(_WithSentences):
     target = SENTENCE
 
     @override
@@ -123,7 +125,7 @@ class _TokenToSentence(_Part):
         return _tokens_of_sentences(layout)
 
 
-class _BetweenSentences(_Part):
+class _BetweenSentences(_WithSentences):
     source = target = SENTENCE
 
     @override
@@ -133,7 +135,7 @@ class _BetweenSentences(_Part):
         return starts, starts + np.repeat(counts, counts)
 
 
-class _DocumentToSentence(_Part):
+class _DocumentToSentence(_WithSentences):
     source, target = DOCUMENT, SENTENCE
 
     @override
@@ -142,7 +144,7 @@ class _DocumentToSentence(_Part):
         return texts, texts + 1
 
 
-class _SentenceToDocument(_Part):
+class _SentenceToDocument(_WithSentences):
     source, target = SENTENCE, DOCUMENT
 
     @override

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from typing_extensions import override
 
-from graphattn.builders.batch import RelationArrays
-from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation
+from graphattn.builders.batch import Nodes, RelationArrays
+from graphattn.builders.layout import Layout
+from graphattn.builders.relations.base import CompoundRelation, RangeRelation, Relation
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
+from graphattn.ragged import Ints
 from graphattn.schema import RELAY
 
 _NAME = "star"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
+from graphattn.builders.relations.base import Relation
 from graphattn.exceptions import GraphAttnError, GraphError
-
-if TYPE_CHECKING:
-    from graphattn.builders.relations.base import Relation
+from graphattn.ragged import Ints
 
 
 def is_third_party(relation: Relation) -> bool:
@@ -25,12 +23,7 @@ def is_third_party(relation: Relation) -> bool:
 
 @contextmanager
 def errors_naming(relation: Relation) -> Iterator[None]:
-    """Turn errors in a user's relation into a GraphError that names it; errors of ours and MemoryError pass.
-
-    Raises
-    ------
-    GraphError
-    """
+    """Turn errors in a user's relation into a GraphError that names it; errors of ours and MemoryError pass."""
     try:
         yield
     except (GraphAttnError, MemoryError):
@@ -42,13 +35,7 @@ def errors_naming(relation: Relation) -> Iterator[None]:
 
 
 def count_edges(relation: Relation, layout: Layout) -> Ints:
-    """(B,) ``relation.num_edges(layout)``, validated for a user's relation.
-
-    Raises
-    ------
-    GraphError
-        naming the relation
-    """
+    """(B,) ``relation.num_edges(layout)``, validated for a user's relation."""
     with errors_naming(relation):
         counts = np.asarray(relation.num_edges(layout))
     if is_third_party(relation):
@@ -57,23 +44,11 @@ def count_edges(relation: Relation, layout: Layout) -> Ints:
 
 
 def check_nodes(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> None:
-    """Check that the batch has the nodes that a user's relation joins.
-
-    Parameters
-    ----------
-    relation : of a user
-    layout : the batch
-    nodes : node type -> (B,) number in each sentence
-
-    Raises
-    ------
-    GraphError
-        naming the relation
-    """
-    for kind in (relation.source, relation.target):
-        if kind not in nodes:
-            raise GraphError(f"relation {relation.name!r} needs {kind!r} nodes, but no relation adds them")
-        _check_integers(relation.name, f"per_sentence of {kind!r} nodes", nodes[kind], len(layout))
+    """Check that the batch has the nodes that a user's relation joins."""
+    for node_type in (relation.source, relation.target):
+        if node_type not in nodes:
+            raise GraphError(f"relation {relation.name!r} needs {node_type!r} nodes, but no relation adds them")
+        _check_integers(relation.name, f"per_sentence of {node_type!r} nodes", nodes[node_type], len(layout))
 
 
 def validate_edges(name: str, arrays: RelationArrays, sources: Ints, destinations: Ints) -> None:
@@ -84,11 +59,6 @@ def validate_edges(name: str, arrays: RelationArrays, sources: Ints, destination
     name : the relation's
     arrays : its edges
     sources, destinations : (B,) number of source and destination nodes in each sentence
-
-    Raises
-    ------
-    GraphError
-        naming the relation
     """
     indptr, indices, count = arrays.indptr, arrays.indices, arrays.num_edges
     check_edge_count(name, count)
@@ -121,11 +91,6 @@ def validate_bounds(
     name : the relation's
     bounds : first source of each destination, and one past its last
     sources, destinations : (B,) number of source and destination nodes in each sentence
-
-    Raises
-    ------
-    GraphError
-        naming the relation
     """
     for part, values in zip(("first", "stop"), bounds, strict=True):
         _check_integers(name, part, values, int(destinations.sum()))

@@ -8,10 +8,11 @@ import numpy as np
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout, ragged_arange
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import RangeRelation, Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.exceptions import ConfigError
+from graphattn.ragged import Ints, ragged_arange
 from graphattn.scales import Scale
 from graphattn.schema import window
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import RangeRelation
+from graphattn.ragged import Ints
 from graphattn.schema import GROUP, MEMBERSHIP, WORD
 
 

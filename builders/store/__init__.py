@@ -3,16 +3,15 @@
 Building: corpus -> blocks -> shards -> manifest. Reading: store -> chunks -> layouts -> batches.
 """
 
+from graphattn.builders.jobs import LocalEngine
 from graphattn.builders.store.blocks import CorpusFile
 from graphattn.builders.store.build import StoreSettings, build_store
-from graphattn.builders.store.datasets import GraphDataset, GraphStream, StoreBatch
-from graphattn.builders.store.executors import LocalEngine
+from graphattn.builders.store.datasets import GraphStream, StoreBatch
 from graphattn.builders.store.manifest import Manifest
 from graphattn.builders.store.store import Store
 
 __all__ = [
     "CorpusFile",
-    "GraphDataset",
     "GraphStream",
     "LocalEngine",
     "Manifest",

@@ -76,13 +76,7 @@ class TextBlock:
     size: int = 0
 
     def read(self) -> bytes:
-        """The bytes.
-
-        Raises
-        ------
-        DataError
-            when the file has changed since it was cut into blocks
-        """
+        """The bytes."""
         if self.data is not None:
             return self.data
         with open(self.path, "rb") as file:
@@ -135,15 +129,7 @@ Block = TextBlock | ItemBlock
 def corpus_blocks(
     corpus: CorpusFile, *, size: int | None = None, most: int = BLOCK_BYTES, skip: bool = False
 ) -> Iterator[Block]:
-    """Cut a corpus into blocks.
-
-    Parameters
-    ----------
-    corpus : the corpus
-    size : bytes or characters of each block; None for blocks that grow with the corpus
-    most : size of the largest of those
-    skip : skip what the reader cannot use, instead of raising an error
-    """
+    """Cut a corpus into blocks."""
     options = dict(corpus.options)
     drop_label = options.pop("drop_label", ())
     source, format, options = resolve_reader(corpus.path, format=corpus.format, task=corpus.task, **options)
@@ -171,15 +157,7 @@ def text_blocks(
     size: int | None = None,
     most: int = BLOCK_BYTES,
 ) -> Iterator[TextBlock]:
-    """Cut a text file after sentences.
-
-    Parameters
-    ----------
-    path : the corpus, plain or compressed, or ``"-"``
-    format : a key of ``SENTENCE_ENDS``
-    options : of its reader
-    size, most : bytes to read at a time, see :func:`corpus_blocks`; a longer sentence makes a larger block
-    """
+    """Cut a text file after sentences."""
     with open_text(path) as source:
         line, offset, rest = 1, 0, b""
         while True:
@@ -211,15 +189,7 @@ def item_blocks(
     size: int | None = None,
     most: int = BLOCK_BYTES,
 ) -> Iterator[ItemBlock]:
-    """Group items into blocks.
-
-    Parameters
-    ----------
-    corpus : the file's name in errors
-    items : in the order of the corpus
-    skipped : grows while the items are read; each block takes what was skipped since the previous one
-    size, most : characters of a block, see :func:`corpus_blocks`; a longer item makes a larger one
-    """
+    """Group items into blocks."""
     skipped = [] if skipped is None else skipped
     group: list[Example | Sentence] = []
     first, characters, before = 1, 0, 0

@@ -20,10 +20,11 @@ from typing import Any
 
 from graphattn.builders.files import atomic_file, display_name, file_sha256, folder_lock, resolve_path, write_error
 from graphattn.builders.graph_builder import TextGraphBuilder
+from graphattn.builders.jobs import Engine, LocalEngine
+from graphattn.builders.layout import REQUIRED
 from graphattn.builders.parsers import Parser
 from graphattn.builders.relations.composition import may_read_ids
 from graphattn.builders.store.blocks import BLOCK_BYTES, PARSED_BLOCK_BYTES, Block, CorpusFile, corpus_blocks
-from graphattn.builders.store.executors import Engine, LocalEngine
 from graphattn.builders.store.manifest import (
     GRAPHS,
     MANIFEST,
@@ -35,13 +36,13 @@ from graphattn.builders.store.manifest import (
     find_damaged_shards,
 )
 from graphattn.builders.store.shard_statistics import collect_statistics, count_shard_words, finalize_manifest
-from graphattn.builders.store.shard_writer import REQUIRED_BY, ShardSettings, write_block
+from graphattn.builders.store.shard_writer import ShardSettings, write_block
 from graphattn.builders.store.shards import SHARDS
 from graphattn.builders.vocabulary import Vocabulary, check_options
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, rule_digest
 from graphattn.exceptions import DataError
 
-Progress = Callable[[Iterable[Any], str], Iterable[Any]]
+Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 """Passes items on and shows how many, with a description."""
 
 
@@ -92,7 +93,7 @@ class StoreSettings:
         relations, vocabulary = self.builder.relations, self.builder.vocabulary
         return ShardSettings(
             tokenizer=None if vocabulary is None else vocabulary.to_json(),
-            required=tuple(name for name in REQUIRED_BY if any(getattr(r, f"needs_{name}") for r in relations)),
+            required=tuple(name for name in REQUIRED if any(getattr(r, f"needs_{name}") for r in relations)),
             skip=self.skip,
             parser=self.parser,
             raw=self.raw,
@@ -107,7 +108,7 @@ def build_store(
     *,
     engine: Engine | None = None,
     append: bool = False,
-    watch: Progress = lambda items, _: items,
+    watch: Watch = lambda items, _: items,
 ) -> Manifest:
     """Build a store, or resume an interrupted build; shards that are up to date stay.
 
@@ -150,7 +151,7 @@ class _Build:
     """One call of :func:`build_store`."""
 
     def __init__(
-        self, corpora: Sequence[CorpusFile], folder: Path, settings: StoreSettings, engine: Engine, watch: Progress
+        self, corpora: Sequence[CorpusFile], folder: Path, settings: StoreSettings, engine: Engine, watch: Watch
     ):
         self.corpora, self.folder, self.settings = corpora, folder, settings
         self.engine, self.watch = engine, watch

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from graphattn.builders.layout import Ints
+from graphattn.ragged import Ints
 
 _COMPILE: Any = {"nogil": True, "cache": True}
 TAG_COLUMNS = {"upos": 3, "xpos": 4, None: 1}
@@ -25,14 +25,7 @@ _MAX_DIGITS = 9
 def read_conllu_columns(data: bytes, *, tags: str | None = "upos") -> pa.Table | None:
     """Parse whole sentences of CoNLL-U.
 
-    Parameters
-    ----------
-    data : UTF-8 text that begins and ends between sentences
-    tags : ``"upos"``, ``"xpos"``, or None for no tags
-
-    Returns
-    -------
-    The columns of the sentences that ``read_conllu`` yields; None unless the text is valid CoNLL-U.
+    Returns the columns of the sentences that ``read_conllu`` yields; None unless the text is valid CoNLL-U.
     """
     try:
         data.decode("utf-8")

@@ -1,9 +1,8 @@
-"""A store as PyTorch data sets: graphs of chosen sentences, a stream of shuffled batches, and files of DGL graphs."""
+"""A store as a stream of shuffled batches, and as files of DGL graphs."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset, get_worker_info
 
 from graphattn.builders.batch import TextBatch
 from graphattn.builders.batching import BudgetBatches
 from graphattn.builders.files import atomic_folder, write_error
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.layout import Ints, ragged_arange
-from graphattn.builders.store.layouts import Chunk, table_layout
+from graphattn.builders.store.layouts import DecodedRows, table_layout
 from graphattn.builders.store.manifest import GRAPHS, write_graph_sums
 from graphattn.builders.store.shards import CHUNK_SENTENCES, CHUNK_TOKENS
 from graphattn.builders.store.store import Store
 from graphattn.dgl_graphs import save_graphs
 from graphattn.exceptions import ConfigError, GraphError
+from graphattn.ragged import Ints, ragged_arange
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -66,86 +65,6 @@ class StoreBatch:
     def graph(self) -> DGLGraph:
         """The batch as a DGL graph."""
         return self.batch.to_dgl()
-
-    @property
-    def arrays(self) -> TextBatch:
-        """Former name of ``batch``, for one release."""
-        return self.batch
-
-
-class _Decoder:
-    """Decodes chunks of a store and makes batches of them."""
-
-    def __init__(self, store: Store, builder: TextGraphBuilder):
-        self.store, self.builder = store, builder
-        self._labels, self._tags = store.label_index, store.tag_index
-
-    def decode(self, number: int) -> Chunk:
-        return Chunk.from_table(self.store.chunk(number), self.builder, self._labels, self._tags)
-
-    def batch(self, chunk: Chunk, numbers: Ints) -> StoreBatch:
-        sets = chunk.label_sets
-        return StoreBatch(
-            self.builder.text_batch(chunk.layout),
-            torch.from_numpy(numbers),
-            torch.from_numpy(chunk.labels),
-            torch.from_numpy(np.stack([np.repeat(np.arange(len(sets.counts)), sets.counts), sets.indices])),
-            len(self._labels),
-            torch.from_numpy(chunk.tags.indices),
-        )
-
-
-class GraphDataset(Dataset[StoreBatch]):
-    """Map-style data set: one or several sentence numbers give the batch of these sentences.
-
-    It remains for one release; :meth:`graphattn.models.corpus.Corpus.from_store` replaces it for models.
-
-    Use it with a batch sampler: ``DataLoader(dataset, sampler=BudgetBatches(store.lengths, ...), batch_size=None)``.
-    Every chunk that contains a sentence of the batch is decoded as a whole, so a store of many more chunks than
-    ``kept_chunks`` is shuffled faster by :class:`GraphStream`.
-
-    Parameters
-    ----------
-    store : the store
-    builder : builds the graphs; its vocabulary gives the ids
-    kept_chunks : decoded chunks to keep in memory, about 20 MB each
-    """
-
-    def __init__(self, store: Store, builder: TextGraphBuilder, *, kept_chunks: int = 64):
-        self.store, self.builder, self.kept_chunks = store, builder, max(1, kept_chunks)
-        self._decoder = _Decoder(store, builder)
-        self._chunks: OrderedDict[int, Chunk] = OrderedDict()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_chunks": OrderedDict()}
-
-    def __len__(self) -> int:
-        return len(self.store)
-
-    def __getitem__(self, index: int | Sequence[int]) -> StoreBatch:
-        numbers = np.atleast_1d(np.asarray(index, np.int64))
-        outside = numbers[(numbers < 0) | (numbers >= len(self))]
-        if len(outside):
-            raise IndexError(f"sentence {outside[0]} of a store of {len(self)}")
-        starts = self.store.chunk_starts
-        chunk_of = np.searchsorted(starts, numbers, side="right") - 1
-        parts, positions = [], []
-        for chunk in np.unique(chunk_of):
-            in_chunk = np.flatnonzero(chunk_of == chunk)
-            parts.append(self._chunk(int(chunk)).take(numbers[in_chunk] - starts[chunk]))
-            positions.append(in_chunk)
-        batch = Chunk.concatenate(parts) if parts else self._chunk(0).take(numbers)
-        if len(parts) > 1:
-            batch = batch.take(np.argsort(np.concatenate(positions)))
-        return self._decoder.batch(batch, numbers)
-
-    def _chunk(self, number: int) -> Chunk:
-        if number not in self._chunks:
-            while len(self._chunks) >= self.kept_chunks:
-                self._chunks.popitem(last=False)
-            self._chunks[number] = self._decoder.decode(number)
-        self._chunks.move_to_end(number)
-        return self._chunks[number]
 
 
 class GraphStream(IterableDataset[StoreBatch]):
@@ -196,7 +115,7 @@ class GraphStream(IterableDataset[StoreBatch]):
             "max_edges": max_edges,
         }
         BudgetBatches(np.ones(1, np.int64), **self._budgets, edges=np.ones(1, np.int64))  # validates the budgets
-        self._decoder = _Decoder(store, builder)
+        self._labels, self._tags = store.label_index, store.tag_index
 
     def set_epoch(self, epoch: int) -> None:
         """Select the order of an epoch."""
@@ -227,7 +146,10 @@ class GraphStream(IterableDataset[StoreBatch]):
         return order[self.rank * workers + worker_id :: self.processes * workers]
 
     def _batches(self, chunks: list[int]) -> Iterator[StoreBatch]:
-        pool = Chunk.concatenate([self._decoder.decode(number) for number in chunks])
+        tables = map(self.store.chunk, chunks)
+        pool = DecodedRows.concatenate(
+            [DecodedRows.from_table(t, self.builder, self._labels, self._tags) for t in tables]
+        )
         starts, sizes = self.store.chunk_starts[chunks], np.diff(self.store.chunk_starts)[chunks]
         numbers = ragged_arange(starts, sizes)
         edges = None if self._budgets["max_edges"] is None else self.builder.num_edges(pool.layout)
@@ -236,25 +158,24 @@ class GraphStream(IterableDataset[StoreBatch]):
         )
         batches.set_epoch(self.epoch)
         for rows in map(np.asarray, batches):
-            yield self._decoder.batch(pool.take(rows), numbers[rows])
+            yield self._batch(pool.take(rows), numbers[rows])
+
+    def _batch(self, chunk: DecodedRows, numbers: Ints) -> StoreBatch:
+        sets = chunk.label_sets
+        return StoreBatch(
+            self.builder.text_batch(chunk.layout),
+            torch.from_numpy(numbers),
+            torch.from_numpy(chunk.labels),
+            torch.from_numpy(np.stack([sets.row_of_value, sets.values])),
+            len(self._labels),
+            torch.from_numpy(chunk.tags.values),
+        )
 
 
 def materialize(store: Store, builder: TextGraphBuilder) -> list[Path]:
     """Write the graph of each sentence into the store's folder ``graphs``, for ``dgl.load_graphs``.
 
-    Parameters
-    ----------
-    store : the store
-    builder : builds the graphs
-
-    Returns
-    -------
-    The files, in the order of the sentences.
-
-    Raises
-    ------
-    DataError
-        when a file cannot be written
+    Returns the files, in the order of the sentences.
     """
     folder = store.folder / GRAPHS
     try:

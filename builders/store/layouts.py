@@ -14,49 +14,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from graphattn.builders.graph_builder import CLS_ID, TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout, concatenate, ragged_arange, warn_of_missing_heads
+from graphattn.builders.layout import Layout, check_parsed, concatenate, missing_column_error
 from graphattn.builders.store.tables import dictionary_codes, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
+from graphattn.ragged import Ints, Ragged
 
 NO_LABEL = -1
 
 
-@dataclass(frozen=True, eq=False)
-class IndexLists:
-    """A column of lists of names, as indices into all names of the store.
-
-    Parameters
-    ----------
-    counts : (S,) length of each list
-    indices : (T,) the lists, concatenated
-    """
-
-    counts: Ints
-    indices: Ints
-
-    @classmethod
-    def from_column(cls, column: pa.ChunkedArray, index: Mapping[str, int]) -> IndexLists:
-        """Look up the names of a column of lists of strings."""
-        codes, names = dictionary_codes(column)
-        return cls(list_lengths(column), np.fromiter((index[name] for name in names), np.int64, len(names))[codes])
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[IndexLists]) -> IndexLists:
-        """The lists of several parts."""
-        return cls(np.concatenate([part.counts for part in parts]), np.concatenate([part.indices for part in parts]))
-
-    def take(self, numbers: Ints) -> IndexLists:
-        """The lists of some sentences, in the given order."""
-        counts = self.counts[numbers]
-        if not len(self.indices):  # most corpora have no tags, or one label a text
-            return IndexLists(counts, self.indices)
-        starts = (np.cumsum(self.counts) - self.counts)[numbers]
-        return IndexLists(counts, self.indices[ragged_arange(starts, counts)])
+def _encode_names(column: pa.ChunkedArray, index: Mapping[str, int]) -> Ragged:
+    """A column of lists of names as indices into all names of the store."""
+    codes, names = dictionary_codes(column)
+    indices = np.fromiter((index[name] for name in names), np.int64, len(names))
+    return Ragged.from_counts(indices[codes], list_lengths(column))
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
+class DecodedRows:
     """Decoded rows, from which batches are taken.
 
     Parameters
@@ -69,63 +44,45 @@ class Chunk:
 
     layout: Layout
     labels: Ints
-    label_sets: IndexLists
-    tags: IndexLists
+    label_sets: Ragged
+    tags: Ragged
 
     @classmethod
     def from_table(
         cls, table: pa.Table, builder: TextGraphBuilder, labels: Mapping[str, int], tags: Mapping[str, int]
-    ) -> Chunk:
-        """Decode rows.
-
-        Parameters
-        ----------
-        table : the rows
-        builder : determines the layout
-        labels, tags : name -> index
-        """
+    ) -> DecodedRows:
+        """Decode rows."""
         label = table["label"].combine_chunks()
         label = label if pa.types.is_dictionary(label.type) else label.dictionary_encode()
         known = np.array([*(labels[name] for name in label.dictionary.to_pylist()), NO_LABEL], np.int64)
         return cls(
             table_layout(table, builder),
             known[label.indices.fill_null(len(known) - 1).to_numpy()],
-            IndexLists.from_column(table["labels"], labels),
-            IndexLists.from_column(table["tags"], tags),
+            _encode_names(table["labels"], labels),
+            _encode_names(table["tags"], tags),
         )
 
     @classmethod
-    def concatenate(cls, chunks: Sequence[Chunk]) -> Chunk:
+    def concatenate(cls, chunks: Sequence[DecodedRows]) -> DecodedRows:
         """The sentences of several chunks."""
         if len(chunks) == 1:
             return chunks[0]
         return cls(
             concatenate([chunk.layout for chunk in chunks]),
             np.concatenate([chunk.labels for chunk in chunks]),
-            IndexLists.concatenate([chunk.label_sets for chunk in chunks]),
-            IndexLists.concatenate([chunk.tags for chunk in chunks]),
+            Ragged.concatenate([chunk.label_sets for chunk in chunks]),
+            Ragged.concatenate([chunk.tags for chunk in chunks]),
         )
 
-    def take(self, numbers: Ints) -> Chunk:
+    def take(self, numbers: Ints) -> DecodedRows:
         """Some sentences, in the given order."""
-        return Chunk(
+        return DecodedRows(
             self.layout.take(numbers), self.labels[numbers], self.label_sets.take(numbers), self.tags.take(numbers)
         )
 
 
 def table_layout(table: pa.Table, builder: TextGraphBuilder) -> Layout:
-    """Equals ``builder.layout(to_sentences(table))``, but reads columns where tokens are words.
-
-    Parameters
-    ----------
-    table : rows of a store
-    builder : its vocabulary splits words into tokens with ids; its relations determine the columns
-
-    Raises
-    ------
-    DataError
-        when a relation requires heads and a sentence has none
-    """
+    """Equals ``builder.layout(to_sentences(table))``, but reads columns where tokens are words."""
     if table["word_ids"].null_count < table.num_rows or any(
         relation.needs_sentences or relation.needs_links or relation.needs_vectors for relation in builder.relations
     ):
@@ -136,19 +93,8 @@ def table_layout(table: pa.Table, builder: TextGraphBuilder) -> Layout:
     deprel_id = builder.deprel_id
     if deprel_id is not None:
         heads, deprels = _encode_arcs(table, words, deprel_id, needs_heads=builder.needs_heads)
-    if not builder.cls:
-        return Layout(lengths, words, word_ids, heads, deprels, features, vectors=builder.vectors)
-    tokens_after_cls, words_after_cls = _positions_after_cls(lengths), _positions_after_cls(words)
-    count = len(words)
-    return Layout(
-        lengths + 1,
-        words + 1,
-        _prepend(word_ids + 1, tokens_after_cls, count, 0),
-        None if heads is None else _prepend(np.where(heads < 0, heads, heads + 1), words_after_cls, count, -1),
-        None if deprels is None else _prepend(deprels, words_after_cls, count, 0),
-        {name: _prepend(values, tokens_after_cls, count, CLS_ID) for name, values in features.items()},
-        vectors=builder.vectors,
-    )
+    layout = Layout(lengths, words, word_ids, heads, deprels, features, vectors=builder.vectors)
+    return layout.with_cls({"id": CLS_ID}) if builder.cls else layout
 
 
 def _encode_tokens(
@@ -176,16 +122,11 @@ def _encode_arcs(
     """0-based head of each word, -1 for a root, and the id of its relation."""
     heads, deprels = table["heads"].combine_chunks(), table["deprels"].combine_chunks()
     is_parsed = heads.is_valid().to_numpy(zero_copy_only=False)
-    unparsed = np.flatnonzero(~is_parsed & (words > 0))
-    if len(unparsed) and not needs_heads:
-        warn_of_missing_heads()
-    elif len(unparsed):
-        start = " ".join(table["tokens"][int(unparsed[0])].as_py()[:5])
-        raise DataError(
-            f"sentence {unparsed[0]} ({start!r} ...) has no heads, but the relation 'dependency' needs them",
-            field="heads",
-            hint="Build the store from a parsed corpus or with a parser, or leave out Dependency().",
-        )
+
+    def describe(row: int) -> DataError:
+        return missing_column_error("heads", table["tokens"][row].as_py(), number=row, path=None, line=None)
+
+    check_parsed(np.flatnonzero(~is_parsed & (words > 0)), describe, required=needs_heads)
     codes, names = dictionary_codes(table["deprels"])
     ids = np.fromiter(map(deprel_id, names), np.int32, len(names))[codes]
     has_deprels = deprels.is_valid().to_numpy(zero_copy_only=False)
@@ -196,18 +137,6 @@ def _encode_arcs(
     head_of = np.zeros(int(words.sum()), np.int64)
     head_of[np.repeat(is_parsed, words)] = heads.flatten().to_numpy()
     return head_of - 1, ids
-
-
-def _positions_after_cls(counts: Ints) -> Ints:
-    """Position of each value when every run gets one more value in front."""
-    return np.arange(int(counts.sum())) + np.repeat(np.arange(1, len(counts) + 1), counts)
-
-
-def _prepend(values: npt.NDArray[Any], positions: Ints, runs: int, first: int) -> npt.NDArray[Any]:
-    """Put one more value in front of every run."""
-    out = np.full(len(values) + runs, first, values.dtype)
-    out[positions] = values
-    return out
 
 
 def _count_up(counts: Ints) -> Ints:

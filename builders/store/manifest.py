@@ -12,7 +12,7 @@ from typing import Any
 from graphattn.builders.files import atomic_file, file_sha256, is_locked
 from graphattn.builders.json_types import check_json, json_checksum, read_record, require_keys
 from graphattn.builders.store.shards import system_error
-from graphattn.builders.store.tables import VERSION
+from graphattn.builders.store.tables import FORMAT_VERSION
 from graphattn.exceptions import DataError
 
 MANIFEST, TOKENIZER, SKIPPED, GRAPHS = "store.json", "tokenizer.json", "skipped.jsonl", "graphs"
@@ -92,7 +92,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write ``store.json`` atomically, with a checksum of its content."""
-        record = {"kind": _KIND, "version": VERSION, **asdict(self)}
+        record = {"kind": _KIND, "format_version": FORMAT_VERSION, **asdict(self)}
         text = json.dumps({"checksum": json_checksum(record), **record}, indent=1, ensure_ascii=False)
         with atomic_file(folder / MANIFEST, sync=True) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
@@ -116,9 +116,10 @@ class Manifest:
             record = json.loads(path.read_text(encoding="utf-8"))
             if record["kind"] != _KIND:
                 raise ValueError(f"kind {record['kind']!r}")
-            if record["version"] != VERSION:
+            version = record.get("format_version", record.get("version"))
+            if version != FORMAT_VERSION:
                 raise DataError(
-                    f"the store has version {record['version']}, this GraphAttn reads version {VERSION}",
+                    f"the store has version {version}, this GraphAttn reads version {FORMAT_VERSION}",
                     path=folder,
                     hint="Build it again, or use the GraphAttn that built it.",
                 )

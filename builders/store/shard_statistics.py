@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 
 from graphattn.builders.files import file_sha256
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.relations.validation import count_edges, is_third_party
 from graphattn.builders.spelling import compose
 from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import Manifest, ShardEntry
 from graphattn.builders.store.shards import Shard, shard_name
 from graphattn.builders.store.tables import count_words
+from graphattn.ragged import Ints
 
 _VALIDATED_PAIRS = 1 << 20
 """Pairs of tokens, of the shortest texts of a chunk, for which edges of users' relations are validated."""
@@ -85,14 +86,7 @@ def count_shard_words(folder: Path, number: int) -> tuple[int, dict[str, int]]:
 
 
 def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> tuple[int, ShardStatistics]:
-    """Count what a shard contains; return its number, too.
-
-    Parameters
-    ----------
-    folder : the store
-    builder : its edges are counted; without a vocabulary when tokens are words
-    number : of the shard
-    """
+    """Count what a shard contains; return its number, too."""
     name = shard_name(number)
     path = folder / name
     shard = Shard(path)
@@ -104,14 +98,7 @@ def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> 
 
 
 def finalize_manifest(manifest: Manifest, shards: Sequence[ShardStatistics], relations: Sequence[str]) -> Manifest:
-    """The manifest of a complete store.
-
-    Parameters
-    ----------
-    manifest : settings and corpora
-    shards : statistics of each shard, in order
-    relations : their names, in order
-    """
+    """The manifest of a complete store."""
     counts = _sum(shards, "counts")
     lengths = _sum(shards, "lengths")
     edges = _sum(shards, "edges")

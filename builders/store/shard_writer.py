@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
 from itertools import product
@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from graphattn.builders.files import lines_within
+from graphattn.builders.layout import missing_column_error
 from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers.parser import parse_texts
-from graphattn.builders.readers.conllu import conllu_sentences
-from graphattn.builders.readers.sentences import json_sentences
+from graphattn.builders.readers import read_conllu, read_sentences
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, ItemBlock, Skipped, TextBlock
 from graphattn.builders.store.conllu_columns import TAG_COLUMNS, read_conllu_columns
@@ -26,12 +26,6 @@ from graphattn.builders.store.tables import add_null_columns, to_sentences, to_t
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, WordSplitter, rule_digest
 from graphattn.exceptions import DataError
-
-REQUIRED_BY = {
-    "heads": ("dependency", "Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations."),
-    "links": ("links", "Give a corpus of sentences with links (JSON Lines), or leave links out of --relations."),
-}
-"""Column that a relation may require -> the relation, and the fix for sentences without it."""
 
 
 @dataclass(frozen=True)
@@ -93,20 +87,7 @@ class ShardSettings:
 def write_block(folder: Path, settings: ShardSettings, task: tuple[int, Block]) -> int:
     """Write the shard of a block unless it is up to date.
 
-    Parameters
-    ----------
-    folder : the store
-    settings : how to read the block
-    task : number of the shard, and the block
-
-    Returns
-    -------
-    The number of the shard.
-
-    Raises
-    ------
-    DataError
-        when a sentence cannot be used and ``settings.skip`` is False
+    Returns the number of the shard.
     """
     number, block = task
     path, digest = folder / shard_name(number), settings.digest(block)
@@ -204,7 +185,7 @@ class _TextReader:
                 sentences = list(self._read(piece, first))
                 for sentence, column in product(sentences, self.required):
                     if getattr(sentence, column) is None and sentence.num_words:
-                        raise missing_column_error(column, sentence.words, path=self.block.corpus, line=first)
+                        raise missing_column_error(column, sentence.words, number=0, path=self.block.corpus, line=first)
             except DataError as error:
                 if not self.skip:
                     raise
@@ -214,11 +195,8 @@ class _TextReader:
         return usable
 
     def _read(self, data: bytes, line: int) -> Iterator[Sentence]:
-        lines = lines_within(data, self.block.corpus, line)
-        numbered = ((lines.line, content.removesuffix("\n")) for content in lines)
-        if self.block.format == "conllu":
-            return conllu_sentences(numbered, self.block.corpus, **self.block.options)
-        return json_sentences(numbered, self.block.corpus, **self.block.options)
+        read = {"conllu": read_conllu, "sentences": read_sentences}[self.block.format]
+        return read(lines_within(data, self.block.corpus, line), **self.block.options)
 
 
 def _nearest_sentence_end(data: bytes, position: int, ends: tuple[bytes, ...]) -> int:
@@ -241,23 +219,6 @@ def _pieces(data: bytes, line: int, *, by_line: bool) -> Iterator[tuple[int, byt
         yield first, piece
 
 
-def missing_column_error(
-    column: str, words: Sequence[str], *, path: str, line: int | None = None, place: str = "the sentence"
-) -> DataError:
-    """The error of a sentence without heads or links.
-
-    Parameters
-    ----------
-    column : a key of ``REQUIRED_BY``
-    words : of the sentence
-    path, line : of the sentence
-    place : the sentence's number, if its line is unknown
-    """
-    start, (relation, hint) = " ".join(words[:5]), REQUIRED_BY[column]
-    message = f"{place} ({start!r} ...) has no {column}, which the relation {relation!r} needs"
-    return DataError(message, path=path, line=line, hint=hint)
-
-
 def _drop_unusable(
     table: pa.Table, required: tuple[str, ...], block: ItemBlock, skipped: list[Skipped], *, skip: bool
 ) -> pa.Table:
@@ -269,13 +230,13 @@ def _drop_unusable(
     item = np.cumsum(~table["second"].fill_null(False).to_numpy())  # 1-based item of each row
     unusable = np.isin(item, item[missing.any(0)])
     for row in np.flatnonzero(unusable if skip else missing.any(0)):
-        tokens, place = table["tokens"][int(row)].as_py(), f"sentence {block.first + item[row] - 1}"
+        tokens, number = table["tokens"][int(row)].as_py(), int(block.first + item[row] - 1)
         is_missing = missing[:, row].any()
         column = required[int((missing[:, row] if is_missing else missing[:, item == item[row]].any(1)).argmax())]
         if not skip:
-            raise missing_column_error(column, tokens, path=block.corpus, place=place)
+            raise missing_column_error(column, tokens, number=number, path=block.corpus, line=None)
         reason = f"no {column}" if is_missing else f"the other text of its pair has no {column}"
-        skipped.append(Skipped(block.corpus, place, f"{reason} ({' '.join(tokens[:5])!r} ...)"))
+        skipped.append(Skipped(block.corpus, f"sentence {number}", f"{reason} ({' '.join(tokens[:5])!r} ...)"))
     return table.filter(pa.array(~unusable))
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphattn.builders.files import atomic_file
-from graphattn.builders.layout import Ints
-from graphattn.builders.store.tables import SCHEMA, STRING_PATHS, VERSION
+from graphattn.builders.store.tables import FORMAT_VERSION, SCHEMA, STRING_PATHS
 from graphattn.exceptions import DataError
+from graphattn.ragged import Ints
 
 CHUNK_TOKENS, CHUNK_SENTENCES = 1 << 19, 1 << 14
 """Maximum tokens (unless one sentence has more) and sentences of a row group, the unit of decoding."""
@@ -44,15 +44,8 @@ def shard_name(number: int) -> str:
 
 
 def write_shard(table: pa.Table, path: Path, notes: dict[str, Any]) -> None:
-    """Write a shard atomically; the same table and notes always give the same bytes.
-
-    Parameters
-    ----------
-    table : the rows
-    path : the file
-    notes : metadata to store with them
-    """
-    metadata = json.dumps({"version": VERSION, **notes}, ensure_ascii=False, sort_keys=True)
+    """Write a shard atomically; the same table and notes always give the same bytes."""
+    metadata = json.dumps({"format_version": FORMAT_VERSION, **notes}, ensure_ascii=False, sort_keys=True)
     content = BytesIO()
     with pq.ParquetWriter(
         content,
@@ -96,11 +89,6 @@ class Shard:
     Parameters
     ----------
     path : its file
-
-    Raises
-    ------
-    DataError
-        when it is missing, damaged, or of another version
     """
 
     def __init__(self, path: Path):
@@ -112,15 +100,15 @@ class Shard:
             metadata = self._file.metadata.metadata
             self._sha256: bytes = metadata[_SHA256_KEY]
             self.notes: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
-            version = self.notes["version"]
+            version = self.notes.get("format_version", self.notes.get("version"))
             schema = self._file.schema.to_arrow_schema()
         except FileNotFoundError:
             raise DataError("the shard is missing", path=path, hint=_REPAIR) from None
         except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
             raise _read_error(path, error) from error
-        if version != VERSION:
+        if version != FORMAT_VERSION:
             raise DataError(
-                f"the shard has version {version} of the store format, this GraphAttn reads version {VERSION}",
+                f"the shard has version {version} of the store format, this GraphAttn reads version {FORMAT_VERSION}",
                 path=path,
                 hint="Build the store again, or use the GraphAttn that built it.",
             )
@@ -139,13 +127,7 @@ class Shard:
         return hashlib.sha256(unsealed).hexdigest().encode() == self._sha256
 
     def chunk(self, number: int, columns: list[str] | None = None) -> pa.Table:
-        """Read a chunk.
-
-        Raises
-        ------
-        DataError
-            when the shard is damaged
-        """
+        """Read a chunk."""
         try:
             return self._file.read_row_group(number, columns=columns, use_threads=False)
         except (OSError, pa.ArrowException, IndexError) as error:

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from graphattn.builders.files import file_sha256
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Layout
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
@@ -31,6 +31,7 @@ from graphattn.builders.store.shards import Shard, damage_error, system_error
 from graphattn.builders.store.tables import count_words, dictionary_codes, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
+from graphattn.ragged import Ints
 
 OPEN_SHARDS = 16
 """Shards that a store keeps open; each takes a file descriptor and the metadata of its chunks."""

@@ -1,6 +1,6 @@
 """Sentences as Arrow tables and back, with the columns of a store's Parquet files.
 
-One row is one sentence. Version 4:
+One row is one sentence. In format version 1:
 
 ================  ======================  ============================================================================
 column            type                    content
@@ -32,10 +32,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from graphattn.builders.layout import Ints
 from graphattn.builders.sentence import Sentence
+from graphattn.ragged import Ints
 
-VERSION = 4
+FORMAT_VERSION = 1
 
 SCHEMA = pa.schema(
     {
@@ -65,11 +65,6 @@ _FIELDS = ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids", "li
 
 def to_table(sentences: Sequence[Sentence], second: Sequence[bool | None] | None = None) -> pa.Table:
     """Convert sentences to rows.
-
-    Parameters
-    ----------
-    sentences : one for each row
-    second : the column ``second``; None if the corpus has no pairs
 
     Examples
     --------

@@ -15,9 +15,9 @@ from graphattn.experiments.cli.output import show_progress
 
 if TYPE_CHECKING:
     from graphattn.builders import Vocabulary
+    from graphattn.builders.jobs import Engine
     from graphattn.builders.relations import Relation
     from graphattn.builders.store import CorpusFile, Manifest, StoreSettings
-    from graphattn.builders.store.executors import Engine
 
 EXAMPLES = (
     "graphattn build train.tsv --out store\n\n"

@@ -27,7 +27,7 @@ from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.output import show_progress
 
 if TYPE_CHECKING:
-    from graphattn.builders.store.executors import Engine
+    from graphattn.builders.jobs import Engine
     from graphattn.experiments.cli.text_stream import NumberedText
     from graphattn.models import Estimator
 
@@ -58,9 +58,9 @@ def make_engine(engine: str, jobs: int, address: str | None, *, gpus: float | No
     Parameters
     ----------
     engine, jobs, address : values of the flags
-    gpus : see :class:`~graphattn.builders.store.executors.RayEngine`
+    gpus : see :class:`~graphattn.builders.jobs.RayEngine`
     """
-    from graphattn.builders.store.executors import LocalEngine, RayEngine
+    from graphattn.builders.jobs import LocalEngine, RayEngine
 
     if engine == "ray":
         return RayEngine(jobs, address=address, gpus=gpus)

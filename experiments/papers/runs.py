@@ -20,7 +20,7 @@ import lightning
 import torch
 
 import graphattn
-from graphattn.builders.store.executors import LocalEngine
+from graphattn.builders.jobs import LocalEngine
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, RunFolderError, verbatim
 from graphattn.experiments.commit import current_commit
 from graphattn.experiments.papers.baselines import BASELINES, can_run, run_baseline

@@ -19,7 +19,6 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import LIKE_BIOES, SCHEMES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError, verbatim
@@ -39,6 +38,7 @@ from graphattn.models.options import HeadOptions, InputOptions, Options, Trainin
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task
+from graphattn.ragged import Ints
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store

@@ -175,7 +175,7 @@ def test_concatenated_layouts_equal_the_layout_of_all_texts():
     concatenated, expected = concatenate([flat(TEXTS[:2], vectors), flat(TEXTS[2:], vectors)]), flat(TEXTS, vectors)
     for name in COLUMNS:
         assert getattr(concatenated, name).tolist() == getattr(expected, name).tolist()
-    for name in ("counts", "sources", "targets"):
+    for name in ("offsets", "values"):
         assert getattr(concatenated.links, name).tolist() == getattr(expected.links, name).tolist()
     assert concatenated.features["x"].tolist() == expected.features["x"].tolist()
     assert concatenated.vectors is vectors
@@ -213,5 +213,5 @@ def test_a_truncated_layout_is_that_of_truncated_sentences(with_cls):
     for name in ("lengths", "word_counts", "word_ids", "heads", "deprels", "sentence_ids"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(expected, name), name)
     np.testing.assert_array_equal(whole.features["id"], expected.features["id"])
-    for name in ("counts", "sources", "targets"):
+    for name in ("offsets", "values"):
         np.testing.assert_array_equal(getattr(whole.links, name), getattr(expected.links, name), name)

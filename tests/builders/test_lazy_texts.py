@@ -49,7 +49,7 @@ def assert_same(actual, expected):
     assert actual.features.keys() == expected.features.keys() == {"id", "shape"}
     for name, values in expected.features.items():
         assert np.array_equal(actual.features[name], values)
-    for name in ("counts", "sources", "targets"):
+    for name in ("offsets", "values"):
         assert np.array_equal(getattr(actual.links, name), getattr(expected.links, name))
 
 

@@ -92,8 +92,7 @@ def test_columns_of_words(template, gap):
     assert layout.word_counts.tolist() == [after + 3]
     assert layout.heads.tolist() == [-1, -1, *[-1] * gap, after + 1, -1, -1]
     assert layout.sentence_ids.tolist() == [0, 0, *[0] * gap, 1, 2, 2]
-    assert layout.links.sources.tolist() == [1, after]
-    assert layout.links.targets.tolist() == [1, after + 1]
+    assert layout.links.values.tolist() == [[1, 1], [after, after + 1]]
 
 
 def test_a_batch_equals_its_texts_alone():

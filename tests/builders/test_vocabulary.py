@@ -524,7 +524,7 @@ def test_pre_split_corpora_hardly_change(corpora, name):
     texts = [line.partition("\t")[2] for line in lines]
     vocabulary = Vocabulary.train(texts)
     changed = Counter[str]()
-    for text, split in zip(texts, vocabulary._splitter.split_batch(texts), strict=True):
+    for text, split in zip(texts, vocabulary.splitter.split_batch(texts), strict=True):
         changed += Counter(text.split()) - Counter(split)
     assert sum(changed.values()) / sum(len(text.split()) for text in texts) < 0.005
     assert all((ids > 2).all() for ids in vocabulary.encode_batch(texts)[1])

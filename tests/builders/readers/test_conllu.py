@@ -1,5 +1,3 @@
-from itertools import islice
-
 import pytest
 
 from graphattn.builders.readers import read_conllu
@@ -101,50 +99,6 @@ def test_comments_and_blank_lines_are_not_sentences(corpus):
     assert sentence.origin == (str(path), 4)
 
 
-@pytest.mark.parametrize(
-    ("line", "field"),
-    [
-        ("1 word _", None),
-        ("1\tword\t_", None),
-        (row("x"), "id"),
-        (row("_"), "id"),
-        (row("2"), "id"),
-        (row(head="1.1"), "head"),
-        (row(head="0_0"), "head"),
-        (row(head=""), "head"),
-        (row(form=""), "form"),
-        (row(upos=""), "upos"),
-    ],
-)
-def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, line, field):
-    path = corpus("a.conllu", *[row(), ""] * 2_500, line, *[row(), ""] * 2_500)
-    sentences = read_conllu(path)
-    assert len(list(islice(sentences, 2_500))) == 2_500
-    with pytest.raises(DataError) as caught:
-        next(sentences)
-    assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 5001, field)
-
-
-def test_an_incomplete_tree_is_reported_at_its_word(corpus):
-    path = corpus("a.conllu", "# a comment", row(), row("2", form="lost", head="_"))
-    assert problem(path) == (
-        "FILE, line 3, field 'head': word 2 ('lost') has no head, though others in the sentence have."
-        " A head is the id of a word, or 0 for a root."
-    )
-
-
-def test_an_impossible_tree_is_reported_at_its_sentence(corpus):
-    path = corpus("a.conllu", row(), "", "# a comment", row(head="1"))
-    assert problem(path) == (
-        "FILE, line 4, field 'heads': heads form a cycle through word 1 ('word'). Each word must lead to a root."
-    )
-    path = corpus("a.conllu", row(head="7"))
-    assert problem(path) == (
-        "FILE, line 1, field 'heads': word 1 ('word') has head 7, the sentence has 1 words."
-        " Heads are 1-based word numbers, 0 for a root."
-    )
-
-
 @pytest.mark.parametrize("tags", ["parseme:mwe", "ner", "misc:", ":NER"])
 def test_unknown_tags(tags):
     with pytest.raises(ConfigError) as caught:
@@ -164,19 +118,3 @@ def test_a_line_of_blanks_ends_a_sentence(corpus):
 def test_relations_without_heads_are_ignored(corpus):
     sentence = next(read_conllu(corpus("a.conllu", row(head="_", deprel="nsubj"))))
     assert (sentence.heads, sentence.deprels) == (None, None)
-
-
-def test_an_empty_relation(corpus):
-    message = "FILE, line 1, field 'deprel': the field is empty. Write '_'."
-    assert problem(corpus("a.conllu", row(deprel=""))) == message
-
-
-def test_a_sentence_with_an_error_is_skipped(tmp_path):
-    good = row().encode()
-    broken = [row("2").encode(), b"1\tshort", row(head="1").encode(), row().encode() + b"\xff", b"\xff"]
-    blocks = [good, *(block for bad in broken for block in (bad + b"\n" + good.replace(b"1\t", b"2\t", 1), good))]
-    path = tmp_path / "a.conllu"
-    path.write_bytes(b"# first\n" + b"\n\n".join(blocks))
-    errors = []
-    assert [sentence.num_words for sentence in read_conllu(path, skip=errors.append)] == [1] * 6
-    assert [error.line for error in errors] == [4, 9, 14, 19, 24]

@@ -86,13 +86,6 @@ def test_a_line_with_too_few_or_too_many_columns(corpus, broken):
     assert next(read_conllup(corpus("c.cupt", *PLUS[3:5], long), columns=columns)).tokens == LIKE
 
 
-def test_invalid_sentences_can_be_skipped(corpus):
-    skipped = []
-    path = corpus("a.cupt", *PLUS[:6], "", "2\tlost\tX\t0\troot\t*", "", *PLUS[7:])
-    assert [s.tokens for s in read_conllup(path, skip=skipped.append)] == [LIKE, ("Oh",)]
-    assert [(error.line, error.field) for error in skipped] == [(8, "id")]
-
-
 def test_columns_need_names(corpus, broken):
     path = corpus("a.cupt", "# text = a", "1\ta\tX")
     assert broken(read_conllup(path), path, 2) == ("columns",)

@@ -61,15 +61,6 @@ def test_blank_lines_at_the_end_are_skipped(corpus, multilabel):
         list(read_fasttext(path, multilabel=multilabel))
 
 
-@pytest.mark.parametrize(
-    ("line", "options"),
-    [("no label", ()), ("__label__a __label__b text", ("multilabel",)), ("__label__ text", ())],
-)
-def test_broken_lines(corpus, broken, line, options):
-    path = corpus("a.txt", "__label__a fine", line)
-    assert broken(read_fasttext(path), path, 2) == options
-
-
 @pytest.mark.parametrize("prefix", ["", "a b"])
 def test_invalid_prefixes(prefix):
     with pytest.raises(ConfigError) as caught:

@@ -6,7 +6,6 @@ import pytest
 
 from graphattn.builders import Sentence
 from graphattn.builders.readers import read_corpus, read_sentences
-from graphattn.exceptions import DataError
 
 
 def test_all_fields_are_read(corpus):
@@ -53,20 +52,6 @@ def test_words_and_tags_of_other_names(corpus, record, options):
     assert list(read_sentences(path, tags=None)) == [Sentence(["Ada", "wrote"])]
 
 
-@pytest.mark.parametrize(
-    ("tags", "field", "option"),
-    [
-        ({"ner_tags": ["O"], "pos_tags": ["N"]}, None, "tags"),
-        ({"ner_tags": [3]}, "ner_tags", None),
-        ({"tags": [3]}, "tags", None),
-    ],
-)
-def test_tags_that_are_numbers_or_not_the_only_ones(corpus, tags, field, option):
-    with pytest.raises(DataError) as caught:
-        list(read_sentences(corpus("a.jsonl", json.dumps({"tokens": ["Ada"], **tags}))))
-    assert (caught.value.line, caught.value.field, caught.value.options) == (1, field, (option,) if option else ())
-
-
 def test_tags_are_not_needed_beside_a_label(corpus):
     path = corpus("a.jsonl", '{"tokens": ["Ada"], "label": "x", "ner_tags": ["O"], "pos_tags": ["N"]}')
     assert list(read_sentences(path)) == [Sentence(["Ada"], label="x")]
@@ -75,34 +60,3 @@ def test_tags_are_not_needed_beside_a_label(corpus):
 def test_a_text_beside_words_is_read(corpus):
     path = corpus("a.jsonl", '{"words": ["Ada"], "text": "Ada.", "label": "x"}')
     assert next(read_corpus(path, task="classify")).text == "Ada."
-
-
-@pytest.mark.parametrize(
-    ("line", "field"),
-    [
-        ('{"heads": [0]}', "tokens"),
-        ('{"tokens": "a b"}', "tokens"),
-        ('{"tokens": ["a"], "heads": [true]}', "heads"),
-        ('{"tokens": ["a"], "links": [0, 0]}', "links"),
-        ('{"tokens": ["a"], "label": {}}', "label"),
-        ('{"tokens": ["\\ud800"]}', "tokens"),
-        ('{"tokens": ["a"], "heads": [1, 0]}', "heads"),
-        ('{"tokens": ["a", "b"], "heads": [2, 1]}', "heads"),
-        ("[1]", None),
-        ("\n{}", None),
-    ],
-)
-def test_errors_name_line_and_field(corpus, line, field):
-    path = corpus("a.jsonl", '{"tokens": ["fine"]}', line)
-    with pytest.raises(DataError) as caught:
-        list(read_sentences(path))
-    assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 2, field)
-    assert str(caught.value).startswith(f"{path}, line 2")
-
-
-def test_a_line_with_an_error_is_skipped(tmp_path):
-    good, broken = b'{"tokens": ["a"]}', [b"{", b"[]", b'{"tokens": 1}', b'{"tokens": ["\xff"]}', b"", b'{"heads": []}']
-    (tmp_path / "a.jsonl").write_bytes(b"\n".join([good, *(line for bad in broken for line in (bad, good))]))
-    errors = []
-    assert list(read_sentences(tmp_path / "a.jsonl", skip=errors.append)) == [Sentence(["a"])] * 7
-    assert [error.line for error in errors] == [2, 4, 6, 8, 10, 12]

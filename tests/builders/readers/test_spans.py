@@ -110,36 +110,6 @@ def test_the_rule_for_words(corpus):
         next(read_corpus(path, task="tag", split="whitespace"))
 
 
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        ({"text": "Berlin wall", "spans": [[0, 3, "LOC"]]}, "the span 'LOC' from 0 to 3 cuts the word 'Berlin'"),
-        ({"text": "a b c", "spans": [[0, 3, "X"], [2, 5, "Y"]]}, "the span 'Y' from 2 to 5 overlaps 'X' from 0 to 3"),
-        ({"text": "a b", "spans": [[0, 1, "X"], [0, 1, "Y"]]}, "'Y' from 0 to 1 overlaps 'X'"),
-        ({"text": "a b", "spans": [[1, 2, "X"]]}, "covers no word"),
-        ({"text": "a b", "spans": [[0, 9, "X"]]}, "is not within the text of 3 characters"),
-        ({"text": "a b", "spans": [[1, 1, "X"]]}, "is not within the text"),
-        ({"text": "a b", "spans": [[-1, 1, "X"]]}, "is not within the text"),
-        ({"text": "a b", "spans": [{"start": "0", "end": 1, "label": "X"}]}, "has no two whole numbers and a name"),
-        ({"text": "a b", "spans": [{"start": 0, "end": 1, "label": 4}]}, "has no two whole numbers and a name"),
-        ({"text": "a b", "spans": [{"start": 0, "end": 1, "label": "X", "text": "b"}]}, "covers 'a', not 'b'"),
-        ({"text": "a b", "spans": [[0, 1, "X"]], "label": [[0, 1, "Y"]]}, "spans in 'spans' and 'label'"),
-        ({"text": "a b"}, "no spans in the fields 'text'"),
-        ({"body": "a b", "spans": []}, "there is no 'text' among the fields 'body', 'spans'"),
-        ({"text": 3, "spans": []}, "a number where a string was expected"),
-        ({**LABEL_STUDIO, "annotations": [{"result": []}, {"result": []}]}, "2 annotations of one text"),
-    ],
-)
-def test_invalid_spans(corpus, record, message):
-    path = corpus("a.jsonl", '{"text": "a", "spans": [[0, 1, "X"]]}', json.dumps(record), '{"text": "c", "spans": []}')
-    with pytest.raises(DataError, match=message) as caught:
-        list(read_spans(path))
-    assert caught.value.line == 2
-    errors = []
-    assert [sentence.tokens for sentence in read_spans(path, skip=errors.append)] == [("a",), ("c",)]
-    assert [error.line for error in errors] == [2]
-
-
 @pytest.mark.parametrize("content", ['[{"text": "a", "spans": []},\n{"text"', '[{"text": "a", "spans": []},\n1]'])
 def test_a_broken_array(corpus, content):
     with pytest.raises(DataError):

@@ -2,7 +2,6 @@ import csv
 import io
 import json
 import warnings
-from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -185,33 +184,6 @@ def test_a_missing_column_has_a_hint(corpus):
     assert caught.value.alternative == "For texts without labels, set {label} to None."
 
 
-BROKEN = [
-    ("a.csv", "text,label", "fine,1", "one, too many,1", "columns"),
-    ("a.csv", "text,label", "fine,1", "alone", "columns"),
-    ("a.tsv", "text\tlabel", "fine\t1", "a\tb\t1", "columns"),
-    ("a.csv", "text,label", "fine,1", "", None),
-    ("a.tsv", "text\tlabel", "fine\t1", "", None),
-    ("a.csv", "text,label", "fine,1", 'a,"1"2', "quoted"),
-    ("a.csv", "text,label", "fine,1", "a\rb,1", None),
-    ("a.csv", "text,label", "fine,1", "a, ", "label_separator"),
-    ("a.jsonl", None, '{"text": "fine", "label": 1}', '{"text": "bad", "label": }', None),
-    ("a.jsonl", None, '{"text": "fine", "label": 1}', '["bad", 1]', None),
-    ("a.jsonl", None, '{"text": "fine", "label": 1}', "", None),
-]
-
-
-@pytest.mark.parametrize(("name", "header", "fine", "wrong", "option"), BROKEN)
-def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, broken, name, header, fine, wrong, option):
-    head = [] if header is None else [header]
-    lines = [*head, *[fine] * 10_000]
-    lines[5_000] = wrong
-    path = corpus(name, *lines)
-    examples = read_table(path)
-    before = 5_000 - len(head)
-    assert list(islice(examples, before)) == [Example("fine", label="1")] * before
-    assert broken(examples, path, 5001) == (() if option is None else (option,))
-
-
 def test_an_unclosed_quote_is_reported_where_its_row_begins(corpus, broken):
     path = corpus("a.csv", "text,label", '"two', 'lines",1', '"open,1', *["next,0"] * 10)
     assert broken(read_table(path), path, 4) == ("quoted",)
@@ -225,30 +197,6 @@ def test_an_unclosed_quote_does_not_swallow_a_large_file(corpus):
         with pytest.raises(DataError, match="line 2: the row that begins here"):
             next(rows)
         assert lines.line == 2 + MAX_RECORD_LINES
-
-
-@pytest.mark.parametrize(
-    ("record", "field"),
-    [
-        ('{"text": null, "label": 1}', "text"),
-        ('{"text": 5, "label": 1}', "text"),
-        ('{"text": ["a", 1], "label": 1}', "text"),
-        ('{"text": "a\\ud83d", "label": 1}', "text"),
-        ('{"text": "a", "label": null}', "label"),
-        ('{"text": "a", "label": NaN}', "label"),
-        ('{"text": "a", "label": [{}]}', "label"),
-        ('{"text": "good", "label": "\\ud83d"}', "label"),
-    ],
-)
-def test_json_values_of_the_wrong_kind(corpus, record, field):
-    with pytest.raises(DataError) as caught:
-        list(read_table(corpus("a.jsonl", record)))
-    assert (caught.value.line, caught.value.field) == (1, field)
-
-
-@pytest.mark.parametrize("content", ["[" * 100_000, '{"text": "a", "label": ' + "9" * 5_000 + "}"])
-def test_json_that_python_cannot_parse(corpus, content):
-    assert problem(corpus("a.jsonl", content)).startswith("FILE, line 1: unreadable JSON: ")
 
 
 def test_blank_lines_at_the_end_are_skipped(corpus):
@@ -350,15 +298,6 @@ def test_a_csv_file_without_a_header_has_commas_and_quotes(corpus):
 def test_several_labels_without_a_header(corpus):
     path = corpus("a", "joy,love\tone", "\ttwo")
     assert [example.label for example in read_labelled_lines(path, label_separator=",")] == [("joy", "love"), ()]
-
-
-@pytest.mark.parametrize(
-    ("line", "options"),
-    [("alone", ("columns",)), ("1\ta\tb", ("columns",)), ("", ()), (" \ttext", ("label_separator",))],
-)
-def test_a_broken_line_without_a_header(corpus, broken, line, options):
-    path = corpus("a.tsv", *["1\tfine"] * 5_000, line, *["1\tfine"] * 5_000)
-    assert broken(read_labelled_lines(path), path, 5001) == options
 
 
 @pytest.mark.parametrize(

@@ -138,12 +138,6 @@ def test_separator_of_word_and_tag(corpus, separator, line):
     assert list(read_word_tag(corpus("a", line), separator=separator)) == [Sentence(("a/b", "c"), tags=("DT", "NN"))]
 
 
-@pytest.mark.parametrize("piece", ["plain", "word/", "/TAG", "/", r"a\/b", r"a\/b\/c"])
-def test_a_word_without_its_tag(corpus, broken, piece):
-    path = corpus("a.pos", "fine/JJ", f"so/RB {piece} here/RB")
-    assert broken(read_word_tag(path), path, 2) == ("separator",)
-
-
 @pytest.mark.parametrize("separator", ["", " ", "\\", "/ /", "/\n"])
 def test_invalid_separators(separator):
     with pytest.raises(ConfigError) as caught:

@@ -65,25 +65,6 @@ def test_the_only_layer(export, header, value, tag):
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("1-2\t2-3\tb\t*[1]|*[2]\tLOC[1]|PER\\|X[2]\t", "the spans 'LOC' and 'PER|X' overlap"),
-        ("1-1.1\t0-1\ta\t*\tLOC\t", "the span 'LOC' cuts a word"),
-        ("1-2\t2-3\tb\t*\t*\t", "the span has no value"),
-        ("1-2\t2-3\tb", "3 fields, but the header announces 5"),
-    ],
-)
-def test_invalid_rows(export, row, message):
-    path = export("1-1\t0-1\ta\t*\tLOC\t", row, "", "2-1\t4-5\tc\t_\t_\t", header=[NER])
-    with pytest.raises(DataError) as caught:
-        list(read_webanno(path))
-    assert (caught.value.line, caught.value.message) == (6, message)
-    errors = []
-    assert [sentence.tokens for sentence in read_webanno(path, skip=errors.append)] == [("c",)]
-    assert len(errors) == 1
-
-
-@pytest.mark.parametrize(
     ("header", "layer"), [([POS], "auto"), ([DEPENDENCY], "auto"), ([NER], "POS"), ([POS, NER], "POS")]
 )
 def test_no_choice_of_a_layer(export, header, layer):

@@ -82,6 +82,12 @@ def batch_equals_singles():
 
 
 @pytest.fixture(scope="session")
+def concatenates():
+    """Assert that a batch has the nodes, edges and features of single texts, one after another."""
+    return assert_concatenates
+
+
+@pytest.fixture(scope="session")
 def pairs():
     """(destination, source) of each edge of a kind, in edge-id order."""
     return pairs_of

@@ -4,8 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graphattn import attend
 from graphattn.builders import (
@@ -15,7 +13,6 @@ from graphattn.builders import (
     Dilated,
     Global,
     Links,
-    Membership,
     Nearest,
     Order,
     Random,
@@ -26,7 +23,6 @@ from graphattn.builders import (
     ShuffledGroup,
     TextGraphBuilder,
     Window,
-    WordGroup,
 )
 from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Layout
@@ -96,19 +92,6 @@ def test_custom_range_relation():
     assert graph.batch_num_edges(("token", "previous", "token")).tolist() == [2, 0, 1]
     values = graph.node_features["token"]["position"].double().view(-1, 1, 1)
     assert attend(graph, values, values, values, etype="previous").flatten().tolist() == [0, 0, 1, 0, 0]
-
-
-@given(
-    relation=st.sampled_from([Window(3), Window("N/4"), Complete(), WordGroup(), Membership(), *Order().parts()]),
-    random=st.randoms(use_true_random=False),
-    sizes=st.lists(st.integers(0, 9), max_size=4),
-    cls=st.booleans(),
-)
-def test_num_edges_equals_the_edges(random_sentence, relation, random, sizes, cls):
-    layout = Layout.of([random_sentence(random, size) for size in sizes], with_cls=cls)
-    arrays = relation.edges(layout)
-    assert relation.num_edges(layout).tolist() == arrays.per_sentence.tolist()
-    assert arrays.per_sentence.sum() == len(arrays.indices) == arrays.indptr[-1]
 
 
 def test_too_many_edges_are_rejected_before_they_are_built():

@@ -40,7 +40,7 @@ def single_edges(relation, sentence, cls, pairs):
     return set(pairs(TextGraphBuilder([relation], cls=cls).text_batch([sentence]), relation.canonical))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     operands=st.lists(TOKENS, min_size=2, max_size=3),
     random=st.randoms(use_true_random=False),
@@ -53,9 +53,6 @@ def test_union_and_intersection_equal_sets(batch_equals_singles, pairs, random_s
         for sentence, graph in zip(sentences, batch_equals_singles(builder, sentences), strict=True):
             expected = together(*(single_edges(operand, sentence, cls, pairs) for operand in operands))
             assert pairs(graph, composed.canonical) == sorted(expected)
-        layout = builder.layout(sentences)
-        counts = builder.text_batch(layout).batch_num_edges(composed.canonical)
-        assert composed.num_edges(layout).tolist() == counts.tolist()
 
 
 @settings(max_examples=40)
@@ -71,8 +68,6 @@ def test_reverse_swaps_the_ends(batch_equals_singles, pairs, random_sentence, re
     for graph in batch_equals_singles(builder, sentences):
         there, back = pairs(graph, relation.canonical), pairs(graph, reverse.canonical)
         assert back == sorted((source, target) for target, source in there)
-    layout = builder.layout(sentences)
-    assert reverse.num_edges(layout).tolist() == reverse.edges(layout).per_sentence.tolist()
 
 
 def test_reverse_keeps_edge_features(pairs):

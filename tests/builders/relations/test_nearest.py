@@ -96,9 +96,3 @@ def test_vectors_of_the_builder():
     with pytest.raises(ConfigError) as caught:
         TextGraphBuilder([Window(1) | Nearest(2)], vocabulary=vocabulary)
     assert caught.value.options == ("vectors", "tune_vectors")
-
-
-def test_name():
-    assert Nearest(3, "place").canonical == ("token", "nearest:3", "token")
-    shown = [repr(Nearest(3)), repr(Nearest(3, "place")), repr(Nearest(3, np.eye(2)))]
-    assert shown == ["Nearest(3)", "Nearest(3, 'place')", "Nearest(3, '...')"]

@@ -87,8 +87,6 @@ def test_random_pairs_are_symmetric_and_do_not_depend_on_the_batch(batch_equals_
         assert set(pairs) == {(target, source) for source, target in pairs}
         assert {(node, node) for node in range(graph.num_nodes())} <= set(pairs)
         assert len(set(pairs)) == len(pairs)
-    layout = builder.layout(sentences)
-    assert relation.num_edges(layout).tolist() == relation.edges(layout).per_sentence.tolist()
 
 
 def test_half_of_all_pairs_are_connected():
@@ -135,8 +133,6 @@ def test_random_arcs_are_a_tree_with_self_loops(batch_equals_singles, seed, leng
         tree = nx.Graph((source, target) for source, target in pairs if source != target)
         assert len(pairs) == max(0, 3 * words - 2)
         assert words < 2 or (nx.is_tree(tree) and len(tree) == words)
-    layout = builder.layout(sentences)
-    assert relation.num_edges(layout).tolist() == relation.edges(layout).per_sentence.tolist()
 
 
 def test_degrees_do_not_depend_on_the_position():
@@ -203,8 +199,6 @@ def test_shuffled_groups_have_the_sizes_of_the_words(batch_equals_singles, seed,
     sentences = [sentence_of(sizes) for sizes in texts]
     for sizes, graph in zip(texts, batch_equals_singles(builder, sentences), strict=True):
         assert sorted(groups_of(graph, relation)) == sorted([*sizes, *[1] * cls])
-    layout = builder.layout(sentences)
-    assert relation.num_edges(layout).tolist() == relation.edges(layout).per_sentence.tolist()
 
 
 def test_the_order_of_groups_is_random():
@@ -217,20 +211,3 @@ def test_the_order_of_groups_is_random():
     assert len(set(map(tuple, drawn))) == 20
     assert all(order != sizes for order in drawn)
     assert np.abs(np.mean(drawn, axis=0) - np.mean(sizes)).max() < 1  # any size may be at any position
-
-
-@pytest.mark.parametrize(
-    ("relation", "name", "text"),
-    [
-        (Random(3), "random:3", "Random(3)"),
-        (Random(3, 7), "random:3:7", "Random(3, seed=7)"),
-        (RandomPairs(), "random-pairs", "RandomPairs()"),
-        (RandomPairs(7), "random-pairs:7", "RandomPairs(7)"),
-        (RandomArcs(), "random-arcs", "RandomArcs()"),
-        (RandomArcs(7), "random-arcs:7", "RandomArcs(7)"),
-        (ShuffledGroup(), "shuffled-group", "ShuffledGroup()"),
-        (ShuffledGroup(7), "shuffled-group:7", "ShuffledGroup(7)"),
-    ],
-)
-def test_names(relation, name, text):
-    assert (relation.name, repr(relation)) == (name, text)

@@ -20,14 +20,6 @@ def layout_of(*lengths):
     return Layout(np.array(lengths, int), np.array(lengths, int), words)
 
 
-@settings(max_examples=100)
-@given(
-    scale=st.sampled_from(SCALES), as_radius=st.booleans(), random=st.randoms(use_true_random=False), cls=st.booleans()
-)
-def test_windows_equal_the_table(assert_agrees, sentences_of_many_lengths, scale, as_radius, random, cls):
-    assert_agrees(Window(scale, as_radius=as_radius), sentences_of_many_lengths(random), cls)
-
-
 @settings(max_examples=60)
 @given(scale=st.sampled_from(SCALES), lengths=st.lists(st.integers(0, 200), max_size=4))
 def test_windows_of_long_sentences(scale, lengths):
@@ -47,20 +39,6 @@ def test_lengths_include_cls():
     assert Window("N/16").num_edges(layout).tolist() == [31 * 3 + 1]  # 32 // 16 = 2, made odd: width 3
     layout = layout_of(31)
     assert Window("N/16").num_edges(layout).tolist() == [31]
-
-
-@pytest.mark.parametrize(
-    ("window", "name", "text"),
-    [
-        (Window(3), "window:3", "Window('3')"),
-        (Window("n / 16"), "window:N/16", "Window('N/16')"),
-        (Window(Scale("N")), "window:N", "Window('N')"),
-        (Window(1, as_radius=True), "radius:1", "Window('1', as_radius=True)"),
-    ],
-)
-def test_names(window, name, text):
-    assert window.canonical == ("token", name, "token")
-    assert repr(window) == text
 
 
 @pytest.mark.parametrize("make", [lambda: Window(4), lambda: Window(4, as_radius=True), lambda: Dilated(4, 2)])
@@ -89,8 +67,3 @@ def test_dilated_windows(follows, scale, dilation, lengths, cls):
         }
 
     follows(Dilated(scale, dilation), [Sentence(["x"] * length) for length in lengths], definition, cls=cls)
-
-
-def test_name_of_dilated():
-    assert Dilated("n/16", 2).canonical == ("token", "dilated:N/16:2", "token")
-    assert repr(Dilated(5, 2)) == "Dilated('5', 2)"

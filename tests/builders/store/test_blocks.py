@@ -70,24 +70,24 @@ def test_items_are_counted_from_one():
 
 
 @pytest.mark.parametrize(
-    ("texts", "length", "expected"),
+    ("texts", "length", "most", "expected"),
     [
-        (900, 100, [900]),
-        (5_000, 100, [1000] * 5),
-        (25_000, 1_300, [1000] * 16 + [1000, 1063, 1129, 1200, 1275, 1355, 1439, 539]),
-        (40_000, 33_550, [1000] * 17 + [1001] * 3),
+        (900, 100, 32 << 20, [900]),
+        (5_000, 100, 32 << 20, [1000] * 5),
+        (25_000, 130, 32 << 20, [1000] * 16 + [1000, 1063, 1129, 1200, 1275, 1355, 1439, 539]),
+        (40_000, 34, 34_001, [1000] * 17 + [1001] * 3),
     ],
 )
-def test_blocks_of_texts_grow_with_the_corpus(texts, length, expected):
-    """A thousand texts, later a sixteenth of those before, and never more than 32 MiB."""
-    sizes = [len(block.items) for block in item_blocks("c", repeat(Example("x" * (length - 1)), texts))]
+def test_blocks_of_texts_grow_with_the_corpus(texts, length, most, expected):
+    """A thousand texts, later a sixteenth of those before, and never more than the largest block."""
+    sizes = [len(block.items) for block in item_blocks("c", repeat(Example("x" * (length - 1)), texts), most=most)]
     assert sizes[: len(expected)] == expected
     assert sum(sizes) == texts
-    assert max(sizes) <= -(-(32 << 20) // length)
+    assert max(sizes) <= -(-most // length)
     before = np.cumsum(sizes) - sizes
     assert all(size == 1000 or size == max(1000, -(-done // 16)) or size == 1001
                for size, done in zip(sizes[:-1], before[:-1], strict=True))  # fmt: skip
-    assert len(sizes) < 16 + 16 * np.log(max(texts / 16_000, 1)) + texts * length / (32 << 20) + 2
+    assert len(sizes) < 16 + 16 * np.log(max(texts / 16_000, 1)) + texts * length / most + 2
 
 
 def test_blocks_of_long_texts_are_bounded():

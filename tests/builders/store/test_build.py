@@ -82,8 +82,12 @@ def test_tags_of_any_column(tmp_path, write, trees, settings):
     assert Store(tmp_path / "plus").manifest.skipped == 1
 
 
+NEEDS_HEADS = (
+    "but the relation 'dependency' needs them. Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with "
+    "a parser), or a parser (parser=stanza), or leave the relation out."
+)
 DATA = Path(__file__).parents[2] / "data" / "stores"
-"""Stores that an earlier version wrote, and their corpora."""
+"""Stores of format version 1, and their corpora."""
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ DATA = Path(__file__).parents[2] / "data" / "stores"
         ),
     ],
 )
-def test_stores_of_earlier_releases_open_unchanged(tmp_path, name, corpora, settings):
+def test_stores_of_format_version_1_open_unchanged(tmp_path, name, corpora, settings):
     old, new = tmp_path / "old", tmp_path / "new"
     shutil.copytree(DATA / name, old)
     before = inodes(old)
@@ -362,8 +366,8 @@ def test_skipped_sentences_are_listed(tmp_path, trees, as_conllu, builder):
         {"corpus": "a.conllu", "place": f"line {line[BROKEN]}", "reason": "heads form a cycle through word 1 ('a')"},
         {"corpus": "a.conllu", "place": f"line {line[FAR]}", "reason": "word 1 ('a') has head 7, the sentence has 1 "
          "words"},
-        {"corpus": "a.conllu", "place": f"line {line[UNPARSED]}", "reason": "the sentence ('a' ...) has no heads, "
-         "which the relation 'dependency' needs"},
+        {"corpus": "a.conllu", "place": f"line {line[UNPARSED]}", "reason": "sentence ('a' ...) has no heads, "
+         "but the relation 'dependency' needs them"},
         {"corpus": "a.conllu", "place": f"line {data.count(bytes([10]))}", "reason": "byte 0xff at column 3 is not "
          "UTF-8"},
     ]  # fmt: skip
@@ -446,8 +450,7 @@ def test_a_sentence_without_heads_is_reported_with_its_line(tmp_path, settings, 
     with pytest.raises(DataError) as caught:
         build_store([CorpusFile(tmp_path / name)], tmp_path / "s", settings)
     assert str(caught.value) == (
-        f"{tmp_path / name}, line {line}: the sentence ('a' ...) has no heads, which the relation 'dependency' needs. "
-        "Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations."
+        f"{tmp_path / name}, line {line}, field 'heads': sentence ('a' ...) has no heads, {NEEDS_HEADS}"
     )
     manifest = build_store([CorpusFile(tmp_path / name)], tmp_path / "s", replace(settings, skip=True))
     assert (manifest.parsed, manifest.skipped) == (manifest.sentences - (name == "a.jsonl"), 1)
@@ -501,8 +504,7 @@ def test_sentences_without_heads_are_rejected_if_a_relation_needs_them(tmp_path,
     with pytest.raises(DataError) as caught:
         build_store([CorpusFile(tmp_path / "a.txt")], tmp_path / "s", settings)
     assert str(caught.value) == (
-        f"{tmp_path / 'a.txt'}: sentence 1 ('a b' ...) has no heads, which the relation 'dependency' needs. "
-        "Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations."
+        f"{tmp_path / 'a.txt'}, field 'heads': sentence 1 ('a b' ...) has no heads, {NEEDS_HEADS}"
     )
 
 
@@ -574,15 +576,15 @@ def test_a_sentence_without_links_is_reported_with_its_line(tmp_path):
     with pytest.raises(DataError) as caught:
         build_store([CorpusFile(corpus)], tmp_path / "s", StoreSettings(builder))
     assert str(caught.value) == (
-        f"{corpus}, line 3: the sentence ('c' ...) has no links, which the relation 'links' needs. "
-        "Give a corpus of sentences with links (JSON Lines), or leave links out of --relations."
+        f"{corpus}, line 3, field 'links': sentence ('c' ...) has no links, but the relation 'links' needs them. "
+        "Read a corpus with a column of links, give Sentence(links=...), or leave out Links()."
     )
     manifest = build_store([CorpusFile(corpus)], tmp_path / "s", StoreSettings(builder, skip=True))
     assert ([s.tokens for s in Store(tmp_path / "s")], manifest.skipped) == ([("a", "b"), (), ("e",)], 2)
     rows = [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()]
     assert [(row["place"], row["reason"].partition(",")[0]) for row in rows] == [
-        ("line 3", "the sentence ('c' ...) has no links"),
-        ("line 4", "the sentence ('d' ...) has no heads"),
+        ("line 3", "sentence ('c' ...) has no links"),
+        ("line 4", "sentence ('d' ...) has no heads"),
     ]
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders.files import lines_within
-from graphattn.builders.readers.conllu import conllu_sentences
+from graphattn.builders.readers import read_conllu
 from graphattn.builders.store.conllu_columns import read_conllu_columns
 from graphattn.builders.store.tables import add_null_columns, to_sentences
 from graphattn.exceptions import DataError
@@ -14,8 +14,7 @@ WORD = "1\tDogs\tdog\tNOUN\tNNS\t_\t0\troot\t_\t_\n"
 
 
 def by_reader(data, tags="upos"):
-    lines = lines_within(data, "a.conllu", 1)
-    return list(conllu_sentences(((lines.line, line.removesuffix("\n")) for line in lines), "a.conllu", tags=tags))
+    return list(read_conllu(lines_within(data, "a.conllu", 1), tags=tags))
 
 
 def by_columns(data, tags="upos"):

@@ -1,15 +1,15 @@
 """Batches from a store equal those of its sentences, and an epoch has every sentence once."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
+from unicodedata import normalize
 
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+from torch.utils.data import DataLoader
 
 from graphattn.builders import (
-    BudgetBatches,
     Complete,
     Dependency,
     Order,
@@ -23,7 +23,6 @@ from graphattn.builders.readers import read_conllu
 from graphattn.builders.relations import Links, SentenceNodes
 from graphattn.builders.store import (
     CorpusFile,
-    GraphDataset,
     GraphStream,
     Store,
     StoreSettings,
@@ -82,8 +81,9 @@ def test_relation_labels_are_optional(trees):
     with pytest.raises(DataError) as caught:
         table_layout(to_table([*sentences, Sentence(["a", "b"])]), builder)
     assert str(caught.value) == (
-        "field 'heads': sentence 4 ('a b' ...) has no heads, but the relation 'dependency' needs them. "
-        "Build the store from a parsed corpus or with a parser, or leave out Dependency()."
+        "field 'heads': sentence 4 ('a b' ...) has no heads, but the relation 'dependency' needs them. Give parsed "
+        "sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser (parser=stanza), or leave "
+        "the relation out."
     )
 
 
@@ -95,78 +95,38 @@ def test_parses_are_optional_unless_required(trees, cls):
     assert_same_batch(builder.text_batch(table_layout(to_table(sentences), builder)), builder.text_batch(sentences))
 
 
-def test_selected_sentences_form_a_batch(stored, trees, builder):
-    sentences = [Sentence(["a"], heads=[0], label="x"), *trees(50), Sentence(["b"], heads=[0], label="y", tags=["T"])]
-    dataset = GraphDataset(stored(sentences), builder, kept_chunks=1)
-    assert len(dataset) == 52
-    for chosen in ([7], [0, 1, 2], [51, 3, 30, 3, 0], list(range(52))):
-        batch = dataset[chosen]
-        assert_same_batch(batch.batch, builder.text_batch([sentences[n] for n in chosen]))
-        assert batch.numbers.tolist() == chosen
-        labels = [sentences[n].label for n in chosen]
-        names = list(dataset.store.manifest.labels)
-        assert [names[place] if place >= 0 else None for place in batch.labels.tolist()] == labels
-        tags = list(dataset.store.manifest.tags)
-        assert [tags[place] for place in batch.tags.tolist()] == [t for n in chosen for t in sentences[n].tags or ()]
-    assert_same_batch(dataset[4].batch, builder.text_batch([sentences[4]]))
-    assert dataset[[]].batch.num_nodes() == 0
-    for wrong in (52, -1):
-        with pytest.raises(IndexError, match=f"sentence {wrong} of a store of 52"):
-            dataset[[0, wrong]]
-
-
-def test_several_labels_form_a_matrix(stored, builder):
-    sets = [("a", "b"), ("c",), (), None, ("b", "c", "a")]
-    sentences = [Sentence(["w"], heads=[0], label=labels) for labels in sets]
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", None, "b", "a"],
+        [("a", "b"), ("c",), (), None, ("b", "c", "a")],
+        ["café", "cafe\u0301", "tea"],  # names have one Unicode form
+    ],
+)
+def test_labels_and_tags_are_indices_into_those_of_the_store(stored, builder, labels):
+    tags = [["T", "U", "T"][:number] for number in range(len(labels))]
+    rows = zip(labels, tags, strict=True)
+    sentences = [Sentence(["w"] * len(t), heads=[0] * len(t), label=label, tags=t) for label, t in rows]
     store = stored(sentences)
-    names = list(store.manifest.labels)
-    for chosen in ([4, 1, 2, 4], [3], [0, 1, 2, 3, 4], []):
-        batch = GraphDataset(store, builder)[chosen]
-        assert batch.labels.tolist() == [-1] * len(chosen)
-        assert batch.label_matrix.tolist() == [[name in (sets[n] or ()) for name in names] for n in chosen]
-    for batch in GraphStream(store, builder, max_tokens=2, pool=2):
-        assert batch.label_matrix.tolist() == [[name in (sets[n] or ()) for name in names] for n in batch.numbers]
-
-
-def test_the_matrix_of_single_labels(stored, builder):
-    sets = ["a", None, "b", "a"]
-    store = stored([Sentence(["w"], heads=[0], label=label) for label in sets])
-    batch = GraphDataset(store, builder)[[3, 1, 2]]
-    assert batch.label_matrix.tolist() == [
-        [label == name for name in store.manifest.labels] for label in ("a", None, "b")
-    ]
-
-
-def test_labels_and_tags_have_one_unicode_form(stored, builder):
-    sentences = [Sentence(["a"], heads=[0], label=label, tags=[label]) for label in ("café", "cafe\u0301", "tea")]
-    store = stored(sentences)
-    assert (store.manifest.labels, store.manifest.tags) == ({"café": 2, "tea": 1}, {"café": 2, "tea": 1})
-    batch = GraphDataset(store, builder)[[0, 1, 2]]
-    assert batch.labels.tolist() == batch.tags.tolist() == [0, 0, 1]
-    assert [sentence.label for sentence in store] == ["café", "cafe\u0301", "tea"]
-
-
-def test_a_loader_with_workers_reads_each_sentence_once(stored, trees, builder):
-    store = stored(trees(60))
-    dataset = GraphDataset(store, TextGraphBuilder([Window(3)], vocabulary=store.vocabulary))
-    sampler = BudgetBatches(store.lengths, max_sentences=16)
-    batches = list(DataLoader(dataset, sampler=sampler, batch_size=None, num_workers=2))
-    assert sorted(n for batch in batches for n in batch.numbers.tolist()) == list(range(60))
-    assert all(len(batch.batch.batch_num_nodes()) == len(batch.numbers) for batch in batches)
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_distributed_samplers_read_each_sentence_once(stored, trees, builder, workers):
-    store = stored(trees(60))
-    dataset = GraphDataset(store, builder)
+    names, tag_names = list(store.manifest.labels), list(store.manifest.tags)
     seen = []
-    for rank in range(3):
-        share = DistributedSampler(dataset, num_replicas=3, rank=rank, seed=1)
-        batches = DataLoader(dataset, sampler=BatchSampler(share, 8, False), batch_size=None, num_workers=workers)
-        numbers = [n for batch in batches for n in batch.numbers.tolist()]
-        assert len(numbers) == 20
-        seen += numbers
-    assert sorted(seen) == list(range(60))
+    for batch in GraphStream(store, builder, max_tokens=2, pool=2):
+        chosen = batch.numbers.tolist()
+        sets = [{normalize("NFC", name) for name in as_tuple(labels[n])} for n in chosen]
+        single = [
+            names.index(*names_of) if isinstance(labels[n], str) else -1
+            for n, names_of in zip(chosen, sets, strict=True)
+        ]
+        assert batch.labels.tolist() == single
+        assert batch.label_matrix.tolist() == [[name in names_of for name in names] for names_of in sets]
+        assert [tag_names[tag] for tag in batch.tags.tolist()] == [tag for n in chosen for tag in tags[n]]
+        seen += chosen
+    assert sorted(seen) == list(range(len(labels)))
+    assert [sentence.label for sentence in store] == labels
+
+
+def as_tuple(label):
+    return (label,) if isinstance(label, str) else label or ()
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -227,10 +187,8 @@ def test_treebank_from_the_store_equals_treebank_from_the_file(corpora, tmp_path
     assert list(store) == sentences
     builder = TextGraphBuilder([Window(3), Window("N/4"), Dependency()], vocabulary=store.vocabulary)
     assert store.vocabulary == Vocabulary.train(sentences)
-    dataset = GraphDataset(store, builder)
-    random = np.random.default_rng(0)
-    for chosen in np.split(random.permutation(len(sentences))[:500], 5):
-        assert_same_batch(dataset[chosen].batch, builder.text_batch([sentences[n] for n in chosen]))
+    for batch in islice(GraphStream(store, builder, max_sentences=100), 5):
+        assert_same_batch(batch.batch, builder.text_batch([sentences[n] for n in batch.numbers]))
 
 
 def test_graphs_equal_those_of_the_sentences(dgl, stored, trees, monkeypatch):

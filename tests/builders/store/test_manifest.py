@@ -11,13 +11,13 @@ from graphattn.builders.store import CorpusFile, GraphStream, Store, StoreSettin
 from graphattn.builders.store.manifest import Manifest
 from graphattn.exceptions import ConfigError, DataError
 
-VALUES = (None, True, -1, 10**9, 1.5, "x", [], ["x"], {}, {"x": "y"})
+VALUES = (None, -1, 1.5, "x", ["x"], {})
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("built")
-    rows = [{"tokens": ["a", "b"], "heads": [2, 0], "tags": ["N", "V"], "label": "xy"[n % 2]} for n in range(9)]
+    rows = [{"tokens": ["a", "b"], "heads": [2, 0], "tags": ["N", "V"], "label": "xy"[n % 2]} for n in range(4)]
     (folder / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     settings = StoreSettings(TextGraphBuilder([Window(3)]), block_bytes=200)
     build_store([CorpusFile(folder / "a.jsonl")], folder / "s", settings)
@@ -78,7 +78,7 @@ def test_every_changed_or_deleted_value_is_harmless_or_one_error(store):
                 errors.append(str(error))
             except ConfigError:
                 assert place[:2] == ("settings", "relations")
-    assert len(errors) > 500
+    assert len(errors) > 100
     assert all(str(store) in error for error in errors)
 
 
@@ -87,7 +87,7 @@ def test_every_changed_or_deleted_value_is_harmless_or_one_error(store):
     [
         ("[" * 100_000, "maximum recursion depth exceeded"),
         ("[]", "list indices must be integers"),
-        ('{"kind": "graphattn store", "version": 4}', "its checksum does not match"),
+        ('{"kind": "graphattn store", "format_version": 1}', "its checksum does not match"),
     ],
 )
 def test_damaged_text(store, text, reason):

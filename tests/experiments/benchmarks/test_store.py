@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphattn.builders.files import lines_within
-from graphattn.builders.readers.conllu import conllu_sentences
+from graphattn.builders.readers import read_conllu
 from graphattn.exceptions import BuildError
 from graphattn.experiments.benchmarks import processes
 from graphattn.experiments.benchmarks.store import measure_store, write_conllu
@@ -15,8 +15,7 @@ from graphattn.experiments.benchmarks.store import measure_store, write_conllu
 def test_the_corpus_has_parsed_sentences():
     file = io.StringIO()
     write_conllu(file, 400)
-    lines = lines_within(file.getvalue().encode(), "generated", 1)
-    sentences = list(conllu_sentences(((lines.line, line.removesuffix("\n")) for line in lines), "generated"))
+    sentences = list(read_conllu(lines_within(file.getvalue().encode(), "generated", 1)))
     lengths = [len(sentence) for sentence in sentences]
     assert len(sentences) == 400
     assert 23 < sum(lengths) / 400 < 27

@@ -79,27 +79,26 @@ def test_a_damaged_shard_is_named_and_the_others_are_read(graphattn, commands, s
     assert graphattn("info", store).code == 0
 
 
-def test_a_shard_of_another_version(commands, store, monkeypatch):
+def test_a_shard_of_another_version(commands, store):
     path = store / "sentences" / "part-000001.parquet"
-    monkeypatch.setattr(shards, "VERSION", 1)
-    shards.write_shard(pq.read_table(path, schema=shards.SCHEMA), path, {"digest": "", "skipped": []})
-    monkeypatch.undo()
+    notes = {"format_version": 2, "digest": "", "skipped": []}
+    shards.write_shard(pq.read_table(path, schema=shards.SCHEMA), path, notes)
     for name, answer in commands(store).items():
         if name != "check":
             assert (answer.code, answer.err) == (
                 1,
-                f"error: {path}: the shard has version 1 of the store format, this GraphAttn reads version "
-                f"{shards.VERSION}. Build the store again, or use the GraphAttn that built it.\n",
+                f"error: {path}: the shard has version 2 of the store format, this GraphAttn reads version "
+                f"{shards.FORMAT_VERSION}. Build the store again, or use the GraphAttn that built it.\n",
             )
 
 
 def test_a_store_of_another_version(commands, store):
     manifest = json.loads((store / "store.json").read_text())
-    (store / "store.json").write_text(json.dumps({**manifest, "version": 1}))
+    (store / "store.json").write_text(json.dumps({**manifest, "format_version": 2}))
     for answer in commands(store).values():
         assert (answer.code, answer.err) == (
             1,
-            f"error: {store}: the store has version 1, this GraphAttn reads version {shards.VERSION}. "
+            f"error: {store}: the store has version 2, this GraphAttn reads version {shards.FORMAT_VERSION}. "
             "Build it again, or use the GraphAttn that built it.\n",
         )
 

@@ -177,8 +177,9 @@ def test_invalid_sentences_are_errors_or_skipped(graphattn, corpora_folder, tmp_
         (
             "tags.conll",
             ["--relations", "dependency"],
-            "{corpus}: sentence 1 ({start!r} ...) has no heads, which the relation 'dependency' needs. Give a parsed "
-            "corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
+            "{corpus}, field 'heads': sentence 1 ({start!r} ...) has no heads, but the relation 'dependency' needs "
+            "them. Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
+            "(--parser stanza), or leave the relation out.",
         ),
         ("tags.conll", ["--relations", "window:3|nearest:2"],
          "relation 'window:3|nearest:2' compares word vectors, which a store does not have; leave it out of "

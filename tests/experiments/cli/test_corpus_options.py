@@ -182,8 +182,7 @@ def test_parses_are_kept_in_the_cache_folder_or_a_given_file(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(("device", "gpus"), [(None, None), ("cpu", 0.0), ("cuda", 1.0)])
-def test_gpus_of_an_actor_follow_from_the_parsers_device(monkeypatch, device, gpus):
-    monkeypatch.setattr("graphattn.builders.store.executors._import_ray", lambda: None)
+def test_gpus_of_an_actor_follow_from_the_parsers_device(device, gpus):
     assert _gpus_per_actor("ray", device) == gpus
 
 

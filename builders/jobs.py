@@ -1,4 +1,4 @@
-"""Executors run a job on many tasks: in this process, in several processes, or on a Ray cluster."""
+"""Run a function on many tasks: in this process, in several processes, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from multiprocessing.connection import wait
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
+from typing_extensions import override
+
 from graphattn.exceptions import BuildError, ConfigError
 from graphattn.optional_packages import import_optional
 
-Task = TypeVar("Task")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 TASKS_PER_WORKER = 2
 """Tasks in flight for each worker: none is idle, and memory stays bounded."""
 _RESTARTS = 10
-"""How often a Ray actor is restarted and its task repeated before the build stops."""
 _RESUME = "Finished parts of a file or store are kept: run the same command again to resume"
 
 
 class Engine(Protocol):
-    """Runs a job on many tasks."""
+    """Runs a job, a function, on many tasks. A ``BuildError`` says that a worker died."""
 
-    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task], *, in_order: bool = False) -> Iterator[Result]:
+    def run(self, job: Callable[[Item], Result], tasks: Iterable[Item], *, in_order: bool = False) -> Iterator[Result]:
         """Yield the results in any order, or in that of the tasks.
 
         Tasks are read when a worker needs them, and the first error stops all.
@@ -40,26 +41,15 @@ class Engine(Protocol):
         """Stop the workers."""
 
 
-class LocalEngine:
-    """Processes on this machine; a single task runs in this process.
-
-    Parameters
-    ----------
-    jobs : number of processes
-    """
+class LocalEngine(Engine):
+    """``jobs`` processes on this machine; a single task runs in this process."""
 
     def __init__(self, jobs: int = 1):
         self.jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
 
-    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task], *, in_order: bool = False) -> Iterator[Result]:
-        """Yield the results in any order, or in that of the tasks.
-
-        Raises
-        ------
-        BuildError
-            when a worker was killed
-        """
+    @override
+    def run(self, job: Callable[[Item], Result], tasks: Iterable[Item], *, in_order: bool = False) -> Iterator[Result]:
         tasks = iter(tasks)
         if self.jobs == 1 and in_order:  # a stream of texts; does not read ahead
             yield from map(job, tasks)
@@ -69,11 +59,11 @@ class LocalEngine:
         if self.jobs == 1 or len(head) < 2:
             yield from map(job, tasks)
             return
-        pool = self._pool = self._pool or _start_processes(self.jobs)
+        pool = self._pool = self._pool or _start_processes(self.jobs, job)
         running: dict[Future[Result], None] = {}  # in the order of the tasks
         done: SimpleQueue[Future[Result]] = SimpleQueue()
 
-        def submit(task: Task) -> None:
+        def submit(task: Item) -> None:
             future = pool.submit(job, task)
             running[future] = None
             if not in_order:
@@ -95,8 +85,8 @@ class LocalEngine:
             for future in list(running):
                 future.cancel()
 
+    @override
     def close(self) -> None:
-        """Stop the processes when their current tasks are done."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
@@ -109,7 +99,7 @@ class LocalEngine:
         self.close()
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Actors on a Ray cluster whose machines all see the corpora and the store under the same paths.
 
     This process reads the tasks and needs no CPU of the cluster, so the actors may use all of them. Ray restarts an
@@ -121,37 +111,29 @@ class RayEngine:
     address : of a running cluster (``"auto"``, ``"ray://HOST:10001"``); None starts one on this machine
     gpus : share of a GPU for each actor, for a parser on GPUs; None divides all GPUs of the cluster, see
         :func:`gpu_share`
-
-    Raises
-    ------
-    ConfigError
-        when Ray is not installed, the cluster cannot be reached, or it is too small for the actors
+    restarts : how often an actor is restarted and its task repeated before the run stops
     """
 
-    def __init__(self, jobs: int = 1, *, address: str | None = None, gpus: float | None = 0.0):
-        self.jobs, self.address, self.gpus = jobs, address, gpus
-        self._ray = _import_ray()
+    def __init__(
+        self, jobs: int = 1, *, address: str | None = None, gpus: float | None = 0.0, restarts: int = _RESTARTS
+    ):
+        self.jobs, self.address, self.gpus, self.restarts = jobs, address, gpus, restarts
+        self._ray: Any = import_optional("ray", "the engine needs", "ray")
         self._is_connected = False
 
-    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task], *, in_order: bool = False) -> Iterator[Result]:
-        """Yield the results in any order, or in that of the tasks; job and tasks are sent to other processes.
-
-        Raises
-        ------
-        BuildError
-            when an actor dies again and again
-        """
+    @override
+    def run(self, job: Callable[[Item], Result], tasks: Iterable[Item], *, in_order: bool = False) -> Iterator[Result]:
         from ray.util import ActorPool
 
         ray = self._ray
         self._connect()
         worker = ray.remote(_Worker).options(
-            num_cpus=1, num_gpus=self._gpus_per_actor(), max_restarts=_RESTARTS, max_task_retries=_RESTARTS
+            num_cpus=1, num_gpus=self._gpus_per_actor(), max_restarts=self.restarts, max_task_retries=self.restarts
         )
         actors: list[Any] = []
         pool = ActorPool(actors)
 
-        def submit(task: Task) -> None:
+        def submit(task: Item) -> None:
             if len(actors) < self.jobs:
                 actors.append(worker.remote(job, os.getcwd()))
                 pool.push(actors[-1])
@@ -163,13 +145,13 @@ class RayEngine:
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:
-            raise _actor_error(error) from error
+            raise actor_error(error, self.restarts) from error
         finally:
             for actor in actors:
                 ray.kill(actor)
 
+    @override
     def close(self) -> None:
-        """Disconnect from the cluster, and stop it if it was started here."""
         if self._is_connected:
             self._ray.shutdown()
             self._is_connected = False
@@ -207,25 +189,21 @@ class RayEngine:
         return gpus
 
 
-def _actor_error(error: Exception) -> BuildError:
+def actor_error(error: Exception, restarts: int = _RESTARTS) -> BuildError:
+    """The error of an actor that Ray reports as dead."""
     if getattr(error, "actor_init_failed", False):
         reason = str(error).strip().splitlines()[-1]  # of a traceback: the exception, an ImportError for example
         return BuildError(
             f"an actor of the Ray cluster cannot start ({reason}). Install the same packages on all its machines"
         )
     return BuildError(
-        f"an actor of the Ray cluster died {_RESTARTS} times, perhaps because memory ran out "
+        f"an actor of the Ray cluster died {restarts} times, perhaps because memory ran out "
         f"({type(error).__name__}). {_RESUME}"
     )
 
 
 def gpu_share(jobs: int, gpus: float) -> float:
-    """The share of a GPU for each actor: at most a whole one, and never parts of two.
-
-    Parameters
-    ----------
-    jobs : number of actors
-    gpus : number of GPUs of the cluster
+    """The share of a GPU for each of some actors: at most a whole one, and never parts of two.
 
     Examples
     --------
@@ -237,7 +215,7 @@ def gpu_share(jobs: int, gpus: float) -> float:
 
 
 def _run_window(
-    tasks: Iterable[Task], submit: Callable[[Task], None], collect: Callable[[], Result], size: int
+    tasks: Iterable[Item], submit: Callable[[Item], None], collect: Callable[[], Result], size: int
 ) -> Iterator[Result]:
     """Keep ``size`` tasks in flight."""
     running = 0
@@ -262,11 +240,12 @@ class _Worker:
         return self._job(task)
 
 
-def _start_processes(jobs: int) -> ProcessPoolExecutor:
+def _start_processes(jobs: int, job: Callable[..., Any]) -> ProcessPoolExecutor:
     is_posix = "forkserver" in multiprocessing.get_all_start_methods()
     context: Any = multiprocessing.get_context("forkserver" if is_posix else "spawn")
     if is_posix:
-        context.set_forkserver_preload(["graphattn.builders.store.build"])
+        module = getattr(job, "func", job).__module__  # of a partial's function
+        context.set_forkserver_preload(["graphattn.builders.graph_builder", module])
         # Wait for the import of PyTorch here. A worker that is started after an interrupt would print a traceback.
         first = context.Process()
         try:
@@ -291,7 +270,3 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _import_ray() -> Any:
-    return import_optional("ray", "the engine needs", "ray")

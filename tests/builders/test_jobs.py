@@ -1,11 +1,10 @@
-"""Executors run every task once, read tasks when they need them, and report dead workers."""
+"""Engines run every task once, read tasks when they need them, and report dead workers."""
 
 import os
 import subprocess
 import sys
 from importlib import import_module
 from math import floor
-from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -13,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, executors
-from graphattn.builders.store.executors import LocalEngine, RayEngine, gpu_share
+from graphattn.builders.jobs import LocalEngine, RayEngine, actor_error, gpu_share
+from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.exceptions import BuildError, ConfigError, DataError
 
 JOBS = """
@@ -41,11 +40,11 @@ def process_id(_):
 def jobs(tmp_path_factory):
     """A module that worker processes can import, too."""
     folder = tmp_path_factory.mktemp("jobs")
-    (folder / "executor_jobs.py").write_text(JOBS)
+    (folder / "engine_jobs.py").write_text(JOBS)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
-        yield import_module("executor_jobs")
+        yield import_module("engine_jobs")
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +112,10 @@ def test_a_killed_process_is_reported(jobs):
 
 
 @pytest.mark.slow
-def test_a_task_that_kills_every_actor_stops_the_run(cluster, jobs, monkeypatch):
-    monkeypatch.setattr(executors, "_RESTARTS", 0)
+def test_a_task_that_kills_every_actor_stops_the_run(cluster, jobs):
+    list(cluster.run(jobs.process_id, [0]))
     with pytest.raises(BuildError, match=r"^an actor of the Ray cluster died 0 times, .* again to resume$"):
-        list(cluster.run(jobs.die, [0]))
+        list(RayEngine(2, restarts=0).run(jobs.die, [0]))
 
 
 def content(folder):
@@ -153,7 +152,7 @@ def test_a_cluster_builds_the_same_store(cluster, tmp_path, write, trees, builde
 
 @pytest.mark.slow
 def test_a_cluster_must_have_room_for_the_actors(cluster, jobs):
-    cluster._connect()
+    list(cluster.run(jobs.process_id, [0]))
     for engine, message in [
         (RayEngine(9, address="auto"), "9 actors need 9 CPUs and the Ray cluster has 2; reduce jobs"),
         (RayEngine(1, address="auto", gpus=1), "1 actors need 1 GPUs and the Ray cluster has 0; reduce jobs"),
@@ -164,19 +163,11 @@ def test_a_cluster_must_have_room_for_the_actors(cluster, jobs):
 
 
 @pytest.mark.parametrize(
-    ("gpus", "resources", "share"),
-    [
-        (0.0, {"CPU": 4.0, "GPU": 2.0}, 0.0),
-        (1.0, {"CPU": 4.0, "GPU": 8.0}, 1.0),
-        (None, {"CPU": 4.0, "GPU": 8.0}, 1.0),
-        (None, {"CPU": 4.0, "GPU": 3.0}, 0.5),  # a third of three each would be parts of two
-        (None, {"CPU": 4.0, "GPU": 1.0}, 0.25),
-        (None, {"CPU": 4.0}, 0.0),
-    ],
+    ("gpus", "share"),
+    [(8, 1.0), (3, 0.5), (1, 0.25), (0, 0.0)],  # a third of three each would be parts of two
 )
-def test_actors_share_the_gpus(monkeypatch, gpus, resources, share):
-    monkeypatch.setattr(executors, "_import_ray", lambda: SimpleNamespace(cluster_resources=lambda: resources))
-    assert RayEngine(4, gpus=gpus)._gpus_per_actor() == share
+def test_four_actors_share_the_gpus(gpus, share):
+    assert gpu_share(4, gpus) == share
 
 
 @given(jobs=st.integers(1, 200), gpus=st.integers(1, 64))
@@ -198,14 +189,14 @@ def test_an_actor_that_cannot_start_shows_the_import_error():
     error = exceptions.RayActorError(
         "1", "The actor died.\n  Traceback\nModuleNotFoundError: No module named 'x'", True
     )
-    assert "cannot start (ModuleNotFoundError: No module named 'x')" in str(executors._actor_error(error))
-    assert "died 10 times" in str(executors._actor_error(exceptions.RayActorError("1", "died", False)))
+    assert "cannot start (ModuleNotFoundError: No module named 'x')" in str(actor_error(error))
+    assert "died 10 times" in str(actor_error(exceptions.RayActorError("1", "died", False)))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork server")
 def test_a_temporary_folder_whose_name_is_too_long_for_a_socket(tmp_path):
     (folder := tmp_path / ("long" * 30)).mkdir()
-    script = "from graphattn.builders.store.executors import LocalEngine; list(LocalEngine(2).run(abs, [1, 2, 3]))"
+    script = "from graphattn.builders.jobs import LocalEngine; list(LocalEngine(2).run(abs, [1, 2, 3]))"
     process = subprocess.run(
         [sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True
     )

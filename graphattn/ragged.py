@@ -1,0 +1,75 @@
+"""Rows of different lengths as one array of values, and where each row begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.integer]
+
+
+def ragged_arange(first: Ints, counts: Ints, step: int = 1) -> Ints:
+    """Concatenated ranges: ``counts[i]`` numbers from ``first[i]``, ``step`` apart.
+
+    Examples
+    --------
+    >>> ragged_arange(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
+    [5, 15, 0, 10, 20]
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    within = np.arange(total) - np.repeat(ends - counts, counts)
+    return within * step + np.repeat(first, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """Rows of different lengths: (T, ...) values of all rows, and the (R + 1,) offset of each row and of the end.
+
+    Examples
+    --------
+    >>> rows = Ragged.from_counts(np.array([7, 8, 9]), np.array([2, 0, 1]))
+    >>> rows.take(np.array([2, 0])).values.tolist(), len(rows)
+    ([9, 7, 8], 3)
+    """
+
+    values: npt.NDArray[Any]
+    offsets: Ints
+
+    @classmethod
+    def from_counts(cls, values: npt.NDArray[Any], counts: Ints) -> Ragged:
+        """Rows with (R,) numbers of values."""
+        return cls(values, np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:
+        """The rows of several arrays, one after the other."""
+        values = np.concatenate([part.values for part in parts])
+        return cls.from_counts(values, np.concatenate([part.counts for part in parts]))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def counts(self) -> Ints:
+        """(R,) number of values of each row."""
+        return np.diff(self.offsets)
+
+    @property
+    def row_of_value(self) -> Ints:
+        """(T,) row of each value."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    def take(self, rows: Ints) -> Ragged:
+        """Some rows, in the given order."""
+        counts = self.counts[rows]
+        return Ragged.from_counts(self.values[ragged_arange(self.offsets[rows], counts)], counts)
+
+    def keep(self, mask: npt.NDArray[np.bool_]) -> Ragged:
+        """All rows, with the values that a (T,) mask keeps."""
+        counts = np.bincount(self.row_of_value[mask], minlength=len(self))
+        return Ragged.from_counts(self.values[mask], counts)
