@@ -52,7 +52,6 @@ from graphattn.models.estimators.inputs import (
 )
 from graphattn.models.estimators.labels import LabelSet, find_respellings
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
-from graphattn.models.estimators.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
 from graphattn.models.estimators.task import EncodedInputs, Examples
 from graphattn.models.estimators.token_inputs import TokenInputs
 from graphattn.models.estimators.warm_start import check_same_kind, copy_vectors, copy_weights
@@ -68,6 +67,7 @@ from graphattn.models.heads.pooling import CLS_POOLINGS
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.options import DEFAULT_EPOCHS, FINE_TUNING, PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained

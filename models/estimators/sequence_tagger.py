@@ -31,11 +31,11 @@ from graphattn.models.estimators.inputs import Columns, input_fields, resolve_la
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import predict_corpus, segment_probability
 from graphattn.models.estimators.task import Examples
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.prediction import predict_corpus, segment_probability
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task

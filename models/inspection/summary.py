@@ -22,7 +22,6 @@ from graphattn.builders.files import resolve_path
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.inputs import as_collection
-from graphattn.models.estimators.prediction import count_truncation
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
@@ -36,6 +35,7 @@ from graphattn.models.inspection.edge_kinds import (
 )
 from graphattn.models.inspection.files import write_by_suffix, write_csv
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
+from graphattn.models.prediction import count_truncation, run_model
 from graphattn.scales import Scale
 from graphattn.schema import TOKEN, WORD
 
@@ -109,11 +109,12 @@ def _add_chunk(
     model, relations = estimator.model_, estimator.model_.encoder.relations()
     sentences = [encoded.sentences[name] for name in encoded.graph_texts]
     heads = sum(model.encoder.heads_along().values()) + model.cross_heads
-    for numbers in _batches(encoded.corpus, heads):
-        batch = encoded.corpus[numbers]
-        with torch.inference_mode():
-            capture = estimator.capture(batch)
-        summary.add(capture, batch, [column[number] for column in sentences for number in numbers], relations)
+
+    def add_batch(batch: Batch, numbers: list[int]) -> None:
+        texts = [column[number] for column in sentences for number in numbers]
+        summary.add(estimator.capture(batch), batch, texts, relations)
+
+    run_model(model, encoded.corpus, add_batch, batches=_batches(encoded.corpus, heads))
 
 
 def _batches(corpus: Corpus, heads: int) -> BudgetBatches:

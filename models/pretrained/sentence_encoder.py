@@ -16,11 +16,12 @@ from torch.nn import functional as F
 from graphattn.builders import BudgetBatches, TextGraphBuilder
 from graphattn.edges import lengths_of
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
+from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.inputs import single_column
-from graphattn.models.estimators.prediction import require_finite
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import InputOptions, resolve_precision
 from graphattn.models.parameters import Parameters
+from graphattn.models.prediction import require_finite, run_model, split_rows
 from graphattn.models.pretrained.checkpoint import (
     CONFIG,
     OTHER_SENTENCES,
@@ -162,15 +163,18 @@ class SentenceEncoder(Parameters):
         if len(excess):
             layout = layout.truncate(limit)
             warnings.warn(self.describe_truncation(len(excess), int(excess.sum())), stacklevel=2)
-        vectors = np.zeros((len(layout), self.encoder_.width), np.float32)
         use_bf16 = resolve_precision(self.precision) == "bf16"
         device = self.encoder_.norm.weight.device.type
-        with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=use_bf16):
-            for rows in BudgetBatches(layout.lengths, max_tokens=_MAX_TOKENS, shuffle=False):
-                batch = self.builder_.text_batch(self.builder_.join([layout.take(rows)]))
-                pooled = pool(require_finite(self.encoder_(batch)), lengths_of(batch, TOKEN), self.pooling_)
-                vectors[rows] = (F.normalize(pooled, dim=1) if self.normalize_ else pooled).cpu().numpy()
-        return vectors
+
+        def encode_batch(batch: Batch, _: list[int]) -> Iterable[Any]:
+            with torch.autocast(device, torch.bfloat16, enabled=use_bf16):
+                states = require_finite(self.encoder_(batch.graph))
+                pooled = pool(states, lengths_of(batch.graph, TOKEN), self.pooling_)
+                return split_rows(F.normalize(pooled, dim=1) if self.normalize_ else pooled)
+
+        batches = BudgetBatches(layout.lengths, max_tokens=_MAX_TOKENS, shuffle=False)
+        vectors = run_model(self.encoder_, Corpus(self.builder_, [layout]), encode_batch, batches=batches)
+        return np.array(vectors, np.float32).reshape(len(layout), self.encoder_.width)
 
     def describe_truncation(self, count: int, tokens: int) -> TruncationWarning:
         """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""

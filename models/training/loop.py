@@ -33,8 +33,8 @@ from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, GraphAttnError
 from graphattn.layers.linear import forget_gradients
 from graphattn.models.corpus import Corpus
-from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
+from graphattn.models.prediction import predict_decisions
 from graphattn.models.saving import CHECKPOINT, ModelFiles, pack_model
 from graphattn.models.text_model import Trainable
 from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage

@@ -21,16 +21,15 @@ from torch import Tensor, nn
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.layout import concatenate
 from graphattn.models.corpus import Batch, Corpus
-from graphattn.models.estimators.prediction import prediction_batches, scatter_rows
 from graphattn.models.heads import ClassificationHead, Head, RegressionHead, TaggingHead
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch, list_word_keys
+from graphattn.models.prediction import prediction_batches, split_rows
+from graphattn.models.text_model import TextModel, in_evaluation
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-    from graphattn.models.text_model import TextModel
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 """Inverse strengths of the n-grams' regularisation among which the dev set chooses."""
@@ -175,18 +174,16 @@ class _Trial:
         for (batch, scores, numbers), linear in zip(self.scored, self.wide_scores, strict=True):
             items = head.items(batch.graph).tolist() if head.per_word else None
             mixed = self.deep * scores + self.wide * linear
-            scatter_rows(decisions, numbers, head.decide(mixed, batch.graph), items)
+            for number, decision in zip(numbers, split_rows(head.decide(mixed, batch.graph), items), strict=True):
+                decisions[number] = decision
         return decisions
 
 
 def _score(model: TextModel, corpus: Corpus) -> list[tuple[Batch, Tensor, list[int]]]:
     """The batches of a corpus without edges, with the model's scores."""
-    plain, was_training = _without_edges(corpus), model.training
-    model.eval()
-    with torch.no_grad():
-        scored = [(plain[numbers], model(corpus[numbers]), numbers) for numbers in prediction_batches(corpus)]
-    model.train(was_training)
-    return scored
+    plain = _without_edges(corpus)
+    with in_evaluation(model), torch.no_grad():
+        return [(plain[numbers], model(corpus[numbers]), numbers) for numbers in prediction_batches(corpus)]
 
 
 def _transitions(head: Head) -> list[nn.Parameter]:

@@ -13,10 +13,10 @@ from torch import Tensor
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.edges import features_of
 from graphattn.models.corpus import Batch
-from graphattn.models.estimators.prediction import MAX_TOKENS
 from graphattn.models.inspection.attention import word_texts
 from graphattn.models.inspection.attributions.targets import ExplanationTarget
 from graphattn.models.inspection.edge_kinds import word_ids_of
+from graphattn.models.prediction import MAX_TOKENS
 from graphattn.models.text_model import in_evaluation
 from graphattn.networkx_graphs import CLS
 from graphattn.precision import at_least_float32

@@ -14,10 +14,10 @@ from graphattn.builders.batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Corpus
-from graphattn.models.estimators.prediction import MAX_EDGES, MAX_TOKENS
 from graphattn.models.inspection.attention import Attention, attention_of
 from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.capture import CROSS, EdgePositions, edge_types, part_name
+from graphattn.models.prediction import MAX_EDGES, MAX_TOKENS
 from graphattn.models.text_model import in_evaluation
 from graphattn.schema import TOKEN, CanonicalRelation
 from graphattn.validation import require_range
