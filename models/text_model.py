@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +15,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.edges import features_of
+from graphattn.exceptions import ModelDirectoryError
 from graphattn.models.corpus import Batch
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
@@ -71,6 +74,13 @@ def in_evaluation(model: nn.Module) -> Iterator[None]:
     finally:
         if was_training:
             model.train()
+
+
+def check_finite(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Raise ModelDirectoryError when the weights of a directory have NaN or infinity, from which all results follow."""
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.aminmax())):
+            raise ModelDirectoryError(f"{path}: {name} has NaN or infinity. Train the model again, or get another copy")
 
 
 class TextModel(Trainable):

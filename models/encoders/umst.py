@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +58,6 @@ class UMSTOptions(BlockOptions):
     """Options of UMST; every row of the paper's Tables 5, 6 and 8 is one of them."""
 
     name = "umst"
-    former: ClassVar[Mapping[str, Any]] = {"scale_classes": False, "word_positions": False}
 
     class_embedding: bool = option(True, "embed whether a token is a whole word or part of a split one")
     scale_classes: bool = option(
@@ -270,7 +269,7 @@ class UMSTEncoder(Encoder):
     pre-norm Transformer that the paper compares with. There are two token classes, whole words (including ``[CLS]``)
     and parts of split words; the authors' third class, padding, does not exist here. Class embeddings have the standard
     deviation :math:`1/\sqrt d` of section 3.1, like a translator's token embeddings, and are multiplied by
-    :math:`\sqrt d` like those; models of version 0.1 did not. With relative positions both maps have them, each with
+    :math:`\sqrt d` like those. With relative positions both maps have them, each with
     vectors of its own. In a text without a parse, words have self-loops only, and still attend to each other.
     """
 

@@ -52,7 +52,7 @@ from graphattn.models.estimators.inputs import (
 )
 from graphattn.models.estimators.labels import LabelSet, find_respellings
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
-from graphattn.models.estimators.task import EncodedInputs, Examples
+from graphattn.models.estimators.task import Examples
 from graphattn.models.estimators.token_inputs import TokenInputs
 from graphattn.models.estimators.warm_start import check_same_kind, copy_vectors, copy_weights
 from graphattn.models.estimators.word_checks import (
@@ -66,6 +66,7 @@ from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
+from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
 from graphattn.models.pretrained.architecture import Architecture

@@ -53,8 +53,9 @@ from graphattn.models.estimators.parsing import (
     make_roots,
     warn_about_missing_parses,
 )
-from graphattn.models.estimators.task import EncodedInputs, Examples
+from graphattn.models.estimators.task import Examples
 from graphattn.models.estimators.warm_start import check_same_kind
+from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import Options, option
 from graphattn.models.prediction import run_model
 from graphattn.models.pretrained.architecture import Architecture

@@ -22,6 +22,7 @@ from graphattn.builders.files import resolve_path
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.inputs import as_collection
+from graphattn.models.inspectable import Inspectable
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
@@ -41,7 +42,6 @@ from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
     from graphattn.builders import Sentence
-    from graphattn.models.estimators import Estimator
 
 CHUNK = 512
 """Texts that are encoded together."""
@@ -57,7 +57,7 @@ _KEYS = ("layer", "head", "relation", "distance", "kind")
 
 
 def summarise(
-    estimator: Estimator,
+    estimator: Inspectable,
     X: Iterable[Any],
     *,
     targets: Iterable[str] | None = None,
@@ -103,7 +103,7 @@ def summarise(
 
 
 def _add_chunk(
-    summary: AttentionSummary, estimator: Estimator, chunk: Sequence[Any], targets: Sequence[str] | None
+    summary: AttentionSummary, estimator: Inspectable, chunk: Sequence[Any], targets: Sequence[str] | None
 ) -> None:
     encoded = estimator.encode_inputs(chunk, targets=targets)
     model, relations = estimator.model_, estimator.model_.encoder.relations()

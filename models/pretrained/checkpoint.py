@@ -36,7 +36,7 @@ from graphattn.models.pretrained.tokenizer_config import (
     check_tokenizer,
     configure_tokenizer,
 )
-from graphattn.models.saving import check_finite
+from graphattn.models.text_model import check_finite
 
 CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER_CONFIG, SPECIAL_TOKENS = "tokenizer_config.json", "special_tokens_map.json"

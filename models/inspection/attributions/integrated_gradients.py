@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from torch import Tensor
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.edges import features_of
 from graphattn.models.corpus import Batch
+from graphattn.models.inspectable import EncodedInputs, Inspectable
 from graphattn.models.inspection.attention import word_texts
 from graphattn.models.inspection.attributions.targets import ExplanationTarget
 from graphattn.models.inspection.edge_kinds import word_ids_of
@@ -23,13 +24,9 @@ from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 from graphattn.validation import require_range
 
-if TYPE_CHECKING:
-    from graphattn.models.estimators import Estimator
-    from graphattn.models.estimators.task import EncodedInputs
-
 
 def integrated_gradients(
-    estimator: Estimator,
+    estimator: Inspectable,
     x: Any,
     *,
     label: Any = None,
@@ -95,7 +92,7 @@ class Integral:
 
 
 def integrate(
-    estimator: Estimator, inputs: EncodedInputs, *, label: Any = None, word: int | None = None, steps: int = 50
+    estimator: Inspectable, inputs: EncodedInputs, *, label: Any = None, word: int | None = None, steps: int = 50
 ) -> Integral:
     """:func:`integrated_gradients` of an encoded input, with both values of the quantity."""
     require_range("steps", steps, min=1)

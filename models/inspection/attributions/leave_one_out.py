@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from graphattn.builders.batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Corpus
+from graphattn.models.inspectable import Inspectable
 from graphattn.models.inspection.attention import Attention, attention_of
 from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.capture import CROSS, EdgePositions, edge_types, part_name
@@ -22,9 +23,6 @@ from graphattn.models.text_model import in_evaluation
 from graphattn.schema import TOKEN, CanonicalRelation
 from graphattn.validation import require_range
 
-if TYPE_CHECKING:
-    from graphattn.models.estimators import Estimator
-
 EDGE = ["relation", "source_part", "target_part", "source", "target"]
 """Columns that identify an edge of the graph."""
 ENDS = ["source_token", "target_token", "source_word", "target_word"]
@@ -32,7 +30,7 @@ ENDS = ["source_token", "target_token", "source_word", "target_word"]
 
 
 def leave_one_edge_out(
-    estimator: Estimator,
+    estimator: Inspectable,
     x: Any,
     *,
     edges: pd.DataFrame | None = None,

@@ -60,17 +60,6 @@ def test_initial_weights_equal_those_of_pytorch():
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_weights_with_former_names_are_loaded(layers, double_encoder, torch_lstm):
-    encoder = double_encoder(BiLSTMOptions(hidden=8, layers=layers))
-    former = {f"lstm.{name}": weights for name, weights in torch_lstm(encoder).state_dict().items()}
-    fresh = make_encoder(BiLSTMOptions(hidden=8, layers=layers)).double()
-    fresh.load_state_dict(former)
-    assert all(name.startswith("lstm.") for name in former)
-    for own, other in zip(weights_of(fresh), weights_of(encoder), strict=True):
-        assert torch.equal(own, other)
-
-
-@pytest.mark.parametrize("layers", [1, 2])
 def test_dropout_between_layers_only(layers, encode):
     encoder = make_encoder(BiLSTMOptions(hidden=8, layers=layers, dropout=0.4)).double()
     trained, evaluated = encode(encoder.train(), 8)[2], encode(encoder.eval(), 8)[2]

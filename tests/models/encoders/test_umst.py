@@ -33,7 +33,7 @@ ABLATIONS = {
     "normalised": {"normalize": True},
     "relative positions": {"relative_positions": 3},
     "relative positions of tokens alone": {"relative_positions": 3, "word_positions": False},
-    "classes of version 0.1": {"scale_classes": False},
+    "unscaled classes": {"scale_classes": False},
     "sum": {"map_fusion": "sum"},
     "gate": {"map_fusion": "gate"},
     "random groups": {"groups": "random", "inter_group": False},
