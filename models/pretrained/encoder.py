@@ -160,6 +160,23 @@ class PretrainedEncoder(Encoder):
         require_choice("extend_positions", extend_positions, ("copy", "interpolate"))
         folder = find_transformer(directory)
         architecture = read_architecture(folder)
+        encoder = cls.from_weights(
+            folder, architecture, heads=heads, max_length=max_length, extend_positions=extend_positions
+        )
+        encoder.vocabulary = read_vocabulary(folder, architecture)
+        return encoder
+
+    @classmethod
+    def from_weights(
+        cls,
+        folder: Path,
+        architecture: Architecture,
+        *,
+        heads: str | Mapping[str, int] | None,
+        max_length: int | None,
+        extend_positions: str,
+    ) -> Self:
+        """:meth:`from_directory` of a directory whose architecture is known, without its tokenizer."""
         with torch.device("meta"):
             encoder = cls(architecture, heads=heads, max_length=max_length)
         shapes = {name: weight.shape for name, weight in encoder.state_dict().items()}
@@ -171,7 +188,6 @@ class PretrainedEncoder(Encoder):
             count = architecture.position_offset + encoder.max_length
             weights[rows] = resize_positions(weights[rows], architecture.position_offset, count, extend_positions)
         encoder.load_state_dict(weights, assign=True)
-        encoder.vocabulary = read_vocabulary(folder, architecture)
         return encoder.eval()
 
     def to_huggingface(

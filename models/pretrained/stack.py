@@ -120,11 +120,11 @@ def make_pretrained(options: PretrainedOptions, architecture: Architecture, fold
         if folder is None:
             lower = PretrainedEncoder(architecture, heads=heads, max_length=length)
         else:
-            lower = PretrainedEncoder.from_directory(
-                folder, heads=heads, max_length=length, extend_positions=options.extend_positions
+            lower = PretrainedEncoder.from_weights(
+                folder, architecture, heads=heads, max_length=length, extend_positions=options.extend_positions
             )
     except ConfigError as error:
-        template = error.template.replace("{heads}", "{pretrained_heads}")
+        template = error.render(lambda option: "{pretrained_heads}" if option == "heads" else option)
         raise ConfigError(template, options=("pretrained_heads",)) from error
     lower.gradient_checkpointing = options.gradient_checkpointing
     if options.tuned_layers is not None:
