@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 class EncodedInputs:
     """Encoded inputs, with a translator's outputs.
 
-    Parameters
-    ----------
-    corpus : the inputs, with targets for a translator
-    sentences : part of the input -> its sentences: ``text``, ``first`` and ``second``, or ``source`` and ``target``
-    outputs : a translator's target texts
+    ``corpus`` has targets for a translator, whose target texts are ``outputs``. ``sentences`` are by part of the input:
+    ``text``, ``first`` and ``second``, or ``source`` and ``target``.
     """
 
     corpus: Corpus

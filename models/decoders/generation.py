@@ -28,14 +28,7 @@ _BANNED = [number for number in range(len(SPECIAL_TOKENS)) if number != EOS]
 
 
 class ModelScores:
-    """The :class:`~graphattn.models.decoders.search.NextTokens` of a model.
-
-    Parameters
-    ----------
-    model : in evaluation mode
-    batch : sources
-    beams : beams of each source
-    """
+    """The :class:`~graphattn.models.decoders.search.NextTokens` of a model in evaluation mode."""
 
     def __init__(self, model: TranslationModel, batch: Batch, beams: int):
         self.model = model
@@ -64,20 +57,10 @@ def generate(
     count: int = 1,
     first: int = 1,
 ) -> list[list[Hypothesis]]:
-    """Generate texts for sources, without gradients and in evaluation mode.
+    """Generate up to ``count`` texts for each source, best first; an empty one for a source without words.
 
-    Parameters
-    ----------
-    model : its mode is restored
-    corpus : targets are ignored
-    options : of search or sampling
-    vocabulary : of the targets
-    count : texts for each source; the beam is at least as wide
-    first : number of the first source if the corpus is part of a larger one; samples depend on it
-
-    Returns
-    -------
-    For each source up to ``count`` hypotheses, best first; an empty one for a source without words
+    The beam is at least as wide as ``count``. ``first`` is the number of the first source if the corpus is part of a
+    larger one; samples depend on it.
     """
     options = replace(options, beam=max(options.beam, count))
     beams = count if options.sample else options.beam

@@ -34,12 +34,8 @@ class NgramBranch(WideBranch):
     its n-gram: over its occurrences, and of a pair over both tokens. The length of x is not computed again, so that a
     text without tokens is at zero, and the line from there to the text is straight.
 
-    Parameters
-    ----------
-    keys : (F,) known n-grams, ascending: ids of two tokens as one number, of a single token its id
-    idf : (F,) their inverse document frequencies
-    blocks : 1 for texts, 4 for pairs
-    classes : number of classes
+    ``keys`` are (F,) known n-grams, ascending: ids of two tokens as one number, of a single token its id; ``idf`` are
+    their (F,) inverse document frequencies; ``blocks`` is 1 for texts, 4 for pairs.
     """
 
     keys: Tensor
@@ -91,11 +87,8 @@ class NgramBranch(WideBranch):
     def entries(self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Rows (ascending), columns and values of the sparse matrix (items, features).
 
-        Parameters
-        ----------
-        ids : (N,) token ids of all texts; of pairs those of all first texts, then those of all second ones
-        lengths : (B,) tokens of each text
-        presence : (N,) share of each token; all 1 when None
+        ``ids`` are (N,) token ids of all texts, of pairs those of all first texts, then those of all second ones;
+        ``lengths`` are (B,) tokens of each text; ``presence`` is the (N,) share of each token, all 1 when None.
         """
         texts, columns, values = self._tfidf(ids, lengths, presence)
         width, items = len(self.keys), len(lengths)

@@ -352,15 +352,7 @@ def strongest_dependencies(table: pd.DataFrame, k: int) -> pd.DataFrame:
 
 
 def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> Path:
-    """Write tables to one ``.json`` file, or to a folder with one ``.csv`` file per table.
-
-    Raises
-    ------
-    ConfigError
-        for another suffix
-    DataError
-        when something cannot be written
-    """
+    """Write tables to one ``.json`` file, or to a folder with one ``.csv`` file per table."""
     path = Path(path)
     if path.suffix:
         plain = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}

@@ -57,17 +57,7 @@ _HUB_FILES, _OTHER_FORMATS = ["*.json", "*.safetensors"], ["onnx/*", "openvino/*
 
 
 def find_directory(name: str | Path) -> Path:
-    """The directory of a model: itself, or a download from the Hugging Face hub, which is kept for later.
-
-    Parameters
-    ----------
-    name : a directory, or a name on the hub such as ``sentence-transformers/all-MiniLM-L6-v2``
-
-    Raises
-    ------
-    ModelDirectoryError
-        when there is no such directory, and the hub cannot be reached or has no such model
-    """
+    """The directory of a model: itself, or a download from the Hugging Face hub, which is kept for later."""
     path = Path(name)
     if path.is_dir():
         return path
@@ -95,13 +85,7 @@ def find_directory(name: str | Path) -> Path:
 
 
 def find_transformer(name: str | Path) -> Path:
-    """The directory of a model's Transformer: :func:`find_directory`, or the folder in it that ``modules.json`` names.
-
-    Raises
-    ------
-    ModelDirectoryError
-        as :func:`find_directory`, or for a damaged ``modules.json``
-    """
+    """:func:`find_directory` of a model's Transformer, or the folder in it that ``modules.json`` names."""
     return _transformer_folder(find_directory(name))
 
 
@@ -113,10 +97,7 @@ def _transformer_folder(folder: Path) -> Path:
 def find_inside(folder: Path, name: str) -> Path:
     """A file or folder of a directory, which need not exist.
 
-    Raises
-    ------
-    ModelDirectoryError
-        when it is outside the directory, by its name or as a link, and not in a cache of the Hugging Face hub
+    One outside the directory, by its name or as a link, is rejected unless it is in a cache of the Hugging Face hub.
     """
     path = folder / name
     real, root = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
@@ -128,13 +109,7 @@ def find_inside(folder: Path, name: str) -> Path:
 
 
 def read_modules(folder: Path) -> list[dict[str, Any]]:
-    """The modules of a model of ``sentence-transformers``, each with ``type`` and ``path``; none for other models.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when ``modules.json`` is damaged
-    """
+    """The modules of a model of ``sentence-transformers``, each with ``type`` and ``path``; none for other models."""
     if not (folder / MODULES).exists():
         return []
     modules: list[dict[str, Any]] = read_json(folder, MODULES, list[Module])
@@ -162,10 +137,7 @@ def digest_directory(folder: Path) -> str:
 def find_file(folder: Path, name: str) -> Path:
     """A file of a directory.
 
-    Raises
-    ------
-    ModelDirectoryError
-        when it is missing, outside the directory, or no regular file: a pipe would be waited for
+    It is rejected outside the directory, or if it is no regular file: a pipe would be waited for.
     """
     path = find_inside(folder, name)
     if not path.exists():
@@ -178,15 +150,8 @@ def find_file(folder: Path, name: str) -> Path:
 def read_json(folder: Path, name: str, kind: Any = dict[str, Any]) -> Any:
     """The values in a JSON file of a directory.
 
-    Parameters
-    ----------
-    folder, name : of the file
-    kind : type of the values, see :func:`~graphattn.builders.json_types.check_json`; other keys are returned, too
-
-    Raises
-    ------
-    ModelDirectoryError
-        when the file is missing, is not such a file, or has values of other types
+    ``kind`` is the type of the values, see :func:`~graphattn.builders.json_types.check_json`; other keys are returned,
+    too.
     """
     path = find_file(folder, name)
     try:
@@ -198,13 +163,7 @@ def read_json(folder: Path, name: str, kind: Any = dict[str, Any]) -> Any:
 
 
 def read_architecture(folder: Path) -> Architecture:
-    """The architecture in the directory's ``config.json``, with its other settings.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when a file is missing, damaged, or not supported
-    """
+    """The architecture in the directory's ``config.json``, with its other settings."""
     config = read_json(folder, CONFIG)
     if {"format", "task"} <= config.keys():
         raise ModelDirectoryError(f"{folder} is a model of GraphAttn. Continue its training with --init-from")
@@ -237,13 +196,7 @@ def _read_side_files(folder: Path) -> dict[str, Any]:
 
 
 def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocabulary:
-    """The tokenizer of a directory.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when there is none, it is damaged, or it has more entries than the model has word vectors
-    """
+    """The tokenizer of a directory."""
     if not (folder / TOKENIZER).exists():
         raise ModelDirectoryError(
             f"{folder} has no {TOKENIZER}. Older models have only its parts; write it with {SAVE_AGAIN}"
@@ -267,13 +220,7 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
 
 
 def check_segments(vocabulary: PretrainedVocabulary, architecture: Architecture) -> None:
-    """Reject pairs in one sequence with more segments than the model has vectors for.
-
-    Raises
-    ------
-    ConfigError
-        naming the option that encodes the texts of a pair apart
-    """
+    """Reject pairs in one sequence with more segments than the model has vectors for."""
     pair = vocabulary.special_tokens.pair
     count = 1 + max(chain(pair.texts, *pair.segments))
     if 0 < architecture.types < count:
@@ -287,16 +234,7 @@ def check_segments(vocabulary: PretrainedVocabulary, architecture: Architecture)
 def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
     """The weights of a directory under our names, as float32.
 
-    Parameters
-    ----------
-    folder : directory with safetensors
-    architecture : names its tensors
-    shapes : our parameter -> its shape
-
-    Raises
-    ------
-    ModelDirectoryError
-        when the file is missing, is a pickle or is damaged, or a tensor is missing or has another shape
+    ``shapes`` are those of our parameters.
     """
     with ExitStack() as stack:
         tensors = _open_tensors(folder, stack)

@@ -50,12 +50,7 @@ MAX_DISTANCE = 128
 
 
 class PretrainedEmbedding(nn.Module):
-    """The word vectors of a pretrained model.
-
-    Parameters
-    ----------
-    count, width : shape of the table
-    """
+    """The word vectors of a pretrained model."""
 
     def __init__(self, count: int, width: int):
         super().__init__()
@@ -67,12 +62,7 @@ class PretrainedEmbedding(nn.Module):
 
 
 class Pooler(nn.Module):
-    """BERT's layer on ``[CLS]``, kept for an export; buffers, since nothing trains it.
-
-    Parameters
-    ----------
-    width : of the states
-    """
+    """BERT's layer on ``[CLS]``, kept for an export; buffers, since nothing trains it."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -425,10 +415,7 @@ class PretrainedEncoder(Encoder):
 def distance_buckets(distances: Tensor, count: int) -> Tensor:
     """The bucket of each distance: exact when short, logarithmic up to 128 (Raffel et al. 2020, section 2.1).
 
-    Parameters
-    ----------
-    distances : (E,) source minus destination
-    count : number of buckets, half of them for sources behind the destination
+    ``distances`` are (E,) source minus destination; half of the buckets are for sources behind the destination.
 
     Examples
     --------
@@ -443,18 +430,10 @@ def distance_buckets(distances: Tensor, count: int) -> Tensor:
 
 
 def resize_positions(table: Tensor, offset: int, rows: int, how: str) -> Tensor:
-    """Position vectors for longer texts.
+    """(rows, D) position vectors for longer texts, from (P, D) learned ones.
 
-    Parameters
-    ----------
-    table : (P, D) learned vectors
-    offset : first row of a position; earlier rows are kept
-    rows : number of rows of the result
-    how : ``"copy"`` repeats the learned vectors; ``"interpolate"`` stretches them
-
-    Returns
-    -------
-    (rows, D)
+    ``offset`` is the first row of a position; earlier rows are kept. ``"copy"`` repeats the learned vectors,
+    ``"interpolate"`` stretches them.
 
     Examples
     --------

@@ -18,22 +18,10 @@ _LAYERS = re.compile(r"(\d+)(?:-(\d+))?:(?=\D)")
 
 
 def parse_layer_heads(heads: str | Mapping[str, int], architecture: Architecture) -> list[dict[str, int]]:
-    """Read the edges of each layer's heads.
+    """Read relation -> number of heads, for each layer.
 
-    Parameters
-    ----------
-    heads : ``"window:257|global=12"`` for all layers; or ``"4-5:all=10,dependency=2; 0:window:3"``, where other layers
-        keep their edges. A relation without a number has all heads. The first heads of a layer get the first relation
-    architecture : number of layers and heads, and the edges of pretraining
-
-    Returns
-    -------
-    Relation -> number of heads, for each layer
-
-    Raises
-    ------
-    ConfigError
-        for an unknown relation, another number of heads, or a layer that does not exist
+    ``"window:257|global=12"`` is for all layers; with ``"4-5:all=10,dependency=2; 0:window:3"`` other layers keep their
+    edges. A relation without a number has all heads. The first heads of a layer get the first relation.
     """
     layers = [{relation: architecture.heads} for relation in architecture.relations]
     if isinstance(heads, Mapping):

@@ -182,17 +182,7 @@ class SentenceEncoder(Parameters):
 
 
 def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
-    """How a directory says that sentence vectors are made.
-
-    Returns
-    -------
-    Pooling, whether vectors are normalised, and the limit of tokens, if any
-
-    Raises
-    ------
-    ModelDirectoryError
-        when the pooling, another module or a change of the texts is not supported
-    """
+    """The pooling of sentence vectors in a directory, whether they are normalised, and the limit of tokens, if any."""
     model = find_transformer(folder)
     tokenizer = _read_options(model, TOKENIZER_CONFIG)
     modules = read_modules(folder)
@@ -214,19 +204,7 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
 
 
 def _read_options(folder: Path, name: str, file: str | None = None) -> dict[str, Any]:
-    """The options in a file, if it exists.
-
-    Parameters
-    ----------
-    folder : of the file
-    name : in :data:`_SUPPORTED`
-    file : another name of the file
-
-    Raises
-    ------
-    ModelDirectoryError
-        for a value that changes vectors and is not supported
-    """
+    """The options in a file, under this or another name, if it exists; a value that is not supported is rejected."""
     path = folder / (file or name)
     options: dict[str, Any] = read_json(folder, path.name, _TYPES.get(name, dict)) if path.exists() else {}
     for key, value in _SUPPORTED[name].items():

@@ -61,16 +61,7 @@ def _iterate_nested(config: dict[str, Any] | None, steps: str) -> Iterator[dict[
 def check_templates(special: SpecialTokens, words: int, types: int, length: int) -> None:
     """Reject special tokens, or segments of single texts, without a vector; and more special tokens than positions.
 
-    Parameters
-    ----------
-    special : of the tokenizer
-    words, types : number of word vectors, and of segment vectors; 0 for no segments
-    length : tokens of the longest text
-
-    Raises
-    ------
-    ValueError
-        naming the number
+    ``types`` is the number of segment vectors, 0 for no segments; ``length`` tokens of the longest text.
     """
     largest = max(chain(*special.single.ids, *special.pair.ids), default=0)
     if largest >= words:
@@ -85,16 +76,8 @@ def check_templates(special: SpecialTokens, words: int, types: int, length: int)
 def configure_tokenizer(tokenizer: Tokenizer, options: Mapping[str, Any], name: str) -> None:
     """Change a tokenizer by the options of its directory.
 
-    Parameters
-    ----------
-    tokenizer : as stored, is changed
-    options : contents of ``tokenizer_config.json``
-    name : class of the tokenizer, if the options do not name it
-
-    Raises
-    ------
-    ModelDirectoryError
-        for options that are not supported, or contradict the tokenizer
+    ``options`` are the contents of ``tokenizer_config.json``; ``name`` is the class of the tokenizer, if they do not
+    name it.
     """
     if options.get("split_special_tokens"):
         raise ModelDirectoryError(

@@ -41,14 +41,7 @@ class WeightAverage(Average):
     :math:`d_n = \min(decay, (1 + n) / (10 + n))`, so that the initial weights soon vanish. Unlike Lightning's
     callback it does not copy frozen word vectors.
 
-    Parameters
-    ----------
-    decay : weight of the old average in a step
-
-    Attributes
-    ----------
-    average : one tensor for each trained parameter, in their order
-    steps : number of averaged steps
+    ``average`` has one tensor for each trained parameter, in their order.
     """
 
     def __init__(self, decay: float):
@@ -93,13 +86,7 @@ class WeightAverage(Average):
 class EpochAverage(Average):
     """The mean of the weights after the last epochs (Vaswani et al. 2017, section 6.1), also across a resume.
 
-    Parameters
-    ----------
-    epochs : maximum number of epochs in the mean
-
-    Attributes
-    ----------
-    ends : the trained parameters after each of these epochs
+    ``ends`` are the trained parameters after each of these epochs.
     """
 
     def __init__(self, epochs: int):

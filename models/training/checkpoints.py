@@ -33,15 +33,7 @@ _REQUIRED = ("state_dict", "optimizer_states", "pytorch-lightning_version")
 
 @contextmanager
 def run_folder(options: TrainingOptions) -> Iterator[Path]:
-    """The folder ``run_dir``, locked, or a temporary one.
-
-    Raises
-    ------
-    ConfigError
-        when the folder is not writable, or another run is using it
-    TrainingError
-        when a file of the run cannot be written
-    """
+    """The folder ``run_dir``, locked, or a temporary one."""
     if options.run_dir is None:
         with _named_errors("set TMPDIR to another folder"), tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
@@ -83,16 +75,8 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
 
     A damaged checkpoint is removed with a warning, so that the run starts again.
 
-    Parameters
-    ----------
-    folder : the run's folder
-    options : of the training
-    about : other values that must be equal, name -> plain value
-
-    Raises
-    ------
-    ConfigError
-        naming the first difference
+    A damaged checkpoint is removed with a warning, so that the run starts again. Options and ``about`` (name -> plain
+    value) must be equal, or a ConfigError names the first difference.
     """
     values = {name: value for name, value in options.to_dict().items() if name not in _CHANGEABLE}
     settings = json.loads(json.dumps({**values, **about}, default=str))

@@ -66,30 +66,11 @@ def train(
 ) -> list[dict[str, float]]:
     """Train a model in place and load the weights of the best epoch on the dev set.
 
-    Parameters
-    ----------
-    model : the model
-    corpus : training set with targets
-    options : with ``run_dir`` the run can resume
-    dev : dev set; without one the last epoch is kept
-    evaluate : decisions on the dev set -> metrics; picklable for several processes
-    decide : model and dev set -> decisions; picklable for several processes
-    metric : the metric that chooses the best epoch
-    about : options of the model, name -> plain value; they must be equal to resume a run
-    files : of the model at the start, for checkpoints of which the best epoch can be loaded
-    history : list to which epochs are appended, also if training fails
-    callbacks : the user's own, called after ours; those that average weights before
-
-    Returns
-    -------
-    One dictionary for each epoch: ``epoch`` (from 1), ``train_loss``, ``dev_...``.
-
-    Raises
-    ------
-    TrainingError
-        when the loss is not finite; the model then has the weights of the best epoch so far
-    ConfigError
-        when ``run_dir`` has a run with other options, or a callback does not fit
+    ``evaluate`` maps decisions on the dev set to metrics, ``decide`` model and dev set to decisions; both are picklable
+    for several processes. ``about`` are options of the model that must be equal to resume a run, ``files`` those of the
+    model at the start, for checkpoints of which the best epoch can be loaded. Epochs are appended to ``history``, also
+    if training fails: ``epoch`` (from 1), ``train_loss``, ``dev_...``. The user's ``callbacks`` are called after ours;
+    those that average weights before.
     """
     if _has(callbacks, StochasticWeightAveraging):
         raise ConfigError(

@@ -19,11 +19,6 @@ def classification_metrics(
 ) -> dict[str, float]:
     """Accuracy and macro-averaged precision, recall and F1, all in percent.
 
-    Parameters
-    ----------
-    gold, predicted : class names or numbers
-    weights : of the texts; None for equal ones
-
     Examples
     --------
     >>> classification_metrics(["a", "b"], ["a", "a"])["accuracy"]
@@ -44,10 +39,7 @@ def multilabel_metrics(
 ) -> dict[str, float]:
     """Micro and macro F1 and the share of texts with exactly the right labels, in percent.
 
-    Parameters
-    ----------
-    gold, predicted : (S, C) zeros and ones
-    weights : of the texts; None for equal ones
+    ``gold`` and ``predicted`` are (S, C) zeros and ones.
     """
     # with one column, scikit-learn would average over the class and its complement
     micro, macro = ("binary", "binary") if np.shape(gold)[1] == 1 else ("micro", "macro")
@@ -64,10 +56,7 @@ def regression_metrics(
 ) -> dict[str, float]:
     """Pearson's and Spearman's correlations and the coefficient of determination in percent; mean squared error.
 
-    Parameters
-    ----------
-    gold, predicted : (S,) numbers; a correlation with equal ones is 0
-    weights : of the texts; None for equal ones
+    Numbers are (S,); a correlation with equal ones is 0.
 
     Examples
     --------
@@ -110,11 +99,8 @@ def tagging_metrics(
 
     They are those of seqeval's strict mode, which would count types such as ``ion`` and ``ion-`` as one.
 
-    Parameters
-    ----------
-    gold, predicted : one sequence of tags for each sentence
-    scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"``, or ``"none"`` for other tags
-    weights : of the sentences; None for equal ones
+    ``scheme`` is ``"IOB1"``, ``"IOB2"``, ``"BIOES"``, or ``"none"`` for other tags; ``weights`` are those of the
+    sentences.
 
     Examples
     --------

@@ -48,12 +48,9 @@ Fit = Callable[[Corpus], tuple[WideBranch, Head]]
 
 @dataclass
 class Mixture:
-    """Factors of the two branches' scores.
+    """Factors of the scores of the graph model and of the linear model.
 
-    Parameters
-    ----------
-    deep, wide : factors of the scores of the graph model and of the linear model
-    decisions : on the dev set, with the linear model of the training set alone; empty without a dev set
+    ``decisions`` are those on the dev set, with the linear model of the training set alone; empty without a dev set.
     """
 
     deep: float
@@ -81,19 +78,9 @@ def add_wide_branch(
     The scores of the model become ``deep * graph + wide * linear``, and so do the transitions of a CRF: a product of
     experts. Without a dev set the factors are :data:`TYPICAL`.
 
-    Parameters
-    ----------
-    model : a trained model, changed in place
-    training, dev : encoded corpora with targets
-    words : text of each token id
-    refit : in the end fit the linear branch to both corpora
-    class_weights : (classes,) weights in the loss
-    accept : whether to add the branch, from the decisions of both branches on the dev set
-    report : called with a line after each fit
-
-    Returns
-    -------
-    The factors; None if the branch was not accepted, which leaves the model unchanged
+    With ``refit``, the linear branch is fitted to both corpora in the end. ``accept`` says whether to add the branch,
+    from the decisions of both branches on the dev set; otherwise the model stays unchanged, and the result is None.
+    ``words`` are the texts of the token ids; ``report`` is called with a line after each fit.
     """
     fits: list[Fit] = [partial(_fit_ngrams, model.head, words, class_weights, strength) for strength in STRENGTHS]
     if isinstance(model.head, TaggingHead):
@@ -127,12 +114,8 @@ def add_wide_branch(
 class _Trial:
     """A fitted linear branch and its best factors on the dev set.
 
-    Parameters
-    ----------
-    fit : the function that fitted the branch
-    head : of the model
-    branch, wide_head : the linear branch, and a head with its transitions
-    scored : batches of the dev set without edges, with the model's scores and the numbers of the sentences
+    ``wide_head`` is a head with the transitions of the linear branch. ``scored`` are batches of the dev set without
+    edges, with the model's scores and the numbers of the sentences.
     """
 
     def __init__(

@@ -78,11 +78,8 @@ def integrated_gradients(
 class Integral:
     """Integrated gradients of one input.
 
-    Parameters
-    ----------
-    table : columns part, position, token, word and attribution
-    explained : the quantity
-    start, end : its values for unknown words and for the input
+    ``table`` has the columns part, position, token, word and attribution; ``start`` and ``end`` are the values of the
+    explained quantity for unknown words and for the input.
     """
 
     table: pd.DataFrame

@@ -87,13 +87,7 @@ def leave_one_edge_out(
 
 
 def edge_sums(table: pd.DataFrame, columns: Sequence[str] = ("weight",)) -> pd.DataFrame:
-    """Sum over layers and heads: one row per edge of the graph.
-
-    Parameters
-    ----------
-    table : one row per edge, layer and head
-    columns : the values to sum
-    """
+    """Sum over layers and heads: one row per edge of the graph."""
     keys = [*EDGE, *ENDS]
     if "source_part" not in table:
         table = table.assign(source_part="text", target_part="text")
@@ -101,13 +95,7 @@ def edge_sums(table: pd.DataFrame, columns: Sequence[str] = ("weight",)) -> pd.D
 
 
 def select_edges(attention: Attention, edges: pd.DataFrame | None, k: int) -> pd.DataFrame:
-    """The given edges, or the ``k`` with the largest weights, with the columns of :func:`edge_sums`.
-
-    Raises
-    ------
-    ConfigError
-        when ``k`` is below 1, or an edge is not in the graph
-    """
+    """The given edges, or the ``k`` with the largest weights, with the columns of :func:`edge_sums`."""
     sums = edge_sums(attention.table())
     if edges is None:
         require_range("k", k, min=1)
@@ -137,12 +125,8 @@ def remove_edges(
 ) -> TextBatch:
     """Remove edges from copies of an input.
 
-    Parameters
-    ----------
-    graph : a batch: all copies of the first text, then all of the second
-    relations : of the encoder
-    texts : names of the input's texts
-    edges : with the columns of :data:`EDGE` and ``copy``, the copy that loses the edge
+    The graph has all copies of the first text, then all of the second. ``edges`` has the columns of :data:`EDGE` and
+    ``copy``, the copy that loses the edge.
     """
     types = edge_types(relations)
     copies = len(graph.batch_num_nodes(TOKEN)) // len(texts)
