@@ -21,7 +21,7 @@ def count_pooled_features(pooling: str, width: int) -> int:
 
 
 def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
-    """(B, F) sentence vectors of (N, F) tokens, zero without tokens; for :data:`CLS_POOLINGS`, texts begin with ``[CLS]``.
+    """(B, F) sentence vectors of (N, F) tokens, zero without any; for :data:`CLS_POOLINGS`, texts begin with ``[CLS]``.
 
     ``pooling`` is ``"cls+max"`` (half their sum; MS-Trans, section 3.4, as reconstructed), ``"max"``, ``"mean"`` or
     ``"cls"``; with 2 F features ``"concat"`` (``[CLS]`` and maximum) or ``"mean-max"``. Maximum and mean include
