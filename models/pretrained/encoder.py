@@ -36,8 +36,14 @@ from graphattn.models.pretrained.checkpoint import (
     read_weights,
 )
 from graphattn.models.pretrained.export import NativeHead, write_directory
-from graphattn.models.pretrained.heads import HeadRange, head_ranges, parse_layer_heads
-from graphattn.models.pretrained.layers import PretrainedLayer, Rotation, make_norm
+from graphattn.models.pretrained.layers import (
+    HeadRange,
+    PretrainedLayer,
+    Rotation,
+    head_ranges,
+    make_norm,
+    parse_layer_heads,
+)
 from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 from graphattn.validation import require_choice, require_range
@@ -79,7 +85,7 @@ class PretrainedEncoder(Encoder):
     Parameters
     ----------
     architecture : shapes and switches
-    heads : edges of the heads, see :func:`~graphattn.models.pretrained.heads.parse_layer_heads`; None for those of
+    heads : edges of the heads, see :func:`~graphattn.models.pretrained.layers.parse_layer_heads`; None for those of
         pretraining
     max_length : tokens of the longest text; that of pretraining when None
 

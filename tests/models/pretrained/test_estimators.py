@@ -116,7 +116,7 @@ def test_training_starts_from_the_pretrained_weights(folder):
 def test_states_are_those_of_the_directory(folder):
     estimator, _ = fit(TextClassifier, folder, tuned_layers=0)
     encoder = PretrainedEncoder.from_directory(folder)
-    batch = estimator._corpus([TEXTS[:3]])[[0, 1, 2]]
+    batch = estimator.encode_inputs(TEXTS[:3]).corpus[[0, 1, 2]]
     with torch.no_grad():
         torch.testing.assert_close(estimator.model_.encode(batch), encoder(encoder.batch(TEXTS[:3])))
 
@@ -124,7 +124,7 @@ def test_states_are_those_of_the_directory(folder):
 def test_pairs_are_encoded_as_the_reference_does(make_reference, folder):
     reference = make_reference("bert")
     estimator, _ = fit(PairClassifier, folder, tuned_layers=0)
-    batch = estimator._corpus([["a b"], ["c"]])[[0]]
+    batch = estimator.encode_inputs([("a b", "c")]).batch
     # [CLS] a b [SEP] c [SEP]; letters begin at 5
     inputs = {
         "input_ids": torch.tensor([[2, 5, 6, 3, 7, 3]]),
@@ -268,7 +268,7 @@ def test_the_crf_counts_no_special_tokens(folder):
 def test_the_mean_of_the_pieces_of_a_word(folder):
     """The letters of each word, and no special token."""
     tagger, _ = fit(SequenceTagger, folder, head=HeadOptions(word_pieces="mean", crf=False))
-    batch = tagger._corpus([[["ab", "c"], ["d"]]])[[0, 1]]
+    batch = tagger.encode_inputs([["ab", "c"], ["d"]]).corpus[[0, 1]]
     with torch.no_grad():
         states = tagger.model_.eval().encode(batch)  # [CLS] a b c [SEP] [CLS] d [SEP]
         words = torch.stack([states[1:3].mean(0), states[3], states[6]])
@@ -475,7 +475,7 @@ def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
     estimator.to_huggingface(tmp_path / "tuned")
     model = transformers.AutoModel.from_pretrained(tmp_path / "tuned").eval()
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "tuned").model_max_length == 48
-    batch = estimator._corpus([["a good film"]])[[0]]
+    batch = estimator.encode_inputs(["a good film"]).batch
     ids = batch.graph.node_features["token"]["id"][None].long()
     with torch.no_grad():
         expected = model(input_ids=ids).last_hidden_state[0]
