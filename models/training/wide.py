@@ -143,9 +143,9 @@ class _Trial:
         head = _mixed_transitions(self.head, self.wide_head, deep, wide)
         return sum(
             float(
-                head.loss(deep * scores + wide * linear, batch.targets, batch.graph, batch.item_weights(scores.device))
+                head.loss(deep * scores + wide * added, batch.targets, batch.graph, batch.item_weights(scores.device))
             )
-            for (batch, scores, _), linear in zip(self.scored, self.wide_scores, strict=True)
+            for (batch, scores, _), added in zip(self.scored, self.wide_scores, strict=True)
             if batch.targets is not None
         )
 
@@ -154,9 +154,9 @@ class _Trial:
         """Decisions for each sentence of the dev set with the best factors."""
         head = _mixed_transitions(self.head, self.wide_head, self.deep, self.wide)
         decisions: list[Any] = [None] * sum(len(numbers) for _, _, numbers in self.scored)
-        for (batch, scores, numbers), linear in zip(self.scored, self.wide_scores, strict=True):
+        for (batch, scores, numbers), added in zip(self.scored, self.wide_scores, strict=True):
             items = head.items(batch.graph).tolist() if head.per_word else None
-            mixed = self.deep * scores + self.wide * linear
+            mixed = self.deep * scores + self.wide * added
             for number, decision in zip(numbers, split_rows(head.decide(mixed, batch.graph), items), strict=True):
                 decisions[number] = decision
         return decisions
@@ -188,9 +188,9 @@ def _mixed_transitions(head: Head, wide_head: Head, deep: float, wide: float) ->
 @torch.no_grad()
 def _combine(model: TextModel, branch: WideBranch, wide_head: Head, deep: float, wide: float) -> None:
     """Scale both branches, and add the linear one to the model."""
-    for target, linear in zip(_transitions(model.head), _transitions(wide_head), strict=True):
-        if target is not linear:
-            target.copy_(deep * target + wide * linear)
+    for target, added in zip(_transitions(model.head), _transitions(wide_head), strict=True):
+        if target is not added:
+            target.copy_(deep * target + wide * added)
     for parameter in model.head.output.parameters():
         parameter.mul_(deep)
     branch.scale(wide)
