@@ -75,7 +75,7 @@ def add_wide_branch(
 ) -> Mixture | None:
     """Fit a linear branch, weigh both branches by the likelihood of the dev set, and add it to a trained model.
 
-    The scores of the model become ``deep * graph + wide * linear``, and so do the transitions of a CRF: a product of
+    The scores of the model become ``deep * graph + wide * branch``, and so do the transitions of a CRF: a product of
     experts. Without a dev set the factors are :data:`TYPICAL`.
 
     With ``refit``, the linear branch is fitted to both corpora in the end. ``accept`` says whether to add the branch,

@@ -15,7 +15,7 @@ from graphattn.models.encoders import make_encoder
 from graphattn.models.encoders.base import sinusoids
 
 SMALL = MUSEOptions(hidden=12, layers=2, heads=3, ffn=16)
-VARIANTS = {"muse": {}, "simple": {"kernels": ()}, "one kernel": {"kernels": ("5",)}, "wide": {"kernels": ("1", "31")}}
+VARIANTS = {"muse": {}, "simple": {"kernels": ()}, "one kernel": {"kernels": ("5",)}, "far": {"kernels": ("1", "31")}}
 
 
 def linear(layer, x):

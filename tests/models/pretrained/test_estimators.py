@@ -257,7 +257,8 @@ def test_a_search_over_pretrained_models(folder, tmp_path):
     loaded = load(best.save(tmp_path / "model"))
     assert (loaded.training_.optimizer, loaded.training_.average) == ("adamw", 0.995)
     without = loaded.set_params(pretrained=None).resolved_options()
-    assert (without["training"].optimizer, without["training"].batch_size, without["head"].wide) == ("adam", 8, True)
+    assert (without["training"].optimizer, without["training"].batch_size) == ("adam", 8)
+    assert without["head"].wide
 
 
 def test_the_crf_counts_no_special_tokens(folder):

@@ -18,6 +18,7 @@ from graphattn.models.training.callbacks import EpochLines
 
 SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
 TRAINING = TrainingOptions(epochs=1, progress=False)
+GRAPH_ALONE = HeadOptions(wide=False)
 WORDS = ["good", "bad", "film", "plot", "not", "very", "actor", "the"]
 
 
@@ -43,7 +44,7 @@ def scores_of(classifier, texts):
 def test_the_linear_branch_learns_what_a_graph_model_of_one_epoch_does_not(corpus):
     texts, labels = corpus
     classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels)
-    alone = TextClassifier(encoder_options(SMALL), head=HeadOptions(wide=False), training=TRAINING).fit(texts, labels)
+    alone = TextClassifier(encoder_options(SMALL), head=GRAPH_ALONE, training=TRAINING).fit(texts, labels)
     unseen, gold = make_texts(200, np.random.default_rng(1))
     assert alone.model_.wide is None
     assert classifier.score(unseen, gold) > 0.85 > alone.score(unseen, gold)
@@ -105,7 +106,7 @@ def test_the_factors_have_the_least_loss_on_the_dev_set(corpus):
 def test_a_branch_that_lowers_the_dev_metric_is_left_out(corpus, tmp_path, capsys):
     """The numbers are noise, and those of the dev set what the graph encoder alone predicts."""
     texts, numbers = corpus[0], np.random.default_rng(4).standard_normal(200)
-    alone = TextRegressor(encoder_options(SMALL), head=HeadOptions(wide=False), training=TRAINING)
+    alone = TextRegressor(encoder_options(SMALL), head=GRAPH_ALONE, training=TRAINING)
     held_out = make_texts(100, np.random.default_rng(3))[0]
     predicted = alone.fit(texts, numbers, dev=(held_out, numbers[:100])).predict(held_out)
     regressor = TextRegressor(encoder_options(SMALL), training=TRAINING)

@@ -129,7 +129,7 @@ UNKNOWN = " ".join(["zzz"] * len(WORD_TEXT.split()))
 
 @pytest.fixture(scope="module")
 def trained(corpus, tiny):
-    """``trained(kind, wide, cls)``: a model, and an input, its words and a function from inputs to the number."""
+    """``trained(kind, wide, cls)``: a model, an input, its words, and the explained number of inputs."""
 
     @cache
     def fit(kind, wide=True, cls=True):
@@ -246,9 +246,10 @@ def integrated_gradients_of_encoder(classifier, text):
 
 
 def test_the_strongest_word_is_that_of_occlusion_and_of_shapley_values(corpus, tiny):
-    classifier = tiny("classifier", head={"wide": True}, training={"epochs": 4}).fit(*corpus("classifier", 200))
+    texts, labels = corpus("classifier", 200)
+    classifier = tiny("classifier", head={"wide": True}, training={"epochs": 4}).fit(texts, labels)
     deciding = ("not", "never")  # no word of other texts stands out
-    texts = [text for text in corpus("classifier", 200)[0] if 4 <= len(text.split()) <= 7]
+    texts = [text for text in texts if 4 <= len(text.split()) <= 7]
     texts = [text for text in texts if sum(map(text.split().count, deciding)) == 1]
     agreed = []
     for text in texts:
