@@ -96,7 +96,7 @@ def configure_tokenizer(tokenizer: Tokenizer, options: Mapping[str, Any], name: 
     inputs = options.get("model_input_names")
     drops_segments = name in _WITHOUT_SEGMENTS if inputs is None else "token_type_ids" not in inputs
     if drops_segments and any(chain(special.pair.texts, *special.pair.segments)):
-        tokenizer.post_processor = _without_segments(tokenizer, special)
+        tokenizer.post_processor = _clear_segments(tokenizer, special)
 
 
 def _change_steps(tokenizer: Tokenizer, options: Mapping[str, Any]) -> None:
@@ -124,7 +124,7 @@ def _check_ends(tokenizer: Tokenizer, special: SpecialTokens, begin: Any, end: A
             )
 
 
-def _without_segments(tokenizer: Tokenizer, special: SpecialTokens) -> processors.PostProcessor:
+def _clear_segments(tokenizer: Tokenizer, special: SpecialTokens) -> processors.PostProcessor:
     """The special tokens of a tokenizer, with segment 0 for all tokens."""
     templates = special.single, special.pair
     words = {index: str(tokenizer.id_to_token(index)) for template in templates for index in chain(*template.ids)}

@@ -23,7 +23,7 @@ class Average(Callback):
         """The average of each trained parameter, in their order."""
 
     @contextmanager
-    def swapped_in(self, model: nn.Module) -> Iterator[None]:
+    def swap_in(self, model: nn.Module) -> Iterator[None]:
         """Replace a model's weights by the average inside the block."""
         weights = _trainable(model)
         saved = [weight.detach().clone() for weight in weights]
@@ -112,7 +112,7 @@ class EpochAverage(Average):
 
 
 @contextmanager
-def averages_swapped_in(trainer: pl.Trainer, pl_module: Any) -> Iterator[None]:
+def swap_in_averages(trainer: pl.Trainer, pl_module: Any) -> Iterator[None]:
     """Replace the weights by those of Lightning's averaging callbacks inside the block, as its validation does."""
     averages = [callback for callback in trainer.callbacks if isinstance(callback, WeightAveraging)]  # type: ignore[attr-defined]
     for average in averages:

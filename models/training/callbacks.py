@@ -19,7 +19,7 @@ from typing_extensions import override
 from graphattn.builders.files import atomic_file, read_sealed, write_sealed
 from graphattn.models.options import TrainingOptions
 from graphattn.models.saving import KEEP_BEST, PACKED, number_epochs
-from graphattn.models.training.averaging import Average, averages_swapped_in
+from graphattn.models.training.averaging import Average, swap_in_averages
 from graphattn.models.training.checkpoints import BEST, HISTORY, is_first_process
 
 
@@ -57,8 +57,8 @@ class KeepBest(Callback):
 
     @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        ours = nullcontext() if self.average is None else self.average.swapped_in(pl_module.model)
-        with averages_swapped_in(trainer, pl_module), ours:
+        ours = nullcontext() if self.average is None else self.average.swap_in(pl_module.model)
+        with swap_in_averages(trainer, pl_module), ours:
             self._finish_epoch(trainer, pl_module)
 
     def _finish_epoch(self, trainer: pl.Trainer, pl_module: Any) -> None:

@@ -35,7 +35,7 @@ _REQUIRED = ("state_dict", "optimizer_states", "pytorch-lightning_version")
 def run_folder(options: TrainingOptions) -> Iterator[Path]:
     """The folder ``run_dir``, locked, or a temporary one."""
     if options.run_dir is None:
-        with _named_errors("set TMPDIR to another folder"), tempfile.TemporaryDirectory() as folder:
+        with _name_errors("set TMPDIR to another folder"), tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
         return
     with ExitStack() as lock:
@@ -56,12 +56,12 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
                 f"{verbatim(folder_path)} {error.message}; wait for it, or give another {{run_dir}}",
                 options=("run_dir",),
             ) from error
-        with _named_errors("train again to resume from the last checkpoint", folder_path):
+        with _name_errors("train again to resume from the last checkpoint", folder_path):
             yield folder_path
 
 
 @contextmanager
-def _named_errors(advice: str, folder: Path | None = None) -> Iterator[None]:
+def _name_errors(advice: str, folder: Path | None = None) -> Iterator[None]:
     """Raise TrainingError for an OSError, most of which name no file."""
     try:
         yield

@@ -66,7 +66,7 @@ def regression_metrics(
     weights = np.ones(len(gold)) if weights is None else weights
     error = float(np.average((predicted - gold) ** 2, weights=weights))
     variance = float(np.average((gold - np.average(gold, weights=weights)) ** 2, weights=weights))
-    ranks = [_weighted_ranks(values, weights) for values in (gold, predicted)]
+    ranks = [_rank_with_weights(values, weights) for values in (gold, predicted)]
     return {
         "pearson": 100 * _correlate(gold, predicted, weights),
         "spearman": 100 * _correlate(ranks[0], ranks[1], weights),
@@ -84,7 +84,7 @@ def _correlate(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], 
     return float(covariance / np.sqrt(np.prod(variances))) if min(variances) > 0 else 0.0
 
 
-def _weighted_ranks(values: npt.NDArray[np.float64], weights: Weights) -> npt.NDArray[np.float64]:
+def _rank_with_weights(values: npt.NDArray[np.float64], weights: Weights) -> npt.NDArray[np.float64]:
     """Ranks up to a constant, as if each value occurred as often as its weight says; ties have their mean rank."""
     _, index = np.unique(values, return_inverse=True)
     totals = np.bincount(index, weights)

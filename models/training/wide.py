@@ -85,7 +85,7 @@ def add_wide_branch(
     fits: list[Fit] = [partial(_fit_ngrams, model.head, words, class_weights, strength) for strength in STRENGTHS]
     if isinstance(model.head, TaggingHead):
         fits = [partial(_fit_word_features, model.head)]
-    training = _without_edges(training)
+    training = _drop_edges(training)
     start = time.monotonic()
     if dev is None:
         branch, head = fits[len(fits) // 2](training)
@@ -105,7 +105,7 @@ def add_wide_branch(
         return None
     branch, head = best.branch, best.wide_head
     if refit:
-        branch, head = best.fit(_join(training, _without_edges(dev)))
+        branch, head = best.fit(_join(training, _drop_edges(dev)))
         report(f"linear branch {total}/{total}: with the dev set, {time.monotonic() - start:.1f} s")
     _combine(model, branch, head, best.deep, best.wide)
     return Mixture(best.deep, best.wide, decisions)
@@ -140,7 +140,7 @@ class _Trial:
     @torch.no_grad()
     def _loss(self, deep: float, wide: float) -> float:
         """Loss of the dev set for two factors."""
-        head = _mixed_transitions(self.head, self.wide_head, deep, wide)
+        head = _mix_transitions(self.head, self.wide_head, deep, wide)
         return sum(
             float(
                 head.loss(deep * scores + wide * added, batch.targets, batch.graph, batch.item_weights(scores.device))
@@ -152,7 +152,7 @@ class _Trial:
     @torch.no_grad()
     def decide(self) -> list[Any]:
         """Decisions for each sentence of the dev set with the best factors."""
-        head = _mixed_transitions(self.head, self.wide_head, self.deep, self.wide)
+        head = _mix_transitions(self.head, self.wide_head, self.deep, self.wide)
         decisions: list[Any] = [None] * sum(len(numbers) for _, _, numbers in self.scored)
         for (batch, scores, numbers), added in zip(self.scored, self.wide_scores, strict=True):
             items = head.items(batch.graph).tolist() if head.per_word else None
@@ -164,7 +164,7 @@ class _Trial:
 
 def _score(model: TextModel, corpus: Corpus) -> list[tuple[Batch, Tensor, list[int]]]:
     """The batches of a corpus without edges, with the model's scores."""
-    plain = _without_edges(corpus)
+    plain = _drop_edges(corpus)
     with in_evaluation(model), torch.no_grad():
         return [(plain[numbers], model(corpus[numbers]), numbers) for numbers in prediction_batches(corpus)]
 
@@ -175,7 +175,7 @@ def _transitions(head: Head) -> list[nn.Parameter]:
 
 
 @torch.no_grad()
-def _mixed_transitions(head: Head, wide_head: Head, deep: float, wide: float) -> Head:
+def _mix_transitions(head: Head, wide_head: Head, deep: float, wide: float) -> Head:
     """A head with the weighted sum of both heads' transitions; the first head itself if it has none."""
     if not _transitions(head):
         return head
@@ -341,7 +341,7 @@ def _fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBr
 # -- corpora -----------------------------------------------------------------------------------------------------------
 
 
-def _without_edges(corpus: Corpus) -> Corpus:
+def _drop_edges(corpus: Corpus) -> Corpus:
     """The same corpus, whose batches have no relations."""
     plain = copy.copy(corpus)
     plain.builder = TextGraphBuilder([], vocabulary=corpus.builder.vocabulary)

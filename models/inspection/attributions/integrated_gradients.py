@@ -111,7 +111,7 @@ def integrate(
         with torch.no_grad():
             explained = estimator.target(inputs, estimator._copy_scores(batch)[0], label=label, word=word)
             ids, unknown, is_special = _token_ids(inputs, model.device)
-            origin, text = model.embed_tokens(unknown, _without_characters(batch)), model.embed_tokens(ids, batch)
+            origin, text = model.embed_tokens(unknown, _clear_characters(batch)), model.embed_tokens(ids, batch)
             dtype = text.dtype
             origin, text = at_least_float32(origin), at_least_float32(text)  # the line and sums along it need them
             presence = is_special.to(text.dtype)
@@ -153,7 +153,7 @@ def _token_ids(inputs: EncodedInputs, device: torch.device) -> tuple[Tensor, Ten
     return ids, torch.where(is_special, ids, vocabulary.unknown_id), is_special
 
 
-def _without_characters(batch: Batch) -> Batch:
+def _clear_characters(batch: Batch) -> Batch:
     """The batch, whose tokens have the empty spelling of type 0."""
     types = batch.token_types
     return batch if types is None else replace(batch, token_types=replace(types, index=torch.zeros_like(types.index)))
