@@ -31,6 +31,7 @@ from graphattn.models.inspection.summary import CHUNK, summarise
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import FINE_TUNING, PretrainedOptions
 from graphattn.models.pretrained.stack import StackedEncoder
+from graphattn.models.prediction import predict_corpus
 from graphattn.models.training.module import TrainingModule
 
 TEXTS = ["a good film", "a bad film", "the plot is good", "the plot is bad"] * 4
@@ -71,18 +72,23 @@ CASES = {
 }
 
 
+def shares_of(estimator, X):
+    """The probabilities of each input, for a regressor its score."""
+    return predict_corpus(estimator.model_, estimator.encode_inputs(X).corpus, probabilities=True).probabilities
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_saved_model_and_an_input_alone_predict_the_same(folder, tmp_path, case):
     kind, options = CASES[case]
     estimator, X = fit(kind, folder, **options)
-    together = estimator._run(X, probabilities=True).probabilities
+    together = shares_of(estimator, X)
     for x, expected in zip(X[:4], together[:4], strict=True):
-        np.testing.assert_allclose(estimator._run([x], probabilities=True).probabilities[0], expected, atol=1e-5)
+        np.testing.assert_allclose(shares_of(estimator, [x])[0], expected, atol=1e-5)
     estimator.save(tmp_path / "model")
     for file in folder.iterdir():
         file.unlink()  # a saved model needs nothing else
     loaded = load(tmp_path / "model")
-    for again, expected in zip(loaded._run(X, probabilities=True).probabilities, together, strict=True):
+    for again, expected in zip(shares_of(loaded, X), together, strict=True):
         np.testing.assert_array_equal(again, expected)
     assert loaded.pretrained_ == estimator.pretrained_
 
