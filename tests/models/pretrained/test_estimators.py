@@ -28,10 +28,10 @@ from graphattn.models import (
 from graphattn.models.estimators import parsing
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.inspection.summary import CHUNK, summarise
+from graphattn.models.prediction import predict_corpus
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import FINE_TUNING, PretrainedOptions
 from graphattn.models.pretrained.stack import StackedEncoder
-from graphattn.models.prediction import predict_corpus
 from graphattn.models.training.module import TrainingModule
 
 TEXTS = ["a good film", "a bad film", "the plot is good", "the plot is bad"] * 4
