@@ -79,7 +79,7 @@ def test_it_equals_captum(classifier, log_odds):
 def interpolate_source(translator, source, share):
     """Log-probability of a text for interpolated token vectors of the source, and its gradient."""
     model, (ids,) = translator.model_, translator.subwords_.ids([TRANSLATION])
-    batch = translator.encode_inputs([source]).batch
+    batch = translator.encode_inputs([source], targets=[TRANSLATION]).batch
     own = batch.graph.node_features["token"]["id"]
     unknown = torch.ones_like(own)
     unknown[0] = own[0]
