@@ -42,14 +42,17 @@ CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safe
 TOKENIZER_CONFIG, SPECIAL_TOKENS = "tokenizer_config.json", "special_tokens_map.json"
 MODULES, SENTENCES = "modules.json", "sentence_bert_config.json"
 POOLING, OTHER_SENTENCES = "1_Pooling/config.json", "config_sentence_transformers.json"
-SIDE_FILES: Mapping[str, Any] = {
+SIDE_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, POOLING, OTHER_SENTENCES)
+"""Files that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again."""
+_TYPES: Mapping[str, Any] = {
+    INDEX: WeightIndex,
     TOKENIZER_CONFIG: TokenizerConfig,
     SPECIAL_TOKENS: SpecialTokensMap,
+    MODULES: list[Module],
+    SENTENCES: SentenceConfig,
     POOLING: PoolingConfig,
-    OTHER_SENTENCES: dict,
 }
-"""Objects that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again: their types.
-"""
+"""File -> type of its values; other files are objects."""
 _PICKLES = "pytorch_model*.bin"
 _PREFIXES = ("bert.", "roberta.", "distilbert.", "electra.", "mpnet.", "model.", "0.auto_model.")
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
@@ -112,7 +115,7 @@ def read_modules(folder: Path) -> list[dict[str, Any]]:
     """The modules of a model of ``sentence-transformers``, each with ``type`` and ``path``; none for other models."""
     if not (folder / MODULES).exists():
         return []
-    modules: list[dict[str, Any]] = read_json(folder, MODULES, list[Module])
+    modules: list[dict[str, Any]] = read_json(folder, MODULES)
     return modules
 
 
@@ -147,16 +150,15 @@ def find_file(folder: Path, name: str) -> Path:
     return path
 
 
-def read_json(folder: Path, name: str, kind: Any = dict[str, Any]) -> Any:
+def read_json(folder: Path, name: str, like: str | None = None) -> Any:
     """The values in a JSON file of a directory.
 
-    ``kind`` is the type of the values, see :func:`~graphattn.builders.json_types.check_json`; other keys are returned,
-    too.
+    They must have the types of this file, or of the one it is ``like``; other keys are returned, too.
     """
     path = find_file(folder, name)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        check_json(values, kind, "")
+        check_json(values, _TYPES.get(like or name, dict[str, Any]), "")
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
     return values
@@ -183,13 +185,10 @@ def _read_side_files(folder: Path) -> dict[str, Any]:
     early = "0_Transformer"
     root = folder.parent if folder.name == early else folder
     files: dict[str, Any] = {
-        name: read_json(path, name, kind)
-        for path in (root, folder)
-        for name, kind in SIDE_FILES.items()
-        if (path / name).exists()
+        name: read_json(path, name) for path in (root, folder) for name in SIDE_FILES if (path / name).exists()
     }
     for path in folder.glob("sentence_*_config.json"):  # early: sentence_roberta_config.json
-        files[SENTENCES] = read_json(folder, path.name, SentenceConfig)
+        files[SENTENCES] = read_json(folder, path.name, SENTENCES)
     if modules := read_modules(root):
         files[MODULES] = [{**module, "path": module["path"].replace(early, "")} for module in modules]
     return files
@@ -269,7 +268,7 @@ def _find_weight_files(folder: Path) -> list[Path]:
     if (folder / WEIGHTS).exists():
         return [find_file(folder, WEIGHTS)]
     if (folder / INDEX).exists():
-        names = read_json(folder, INDEX, WeightIndex)["weight_map"].values()
+        names = read_json(folder, INDEX)["weight_map"].values()
         return [find_file(folder, name) for name in sorted(set(names))]
     raise ModelDirectoryError(
         f"{folder} has no {WEIGHTS}. If the model has only pickles ({_PICKLES}), which can run any code when they are "

@@ -25,6 +25,7 @@ from graphattn.models.prediction import require_finite, run_model, split_rows
 from graphattn.models.pretrained.checkpoint import (
     CONFIG,
     OTHER_SENTENCES,
+    POOLING,
     SENTENCES,
     TOKENIZER_CONFIG,
     find_directory,
@@ -34,12 +35,10 @@ from graphattn.models.pretrained.checkpoint import (
     read_modules,
 )
 from graphattn.models.pretrained.encoder import PretrainedEncoder
-from graphattn.models.pretrained.schema import PoolingConfig, SentenceConfig, TokenizerConfig
 from graphattn.schema import TOKEN
 
 _POOLINGS = ("mean", "cls", "max")
 _FIX = "Use sentence-transformers for this model"
-_TYPES: Mapping[str, Any] = {TOKENIZER_CONFIG: TokenizerConfig, SENTENCES: SentenceConfig}
 _ARGUMENTS = (
     *("model_args", "model_kwargs", "config_args", "config_kwargs"),
     *("tokenizer_args", "processor_kwargs", "processing_kwargs"),
@@ -206,7 +205,7 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
 def _read_options(folder: Path, name: str, file: str | None = None) -> dict[str, Any]:
     """The options in a file, under this or another name, if it exists; a value that is not supported is rejected."""
     path = folder / (file or name)
-    options: dict[str, Any] = read_json(folder, path.name, _TYPES.get(name, dict)) if path.exists() else {}
+    options: dict[str, Any] = read_json(folder, path.name, name) if path.exists() else {}
     for key, value in _SUPPORTED[name].items():
         if options.get(key) not in (None, value):
             raise ModelDirectoryError(f"{path}: {key} is {options[key]!r}, which GraphAttn does not support. {_FIX}")
@@ -215,7 +214,7 @@ def _read_options(folder: Path, name: str, file: str | None = None) -> dict[str,
 
 def _read_mode(folder: Path) -> str:
     """The pooling in the config of a module; earlier versions have a switch for each kind."""
-    path, config = folder / CONFIG, read_json(folder, CONFIG, PoolingConfig)
+    path, config = folder / CONFIG, read_json(folder, CONFIG, POOLING)
     switches = [
         name.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
         for name, value in config.items()
