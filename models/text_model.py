@@ -20,7 +20,7 @@ from graphattn.models.corpus import Batch
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.heads import ClassificationHead, Head
-from graphattn.models.heads.wide import WideBranch
+from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.token_embedding import TokenEmbedding
 from graphattn.schema import TOKEN
 from graphattn.transforms import OpaqueModule
@@ -91,7 +91,7 @@ class TextModel(Trainable):
     def __init__(self, embedding: TokenEmbedding, encoder: Encoder, head: Head):
         super().__init__()
         self.embedding, self.encoder, self.head = embedding, encoder, head
-        self.wide: WideBranch | None = None
+        self.linear_branch: LinearBranch | None = None
         """A linear branch, which is added after training."""
 
     @property
@@ -113,11 +113,11 @@ class TextModel(Trainable):
             scores = head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
         else:
             scores = self.head(self.encode(batch, weights=weights), batch.graph)
-        return self.add_wide_scores(scores, batch)
+        return self.add_linear_scores(scores, batch)
 
-    def add_wide_scores(self, scores: Tensor, batch: Batch, presence: Tensor | None = None) -> Tensor:
-        """Add the scores of the linear branch, if there is one, to those of the head; see :class:`WideBranch`."""
-        return scores if self.wide is None else scores + self.wide(batch, presence).to(scores.device)
+    def add_linear_scores(self, scores: Tensor, batch: Batch, presence: Tensor | None = None) -> Tensor:
+        """Add the scores of the linear branch, if there is one, to those of the head; see :class:`LinearBranch`."""
+        return scores if self.linear_branch is None else scores + self.linear_branch(batch, presence).to(scores.device)
 
     def _embed(self, batch: Batch) -> Tensor:
         """(N, hidden) input of the encoder."""

@@ -86,7 +86,7 @@ class SequenceTagger(LabellingEstimator):
     prediction_options = LabellingEstimator.prediction_options | {"repair_tags"}
     description = "tags words"
     label_field = "tags"
-    _wide_kind = WordFeatureBranch
+    _branch_kind = WordFeatureBranch
     _characters_by_default = True
     option_groups: ClassVar = {**LabellingEstimator.option_groups, "task": TaggerOptions}
     unused_options = frozenset(
@@ -195,7 +195,7 @@ class SequenceTagger(LabellingEstimator):
         super()._resolve_options()
         if self.head_.crf is None:
             self.head_.crf = self.class_weight is None and not self.training_.label_smoothing
-        self.head_.wide = self.head_.wide and self.head_.crf
+        self.head_.linear_branch = self.head_.linear_branch and self.head_.crf
 
     @override
     def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
@@ -306,7 +306,7 @@ class SequenceTagger(LabellingEstimator):
         marked = (getattr(source, "predicates", None) is not None for source in column)
         self.tokens_.predicates = not isinstance(column, LazyTexts) and any(marked)  # a store keeps no marks
         if self.tokens_.predicates:  # the linear branch would not see them
-            self.head_.wide = False
+            self.head_.linear_branch = False
 
     @override
     def _corpus(

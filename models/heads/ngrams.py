@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.edges import features_of, lengths_of
-from graphattn.models.heads.wide import WideBranch
+from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SHIFT = 32
 
 
-class NgramBranch(WideBranch):
+class NgramBranch(LinearBranch):
     """A linear model on the tf-idf weights of a text's tokens and pairs of neighbouring tokens.
 
     A text is a vector x of (1 + log tf) idf, scaled to length 1. A pair of texts has four blocks of features:
@@ -60,9 +60,9 @@ class NgramBranch(WideBranch):
     @override
     @classmethod
     def like(cls, state: Mapping[str, Tensor]) -> Self:
-        features, classes = state["wide.weights"].shape
-        keys = state["wide.keys"]
-        return cls(keys, state["wide.idf"], features // (len(keys) + 1), classes)
+        features, classes = state["linear_branch.weights"].shape
+        keys = state["linear_branch.keys"]
+        return cls(keys, state["linear_branch.idf"], features // (len(keys) + 1), classes)
 
     @override
     def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:

@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.edges import lengths_of
+from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.heads.tagging import first_tokens
-from graphattn.models.heads.wide import WideBranch
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _REACH = max(OFFSETS)
 _STRIDE = 0x9E3779B97F4A7C15
 
 
-class WordFeatureBranch(WideBranch):
+class WordFeatureBranch(LinearBranch):
     """A linear model on the features of each word, of its two neighbours on both sides, and of their positions.
 
     With a presence of tokens, the features of a word move from those of an empty word to its own, and those that it
@@ -43,7 +43,7 @@ class WordFeatureBranch(WideBranch):
     @override
     @classmethod
     def like(cls, state: Mapping[str, Tensor]) -> Self:
-        return cls(state["wide.keys"], state["wide.weights"].shape[1])
+        return cls(state["linear_branch.keys"], state["linear_branch.weights"].shape[1])
 
     @override
     def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:

@@ -42,7 +42,7 @@ def find_missing_layers(model: TextModel, family: str) -> list[str]:
         "features of characters": embedding.characters is not None,
         "features of suffixes and names": embedding.lexicon is not None,
         "marks of predicates": embedding.predicate is not None,
-        "the linear branch": model.wide is not None,
+        "the linear branch": model.linear_branch is not None,
         f"a linear head ({family})": family not in _PREFIXES,
     }
     if isinstance(head, TaggingHead):

@@ -147,7 +147,7 @@ def test_marks_of_predicates(tiny, encoded):
 )
 def test_predictions_with_the_linear_branch(dtype, kind, tolerance, corpus, tiny):
     texts, labels = corpus("classifier")
-    classifier = tiny("classifier", head={"wide": True}, training={"epochs": 1}).fit(texts, labels)
+    classifier = tiny("classifier", head={"linear_branch": True}, training={"epochs": 1}).fit(texts, labels)
     expected = classifier.predict_proba(texts)
     classifier.model_.to(dtype)
     probabilities = classifier.predict_proba(texts)

@@ -141,7 +141,7 @@ INVALID = [
     (MSTransOptions, {"scales": ()}, ["scales"]),
     (MSTransOptions, {"scales": ("3", "3")}, ["scales", "alpha"]),
     (MSTransOptions, {"scales": ("4",)}, ["scales"]),
-    (MSTransOptions, {"scales": ("wide",)}, ["scales"]),
+    (MSTransOptions, {"scales": ("linear_branch",)}, ["scales"]),
     (MSTransOptions, {"hidden": 301}, HEADS),
     (MSTransOptions, {"heads": 0}, ["heads"]),
     (MSTransOptions, {"head_feats": 0}, ["head_feats"]),

@@ -207,7 +207,7 @@ def test_epochs_by_default(folder, count, epochs):
 def test_defaults_of_fine_tuning():
     tuned, plain = (TextClassifier(pretrained=name).resolved_options() for name in ("minilm", None))
     assert (tuned["training"].optimizer, plain["training"].optimizer) == ("adamw", "adam")
-    assert (tuned["head"].wide, plain["head"].wide) == (False, True)
+    assert (tuned["head"].linear_branch, plain["head"].linear_branch) == (False, True)
 
 
 ORDERS = {
@@ -259,12 +259,12 @@ def test_a_search_over_pretrained_models(folder, tmp_path):
         error_score="raise",
     ).fit(TEXTS, LABELS)
     best = search.best_estimator_
-    assert (best.training_.optimizer, best.training_.batch_size, best.head_.wide) == ("adamw", 8, False)
+    assert (best.training_.optimizer, best.training_.batch_size, best.head_.linear_branch) == ("adamw", 8, False)
     loaded = load(best.save(tmp_path / "model"))
     assert (loaded.training_.optimizer, loaded.training_.average) == ("adamw", 0.995)
     without = loaded.set_params(pretrained=None).resolved_options()
     assert (without["training"].optimizer, without["training"].batch_size) == ("adam", 8)
-    assert without["head"].wide
+    assert without["head"].linear_branch
 
 
 def test_the_crf_counts_no_special_tokens(folder):
@@ -421,7 +421,7 @@ def test_options_that_differ_from_those_of_fine_tuning(folder):
     estimator, _ = fit(TextClassifier, folder, tuning_rate=1e-3)
     changed = estimator.non_default_options()
     assert (changed["pretrained"], changed["tuning_rate"]) == (str(folder), 1e-3)
-    assert not {"wide", "head_hidden"} & changed.keys()
+    assert not {"linear_branch", "head_hidden"} & changed.keys()
 
 
 def test_a_directory_that_does_not_exist(tmp_path):
@@ -458,8 +458,8 @@ def test_a_model_that_is_set_later_also_changes_the_defaults(folder):
 
 
 def test_one_sequence_of_two_texts_has_no_linear_branch(folder):
-    with pytest.raises(ConfigError, match="wide needs join_pairs=False"):
-        fit(PairClassifier, folder, head=HeadOptions(wide=True))
+    with pytest.raises(ConfigError, match="linear_branch needs join_pairs=False"):
+        fit(PairClassifier, folder, head=HeadOptions(linear_branch=True))
 
 
 @pytest.mark.parametrize(("join", "rows"), [(True, 1), (False, 2)])
@@ -500,9 +500,9 @@ def test_integrated_gradients_start_from_unknown_words_between_special_tokens(fo
     assert table.attribution.abs().sum() > 0
 
 
-@pytest.mark.parametrize(("kind", "wide"), [(TextClassifier, True), (PairClassifier, False)])
-def test_attributions_add_up_to_the_change_of_the_log_odds(folder, kind, wide):
-    estimator, inputs = fit(kind, folder, head=HeadOptions(wide=wide))
+@pytest.mark.parametrize(("kind", "linear_branch"), [(TextClassifier, True), (PairClassifier, False)])
+def test_attributions_add_up_to_the_change_of_the_log_odds(folder, kind, linear_branch):
+    estimator, inputs = fit(kind, folder, head=HeadOptions(linear_branch=linear_branch))
     words = word_attributions(estimator, inputs[0], label=estimator.classes_[1])
     other, probability = estimator.predict_proba(inputs[:1])[0]
     assert words.value == pytest.approx(np.log(probability / other), abs=1e-4)

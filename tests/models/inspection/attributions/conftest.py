@@ -62,7 +62,7 @@ ENCODERS = {
 
 
 def fit(kind, encoder, inputs, labels):
-    model = kind(encoder, inputs=PLAIN, head=HeadOptions(wide=False, crf=False), training=BRIEF)
+    model = kind(encoder, inputs=PLAIN, head=HeadOptions(linear_branch=False, crf=False), training=BRIEF)
     model.fit(inputs * 4, labels * 4)
     model.model_ = copy.deepcopy(model.model_).double()
     return model

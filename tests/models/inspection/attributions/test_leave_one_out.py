@@ -58,7 +58,7 @@ def test_a_word_of_a_tagger(without_edge, tagger, log_odds):
 @pytest.mark.parametrize("kind", ["classifier", "crf"])
 def test_effects_start_from_the_log_odds_of_predict_proba(kind, corpus, tiny):
     """With the linear branch; of a tagger with a CRF, those of the marginal of the word's tag."""
-    model = tiny(kind, head={"wide": True}, training={"dev_fraction": 0.0}).fit(*corpus(kind))
+    model = tiny(kind, head={"linear_branch": True}, training={"dev_fraction": 0.0}).fit(*corpus(kind))
     x, word = (TEXT.split(), 2) if kind == "crf" else (TEXT, None)
     actual = leave_one_edge_out(model, x, k=3, label=model.classes_[1], word=word)
     probabilities = model.predict_proba([x])[0].astype(float)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graphattn.models.corpus import Batch
 
 
-class WideBranch(nn.Module):
+class LinearBranch(nn.Module):
     """A linear model on sparse features, whose scores are added to those of the head."""
 
     weights: Tensor
