@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from typing import Any, cast
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers
 from typing_extensions import override
 
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.special_tokens import SpecialTokens
-from graphattn.builders.vocabulary import UNKNOWN, Ids, Vocabulary, with_tokens
+from graphattn.builders.vocabulary import SPECIAL_TOKENS, UNKNOWN, Ids, Vocabulary, detect_lowercase, with_tokens
 from graphattn.builders.word_boundaries import Source, WordSplitter, check_is_batch, replace_surrogates, words_of
 
 
@@ -24,7 +25,7 @@ class PretrainedVocabulary(Vocabulary):
 
     Parameters
     ----------
-    tokenizer : of the model
+    tokenizer : of the model; changed, so that it neither truncates nor pads
 
     Attributes
     ----------
@@ -34,19 +35,22 @@ class PretrainedVocabulary(Vocabulary):
     special_tokens: SpecialTokens
 
     def __init__(self, tokenizer: Tokenizer):
-        super().__init__(tokenizer)
-        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())  # without the special tokens of ours
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._ids = tokenizer.get_vocab(with_added_tokens=True)
         self._words = [""] * (1 + max(self._ids.values()))
         for word, index in self._ids.items():
             self._words[index] = word
-        self._splitter = WordSplitter(self._tokenizer)
-        self._of_texts, self._of_words = _make_encoders(self._tokenizer)
-        self.special_tokens = SpecialTokens.of(self._tokenizer)
-        names = (getattr(self._tokenizer.model, "unk_token", None), UNKNOWN, "<unk>")
-        self.unknown_id = next((self._ids[name] for name in names if name in self._ids), 0)
+        unknown = getattr(tokenizer.model, "unk_token", None)
+        self._not_words = {*SPECIAL_TOKENS, *({unknown} & self._ids.keys())}
+        self._has_whole_words = isinstance(tokenizer.model, models.WordLevel)
+        plain = replace_model(tokenizer)
+        self._lowercase = detect_lowercase(json.loads(plain.to_str())["normalizer"])
+        self._splitter = WordSplitter(plain)
+        self._of_texts, self._of_words = _make_encoders(tokenizer)
+        self.special_tokens = SpecialTokens.of(tokenizer)
+        self.unknown_id = next((self._ids[name] for name in (unknown, UNKNOWN, "<unk>") if name in self._ids), 0)
         self._clear_caches()
 
     @override
@@ -139,25 +143,37 @@ def _read_text(text: str, encoding: Encoding) -> tuple[list[str], list[int], lis
     return tokens, word_ids, encoding.ids
 
 
+def replace_model(tokenizer: Tokenizer) -> Tokenizer:
+    """A copy with a vocabulary of one word, to serialize the other steps without a model of many megabytes."""
+    return _copy_tokenizer(tokenizer, models.WordLevel({UNKNOWN: 0}, unk_token=UNKNOWN), tokenizer.post_processor)
+
+
 def _make_encoders(tokenizer: Tokenizer) -> tuple[Tokenizer, Tokenizer]:
     """Tokenizers of texts and of lists of words; a byte-level one marks each word as the beginning of a word.
 
     Neither has a post-processor: one that trims offsets would take the first letter of a word for the blank before it.
     """
-    config = json.loads(tokenizer.to_str())
-    config["post_processor"] = None
-    of_texts = Tokenizer.from_str(json.dumps(config))
-    steps = [step for step in _iterate_steps(config["pre_tokenizer"]) if step["type"] == "ByteLevel"]
+    of_texts, of_words = (_copy_tokenizer(tokenizer, tokenizer.model, None) for _ in range(2))
+    of_words.pre_tokenizer = deepcopy(tokenizer.pre_tokenizer)  # copies share their steps
+    steps = [step for step in iterate_steps(of_words.pre_tokenizer) if isinstance(step, pre_tokenizers.ByteLevel)]
     for step in steps:
-        step["add_prefix_space"] = True
-    return of_texts, Tokenizer.from_str(json.dumps(config)) if steps else of_texts
+        step.add_prefix_space = True
+    return of_texts, of_words if steps else of_texts
 
 
-def _iterate_steps(config: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
-    if config is None:
-        return
-    if config["type"] == "Sequence":
-        for step in config["pretokenizers"]:
-            yield from _iterate_steps(step)
+def _copy_tokenizer(tokenizer: Tokenizer, model: Any, post_processor: Any) -> Tokenizer:
+    """A tokenizer with the same normalizer, pre-tokenizer and added tokens; without parsing the model again."""
+    copy = Tokenizer(model)
+    copy.normalizer, copy.pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer
+    copy.post_processor = post_processor
+    copy.add_tokens([token for _, token in sorted(tokenizer.get_added_tokens_decoder().items())])
+    return copy
+
+
+def iterate_steps(part: Any) -> Iterator[Any]:
+    """The steps of a normalizer or pre-tokenizer, also those inside of sequences."""
+    if isinstance(part, normalizers.Sequence | pre_tokenizers.Sequence):
+        for step in cast(Iterable[Any], part):
+            yield from iterate_steps(step)
     else:
-        yield config
+        yield part

@@ -79,7 +79,7 @@ class Vocabulary:
         self._words = [*SPECIAL_TOKENS, *(word for word, _ in by_id if word not in SPECIAL_TOKENS)]
         self._ids = {word: index for index, word in enumerate(self._words)}
         config = json.loads(self._tokenizer.to_str())
-        model, self._lowercase = config["model"], _detect_lowercase(config["normalizer"])
+        model, self._lowercase = config["model"], detect_lowercase(config["normalizer"])
         self._has_whole_words = model["type"] == "WordLevel"
         self._not_words = {*SPECIAL_TOKENS, model.get("unk_token")} & {*self._words}  # no text gets their ids
         self._has_plain_pieces = model["type"] == "BPE" and not (
@@ -375,7 +375,7 @@ def check_options(level: str, min_count: int, size: int | None) -> None:
         )
 
 
-def _detect_lowercase(config: object) -> bool | None:
+def detect_lowercase(config: object) -> bool | None:
     """Whether a normalizer of ours lowers case; None if it is not ours.
 
     Our normalizers change nothing else in ASCII letters and digits, so such words need not go through Rust.

@@ -50,11 +50,8 @@ def classify_capitals(token: str) -> int:
 class TokenTypes:
     """The distinct tokens of a corpus as characters; type 0 is ``[CLS]``.
 
-    Parameters
-    ----------
-    characters : (U, MAX_CHARACTERS) ids, padded with 0
-    capitals : (U,) index into :data:`CAPITALS`
-    features : (U, T) hashes of the spelling for a linear branch, or None
+    ``characters`` are (U, MAX_CHARACTERS) ids, padded with 0; ``capitals`` (U,) indices into :data:`CAPITALS`;
+    ``features`` (U, T) hashes of the spelling for a linear branch, or None.
     """
 
     characters: npt.NDArray[np.int32]
@@ -76,12 +73,7 @@ class TokenTypes:
         )
 
     def take(self, types: npt.NDArray[np.integer]) -> TokenTypeBatch:
-        """Type 0, which linear branches need as the boundary of a text, and the types of a batch's tokens, each once.
-
-        Parameters
-        ----------
-        types : (N,) type of each token
-        """
+        """The types of a batch's (N,) tokens, each once, and type 0: the boundary of a text in linear branches."""
         used, index = np.unique(np.append(types, 0), return_inverse=True)
         characters = self.characters[used]
         longest = max(1, int((characters != PADDING).sum(1).max(initial=0)))
@@ -138,12 +130,7 @@ class _TypesByToken(dict[str, int]):
 
 
 class CharacterVocabulary:
-    """The characters that a model knows.
-
-    Parameters
-    ----------
-    characters : in the order of their ids, which start at 2
-    """
+    """The characters that a model knows, in the order of their ids, which start at 2."""
 
     def __init__(self, characters: Sequence[str]):
         self.characters = tuple(characters)
@@ -174,14 +161,7 @@ class CharacterVocabulary:
 
 
 class CharacterFeatures(nn.Module):
-    """Character CNN (kernel size 3, maximum over the token) and an embedding of the capitalisation.
-
-    Parameters
-    ----------
-    num_characters : size of the character vocabulary
-    embedding : width of character embeddings
-    filters : features of the CNN
-    """
+    """Character CNN (kernel size 3, maximum over the token) and an embedding of the capitalisation."""
 
     def __init__(self, num_characters: int, embedding: int, filters: int):
         super().__init__()

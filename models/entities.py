@@ -78,11 +78,6 @@ class TaggedText:
 def locate_words(sources: Sequence[Source], splitter: WordSplitter) -> Iterator[tuple[str, list[tuple[int, int]]]]:
     """Each source's text, and the offsets of its words; lists and sentences are joined by blanks.
 
-    Parameters
-    ----------
-    sources : raw texts, lists of words, or sentences
-    splitter : splits the raw texts
-
     Examples
     --------
     >>> list(locate_words(["It's", ["a", "dog"]], WordSplitter.by_rule("words")))
@@ -104,10 +99,7 @@ def locate_words(sources: Sequence[Source], splitter: WordSplitter) -> Iterator[
 def format_conll(words: Sequence[str], tags: Sequence[str]) -> str:
     """A sentence in CoNLL format: a word, a tab and its tag on each line, then an empty line.
 
-    Raises
-    ------
-    DataError
-        when readers would not get a word or tag back
+    A DataError when readers would not get a word or tag back.
     """
     for word, tag in zip(words, tags, strict=True):
         if word == DOCUMENT_START or _NO_FIELD.search(word) or _NO_FIELD.search(tag):

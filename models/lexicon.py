@@ -29,10 +29,6 @@ _DEFAULT_TYPE = "entry"
 class Gazetteer:
     """Entries of several words, each with a type; case and Unicode form are ignored.
 
-    Parameters
-    ----------
-    entries : pairs of an entry's words, joined by blanks, and its type
-
     Examples
     --------
     >>> gazetteer = Gazetteer([("New York", "place"), ("York", "name")])
@@ -55,15 +51,7 @@ class Gazetteer:
     def read(cls, path: FilePath, splitter: WordSplitter) -> Gazetteer:
         """Read a file with an entry per line and, after a tab, its type; blank lines are skipped.
 
-        Parameters
-        ----------
-        path : the file, also compressed
-        splitter : splits entries into words as the model splits texts
-
-        Raises
-        ------
-        DataError
-            for a type without an entry, or a file without entries
+        ``splitter`` splits entries into words as the model splits texts.
         """
         rows: list[tuple[str, str]] = []
         for number, line in numbered_lines(path):
@@ -129,13 +117,7 @@ def suffix_ids(word: str, longest: int) -> list[int]:
 
 
 class Lexicon:
-    """What a model knows of words besides their vectors and characters.
-
-    Parameters
-    ----------
-    suffixes : longest suffix
-    gazetteer : or None
-    """
+    """What a model knows of words besides vectors and characters: suffixes up to a length, perhaps a gazetteer."""
 
     def __init__(self, suffixes: int, gazetteer: Gazetteer | None):
         self.suffixes, self.gazetteer = suffixes, gazetteer
@@ -169,9 +151,7 @@ class Lexicon:
 class LexiconFeatures(nn.Module):
     """The sum of embeddings of a token's suffixes, and its marks in the gazetteer.
 
-    Parameters
-    ----------
-    lexicon : its sizes count, not its entries
+    The sizes of the lexicon count, not its entries.
     """
 
     def __init__(self, lexicon: Lexicon):

@@ -394,7 +394,7 @@ class HeadOptions(Options):
         "score tag sequences with a conditional random field (default: unless there are class weights)",
         common=True,
     )
-    wide: bool = option(
+    linear_branch: bool = option(
         True,
         "add a linear model (n-grams; with a CRF spelling of words), weighed on the dev set after training",
         common=True,

@@ -48,14 +48,8 @@ def reversal(lengths: Tensor) -> Tensor:
 def padding_groups(lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
     """Group sentences so that less than half of each padded batch is padding.
 
-    Parameters
-    ----------
-    lengths : (B,) of the sentences
-
-    Returns
-    -------
-    For each group, the indices of its flat elements and the lengths of its sentences, in their order. Sentences of
-    similar length form one group; otherwise there is one for each range between two powers of two.
+    For each group there are the indices of its flat elements and the lengths of its sentences, in their order.
+    Sentences of similar length form one group; otherwise there is one for each range between two powers of two.
 
     Examples
     --------

@@ -116,9 +116,7 @@ class Outcomes:
 def bootstrap_f1(counts: Counts) -> tuple[float, float]:
     """Percentile bootstrap over inputs: the 95 % interval of F1 in percent, from 1,000 resamples with a fixed seed.
 
-    Parameters
-    ----------
-    counts : (S, 3) right decisions, gold classes and predicted classes of each input
+    ``counts`` are (S, 3) right decisions, gold classes and predicted classes of each input.
     """
     rows, times = np.unique(counts, axis=0, return_counts=True)
     # drawing inputs with replacement is drawing how often each distinct row occurs
@@ -130,12 +128,7 @@ def bootstrap_f1(counts: Counts) -> tuple[float, float]:
 
 
 def bootstrap_correlation(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """:func:`bootstrap_f1` for Pearson's correlation in percent; resamples of equal numbers count as 0.
-
-    Parameters
-    ----------
-    gold, predicted : (S,) numbers
-    """
+    """:func:`bootstrap_f1` for Pearson's correlation in percent; resamples of equal numbers count as 0."""
     first, second = ((values - values.mean()) / (values.std() or 1.0) for values in (gold, predicted))
     products = np.stack([first, second, first * first, second * second, first * second], axis=1)
     random, size = np.random.default_rng(SEED), len(gold)

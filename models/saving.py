@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import os
 import shutil
 import warnings
@@ -25,6 +24,7 @@ from graphattn.builders.json_types import check_fields, check_json, json_checksu
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import options_class
 from graphattn.models.options import resolve_precision
+from graphattn.models.text_model import check_finite
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
@@ -211,13 +211,6 @@ def check_notes(path: Path) -> None:
         return
     config = _read_config(path)
     _check_files(path, config, config["sha256"].keys() - _READ)
-
-
-def check_finite(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Raise ModelDirectoryError when the weights of a directory have NaN or infinity, from which all results follow."""
-    for name, tensor in weights.items():
-        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.aminmax())):
-            raise ModelDirectoryError(f"{path}: {name} has NaN or infinity. Train the model again, or get another copy")
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -13,11 +15,12 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.edges import features_of
+from graphattn.exceptions import ModelDirectoryError
 from graphattn.models.corpus import Batch
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.heads import ClassificationHead, Head
-from graphattn.models.heads.wide import WideBranch
+from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.token_embedding import TokenEmbedding
 from graphattn.schema import TOKEN
 from graphattn.transforms import OpaqueModule
@@ -73,6 +76,13 @@ def in_evaluation(model: nn.Module) -> Iterator[None]:
             model.train()
 
 
+def check_finite(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Raise ModelDirectoryError when the weights of a directory have NaN or infinity, from which all results follow."""
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.aminmax())):
+            raise ModelDirectoryError(f"{path}: {name} has NaN or infinity. Train the model again, or get another copy")
+
+
 class TextModel(Trainable):
     """Token ids on a graph -> token vectors -> encoder -> head."""
 
@@ -81,7 +91,7 @@ class TextModel(Trainable):
     def __init__(self, embedding: TokenEmbedding, encoder: Encoder, head: Head):
         super().__init__()
         self.embedding, self.encoder, self.head = embedding, encoder, head
-        self.wide: WideBranch | None = None
+        self.linear_branch: LinearBranch | None = None
         """A linear branch, which is added after training."""
 
     @property
@@ -103,11 +113,11 @@ class TextModel(Trainable):
             scores = head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
         else:
             scores = self.head(self.encode(batch, weights=weights), batch.graph)
-        return self.add_wide_scores(scores, batch)
+        return self.add_linear_scores(scores, batch)
 
-    def add_wide_scores(self, scores: Tensor, batch: Batch, presence: Tensor | None = None) -> Tensor:
-        """Add the scores of the linear branch, if there is one, to those of the head; see :class:`WideBranch`."""
-        return scores if self.wide is None else scores + self.wide(batch, presence).to(scores.device)
+    def add_linear_scores(self, scores: Tensor, batch: Batch, presence: Tensor | None = None) -> Tensor:
+        """Add the scores of the linear branch, if there is one, to those of the head; see :class:`LinearBranch`."""
+        return scores if self.linear_branch is None else scores + self.linear_branch(batch, presence).to(scores.device)
 
     def _embed(self, batch: Batch) -> Tensor:
         """(N, hidden) input of the encoder."""

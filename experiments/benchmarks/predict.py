@@ -29,7 +29,7 @@ from graphattn.experiments.cli.predict import predict_lines
 from graphattn.experiments.cli.text_stream import read_texts
 from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions, load
 from graphattn.models.corpus import Batch, Corpus
-from graphattn.models.estimators.prediction import MAX_EDGES, MAX_TOKENS
+from graphattn.models.prediction import MAX_EDGES, MAX_TOKENS
 
 LENGTHS = ("2048x22", "512x109", "mr", "mtl16")
 QUICK = ("256x22", "64x109")

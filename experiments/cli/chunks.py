@@ -247,7 +247,7 @@ class ModelJob:
 
     def __call__(self, task: tuple[str, Chunk]) -> tuple[str, Part]:
         """Make the part of a named chunk."""
-        from graphattn.models.estimators.prediction import count_truncation
+        from graphattn.models.prediction import count_truncation
 
         name, chunk = task
         estimator = load_once(self.settings)

@@ -18,8 +18,8 @@ from graphattn.builders.tag_schemes import convert, detect_scheme
 from graphattn.experiments.papers.data_sets import DataSet, ParallelSet
 from graphattn.models import TASKS, PairClassifier, SequenceTagger, TextClassifier
 from graphattn.models.estimators.inputs import split_held_out
+from graphattn.models.training.linear_branch import train_crfsuite
 from graphattn.models.training.metrics import tagging_metrics
-from graphattn.models.training.wide import train_crfsuite
 
 TFIDF, CRF, LEAD = "tfidf", "crf", "lead-1"
 """TF-IDF with logistic regression; a CRF on words, affixes and shapes; for summaries, the first sentence."""

@@ -46,7 +46,7 @@ class EpochFigures(Callback):
         self.seconds.append(self.end - self.start)
         if self.dev is not None and isinstance(self.estimator, Translator):
             average = next((part for part in trainer.callbacks if isinstance(part, Average)), None)
-            with nullcontext() if average is None else average.swapped_in(pl_module.model):
+            with nullcontext() if average is None else average.swap_in(pl_module.model):
                 self.perplexities.append(self.estimator.perplexity(*self.dev))
 
     @override

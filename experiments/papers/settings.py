@@ -36,7 +36,7 @@ DUO_VECTORS = ("cbow", "skipgram")
 
 DEFAULT_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
     "default": ("ms-trans", {}),
-    "default-bilstm": ("bilstm", {"head": {"wide": False}}),
+    "default-bilstm": ("bilstm", {"head": {"linear_branch": False}}),
 }
 """Name of a run with default options -> its encoder, and changes group by group."""
 

@@ -162,7 +162,7 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
         rates = learning_rates(architecture, estimator.pretrained)
         for took in _train_epochs(model, encode(*sets["train"]), replace(training, epochs=epochs), rates, average):
             seconds.append(took)
-            with nullcontext() if average is None else average.swapped_in(model):
+            with nullcontext() if average is None else average.swap_in(model):
                 scores.append(_measure(corpus, sets["dev"][1], _predict(model, dev), names))
                 if scores[-1] == max(scores):
                     best = copy.deepcopy(model.state_dict())

@@ -31,17 +31,9 @@ def attend_rows(
 ) -> Tensor:
     """Scaled dot-product attention on padded rows, by PyTorch's kernel unless weights are requested.
 
-    Parameters
-    ----------
-    query, key, value : (R, H, T, D), (R, H, S, D), (R, H, S, D_v)
-    mask : (R, 1, 1, S), True for keys that may be attended to; None for all
-    causal : a query sees the keys up to its own position
-    dropout : on the weights, unless they are requested
-    weights : list to which (R, H, T, S) weights are appended
-
-    Returns
-    -------
-    (R, T, H D_v)
+    ``query``, ``key`` and ``value`` are (R, H, T, D), (R, H, S, D) and (R, H, S, D_v); the result is (R, T, H D_v).
+    ``mask``, (R, 1, 1, S), is True for keys that may be attended to; with ``causal``, a query sees the keys up to its
+    own position. (R, H, T, S) weights are appended to ``weights``, without dropout.
     """
     # with bfloat16, PyTorch's kernel is several times slower
     query, key, value = at_least_float32(query), at_least_float32(key), at_least_float32(value)
@@ -61,12 +53,7 @@ def attend_rows(
 class DecoderAttention(nn.Module):
     """Multi-head attention with separately computed keys and values, so that they can be cached.
 
-    Parameters
-    ----------
-    width : of queries and outputs
-    heads : number of heads
-    memory_width : input width of keys and values; None for ``width``
-    attn_drop : dropout on the weights in training
+    Keys and values have the input width ``memory_width``, by default that of queries.
     """
 
     def __init__(self, width: int, heads: int, memory_width: int | None = None, *, attn_drop: float = 0.0):

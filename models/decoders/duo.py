@@ -17,12 +17,7 @@ from graphattn.precision import at_least_float32
 class DuoAttention(nn.Module):
     """Attention between streams: queries and keys of one, values of the other; for tokens and for the source.
 
-    Parameters
-    ----------
-    width : of a stream
-    heads : per stream
-    shared : whether both streams share their projections
-    attn_drop : dropout on the weights in training
+    ``width`` and ``heads`` are those of one stream.
     """
 
     def __init__(self, width: int, heads: int, *, shared: bool, attn_drop: float = 0.0):

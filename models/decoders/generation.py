@@ -18,7 +18,7 @@ from graphattn.models.decoders.model import TranslationModel
 from graphattn.models.decoders.options import SearchOptions
 from graphattn.models.decoders.search import Hypothesis, Rules, beam_search, sample
 from graphattn.models.decoders.transformer import DecoderState
-from graphattn.models.text_model import in_evaluation
+from graphattn.models.prediction import run_model
 from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
@@ -28,14 +28,7 @@ _BANNED = [number for number in range(len(SPECIAL_TOKENS)) if number != EOS]
 
 
 class ModelScores:
-    """The :class:`~graphattn.models.decoders.search.NextTokens` of a model.
-
-    Parameters
-    ----------
-    model : in evaluation mode
-    batch : sources
-    beams : beams of each source
-    """
+    """The :class:`~graphattn.models.decoders.search.NextTokens` of a model in evaluation mode."""
 
     def __init__(self, model: TranslationModel, batch: Batch, beams: int):
         self.model = model
@@ -64,35 +57,24 @@ def generate(
     count: int = 1,
     first: int = 1,
 ) -> list[list[Hypothesis]]:
-    """Generate texts for sources, without gradients and in evaluation mode.
+    """Generate up to ``count`` texts for each source, best first; an empty one for a source without words.
 
-    Parameters
-    ----------
-    model : its mode is restored
-    corpus : targets are ignored
-    options : of search or sampling
-    vocabulary : of the targets
-    count : texts for each source; the beam is at least as wide
-    first : number of the first source if the corpus is part of a larger one; samples depend on it
-
-    Returns
-    -------
-    For each source up to ``count`` hypotheses, best first; an empty one for a source without words
+    The beam is at least as wide as ``count``. ``first`` is the number of the first source if the corpus is part of a
+    larger one; samples depend on it.
     """
     options = replace(options, beam=max(options.beam, count))
     beams = count if options.sample else options.beam
-    outputs: list[list[Hypothesis]] = [[Hypothesis((), 0.0)]] * len(corpus)
     blanks = vocabulary.ids([BLANK]).tolist()
     special = corpus.builder.cls + corpus.builder.count_special_tokens(1)
-    with in_evaluation(model), torch.inference_mode():
-        for numbers in _batches(corpus, beams):
-            seeds = [first - 1 + number for number in numbers]
-            batch = corpus[numbers]
-            lengths = lengths_of(batch.graph, TOKEN).to(model.device) - special
-            found = _generate_batch(model, batch, lengths, options, beams, seeds=seeds, blanks=blanks)
-            for number, hypotheses in zip(numbers, found, strict=True):
-                outputs[number] = hypotheses[:count]
-    return outputs
+
+    def generate_texts(batch: Batch, numbers: list[int]) -> Iterable[list[Hypothesis]]:
+        seeds = [first - 1 + number for number in numbers]
+        lengths = lengths_of(batch.graph, TOKEN).to(model.device) - special
+        hypotheses = _generate_batch(model, batch, lengths, options, beams, seeds=seeds, blanks=blanks)
+        return (best_first[:count] for best_first in hypotheses)
+
+    outputs = run_model(model, corpus, generate_texts, batches=_batches(corpus, beams))
+    return [[Hypothesis((), 0.0)] if hypotheses is None else hypotheses for hypotheses in outputs]
 
 
 def _batches(corpus: ParallelCorpus, beams: int) -> Iterable[list[int]]:

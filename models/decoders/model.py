@@ -28,15 +28,7 @@ from graphattn.schema import TOKEN
 class SharedEmbedding(nn.Module):
     """One table for sources, targets and output scores (Press and Wolf 2017; Vaswani et al. 2017, section 3.4).
 
-    Parameters
-    ----------
-    num_tokens : size of the vocabulary
-    width : of a vector
-    dropout : on the vectors
-
-    Attributes
-    ----------
-    trained : (num_tokens, width) vectors of variance 1 / width; look-ups multiply them by the root of the width
+    ``trained`` has (num_tokens, width) vectors of variance 1 / width; look-ups multiply them by the root of the width.
     """
 
     def __init__(self, num_tokens: int, width: int, dropout: float):
@@ -63,16 +55,7 @@ class PretrainedEmbedding(SharedEmbedding):
     The paper has GloVe of 300 columns and "feed-forward neural networks to fix the discrepancy of dimensionality": two
     layers in ours. The word vectors are trained further.
 
-    Parameters
-    ----------
-    num_tokens : size of the vocabulary
-    width : of a vector of one stream
-    dropout : on the vectors
-    vectors : (num_tokens, D)
-
-    Attributes
-    ----------
-    trained : (num_tokens, width) vectors of the first stream
+    ``vectors`` are (num_tokens, D), ``trained`` (num_tokens, width) for the first stream.
     """
 
     def __init__(self, num_tokens: int, width: int, dropout: float, vectors: Tensor):
@@ -101,12 +84,8 @@ class TiedSoftmax(nn.Module):
 class TranslationModel(Trainable):
     """Token ids on a graph -> encoder -> memory -> decoder -> scores of the target's tokens.
 
-    Parameters
-    ----------
-    embedding, encoder, decoder : its parts
-    output : (..., width) decoder states and the embedding table -> (..., V) scores
-    sources : embedding of the sources, if that is another
-    label_smoothing : probability mass spread over all tokens in the loss
+    ``output`` maps (..., width) decoder states and the embedding table to (..., V) scores; ``sources`` embeds the
+    sources, if they have another vocabulary.
     """
 
     embedding: SharedEmbedding
@@ -196,14 +175,8 @@ class TranslationModel(Trainable):
 def shift_right(targets: Tensor, counts: Tensor) -> Tensor:
     """The decoder's input for teacher forcing: each target, shifted right by one, after EOS.
 
-    Parameters
-    ----------
-    targets : (W,) tokens of all targets, each with EOS at its end
-    counts : (B,) tokens of each target
-
-    Returns
-    -------
-    (B, T)
+    ``targets`` are (W,) tokens of all targets, each with EOS at its end, ``counts`` their (B,) numbers; the result is
+    (B, T).
 
     Examples
     --------

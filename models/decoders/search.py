@@ -21,10 +21,8 @@ NEG_INF = float("-inf")
 class Hypothesis:
     """A generated text.
 
-    Parameters
-    ----------
-    ids : its tokens, without :data:`~graphattn.models.corpus.EOS`
-    score : its log-probability, including that of its end, divided by its length to the power of the length penalty
+    ``ids`` are without :data:`~graphattn.models.corpus.EOS`. ``score`` is its log-probability, including that of its
+    end, divided by its length to the power of the length penalty.
     """
 
     ids: tuple[int, ...]
@@ -45,12 +43,8 @@ class NextTokens(Protocol):
 class Rules:
     """Which tokens may follow, and how texts are ranked.
 
-    Parameters
-    ----------
-    options : lengths, n-grams that must not repeat
-    end : the token that ends a text, and also precedes its first token
-    banned : tokens that never occur
-    blanks : tokens without text; unless the minimum length is 0, a text has other tokens, too
+    ``end`` ends a text and precedes its first token; ``banned`` tokens never occur; ``blanks`` have no text: unless the
+    minimum length is 0, a text has other tokens, too.
     """
 
     options: SearchOptions
@@ -61,11 +55,8 @@ class Rules:
     def mask(self, scores: Tensor, tokens: Tensor, limits: Tensor) -> Tensor:
         """Set the scores of forbidden tokens to minus infinity, in place; if none is left, the text ends.
 
-        Parameters
-        ----------
-        scores : (B, K, V)
-        tokens : (B, K, 1 + T), starting with ``end``
-        limits : (B,) maximum number of tokens of each text
+        ``scores`` are (B, K, V); ``tokens`` (B, K, 1 + T), starting with ``end``; ``limits`` (B,) maximum numbers of
+        tokens.
         """
         length, ends = tokens.shape[2] - 1, scores[..., self.end].clone()
         scores[..., list(self.banned)] = NEG_INF
@@ -103,11 +94,8 @@ def beam_search(next_tokens: NextTokens, limits: Tensor, rules: Rules) -> list[l
     Each step keeps the K most probable continuations of all K beams. A text that ends, and is one of the K most
     probable, becomes a hypothesis; a source with K hypotheses is finished. (As in fairseq, the papers' toolkit.)
 
-    Parameters
-    ----------
-    next_tokens : for all sources, with K = ``options.beam`` beams each
-    limits : (B,) maximum number of tokens of each text
-    rules : constraints and length penalty
+    ``next_tokens`` is for all sources with K = ``options.beam`` beams each; ``limits`` are (B,) maximum numbers of
+    tokens.
     """
     width, device = rules.options.beam, limits.device
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
@@ -159,12 +147,8 @@ def _collect(
 def sample(next_tokens: NextTokens, limits: Tensor, rules: Rules, draws: Tensor) -> list[list[Hypothesis]]:
     """Draw K independent texts for each source, most probable first.
 
-    Parameters
-    ----------
-    next_tokens : for all sources, with K texts each
-    limits : (B,) maximum number of tokens of each text
-    rules : constraints, temperature, ``top_k`` and ``top_p``
-    draws : (B, K, T) a number from 0 to 1 for each token; T exceeds the largest limit
+    ``next_tokens`` is for all sources with K texts each; ``limits`` are (B,) maximum numbers of tokens; ``draws`` are
+    (B, K, T) numbers from 0 to 1, one for each token, where T exceeds the largest limit.
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
     sources = torch.arange(len(limits), device=limits.device)
@@ -194,11 +178,7 @@ def sample(next_tokens: NextTokens, limits: Tensor, rules: Rules, draws: Tensor)
 def draw_tokens(scores: Tensor, draws: Tensor, options: SearchOptions) -> Tensor:
     """Invert the cumulative distribution of the tokens, most probable first, at a number from 0 to 1.
 
-    Parameters
-    ----------
-    scores : (B, K, V) log-probabilities
-    draws : (B, K)
-    options : temperature, ``top_k`` and ``top_p``
+    ``scores`` are (B, K, V) log-probabilities, ``draws`` (B, K).
 
     Examples
     --------

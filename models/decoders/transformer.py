@@ -19,13 +19,7 @@ from graphattn.precision import residual_type
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """The encoder's output as padded rows.
-
-    Parameters
-    ----------
-    states : (B, S, memory width)
-    mask : (B, 1, 1, S), False for padding
-    """
+    """The encoder's output as padded rows: (B, S, memory width) states, and a (B, 1, 1, S) mask, False for padding."""
 
     states: Tensor
     mask: Tensor
@@ -37,12 +31,8 @@ class DecoderState:
 
     Letters: B sources, K beams of each, R = B K rows, S source and T generated tokens.
 
-    Parameters
-    ----------
-    sources : (n, B, H, S, D) keys and values of the source, for each layer
-    mask : (B, 1, 1, S)
-    beams : K
-    tokens : (n, R, H, T, D) keys and values of the generated tokens, for each layer; empty before the first token
+    ``sources`` has (n, B, H, S, D) keys and values of the source for each layer, ``tokens`` (n, R, H, T, D) of the
+    generated tokens, empty before the first; ``mask`` is (B, 1, 1, S), ``beams`` K.
     """
 
     sources: list[Tensor]

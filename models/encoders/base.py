@@ -174,17 +174,7 @@ def position_vectors(graph: TextBatch, width: int, tokens: Tensor) -> Tensor:
 
 
 def sinusoids(positions: Tensor, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Sinusoidal position vectors: sine in even columns, cosine in odd ones (Vaswani et al. 2017, section 3.5).
-
-    Parameters
-    ----------
-    positions : (N,)
-    width : number of columns
-    dtype : of the result
-
-    Returns
-    -------
-    (N, width)
+    """(N, width) sinusoids of (N,) positions: sine in even columns, cosine in odd ones (Vaswani et al. 2017, 3.5).
 
     Examples
     --------

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -20,10 +18,6 @@ from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
-
-
-_FORMER_NAME = re.compile(r"lstm\.(\w+)_l(\d+)(_reverse)?")
-"""Weights in models saved when both directions were one module."""
 
 
 @dataclass
@@ -52,8 +46,6 @@ class BiLSTMEncoder(Encoder):
         for _ in range(options.layers):
             for direction in (self.forwards, self.backwards):
                 direction.append(nn.LSTM(options.hidden, options.hidden // 2, batch_first=True))
-        register: Callable[..., Any] = self.register_load_state_dict_pre_hook
-        register(_rename_former_weights)
 
     @override
     def relations(self) -> list[Relation]:
@@ -82,12 +74,3 @@ class BiLSTMEncoder(Encoder):
             back = unpad(backwards(pad(states[reverse], lengths))[0], lengths)
             states = torch.cat([ahead, back[reverse]], dim=1)
         return states
-
-
-def _rename_former_weights(encoder: nn.Module, weights: dict[str, Tensor], prefix: str, *_: Any) -> None:
-    for name in list(weights):
-        former = _FORMER_NAME.fullmatch(name.removeprefix(prefix)) if name.startswith(prefix) else None
-        if former is not None:
-            kind, layer, backwards = former.groups()
-            direction = "backwards" if backwards else "forwards"
-            weights[f"{prefix}{direction}.{layer}.{kind}_l0"] = weights.pop(name)

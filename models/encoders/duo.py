@@ -212,10 +212,8 @@ def _other_sets(count: int, number: int) -> list[int]:
 def _average_sets(attended: Sequence[Tensor], widths: Sequence[int]) -> Tensor:
     """For each set the mean of its values under the others' attention, concatenated.
 
-    Parameters
-    ----------
-    attended : for each set, the concatenated values of the others under its attention
-    widths : of the sets
+    ``attended`` has for each set the concatenated values of the others under its attention; ``widths`` are those of the
+    sets.
     """
     by_set: list[list[Tensor]] = [[] for _ in widths]
     for number, columns in enumerate(attended):

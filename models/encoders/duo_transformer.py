@@ -67,13 +67,7 @@ class DuoTransformerOptions(EncoderOptions):
 
 
 class StreamMaps(nn.Module):
-    """A linear map for each stream, with shared or separate weights.
-
-    Parameters
-    ----------
-    in_feats, out_feats : widths of one stream
-    shared : one weight for both streams
-    """
+    """A linear map for each stream, with shared or separate weights."""
 
     def __init__(self, in_feats: int, out_feats: int, *, shared: bool):
         super().__init__()
@@ -98,10 +92,7 @@ class DuoNorm(nn.Module):
     The paper's text lacks the formula; it mentions a map for streams of different widths and a better flow between the
     streams. Our streams have one width, and our map is a learned factor per feature, initially 1.
 
-    Parameters
-    ----------
-    width : of a stream
-    crossed : add the other stream; otherwise a plain layer norm per stream
+    Without ``crossed``, each stream has a plain layer norm.
     """
 
     def __init__(self, width: int, *, crossed: bool):

@@ -193,11 +193,7 @@ class MSTransLayer(nn.Module):
 class NodeStates:
     """All nodes that heads reach: tokens first, then the nodes that relations add.
 
-    Parameters
-    ----------
-    graph : a batch
-    relations : relations of the heads
-    tokens : (N, hidden)
+    ``tokens`` are (N, hidden).
     """
 
     def __init__(self, graph: TextBatch, relations: Sequence[Relation], tokens: Tensor):

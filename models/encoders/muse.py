@@ -63,12 +63,7 @@ class DynamicConvolution(nn.Module):
 
     for each feature c of head h. Outside its text, x is zero, while the softmax is over all k taps.
 
-    Parameters
-    ----------
-    width : features of a token
-    heads : kernels per token; each serves width / heads features
-    kernel : k, an odd number
-    attn_drop : dropout on the kernels in training
+    Each of the heads serves width / heads features; ``kernel`` is k, an odd number.
     """
 
     def __init__(self, width: int, heads: int, kernel: int, *, attn_drop: float = 0.0):

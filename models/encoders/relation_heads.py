@@ -12,20 +12,7 @@ from graphattn.schema import TOKEN
 
 
 def parse_heads(heads: str | Mapping[str, int]) -> dict[str, int]:
-    """Read heads by relation.
-
-    Parameters
-    ----------
-    heads : such as ``"window:3=4,dependency=2,star=2"``, or relation -> number of heads
-
-    Returns
-    -------
-    Name of a relation, in full -> number of heads.
-
-    Raises
-    ------
-    ConfigError
-        for an unknown or repeated relation, one that heads cannot use, or a bad number
+    """Read heads by relation, such as ``"window:3=4,dependency=2"``; the names of relations become complete.
 
     Examples
     --------
@@ -67,11 +54,8 @@ def count_heads(pairs: Iterable[tuple[str, object]], option: str) -> dict[str, i
 def head_relation(name: str) -> Relation:
     """The relation of that name, for heads of tokens; ``dependency`` connects tokens.
 
-    Raises
-    ------
-    ConfigError
-        when it does not exist, has no edges to tokens, starts from nodes without incoming edges, or hides relative
-        positions
+    A relation without edges to tokens, from nodes without incoming edges, or with hidden relative positions is
+    rejected.
     """
     relation = parse_relation(name, on=TOKEN)
     targets = {part.target for part in relation.parts()}
@@ -92,11 +76,7 @@ def head_relation(name: str) -> Relation:
 def parse_relation_heads(relations: str | Iterable[str] | Mapping[str, object]) -> dict[str, int]:
     """Read ``("dependency=2", "binary:1=2")``; a colon may replace the last sign.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown or repeated relation, or a missing number: ``global:2`` is a relation, not two heads on
-        ``global``
+    A number is required: ``global:2`` is a relation, not two heads on ``global``.
     """
     return count_heads((_split_at_colon(*pair) for pair in split_heads(relations)), "relations")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -29,7 +29,16 @@ from graphattn.schema import ALL
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
-    from graphattn.models.encoders.mtsa import MTSAOptions
+
+
+class LayerOptions(Protocol):
+    """What a layer reads from the options of its encoder."""
+
+    hidden: int
+    ffn: int
+    dropout: float
+    ffn_dropout: float | None
+    norm: str
 
 
 @dataclass
@@ -58,14 +67,11 @@ class TransformerOptions(EncoderOptions):
 class TransformerLayer(nn.Module):
     """Attention and a feed-forward layer with residuals, post-norm (MS-Trans, Eq. 4-5) or pre-norm.
 
-    Parameters
-    ----------
-    options : widths, dropouts and place of the norms
-    attention : edges, (N, hidden) tokens, and ``weights=`` a mapping to fill or None -> (N, hidden)
-    ffn_first : feed-forward part before the attention (Tan et al. 2018)
+    ``attention`` maps edges, (N, hidden) tokens, and ``weights=`` a mapping to fill or None, to (N, hidden); with
+    ``ffn_first`` it comes after the feed-forward layer (Tan et al. 2018).
     """
 
-    def __init__(self, options: TransformerOptions | MTSAOptions, attention: nn.Module, *, ffn_first: bool = False):
+    def __init__(self, options: LayerOptions, attention: nn.Module, *, ffn_first: bool = False):
         super().__init__()
         hidden = options.hidden
         self.attention = attention

@@ -148,14 +148,8 @@ class UMSTOptions(BlockOptions):
 class TextEdges:
     """The edges of a batch that the layers need.
 
-    Parameters
-    ----------
-    tokens : attention between tokens
-    groups : pairs of tokens to mix; None without intra-group interaction
-    members : from tokens to their words; None without words, like the next three
-    arcs : pairs of words to mix
-    words : attention between words
-    upsampling : how the words' attention is copied to tokens
+    ``tokens`` and ``words`` are attention; ``groups`` are pairs of tokens to mix, ``arcs`` pairs of words, ``members``
+    lead from tokens to their words. Without the interaction they are for, they are None.
     """
 
     tokens: Edges
@@ -183,12 +177,7 @@ class TextEdges:
 
 
 class UMSTLayer(nn.Module):
-    """One block (Figure 2): mix the tokens of a word, mix words along arcs, rectified attention, feed-forward layer.
-
-    Parameters
-    ----------
-    options : of the encoder
-    """
+    """One block (Figure 2): mix the tokens of a word, mix words along arcs, rectified attention, feed-forward layer."""
 
     def __init__(self, options: UMSTOptions):
         super().__init__()
@@ -214,18 +203,9 @@ class UMSTLayer(nn.Module):
     def forward(
         self, text: TextEdges, tokens: Tensor, mixers: Mapping[str, Mixer], weights: LayerWeights | None = None
     ) -> Tensor:
-        """Encode.
+        """(N, hidden) -> (N, hidden).
 
-        Parameters
-        ----------
-        text : the batch
-        tokens : (N, hidden)
-        mixers : relation -> the layer that mixes along it
-        weights : when given, filled with relation -> (E, heads)
-
-        Returns
-        -------
-        (N, hidden)
+        ``mixers`` are by relation; ``weights``, when given, is filled with relation -> (E, heads).
         """
         if self.group is not None:
             assert text.groups is not None
@@ -270,7 +250,7 @@ class UMSTEncoder(Encoder):
     pre-norm Transformer that the paper compares with. There are two token classes, whole words (including ``[CLS]``)
     and parts of split words; the authors' third class, padding, does not exist here. Class embeddings have the standard
     deviation :math:`1/\sqrt d` of section 3.1, like a translator's token embeddings, and are multiplied by
-    :math:`\sqrt d` like those; models of version 0.1 did not. With relative positions both maps have them, each with
+    :math:`\sqrt d` like those. With relative positions both maps have them, each with
     vectors of its own. In a text without a parse, words have self-loops only, and still attend to each other.
     """
 

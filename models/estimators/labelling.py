@@ -52,8 +52,7 @@ from graphattn.models.estimators.inputs import (
 )
 from graphattn.models.estimators.labels import LabelSet, find_respellings
 from graphattn.models.estimators.parsing import ParsingOptions, parse_column
-from graphattn.models.estimators.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
-from graphattn.models.estimators.task import EncodedInputs, Examples
+from graphattn.models.estimators.task import Examples
 from graphattn.models.estimators.token_inputs import TokenInputs
 from graphattn.models.estimators.warm_start import check_same_kind, copy_vectors, copy_weights
 from graphattn.models.estimators.word_checks import (
@@ -63,11 +62,13 @@ from graphattn.models.estimators.word_checks import (
     warn_about_words,
 )
 from graphattn.models.heads import Head
+from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
-from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
+from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.options import DEFAULT_EPOCHS, FINE_TUNING, PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
 PRESETS = ("default", "paper")
 PAPER: Mapping[str, Mapping[str, Any]] = {
     "inputs": {"embedding_start": "random", "word_dropout": 0.0, "characters": False, "tune_vectors": False},
-    "head": {"wide": False, "crf": False},
+    "head": {"linear_branch": False, "crf": False},
     "training": {"epochs": 20, "patience": None, "precision": "32"},
 }
 """Settings of the papers where the defaults differ: group of options -> values."""
@@ -143,7 +144,7 @@ class LabellingEstimator(Estimator):
     }
     label_field: ClassVar[str] = "label"
     late_options = frozenset({"parsing"})
-    _wide_kind: ClassVar[type[WideBranch]] = NgramBranch
+    _branch_kind: ClassVar[type[LinearBranch]] = NgramBranch
     _characters_by_default: ClassVar[bool] = False
     prediction_options = frozenset({"probabilities", "picture", "mistakes"})
     corpus_: Mapping[str, Any] = {}
@@ -438,8 +439,8 @@ class LabellingEstimator(Estimator):
                 options=("encoder", "pretrained"),
             )
         joins = self.texts_per_input == 2 and self.pretrained_.join_pairs
-        if self.pretrained_.pretrained and joins and self.head_.wide:
-            raise ConfigError("{wide} needs {join_pairs=False}", options=("wide", "join_pairs"))
+        if self.pretrained_.pretrained and joins and self.head_.linear_branch:
+            raise ConfigError("{linear_branch} needs {join_pairs=False}", options=("linear_branch", "join_pairs"))
         self.mixture_ = {}
         if self.head_.pooling is None:
             self.head_.pooling = self.encoder_.pooling
@@ -623,8 +624,9 @@ class LabellingEstimator(Estimator):
             targets = self._targets(labels, where)
         columns = self._add_heads(columns)  # last, since it may take hours
         self._check_relations(columns, where)
-        has_branch = self.model_.wide is not None if labels is None else self.head_.wide  # it may be left out
-        spelling = self._wide_kind is WordFeatureBranch and has_branch
+        # a branch may be left out
+        has_branch = self.model_.linear_branch is not None if labels is None else self.head_.linear_branch
+        spelling = self._branch_kind is WordFeatureBranch and has_branch
         corpus = Corpus.encode(
             self.builder_,
             columns,
@@ -676,11 +678,11 @@ class LabellingEstimator(Estimator):
         callbacks: Sequence[Callback] = (),
     ) -> None:
         from graphattn.models.training.callbacks import shows_epochs
-        from graphattn.models.training.wide import add_wide_branch
+        from graphattn.models.training.linear_branch import add_linear_branch
 
         if self.vocabulary_.level == "word":
             self.tokens_.unknown_words = expect_unknown_words(corpus.layouts, self.vocabulary_)
-        if not self.head_.wide:
+        if not self.head_.linear_branch:
             return
         weights = self.model_.head.class_weights
         words = self.vocabulary_.words
@@ -702,17 +704,17 @@ class LabellingEstimator(Estimator):
             )
             return accepted
 
-        mixture = add_wide_branch(
+        mixture = add_linear_branch(
             self.model_, corpus, dev, words, refit=refit, class_weights=weights, accept=accept, report=report
         )
         if mixture is not None:
-            self.mixture_ = {"deep": mixture.deep, "wide": mixture.wide}
+            self.mixture_ = {"deep": mixture.deep, "linear": mixture.linear}
             self.mixture_ |= {f"dev_{name}": value for name, value in metrics.items()}
 
     @property
     @override
     def epoch_note(self) -> str | None:
-        return "graph encoder alone" if self.resolved_options()["head"].wide else None
+        return "graph encoder alone" if self.resolved_options()["head"].linear_branch else None
 
     @override
     def dev_metrics(self) -> dict[str, float]:
@@ -882,7 +884,7 @@ class LabellingEstimator(Estimator):
             rows = model(batch)
         else:
             encoded = model.head(model.encoder(batch.graph, vectors), batch.graph)
-            rows = model.add_wide_scores(encoded, batch, presence)
+            rows = model.add_linear_scores(encoded, batch, presence)
         scores: Tensor = rows.unflatten(0, (batch.size, -1))
         return scores
 
@@ -973,9 +975,9 @@ class LabellingEstimator(Estimator):
         estimator.model_.embedding.table = table
         estimator.builder_ = estimator._make_builder(estimator.model_.encoder, estimator.model_.embedding)
         estimator.mixture_ = config.get("mixture") or {}
-        if "wide.keys" in files.weights:
-            wide = {name: value for name, value in files.weights.items() if name.startswith("wide.")}
-            estimator.model_.wide = cls._wide_kind.like(wide)
+        if "linear_branch.keys" in files.weights:
+            weights = {name: value for name, value in files.weights.items() if name.startswith("linear_branch.")}
+            estimator.model_.linear_branch = cls._branch_kind.like(weights)
         estimator.model_.load_state_dict(files.weights)
         estimator.model_.eval()
         if config.get("features") != estimator._features_version():
@@ -987,5 +989,5 @@ class LabellingEstimator(Estimator):
 
     def _features_version(self) -> int | None:
         """The version of the features of words, if the model has any."""
-        has_features = self.tokens_.lexicon is not None or isinstance(self.model_.wide, WordFeatureBranch)
+        has_features = self.tokens_.lexicon is not None or isinstance(self.model_.linear_branch, WordFeatureBranch)
         return FEATURES if has_features else None

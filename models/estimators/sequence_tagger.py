@@ -30,11 +30,11 @@ from graphattn.models.estimators.inputs import Columns, input_fields, resolve_la
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import predict_corpus, segment_probability
 from graphattn.models.estimators.task import Examples
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.prediction import predict_corpus, segment_probability
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task
@@ -86,7 +86,7 @@ class SequenceTagger(LabellingEstimator):
     prediction_options = LabellingEstimator.prediction_options | {"repair_tags"}
     description = "tags words"
     label_field = "tags"
-    _wide_kind = WordFeatureBranch
+    _branch_kind = WordFeatureBranch
     _characters_by_default = True
     option_groups: ClassVar = {**LabellingEstimator.option_groups, "task": TaggerOptions}
     unused_options = frozenset(
@@ -195,7 +195,7 @@ class SequenceTagger(LabellingEstimator):
         super()._resolve_options()
         if self.head_.crf is None:
             self.head_.crf = self.class_weight is None and not self.training_.label_smoothing
-        self.head_.wide = self.head_.wide and self.head_.crf
+        self.head_.linear_branch = self.head_.linear_branch and self.head_.crf
 
     @override
     def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
@@ -306,7 +306,7 @@ class SequenceTagger(LabellingEstimator):
         marked = (getattr(source, "predicates", None) is not None for source in column)
         self.tokens_.predicates = not isinstance(column, LazyTexts) and any(marked)  # a store keeps no marks
         if self.tokens_.predicates:  # the linear branch would not see them
-            self.head_.wide = False
+            self.head_.linear_branch = False
 
     @override
     def _corpus(

@@ -6,7 +6,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from graphattn.builders import Sentence, TextGraphBuilder
+from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import DataError, Hint
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.decoders.options import SubwordOptions
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.inputs import Columns, select
+from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import InputOptions, Options, TrainingOptions
 from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles
@@ -55,37 +55,6 @@ class Examples:
         columns = [select(column, numbers) for column in self.columns]
         weights = None if self.weights is None else self.weights[numbers]
         return Examples(columns, select(self.labels, numbers), numbers, weights)
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedInputs:
-    """Encoded inputs, with a translator's outputs.
-
-    Parameters
-    ----------
-    corpus : the inputs, with targets for a translator
-    sentences : part of the input -> its sentences: ``text``, ``first`` and ``second``, or ``source`` and ``target``
-    outputs : a translator's target texts
-    """
-
-    corpus: Corpus
-    sentences: Mapping[str, Sequence[Sentence]]
-    outputs: Sequence[str] = ()
-
-    @cached_property
-    def batch(self) -> Batch:
-        """The first input as a batch."""
-        return self.corpus[[0]]
-
-    @property
-    def single(self) -> dict[str, Sentence]:
-        """The sentences of the first input."""
-        return {name: sentences[0] for name, sentences in self.sentences.items()}
-
-    @property
-    def graph_texts(self) -> list[str]:
-        """The parts whose tokens are nodes of the graph; a translator's target is not."""
-        return list(self.sentences)[: len(self.corpus.layouts)]
 
 
 class Task(Parameters):

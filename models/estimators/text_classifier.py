@@ -32,10 +32,10 @@ from graphattn.models.estimators.inputs import as_text, input_fields, resolve_la
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import predict_corpus
 from graphattn.models.estimators.task import Examples
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.prediction import predict_corpus
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task

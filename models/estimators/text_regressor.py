@@ -27,8 +27,9 @@ from graphattn.models.estimators.inputs import (
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.task import EncodedInputs, Examples
+from graphattn.models.estimators.task import Examples
 from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
+from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Report, bootstrap_correlation

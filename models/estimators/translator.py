@@ -53,17 +53,17 @@ from graphattn.models.estimators.parsing import (
     make_roots,
     warn_about_missing_parses,
 )
-from graphattn.models.estimators.prediction import prediction_batches
-from graphattn.models.estimators.task import EncodedInputs, Examples
+from graphattn.models.estimators.task import Examples
 from graphattn.models.estimators.warm_start import check_same_kind
+from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import Options, option
+from graphattn.models.prediction import run_model
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import find_transformer, read_architecture, read_vocabulary
 from graphattn.models.pretrained.options import PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained, learning_rates, make_pretrained, stack_encoders
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, number_epochs, register_task
-from graphattn.models.text_model import in_evaluation
 from graphattn.models.training.text_metrics import (
     are_short,
     bleu_interval,
@@ -533,14 +533,16 @@ class Translator(Estimator):
         self._check_fitted()
         X = as_list(X)
         model, corpus = self.model_, self._corpus(self._columns(X), self._labels(X, y))
-        total, count = 0.0, 0
-        with in_evaluation(model), torch.inference_mode():
-            for numbers in prediction_batches(corpus):
-                batch = corpus[numbers]
-                assert batch.targets is not None
-                scores = model(batch)
-                total += float(F.cross_entropy(scores, batch.targets.to(scores.device), reduction="sum"))
-                count += len(batch.targets)
+        losses: list[tuple[float, int]] = []
+
+        def add_losses(batch: Batch, _: list[int]) -> None:
+            assert batch.targets is not None
+            scores = model(batch)
+            loss = F.cross_entropy(scores, batch.targets.to(scores.device), reduction="sum")
+            losses.append((float(loss), len(batch.targets)))
+
+        run_model(model, corpus, add_losses)
+        total, count = map(sum, zip(*losses, strict=True))
         return math.exp(total / count)
 
     @override

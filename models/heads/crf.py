@@ -9,9 +9,7 @@ from torch import Tensor, nn
 class LinearChainCRF(nn.Module):
     """Sequence scores from the scores of each step and of each pair of neighbouring tags.
 
-    Parameters
-    ----------
-    num_tags : number of tags
+    ``emissions`` are (B, T, tags) scores; ``mask``, (B, T), is True at each word, and each sentence has at least one.
     """
 
     def __init__(self, num_tags: int):
@@ -23,34 +21,15 @@ class LinearChainCRF(nn.Module):
             nn.init.uniform_(parameter, -0.1, 0.1)
 
     def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
-        """(B,) log-likelihood of the tags.
-
-        Parameters
-        ----------
-        emissions : (B, T, tags) scores
-        tags : (B, T) tag ids
-        mask : (B, T) True at each word; each sentence has at least one
-        """
+        """(B,) log-likelihood of (B, T) tag ids."""
         return self._sequence_scores(emissions.transpose(0, 1), tags.T, mask.T) - self.log_partition(emissions, mask)
 
     def log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """(B,) log Z in the precision of the scores; its derivatives are the marginals.
-
-        Parameters
-        ----------
-        emissions : (B, T, tags) scores
-        mask : (B, T) True at each word; each sentence has at least one
-        """
+        """(B,) log Z in the precision of the scores; its derivatives are the marginals."""
         return torch.logsumexp(self._prefix_scores(emissions, mask)[-1] + self.end_transitions, dim=1)
 
     def marginal_scores(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, tags) scores whose softmax are the marginals of each step.
-
-        Parameters
-        ----------
-        emissions : (B, T, tags) scores
-        mask : (B, T) True at each word; each sentence has at least one
-        """
+        """(B, T, tags) scores whose softmax are the marginals of each step."""
         sides = zip(self._prefix_scores(emissions, mask), self._suffix_scores(emissions, mask), strict=True)
         return torch.stack([prefix + suffix for prefix, suffix in sides], 1)
 
@@ -59,12 +38,6 @@ class LinearChainCRF(nn.Module):
 
         The posterior is a Markov chain, so the probability of all tags of a segment is the first number of its first
         word times the second of each other word: constrained forward-backward (Culotta and McCallum, 2004).
-
-        Parameters
-        ----------
-        emissions : (B, T, tags) scores
-        tags : (B, T) tag ids
-        mask : (B, T) True at each word; each sentence has at least one
         """
 
         def of_tags(scores: Tensor) -> Tensor:
@@ -79,13 +52,7 @@ class LinearChainCRF(nn.Module):
         return torch.stack([alone, given_previous], 2)
 
     def best_tags(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """(B, T) most likely tags of each sentence (Viterbi, 1967), padded with the last tag.
-
-        Parameters
-        ----------
-        emissions : (B, T, tags) scores
-        mask : (B, T) True at each word; each sentence has at least one
-        """
+        """(B, T) most likely tags of each sentence (Viterbi, 1967), padded with the last tag."""
         first, *others = emissions.unbind(1)
         transitions = self.transitions.to(emissions.dtype)
         same_tag = torch.arange(len(transitions), device=emissions.device)

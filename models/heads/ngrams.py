@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.edges import features_of, lengths_of
-from graphattn.models.heads.wide import WideBranch
+from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 
@@ -27,7 +27,7 @@ _TOKENS_AT_ONCE = 1 << 17
 """Tokens whose n-grams are sorted together when a branch is fitted."""
 
 
-class NgramBranch(WideBranch):
+class NgramBranch(LinearBranch):
     """A linear model on the tf-idf weights of a text's tokens and pairs of neighbouring tokens.
 
     A text is a vector x of (1 + log tf) idf, scaled to length 1. A pair of texts has four blocks of features:
@@ -37,12 +37,8 @@ class NgramBranch(WideBranch):
     its n-gram: over its occurrences, and of a pair over both tokens. The length of x is not computed again, so that a
     text without tokens is at zero, and the line from there to the text is straight.
 
-    Parameters
-    ----------
-    keys : (F,) known n-grams, ascending: ids of two tokens as one number, of a single token its id
-    idf : (F,) their inverse document frequencies
-    blocks : 1 for texts, 4 for pairs
-    classes : number of classes
+    ``keys`` are (F,) known n-grams, ascending: ids of two tokens as one number, of a single token its id; ``idf`` are
+    their (F,) inverse document frequencies; ``blocks`` is 1 for texts, 4 for pairs.
     """
 
     keys: Tensor
@@ -70,9 +66,9 @@ class NgramBranch(WideBranch):
     @override
     @classmethod
     def like(cls, state: Mapping[str, Tensor]) -> Self:
-        features, classes = state["wide.weights"].shape
-        keys = state["wide.keys"]
-        return cls(keys, state["wide.idf"], features // (len(keys) + 1), classes)
+        features, classes = state["linear_branch.weights"].shape
+        keys = state["linear_branch.keys"]
+        return cls(keys, state["linear_branch.idf"], features // (len(keys) + 1), classes)
 
     @override
     def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:
@@ -98,11 +94,8 @@ class NgramBranch(WideBranch):
     def entries(self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Rows (ascending), columns and values of the sparse matrix (items, features).
 
-        Parameters
-        ----------
-        ids : (N,) token ids of all texts; of pairs those of all first texts, then those of all second ones
-        lengths : (B,) tokens of each text
-        presence : (N,) share of each token; all 1 when None
+        ``ids`` are (N,) token ids of all texts, of pairs those of all first texts, then those of all second ones;
+        ``lengths`` are (B,) tokens of each text; ``presence`` is the (N,) share of each token, all 1 when None.
         """
         texts, columns, values = self._tfidf(ids, lengths, presence)
         width, items = len(self.keys), len(lengths)

@@ -21,18 +21,11 @@ def count_pooled_features(pooling: str, width: int) -> int:
 
 
 def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
-    """Sentence vectors; maximum and mean include ``[CLS]``.
+    """(B, F) sentence vectors of (N, F) tokens, zero without any; for :data:`CLS_POOLINGS`, texts begin with ``[CLS]``.
 
-    Parameters
-    ----------
-    tokens : (N, F), sentence after sentence, for :data:`CLS_POOLINGS` each beginning with ``[CLS]``
-    lengths : (B,) tokens of each sentence; without any, its vector is zero
-    pooling : ``"cls+max"`` (half their sum; MS-Trans, section 3.4, as reconstructed), ``"concat"`` (``[CLS]`` and
-        maximum), ``"mean-max"`` (mean and maximum), ``"max"``, ``"mean"`` or ``"cls"``
-
-    Returns
-    -------
-    (B, F), or (B, 2 F) for ``"concat"`` and ``"mean-max"``
+    ``pooling`` is ``"cls+max"`` (half their sum; MS-Trans, section 3.4, as reconstructed), ``"max"``, ``"mean"`` or
+    ``"cls"``; with 2 F features ``"concat"`` (``[CLS]`` and maximum) or ``"mean-max"``. Maximum and mean include
+    ``[CLS]``.
 
     Examples
     --------
@@ -81,10 +74,7 @@ class Source2TokenPooling(nn.Module):
 
     with a softmax over the tokens of a sentence for each feature.
 
-    Parameters
-    ----------
-    width : features of a token
-    dropout : on the input of both linear layers
+    Dropout is on the input of both linear layers.
     """
 
     def __init__(self, width: int, dropout: float = 0.0):

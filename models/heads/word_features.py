@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.edges import lengths_of
+from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.heads.tagging import first_tokens
-from graphattn.models.heads.wide import WideBranch
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -25,16 +25,13 @@ _REACH = max(OFFSETS)
 _STRIDE = 0x9E3779B97F4A7C15
 
 
-class WordFeatureBranch(WideBranch):
+class WordFeatureBranch(LinearBranch):
     """A linear model on the features of each word, of its two neighbours on both sides, and of their positions.
 
     With a presence of tokens, the features of a word move from those of an empty word to its own, and those that it
     adds to its neighbours from none to all.
 
-    Parameters
-    ----------
-    keys : (F,) hashes of the known features, ascending
-    classes : number of tags
+    ``keys`` are (F,) hashes of the known features, ascending.
     """
 
     keys: Tensor
@@ -46,7 +43,7 @@ class WordFeatureBranch(WideBranch):
     @override
     @classmethod
     def like(cls, state: Mapping[str, Tensor]) -> Self:
-        return cls(state["wide.keys"], state["wide.weights"].shape[1])
+        return cls(state["linear_branch.keys"], state["linear_branch.weights"].shape[1])
 
     @override
     def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:
@@ -94,17 +91,9 @@ def list_word_keys(corpus: Corpus) -> Iterator[list[list[str]]]:
 def add_neighbours(by_type: Tensor, index: Tensor, lengths: Tensor, presence: Tensor | None = None) -> Tensor:
     """Sum the scores that each token gets from its neighbourhood.
 
-    Parameters
-    ----------
-    by_type : (offsets, U, classes); type 0 is the boundary of a text
-    index : (N,) type of each token; that of ``[CLS]`` is 0
-    lengths : (B,) tokens of each text
-    presence : (N,) share of each token in these scores; a word of share 0 has the features of an empty word, which
-        the words around it do not see. All 1 when None
-
-    Returns
-    -------
-    (N, classes)
+    ``by_type`` is (offsets, U, classes), where type 0 is the boundary of a text; ``index`` the (N,) types of the
+    tokens, 0 for ``[CLS]``; ``lengths`` (B,); the result (N, classes). With a ``presence`` (N,), a word of share 0 has
+    the features of an empty word, which the words around it do not see.
     """
     text = torch.arange(len(lengths), device=index.device).repeat_interleave(lengths)
     types = torch.nn.functional.pad(index, (_REACH, _REACH))

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 
 from graphattn.builders.relations import parse_relation, split_heads
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.subwords import join_pieces
 from graphattn.exceptions import ConfigError
+from graphattn.models.inspectable import EncodedInputs, Inspectable
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
 from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts, part_name
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import csr_array
 
-    from graphattn.models.estimators.base import Estimator
-    from graphattn.models.estimators.task import EncodedInputs
 
 GROUPS = ("layer", "head", "relation", "source_part", "target_part")
 
@@ -412,20 +412,15 @@ def word_nodes(text: str, sentence: Sentence, *, cls: bool = True) -> dict[str, 
     return {text: np.array(word_ids_of(sentence, cls=cls)), part_name(text, WORD): words}
 
 
-def attention_of(estimator: Estimator, inputs: EncodedInputs, capture: ForwardCapture) -> Attention:
-    """The attention of one input.
+def predict_attention(estimator: Inspectable, x: Any, *, target: str | None = None) -> Attention:
+    """The attention of one input, for a translator to a given target."""
+    inputs = estimator.encode_input(x, target=target)
+    with torch.inference_mode():
+        return attention_of(estimator, inputs, estimator.capture(inputs.batch))
 
-    Parameters
-    ----------
-    estimator : the model
-    inputs : the input
-    capture : of a pass over it
 
-    Raises
-    ------
-    ConfigError
-        when the encoder has no attention weights
-    """
+def attention_of(estimator: Inspectable, inputs: EncodedInputs, capture: ForwardCapture) -> Attention:
+    """The attention of one input, from the capture of a pass over it; a ConfigError for an encoder without weights."""
     if not capture.layers:
         raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
     sentences, graph = inputs.single, inputs.batch.graph

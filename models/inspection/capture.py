@@ -33,12 +33,9 @@ CROSS = "cross"
 class ForwardCapture:
     """Scores and attention weights of one forward pass.
 
-    Parameters
-    ----------
-    scores : (items, classes); of a translator (T, V), one row for each target token
-    layers : relation -> (E, heads) weights, for each layer. A decoder's layers follow those of the encoder; their only
-        relation is ``cross``, with (B, heads, T, S) weights
-    features : relation -> (E, heads, F) weights by feature, for each layer; empty unless requested
+    ``scores`` are (items, classes), of a translator (T, V), one row for each target token. ``layers`` map relations to
+    (E, heads) weights; a decoder's layers follow those of the encoder, and their only relation is ``cross``, with (B,
+    heads, T, S) weights. ``features`` map relations to (E, heads, F) weights by feature on request.
     """
 
     scores: Tensor
@@ -57,19 +54,7 @@ class ForwardCapture:
 
 
 def capture_scores(model: TextModel, batch: Batch, *, features: bool = False) -> ForwardCapture:
-    """Run a model with a head in evaluation mode.
-
-    Parameters
-    ----------
-    model : its mode is restored afterwards
-    batch : the input
-    features : also keep the weights by feature of layers that have them
-
-    Raises
-    ------
-    DataError
-        when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
-    """
+    """Run a model with a head in evaluation mode, and reject a batch with too many weights."""
     layers: list[LayerWeights] = []
     by_feature: list[dict[str, Tensor]] = []
     modules = _find_tensorized_layers(model) if features else []
@@ -80,13 +65,7 @@ def capture_scores(model: TextModel, batch: Batch, *, features: bool = False) ->
 
 
 def capture_decoding(model: TranslationModel, batch: Batch) -> ForwardCapture:
-    """Run a translator in evaluation mode on sources and given targets (teacher forcing).
-
-    Raises
-    ------
-    DataError
-        when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
-    """
+    """Run a translator in evaluation mode on sources and given targets (teacher forcing)."""
     from graphattn.models.decoders.model import shift_right
 
     assert batch.targets is not None and batch.target_counts is not None
@@ -133,11 +112,8 @@ def count_weights(encoder: Encoder, graph: TextBatch) -> int:
 class EdgePositions:
     """Sources and targets of the edges of one type, numbered within their text, in the order of edge ids.
 
-    Parameters
-    ----------
-    edge_type : canonical edge type
-    sources, targets : (E,) positions among the nodes of their type in their text
-    starts : (B + 1,) first edge of each text, and the number of edges
+    ``sources`` and ``targets`` are (E,) positions among the nodes of their type in their text; ``starts`` (B + 1,) the
+    first edge of each text, and the number of edges.
     """
 
     edge_type: CanonicalRelation
@@ -178,12 +154,7 @@ def attention_maps(
 ) -> list[AttentionMap]:
     """The weights of a capture, one map for each layer, relation, edge type and text.
 
-    Parameters
-    ----------
-    capture : of a batch; with layers of a decoder, of one text
-    graph : the batch's
-    relations : of the encoder
-    texts : names of the batch's texts
+    ``texts`` are the names of the batch's texts; with layers of a decoder there is one.
     """
     types = edge_types(relations)
     positions = {edge_type: EdgePositions.of(graph, edge_type) for edge_type in chain.from_iterable(types.values())}
@@ -242,13 +213,7 @@ def part_name(text: str, node_type: str) -> str:
 
 
 def node_texts(graph: TextBatch, tokens: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Part -> the text of each node: tokens as they are, other nodes as ``[type number]``.
-
-    Parameters
-    ----------
-    graph : the batch
-    tokens : text -> its tokens
-    """
+    """Part -> the text of each node: tokens as they are, other nodes as ``[type number]``."""
     parts = dict(tokens)
     for node_type in dict.fromkeys(end for edge_type in graph.edges for end in (edge_type[0], edge_type[2])):
         if node_type != TOKEN:

@@ -48,10 +48,8 @@ class EdgeKinds:
     the source, ``nsubj<`` if the source is the head of the target), and ``other``. The head of a token is that of its
     word.
 
-    Parameters
-    ----------
-    sentences : the batch's texts in order; without a parse they have no dependencies
-    cls : whether each text begins with ``[CLS]``, which is a word
+    ``sentences`` are the batch's texts in order; without a parse they have no dependencies. With ``cls`` each begins
+    with ``[CLS]``, which is a word.
     """
 
     def __init__(self, sentences: Sequence[Sentence], *, cls: bool = True):
@@ -74,17 +72,7 @@ class EdgeKinds:
         self._known = len(known)
 
     def codes(self, sources: Ints, targets: Ints, ends: str = TOKEN) -> Ints:
-        """Classify edges.
-
-        Parameters
-        ----------
-        sources, targets : (E,) nodes of the batch
-        ends : the nodes' type, token or word
-
-        Returns
-        -------
-        (E,) indices into :attr:`names`
-        """
+        """(E,) indices into :attr:`names` of the edges between (E,) nodes of a batch, which are tokens or words."""
         source, target = (sources, targets) if ends == WORD else (self._words[sources], self._words[targets])
         first = len(_PLAIN)
         conditions = [

@@ -63,15 +63,7 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
 
 
 def write_by_suffix(path: Path, writers: dict[str, Callable[[Path], object]]) -> Path:
-    """Write a file atomically with the writer for its suffix.
-
-    Raises
-    ------
-    ConfigError
-        when there is no writer for the suffix
-    DataError
-        when the file cannot be written
-    """
+    """Write a file atomically with the writer for its suffix."""
     check_suffix(path, list(writers))
     writer = writers[path.suffix.lower()]
     try:

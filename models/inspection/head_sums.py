@@ -18,14 +18,9 @@ HeadKey = tuple[int, int, str]
 class HeadSums:
     """Sums over all targets of one head; their size does not depend on the corpus.
 
-    Parameters
-    ----------
-    mass : (D,) weight of edges by distance between tokens
-    strongest : (D,) number of targets whose largest weight is at a distance; ties count in equal shares
-    entropy : sum of the targets' entropies, in nats
-    largest_entropy : sum of the logarithms of the targets' numbers of edges
-    targets : number of targets
-    kinds : kind of edge -> its weight
+    ``mass`` is the (D,) weight of edges by distance; ``strongest`` the (D,) number of targets whose largest weight is
+    at a distance, where ties count in equal shares; ``entropy`` the sum of the targets' entropies in nats;
+    ``largest_entropy`` that of the logarithms of their numbers of edges; ``kinds`` the weight of each kind of edge.
     """
 
     mass: Floats = field(default_factory=lambda: np.zeros(0))
@@ -63,11 +58,7 @@ def _pad_to(values: Floats, count: int) -> Floats:
 def shares_of_strongest(targets: Ints, weights: Floats, count: int) -> npt.NDArray[np.float64]:
     """For each edge and head, 1 if it has its target's largest weight; k such edges get 1/k each.
 
-    Parameters
-    ----------
-    targets : (E,) ascending
-    weights : (E, heads)
-    count : number of targets
+    ``targets`` are (E,), ascending; ``weights`` (E, heads); ``count`` is the number of targets.
 
     Examples
     --------

@@ -30,18 +30,7 @@ def raised_to(most: int) -> Iterator[None]:
 
 
 def check_num_weights(count: int, graph: TextBatch) -> None:
-    """Reject an input with too many weights before they are computed.
-
-    Parameters
-    ----------
-    count : number of weights
-    graph : the input
-
-    Raises
-    ------
-    DataError
-        when ``count`` exceeds :data:`MOST_WEIGHTS`
-    """
+    """Reject an input with too many weights before they are computed."""
     if count > MOST_WEIGHTS:
         raise DataError(
             f"an input of {graph.num_nodes(TOKEN):,} tokens has {count:,} attention weights; the limit is "
@@ -52,19 +41,7 @@ def check_num_weights(count: int, graph: TextBatch) -> None:
 
 
 def check_size(result: str, count: int, most: int) -> None:
-    """Reject a conversion that needs much more memory than the weights do.
-
-    Parameters
-    ----------
-    result : what the weights are converted to
-    count : number of weights
-    most : the limit
-
-    Raises
-    ------
-    ConfigError
-        when ``count`` exceeds ``most``
-    """
+    """Reject a conversion that needs much more memory than the weights do."""
     if count > most:
         raise ConfigError(
             f"a {result} of {count:,} weights takes too much memory; the limit is {most:,}. Select some of them with "

@@ -77,13 +77,7 @@ def _attribution_color(share: float) -> str:
 
 
 def graph_html(graph: Graph, tokens: Sequence[str] | None = None) -> str:
-    """The number of nodes and edges of each type, and the tokens if given.
-
-    Parameters
-    ----------
-    graph : from a :class:`~graphattn.builders.TextGraphBuilder`
-    tokens : text of each token
-    """
+    """The number of nodes and edges of each type, and the tokens if given."""
     graph = as_batch(graph)
     kinds = list(graph.node_features)
     texts = len(graph.batch_num_nodes(TOKEN)) if TOKEN in kinds else 1

@@ -32,15 +32,8 @@ _DIGITS = 6
 def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
     """Convert one prediction and its weights.
 
-    Parameters
-    ----------
-    attention : the prediction
-    arrays : keep edges and weights as arrays, in a tenth of the memory; else the result is ready for ``json.dumps``
-
-    Raises
-    ------
-    ConfigError
-        without ``arrays``, when there are more weights than :data:`graphattn.models.inspection.limits.MOST_ROWS`
+    With ``arrays``, edges and weights stay arrays, in a tenth of the memory; else the result is ready for
+    ``json.dumps``.
     """
     if not arrays:
         limits.check_size("file", attention.num_weights, limits.MOST_ROWS)

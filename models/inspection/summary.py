@@ -22,7 +22,7 @@ from graphattn.builders.files import resolve_path
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.inputs import as_collection
-from graphattn.models.estimators.prediction import count_truncation
+from graphattn.models.inspectable import Inspectable
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
@@ -36,12 +36,12 @@ from graphattn.models.inspection.edge_kinds import (
 )
 from graphattn.models.inspection.files import write_by_suffix, write_csv
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
+from graphattn.models.prediction import count_truncation, run_model
 from graphattn.scales import Scale
 from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
     from graphattn.builders import Sentence
-    from graphattn.models.estimators import Estimator
 
 CHUNK = 512
 """Texts that are encoded together."""
@@ -57,7 +57,7 @@ _KEYS = ("layer", "head", "relation", "distance", "kind")
 
 
 def summarise(
-    estimator: Estimator,
+    estimator: Inspectable,
     X: Iterable[Any],
     *,
     targets: Iterable[str] | None = None,
@@ -103,17 +103,18 @@ def summarise(
 
 
 def _add_chunk(
-    summary: AttentionSummary, estimator: Estimator, chunk: Sequence[Any], targets: Sequence[str] | None
+    summary: AttentionSummary, estimator: Inspectable, chunk: Sequence[Any], targets: Sequence[str] | None
 ) -> None:
     encoded = estimator.encode_inputs(chunk, targets=targets)
     model, relations = estimator.model_, estimator.model_.encoder.relations()
     sentences = [encoded.sentences[name] for name in encoded.graph_texts]
     heads = sum(model.encoder.heads_along().values()) + model.cross_heads
-    for numbers in _batches(encoded.corpus, heads):
-        batch = encoded.corpus[numbers]
-        with torch.inference_mode():
-            capture = estimator.capture(batch)
-        summary.add(capture, batch, [column[number] for column in sentences for number in numbers], relations)
+
+    def add_batch(batch: Batch, numbers: list[int]) -> None:
+        texts = [column[number] for column in sentences for number in numbers]
+        summary.add(estimator.capture(batch), batch, texts, relations)
+
+    run_model(model, encoded.corpus, add_batch, batches=_batches(encoded.corpus, heads))
 
 
 def _batches(corpus: Corpus, heads: int) -> BudgetBatches:
@@ -351,15 +352,7 @@ def strongest_dependencies(table: pd.DataFrame, k: int) -> pd.DataFrame:
 
 
 def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> Path:
-    """Write tables to one ``.json`` file, or to a folder with one ``.csv`` file per table.
-
-    Raises
-    ------
-    ConfigError
-        for another suffix
-    DataError
-        when something cannot be written
-    """
+    """Write tables to one ``.json`` file, or to a folder with one ``.csv`` file per table."""
     path = Path(path)
     if path.suffix:
         plain = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}

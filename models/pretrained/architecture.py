@@ -151,14 +151,9 @@ _Names = Mapping[str, tuple[str, ...]]
 class Family:
     """How the models of one family are described and stored.
 
-    Parameters
-    ----------
-    model : class in ``transformers``
-    keys : our field -> key in ``config.json``
-    defaults : our field -> value if ``config.json`` lacks the key
-    derive : derives the remaining fields from ``config.json`` and those read so far
-    layers : prefix of the layers' tensors
-    names : our module -> its modules in a checkpoint, whose tensors are concatenated
+    ``keys`` map our fields to keys in ``config.json``, ``defaults`` to values if it lacks the key, and ``derive`` adds
+    the remaining fields. ``layers`` is the prefix of the layers' tensors; ``names`` map our modules to those of a
+    checkpoint, whose tensors are concatenated. ``model`` is the class in ``transformers``.
     """
 
     model: str

@@ -36,20 +36,23 @@ from graphattn.models.pretrained.tokenizer_config import (
     check_tokenizer,
     configure_tokenizer,
 )
-from graphattn.models.saving import check_finite
+from graphattn.models.text_model import check_finite
 
 CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER_CONFIG, SPECIAL_TOKENS = "tokenizer_config.json", "special_tokens_map.json"
 MODULES, SENTENCES = "modules.json", "sentence_bert_config.json"
 POOLING, OTHER_SENTENCES = "1_Pooling/config.json", "config_sentence_transformers.json"
-SIDE_FILES: Mapping[str, Any] = {
+SIDE_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, POOLING, OTHER_SENTENCES)
+"""Files that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again."""
+_TYPES: Mapping[str, Any] = {
+    INDEX: WeightIndex,
     TOKENIZER_CONFIG: TokenizerConfig,
     SPECIAL_TOKENS: SpecialTokensMap,
+    MODULES: list[Module],
+    SENTENCES: SentenceConfig,
     POOLING: PoolingConfig,
-    OTHER_SENTENCES: dict,
 }
-"""Objects that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again: their types.
-"""
+"""File -> type of its values; other files are objects."""
 _PICKLES = "pytorch_model*.bin"
 _PREFIXES = ("bert.", "roberta.", "distilbert.", "electra.", "mpnet.", "model.", "0.auto_model.")
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
@@ -57,17 +60,7 @@ _HUB_FILES, _OTHER_FORMATS = ["*.json", "*.safetensors"], ["onnx/*", "openvino/*
 
 
 def find_directory(name: str | Path) -> Path:
-    """The directory of a model: itself, or a download from the Hugging Face hub, which is kept for later.
-
-    Parameters
-    ----------
-    name : a directory, or a name on the hub such as ``sentence-transformers/all-MiniLM-L6-v2``
-
-    Raises
-    ------
-    ModelDirectoryError
-        when there is no such directory, and the hub cannot be reached or has no such model
-    """
+    """The directory of a model: itself, or a download from the Hugging Face hub, which is kept for later."""
     path = Path(name)
     if path.is_dir():
         return path
@@ -95,13 +88,7 @@ def find_directory(name: str | Path) -> Path:
 
 
 def find_transformer(name: str | Path) -> Path:
-    """The directory of a model's Transformer: :func:`find_directory`, or the folder in it that ``modules.json`` names.
-
-    Raises
-    ------
-    ModelDirectoryError
-        as :func:`find_directory`, or for a damaged ``modules.json``
-    """
+    """:func:`find_directory` of a model's Transformer, or the folder in it that ``modules.json`` names."""
     return _transformer_folder(find_directory(name))
 
 
@@ -113,10 +100,7 @@ def _transformer_folder(folder: Path) -> Path:
 def find_inside(folder: Path, name: str) -> Path:
     """A file or folder of a directory, which need not exist.
 
-    Raises
-    ------
-    ModelDirectoryError
-        when it is outside the directory, by its name or as a link, and not in a cache of the Hugging Face hub
+    One outside the directory, by its name or as a link, is rejected unless it is in a cache of the Hugging Face hub.
     """
     path = folder / name
     real, root = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
@@ -128,16 +112,10 @@ def find_inside(folder: Path, name: str) -> Path:
 
 
 def read_modules(folder: Path) -> list[dict[str, Any]]:
-    """The modules of a model of ``sentence-transformers``, each with ``type`` and ``path``; none for other models.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when ``modules.json`` is damaged
-    """
+    """The modules of a model of ``sentence-transformers``, each with ``type`` and ``path``; none for other models."""
     if not (folder / MODULES).exists():
         return []
-    modules: list[dict[str, Any]] = read_json(folder, MODULES, list[Module])
+    modules: list[dict[str, Any]] = read_json(folder, MODULES)
     return modules
 
 
@@ -162,10 +140,7 @@ def digest_directory(folder: Path) -> str:
 def find_file(folder: Path, name: str) -> Path:
     """A file of a directory.
 
-    Raises
-    ------
-    ModelDirectoryError
-        when it is missing, outside the directory, or no regular file: a pipe would be waited for
+    It is rejected outside the directory, or if it is no regular file: a pipe would be waited for.
     """
     path = find_inside(folder, name)
     if not path.exists():
@@ -175,36 +150,22 @@ def find_file(folder: Path, name: str) -> Path:
     return path
 
 
-def read_json(folder: Path, name: str, kind: Any = dict[str, Any]) -> Any:
+def read_json(folder: Path, name: str, like: str | None = None) -> Any:
     """The values in a JSON file of a directory.
 
-    Parameters
-    ----------
-    folder, name : of the file
-    kind : type of the values, see :func:`~graphattn.builders.json_types.check_json`; other keys are returned, too
-
-    Raises
-    ------
-    ModelDirectoryError
-        when the file is missing, is not such a file, or has values of other types
+    They must have the types of this file, or of the one it is ``like``; other keys are returned, too.
     """
     path = find_file(folder, name)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        check_json(values, kind, "")
+        check_json(values, _TYPES.get(like or name, dict[str, Any]), "")
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
     return values
 
 
 def read_architecture(folder: Path) -> Architecture:
-    """The architecture in the directory's ``config.json``, with its other settings.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when a file is missing, damaged, or not supported
-    """
+    """The architecture in the directory's ``config.json``, with its other settings."""
     config = read_json(folder, CONFIG)
     if {"format", "task"} <= config.keys():
         raise ModelDirectoryError(f"{folder} is a model of GraphAttn. Continue its training with --init-from")
@@ -224,26 +185,17 @@ def _read_side_files(folder: Path) -> dict[str, Any]:
     early = "0_Transformer"
     root = folder.parent if folder.name == early else folder
     files: dict[str, Any] = {
-        name: read_json(path, name, kind)
-        for path in (root, folder)
-        for name, kind in SIDE_FILES.items()
-        if (path / name).exists()
+        name: read_json(path, name) for path in (root, folder) for name in SIDE_FILES if (path / name).exists()
     }
     for path in folder.glob("sentence_*_config.json"):  # early: sentence_roberta_config.json
-        files[SENTENCES] = read_json(folder, path.name, SentenceConfig)
+        files[SENTENCES] = read_json(folder, path.name, SENTENCES)
     if modules := read_modules(root):
         files[MODULES] = [{**module, "path": module["path"].replace(early, "")} for module in modules]
     return files
 
 
 def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocabulary:
-    """The tokenizer of a directory.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when there is none, it is damaged, or it has more entries than the model has word vectors
-    """
+    """The tokenizer of a directory."""
     if not (folder / TOKENIZER).exists():
         raise ModelDirectoryError(
             f"{folder} has no {TOKENIZER}. Older models have only its parts; write it with {SAVE_AGAIN}"
@@ -267,13 +219,7 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
 
 
 def check_segments(vocabulary: PretrainedVocabulary, architecture: Architecture) -> None:
-    """Reject pairs in one sequence with more segments than the model has vectors for.
-
-    Raises
-    ------
-    ConfigError
-        naming the option that encodes the texts of a pair apart
-    """
+    """Reject pairs in one sequence with more segments than the model has vectors for."""
     pair = vocabulary.special_tokens.pair
     count = 1 + max(chain(pair.texts, *pair.segments))
     if 0 < architecture.types < count:
@@ -287,16 +233,7 @@ def check_segments(vocabulary: PretrainedVocabulary, architecture: Architecture)
 def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
     """The weights of a directory under our names, as float32.
 
-    Parameters
-    ----------
-    folder : directory with safetensors
-    architecture : names its tensors
-    shapes : our parameter -> its shape
-
-    Raises
-    ------
-    ModelDirectoryError
-        when the file is missing, is a pickle or is damaged, or a tensor is missing or has another shape
+    ``shapes`` are those of our parameters.
     """
     with ExitStack() as stack:
         tensors = _open_tensors(folder, stack)
@@ -331,7 +268,7 @@ def _find_weight_files(folder: Path) -> list[Path]:
     if (folder / WEIGHTS).exists():
         return [find_file(folder, WEIGHTS)]
     if (folder / INDEX).exists():
-        names = read_json(folder, INDEX, WeightIndex)["weight_map"].values()
+        names = read_json(folder, INDEX)["weight_map"].values()
         return [find_file(folder, name) for name in sorted(set(names))]
     raise ModelDirectoryError(
         f"{folder} has no {WEIGHTS}. If the model has only pickles ({_PICKLES}), which can run any code when they are "

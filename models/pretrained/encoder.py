@@ -36,8 +36,14 @@ from graphattn.models.pretrained.checkpoint import (
     read_weights,
 )
 from graphattn.models.pretrained.export import NativeHead, write_directory
-from graphattn.models.pretrained.heads import HeadRange, head_ranges, parse_layer_heads
-from graphattn.models.pretrained.layers import PretrainedLayer, Rotation, make_norm
+from graphattn.models.pretrained.layers import (
+    HeadRange,
+    PretrainedLayer,
+    Rotation,
+    head_ranges,
+    make_norm,
+    parse_layer_heads,
+)
 from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 from graphattn.validation import require_choice, require_range
@@ -50,12 +56,7 @@ MAX_DISTANCE = 128
 
 
 class PretrainedEmbedding(nn.Module):
-    """The word vectors of a pretrained model.
-
-    Parameters
-    ----------
-    count, width : shape of the table
-    """
+    """The word vectors of a pretrained model."""
 
     def __init__(self, count: int, width: int):
         super().__init__()
@@ -67,12 +68,7 @@ class PretrainedEmbedding(nn.Module):
 
 
 class Pooler(nn.Module):
-    """BERT's layer on ``[CLS]``, kept for an export; buffers, since nothing trains it.
-
-    Parameters
-    ----------
-    width : of the states
-    """
+    """BERT's layer on ``[CLS]``, kept for an export; buffers, since nothing trains it."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -89,7 +85,7 @@ class PretrainedEncoder(Encoder):
     Parameters
     ----------
     architecture : shapes and switches
-    heads : edges of the heads, see :func:`~graphattn.models.pretrained.heads.parse_layer_heads`; None for those of
+    heads : edges of the heads, see :func:`~graphattn.models.pretrained.layers.parse_layer_heads`; None for those of
         pretraining
     max_length : tokens of the longest text; that of pretraining when None
 
@@ -160,6 +156,23 @@ class PretrainedEncoder(Encoder):
         require_choice("extend_positions", extend_positions, ("copy", "interpolate"))
         folder = find_transformer(directory)
         architecture = read_architecture(folder)
+        encoder = cls.from_weights(
+            folder, architecture, heads=heads, max_length=max_length, extend_positions=extend_positions
+        )
+        encoder.vocabulary = read_vocabulary(folder, architecture)
+        return encoder
+
+    @classmethod
+    def from_weights(
+        cls,
+        folder: Path,
+        architecture: Architecture,
+        *,
+        heads: str | Mapping[str, int] | None,
+        max_length: int | None,
+        extend_positions: str,
+    ) -> Self:
+        """:meth:`from_directory` of a directory whose architecture is known, without its tokenizer."""
         with torch.device("meta"):
             encoder = cls(architecture, heads=heads, max_length=max_length)
         shapes = {name: weight.shape for name, weight in encoder.state_dict().items()}
@@ -171,7 +184,6 @@ class PretrainedEncoder(Encoder):
             count = architecture.position_offset + encoder.max_length
             weights[rows] = resize_positions(weights[rows], architecture.position_offset, count, extend_positions)
         encoder.load_state_dict(weights, assign=True)
-        encoder.vocabulary = read_vocabulary(folder, architecture)
         return encoder.eval()
 
     def to_huggingface(
@@ -409,10 +421,7 @@ class PretrainedEncoder(Encoder):
 def distance_buckets(distances: Tensor, count: int) -> Tensor:
     """The bucket of each distance: exact when short, logarithmic up to 128 (Raffel et al. 2020, section 2.1).
 
-    Parameters
-    ----------
-    distances : (E,) source minus destination
-    count : number of buckets, half of them for sources behind the destination
+    ``distances`` are (E,) source minus destination; half of the buckets are for sources behind the destination.
 
     Examples
     --------
@@ -427,18 +436,10 @@ def distance_buckets(distances: Tensor, count: int) -> Tensor:
 
 
 def resize_positions(table: Tensor, offset: int, rows: int, how: str) -> Tensor:
-    """Position vectors for longer texts.
+    """(rows, D) position vectors for longer texts, from (P, D) learned ones.
 
-    Parameters
-    ----------
-    table : (P, D) learned vectors
-    offset : first row of a position; earlier rows are kept
-    rows : number of rows of the result
-    how : ``"copy"`` repeats the learned vectors; ``"interpolate"`` stretches them
-
-    Returns
-    -------
-    (rows, D)
+    ``offset`` is the first row of a position; earlier rows are kept. ``"copy"`` repeats the learned vectors,
+    ``"interpolate"`` stretches them.
 
     Examples
     --------

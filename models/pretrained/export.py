@@ -46,13 +46,8 @@ _SENTENCE_MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_
 class NativeHead:
     """A head that ``transformers`` has.
 
-    Parameters
-    ----------
-    task : such as ``TokenClassification``
-    prefix : of the encoder's tensors beside those of the head
-    tensors : name in ``transformers`` -> weights
-    config : what ``config.json`` says about it
-    note : on its use, for the README
+    ``task`` is its name, such as ``TokenClassification``; ``prefix`` that of the encoder's tensors beside those of the
+    head; ``config`` what ``config.json`` says about it; ``note`` is for the README.
     """
 
     task: str
@@ -74,15 +69,8 @@ def write_directory(
 ) -> None:
     """Write a directory that ``transformers`` loads; the inverse of :func:`~checkpoint.read_weights`.
 
-    Parameters
-    ----------
-    folder : new directory
-    architecture : as it was read
-    weights : our names and tensors
-    tokenizer : the text of ``tokenizer.json``
-    max_length : tokens of the longest text
-    head : the head, if ``transformers`` has it
-    missing : what ``transformers`` lacks of the model, for the README
+    ``weights`` have our names; ``tokenizer`` is the text of ``tokenizer.json``. ``head`` is a head that
+    ``transformers`` has, ``missing`` what it lacks of the model, for the README.
     """
     tensors = {} if head is None else dict(head.tensors)
     for name, weight in weights.items():

@@ -42,7 +42,7 @@ def find_missing_layers(model: TextModel, family: str) -> list[str]:
         "features of characters": embedding.characters is not None,
         "features of suffixes and names": embedding.lexicon is not None,
         "marks of predicates": embedding.predicate is not None,
-        "the linear branch": model.wide is not None,
+        "the linear branch": model.linear_branch is not None,
         f"a linear head ({family})": family not in _PREFIXES,
     }
     if isinstance(head, TaggingHead):
@@ -58,14 +58,7 @@ def find_missing_layers(model: TextModel, family: str) -> list[str]:
 
 
 def convert_head(head: Head, family: str, labels: Sequence[Any]) -> NativeHead:
-    """A linear head of a model without missing layers.
-
-    Parameters
-    ----------
-    head : of the tokens or of ``[CLS]``
-    family : of the pretrained encoder
-    labels : classes, by id
-    """
+    """A linear head of a model without missing layers."""
     names = [label if isinstance(label, str) else json.dumps(label) for label in labels]
     config: dict[str, Any] = {
         "id2label": dict(enumerate(names)),

@@ -10,7 +10,7 @@ from graphattn.models.options import Options, option
 
 FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
     "inputs": {"level": "bpe", "word_dropout": 0.0, "characters": False},
-    "head": {"wide": False, "head_hidden": 0, "head_dropout": 0.1},
+    "head": {"linear_branch": False, "head_hidden": 0, "head_dropout": 0.1},
     "training": {
         # MiniLM on SST-2, CR and 1,500 sentences of CoNLL-2003: on the first two dev sets all rates are equal within
         # noise; entities gain five points of F1 from faster layers on top and small batches, one more from the average

@@ -16,14 +16,16 @@ from torch.nn import functional as F
 from graphattn.builders import BudgetBatches, TextGraphBuilder
 from graphattn.edges import lengths_of
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
+from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.inputs import single_column
-from graphattn.models.estimators.prediction import require_finite
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import InputOptions, resolve_precision
 from graphattn.models.parameters import Parameters
+from graphattn.models.prediction import require_finite, run_model, split_rows
 from graphattn.models.pretrained.checkpoint import (
     CONFIG,
     OTHER_SENTENCES,
+    POOLING,
     SENTENCES,
     TOKENIZER_CONFIG,
     find_directory,
@@ -33,12 +35,10 @@ from graphattn.models.pretrained.checkpoint import (
     read_modules,
 )
 from graphattn.models.pretrained.encoder import PretrainedEncoder
-from graphattn.models.pretrained.schema import PoolingConfig, SentenceConfig, TokenizerConfig
 from graphattn.schema import TOKEN
 
 _POOLINGS = ("mean", "cls", "max")
 _FIX = "Use sentence-transformers for this model"
-_TYPES: Mapping[str, Any] = {TOKENIZER_CONFIG: TokenizerConfig, SENTENCES: SentenceConfig}
 _ARGUMENTS = (
     *("model_args", "model_kwargs", "config_args", "config_kwargs"),
     *("tokenizer_args", "processor_kwargs", "processing_kwargs"),
@@ -162,15 +162,18 @@ class SentenceEncoder(Parameters):
         if len(excess):
             layout = layout.truncate(limit)
             warnings.warn(self.describe_truncation(len(excess), int(excess.sum())), stacklevel=2)
-        vectors = np.zeros((len(layout), self.encoder_.width), np.float32)
         use_bf16 = resolve_precision(self.precision) == "bf16"
         device = self.encoder_.norm.weight.device.type
-        with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=use_bf16):
-            for rows in BudgetBatches(layout.lengths, max_tokens=_MAX_TOKENS, shuffle=False):
-                batch = self.builder_.text_batch(self.builder_.join([layout.take(rows)]))
-                pooled = pool(require_finite(self.encoder_(batch)), lengths_of(batch, TOKEN), self.pooling_)
-                vectors[rows] = (F.normalize(pooled, dim=1) if self.normalize_ else pooled).cpu().numpy()
-        return vectors
+
+        def encode_batch(batch: Batch, _: list[int]) -> Iterable[Any]:
+            with torch.autocast(device, torch.bfloat16, enabled=use_bf16):
+                states = require_finite(self.encoder_(batch.graph))
+                pooled = pool(states, lengths_of(batch.graph, TOKEN), self.pooling_)
+                return split_rows(F.normalize(pooled, dim=1) if self.normalize_ else pooled)
+
+        batches = BudgetBatches(layout.lengths, max_tokens=_MAX_TOKENS, shuffle=False)
+        vectors = run_model(self.encoder_, Corpus(self.builder_, [layout]), encode_batch, batches=batches)
+        return np.array(vectors, np.float32).reshape(len(layout), self.encoder_.width)
 
     def describe_truncation(self, count: int, tokens: int) -> TruncationWarning:
         """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
@@ -178,17 +181,7 @@ class SentenceEncoder(Parameters):
 
 
 def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
-    """How a directory says that sentence vectors are made.
-
-    Returns
-    -------
-    Pooling, whether vectors are normalised, and the limit of tokens, if any
-
-    Raises
-    ------
-    ModelDirectoryError
-        when the pooling, another module or a change of the texts is not supported
-    """
+    """The pooling of sentence vectors in a directory, whether they are normalised, and the limit of tokens, if any."""
     model = find_transformer(folder)
     tokenizer = _read_options(model, TOKENIZER_CONFIG)
     modules = read_modules(folder)
@@ -210,21 +203,9 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
 
 
 def _read_options(folder: Path, name: str, file: str | None = None) -> dict[str, Any]:
-    """The options in a file, if it exists.
-
-    Parameters
-    ----------
-    folder : of the file
-    name : in :data:`_SUPPORTED`
-    file : another name of the file
-
-    Raises
-    ------
-    ModelDirectoryError
-        for a value that changes vectors and is not supported
-    """
+    """The options in a file, under this or another name, if it exists; a value that is not supported is rejected."""
     path = folder / (file or name)
-    options: dict[str, Any] = read_json(folder, path.name, _TYPES.get(name, dict)) if path.exists() else {}
+    options: dict[str, Any] = read_json(folder, path.name, name) if path.exists() else {}
     for key, value in _SUPPORTED[name].items():
         if options.get(key) not in (None, value):
             raise ModelDirectoryError(f"{path}: {key} is {options[key]!r}, which GraphAttn does not support. {_FIX}")
@@ -233,7 +214,7 @@ def _read_options(folder: Path, name: str, file: str | None = None) -> dict[str,
 
 def _read_mode(folder: Path) -> str:
     """The pooling in the config of a module; earlier versions have a switch for each kind."""
-    path, config = folder / CONFIG, read_json(folder, CONFIG, PoolingConfig)
+    path, config = folder / CONFIG, read_json(folder, CONFIG, POOLING)
     switches = [
         name.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
         for name, value in config.items()

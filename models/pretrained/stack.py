@@ -28,13 +28,7 @@ if TYPE_CHECKING:
 class StackedEncoder(Encoder):
     """A pretrained model whose states, joined with other token features, feed a second encoder.
 
-    Parameters
-    ----------
-    lower : the pretrained model
-    upper : the encoder on top; None for none
-    project : from states and other features to the input of ``upper``
-    width : of the result
-    dropout : on the input of ``project``
+    ``project`` maps states and other features to the input of ``upper``; dropout is on its input.
     """
 
     def __init__(
@@ -59,17 +53,9 @@ class StackedEncoder(Encoder):
 
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """Encode.
+        """(N, embedding width + F) word vectors of the pretrained model and F other features -> (N, width).
 
-        Parameters
-        ----------
-        graph : a batch with the relations of both encoders
-        tokens : (N, embedding width + F) word vectors of the pretrained model, and F other features
-        weights : list to which each layer's weights are appended, those of the pretrained model first
-
-        Returns
-        -------
-        (N, width)
+        The weights of the pretrained model come first.
         """
         width = self.lower.architecture.embedding
         words, features = tokens.split([width, tokens.shape[1] - width], dim=1)
@@ -83,12 +69,8 @@ def stack_encoders(
 ) -> PretrainedEncoder | StackedEncoder:
     """A pretrained model with another encoder on top, or alone.
 
-    Parameters
-    ----------
-    lower : the pretrained model
-    upper : options of the encoder on top
-    widths : widths of a token vector's parts: pretrained states, then other features
-    dropout : on the input of the encoder on top
+    ``widths`` are those of a token vector's parts: pretrained states, then other features; ``dropout`` is on the input
+    of the encoder on top.
     """
     if upper.name != NoEncoderOptions.name:
         encoder = make_encoder(upper)
@@ -102,26 +84,15 @@ def stack_encoders(
 def make_pretrained(options: PretrainedOptions, architecture: Architecture, folder: Path | None) -> PretrainedEncoder:
     """The pretrained model that the options describe, ready to be trained.
 
-    Parameters
-    ----------
-    options : edges, length, and which layers are trained
-    architecture : of the model
-    folder : directory with its weights; None for a model whose weights are loaded later
-
-    Raises
-    ------
-    ConfigError
-        for heads that do not fit the model
-    ModelDirectoryError
-        for weights that cannot be read
+    Without a ``folder``, its weights are loaded later.
     """
     heads, length = options.pretrained_heads, options.pretrained_length
     try:
         if folder is None:
             lower = PretrainedEncoder(architecture, heads=heads, max_length=length)
         else:
-            lower = PretrainedEncoder.from_directory(
-                folder, heads=heads, max_length=length, extend_positions=options.extend_positions
+            lower = PretrainedEncoder.from_weights(
+                folder, architecture, heads=heads, max_length=length, extend_positions=options.extend_positions
             )
     except ConfigError as error:
         error.rename_option("heads", "pretrained_heads")

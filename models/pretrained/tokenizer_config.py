@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
-from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from graphattn.builders.pretrained_vocabulary import iterate_steps, replace_model
 from graphattn.builders.special_tokens import SpecialTokens
 from graphattn.exceptions import ModelDirectoryError
 
@@ -32,26 +33,14 @@ _NORMALIZER = {
 
 
 def check_tokenizer(tokenizer: Tokenizer, words: int) -> None:
-    """Reject a ``tokenizer.json`` whose numbers are not those of the model, before a table has their size.
-
-    Parameters
-    ----------
-    tokenizer : as stored
-    words : number of word vectors
-
-    Raises
-    ------
-    ValueError
-        naming the entry
-    """
+    """Raise ValueError for a ``tokenizer.json`` whose numbers are not those of a model with so many word vectors."""
     largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
     if not 0 <= largest < words:
         raise ValueError(f"its largest id is {largest:,}; the model has {words:,} word vectors")
-    config = json.loads(tokenizer.to_str())
-    model = config["model"]
-    unknown = model.get("unk_token")
-    if model["type"] in ("WordPiece", "WordLevel") and unknown not in model["vocab"]:
-        raise ValueError(f"its vocabulary lacks {unknown}, which stands for unknown words")
+    model = tokenizer.model
+    if isinstance(model, models.WordPiece | models.WordLevel) and model.token_to_id(model.unk_token) is None:
+        raise ValueError(f"its vocabulary lacks {model.unk_token}, which stands for unknown words")
+    config = json.loads(replace_model(tokenizer).to_str())
     for step in _iterate_nested(config["pre_tokenizer"], "pretokenizers"):
         if step["type"] == "FixedLength" and not step["length"]:
             raise ValueError("its pre_tokenizer has the length 0")
@@ -72,16 +61,7 @@ def _iterate_nested(config: dict[str, Any] | None, steps: str) -> Iterator[dict[
 def check_templates(special: SpecialTokens, words: int, types: int, length: int) -> None:
     """Reject special tokens, or segments of single texts, without a vector; and more special tokens than positions.
 
-    Parameters
-    ----------
-    special : of the tokenizer
-    words, types : number of word vectors, and of segment vectors; 0 for no segments
-    length : tokens of the longest text
-
-    Raises
-    ------
-    ValueError
-        naming the number
+    ``types`` is the number of segment vectors, 0 for no segments; ``length`` tokens of the longest text.
     """
     largest = max(chain(*special.single.ids, *special.pair.ids), default=0)
     if largest >= words:
@@ -96,16 +76,8 @@ def check_templates(special: SpecialTokens, words: int, types: int, length: int)
 def configure_tokenizer(tokenizer: Tokenizer, options: Mapping[str, Any], name: str) -> None:
     """Change a tokenizer by the options of its directory.
 
-    Parameters
-    ----------
-    tokenizer : as stored, is changed
-    options : contents of ``tokenizer_config.json``
-    name : class of the tokenizer, if the options do not name it
-
-    Raises
-    ------
-    ModelDirectoryError
-        for options that are not supported, or contradict the tokenizer
+    ``options`` are the contents of ``tokenizer_config.json``; ``name`` is the class of the tokenizer, if they do not
+    name it.
     """
     if options.get("split_special_tokens"):
         raise ModelDirectoryError(
@@ -124,29 +96,21 @@ def configure_tokenizer(tokenizer: Tokenizer, options: Mapping[str, Any], name: 
     inputs = options.get("model_input_names")
     drops_segments = name in _WITHOUT_SEGMENTS if inputs is None else "token_type_ids" not in inputs
     if drops_segments and any(chain(special.pair.texts, *special.pair.segments)):
-        tokenizer.post_processor = _without_segments(tokenizer, special)
+        tokenizer.post_processor = _clear_segments(tokenizer, special)
 
 
 def _change_steps(tokenizer: Tokenizer, options: Mapping[str, Any]) -> None:
-    for normalizer in _iterate_steps(tokenizer.normalizer):
+    for normalizer in iterate_steps(tokenizer.normalizer):
         if isinstance(normalizer, normalizers.BertNormalizer):
             for option in _NORMALIZER.keys() & options.keys():
                 if options[option] is not None or option == "strip_accents":
                     setattr(normalizer, _NORMALIZER[option], options[option])
     prefix = options.get("add_prefix_space")
-    for step in _iterate_steps(tokenizer.pre_tokenizer):
+    for step in iterate_steps(tokenizer.pre_tokenizer):
         if isinstance(step, pre_tokenizers.ByteLevel) and prefix is not None:
             step.add_prefix_space = prefix
         if isinstance(step, pre_tokenizers.Metaspace) and prefix is not None:
             step.prepend_scheme = "always" if prefix else "never"
-
-
-def _iterate_steps(part: Any) -> Iterator[Any]:
-    if isinstance(part, normalizers.Sequence | pre_tokenizers.Sequence):
-        for step in cast(Iterable[Any], part):
-            yield from _iterate_steps(step)
-    else:
-        yield part
 
 
 def _check_ends(tokenizer: Tokenizer, special: SpecialTokens, begin: Any, end: Any) -> None:
@@ -160,7 +124,7 @@ def _check_ends(tokenizer: Tokenizer, special: SpecialTokens, begin: Any, end: A
             )
 
 
-def _without_segments(tokenizer: Tokenizer, special: SpecialTokens) -> processors.PostProcessor:
+def _clear_segments(tokenizer: Tokenizer, special: SpecialTokens) -> processors.PostProcessor:
     """The special tokens of a tokenizer, with segment 0 for all tokens."""
     templates = special.single, special.pair
     words = {index: str(tokenizer.id_to_token(index)) for template in templates for index in chain(*template.ids)}

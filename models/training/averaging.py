@@ -23,7 +23,7 @@ class Average(Callback):
         """The average of each trained parameter, in their order."""
 
     @contextmanager
-    def swapped_in(self, model: nn.Module) -> Iterator[None]:
+    def swap_in(self, model: nn.Module) -> Iterator[None]:
         """Replace a model's weights by the average inside the block."""
         weights = _trainable(model)
         saved = [weight.detach().clone() for weight in weights]
@@ -41,14 +41,7 @@ class WeightAverage(Average):
     :math:`d_n = \min(decay, (1 + n) / (10 + n))`, so that the initial weights soon vanish. Unlike Lightning's
     callback it does not copy frozen word vectors.
 
-    Parameters
-    ----------
-    decay : weight of the old average in a step
-
-    Attributes
-    ----------
-    average : one tensor for each trained parameter, in their order
-    steps : number of averaged steps
+    ``average`` has one tensor for each trained parameter, in their order.
     """
 
     def __init__(self, decay: float):
@@ -93,13 +86,7 @@ class WeightAverage(Average):
 class EpochAverage(Average):
     """The mean of the weights after the last epochs (Vaswani et al. 2017, section 6.1), also across a resume.
 
-    Parameters
-    ----------
-    epochs : maximum number of epochs in the mean
-
-    Attributes
-    ----------
-    ends : the trained parameters after each of these epochs
+    ``ends`` are the trained parameters after each of these epochs.
     """
 
     def __init__(self, epochs: int):
@@ -125,7 +112,7 @@ class EpochAverage(Average):
 
 
 @contextmanager
-def averages_swapped_in(trainer: pl.Trainer, pl_module: Any) -> Iterator[None]:
+def swap_in_averages(trainer: pl.Trainer, pl_module: Any) -> Iterator[None]:
     """Replace the weights by those of Lightning's averaging callbacks inside the block, as its validation does."""
     averages = [callback for callback in trainer.callbacks if isinstance(callback, WeightAveraging)]  # type: ignore[attr-defined]
     for average in averages:

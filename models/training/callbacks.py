@@ -19,24 +19,17 @@ from typing_extensions import override
 from graphattn.builders.files import atomic_file, read_sealed, write_sealed
 from graphattn.models.options import TrainingOptions
 from graphattn.models.saving import KEEP_BEST, PACKED, number_epochs
-from graphattn.models.training.averaging import Average, averages_swapped_in
+from graphattn.models.training.averaging import Average, swap_in_averages
 from graphattn.models.training.checkpoints import BEST, HISTORY, is_first_process
 
 
 class KeepBest(Callback):
     """Keep the weights of the best epoch, also across a resume, and restore them at the end.
 
-    Parameters
-    ----------
-    metric : the dev metric that chooses the best epoch; None without a dev set, to keep the last epoch
-    folder : for the history of all epochs
-    average : evaluate and keep this average instead of the weights; so are those of Lightning's callbacks
-    model : the other files of the model, for checkpoints, see :func:`~graphattn.models.saving.pack_model`
-
-    Attributes
-    ----------
-    rows : the history of all epochs, see :func:`train`
-    best : the best epoch's value of the metric; None without a dev set, and before the first epoch has ended
+    ``metric`` is the dev metric that chooses the best epoch; without one, the last epoch is kept. The ``average``, if
+    any, is evaluated and kept instead of the weights, and so are those of Lightning's callbacks. ``model`` are the
+    other files of the model, for checkpoints, see :func:`~graphattn.models.saving.pack_model`. ``rows`` are the history
+    of all epochs, ``best`` is the best value of the metric.
     """
 
     def __init__(
@@ -64,8 +57,8 @@ class KeepBest(Callback):
 
     @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        ours = nullcontext() if self.average is None else self.average.swapped_in(pl_module.model)
-        with averages_swapped_in(trainer, pl_module), ours:
+        ours = nullcontext() if self.average is None else self.average.swap_in(pl_module.model)
+        with swap_in_averages(trainer, pl_module), ours:
             self._finish_epoch(trainer, pl_module)
 
     def _finish_epoch(self, trainer: pl.Trainer, pl_module: Any) -> None:
@@ -135,13 +128,7 @@ class StopEarly(EarlyStopping):
 
 
 class CheckpointsInEpochs(Callback):
-    """Save checkpoints within an epoch.
-
-    Parameters
-    ----------
-    path : the file; each checkpoint replaces it
-    minutes : minimum time between two checkpoints
-    """
+    """Save checkpoints within an epoch, at least some minutes apart; each replaces the file."""
 
     def __init__(self, path: Path, minutes: float):
         self.path, self.seconds, self.last = path, 60 * minutes, time.monotonic()
@@ -163,12 +150,7 @@ class CheckpointsInEpochs(Callback):
 
 
 class Progress(RichProgressBar):
-    """A progress bar with the loss and the dev metric of the last epoch; epochs count from 1.
-
-    Parameters
-    ----------
-    metric : the dev metric; None without a dev set
-    """
+    """A progress bar with the loss and the dev metric of the last epoch; epochs count from 1."""
 
     def __init__(self, metric: str | None):
         super().__init__()
@@ -189,9 +171,7 @@ class EpochLines(Callback):
 
     ``graphattn train`` uses it; in Python, pass ``callbacks=[EpochLines()]`` to ``fit``.
 
-    Parameters
-    ----------
-    note : printed after the dev metric, such as how outputs were generated
+    The ``note`` is printed after the dev metric, such as how outputs were generated.
     """
 
     def __init__(self, note: str | None = None):
@@ -232,13 +212,7 @@ def describe_epoch(
 ) -> str:
     """The last epoch on one line.
 
-    Parameters
-    ----------
-    rows : the history of all epochs
-    metric : the dev metric; None without a dev set
-    epochs : maximum number of epochs
-    seconds : duration of the epoch
-    note : how outputs for the dev set were generated
+    ``epochs`` is their maximum number, ``note`` says how outputs for the dev set were generated.
 
     Examples
     --------

@@ -33,17 +33,9 @@ _REQUIRED = ("state_dict", "optimizer_states", "pytorch-lightning_version")
 
 @contextmanager
 def run_folder(options: TrainingOptions) -> Iterator[Path]:
-    """The folder ``run_dir``, locked, or a temporary one.
-
-    Raises
-    ------
-    ConfigError
-        when the folder is not writable, or another run is using it
-    TrainingError
-        when a file of the run cannot be written
-    """
+    """The folder ``run_dir``, locked, or a temporary one."""
     if options.run_dir is None:
-        with _named_errors("set TMPDIR to another folder"), tempfile.TemporaryDirectory() as folder:
+        with _name_errors("set TMPDIR to another folder"), tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
         return
     with ExitStack() as lock:
@@ -60,12 +52,12 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
         except DataError as error:
             problem, advice = f"{verbatim(folder_path)} {error.message}", "; wait for it, or give another {run_dir}"
             raise RunFolderError(problem, advice, options=("run_dir",), is_busy=True) from error
-        with _named_errors("train again to resume from the last checkpoint", folder_path):
+        with _name_errors("train again to resume from the last checkpoint", folder_path):
             yield folder_path
 
 
 @contextmanager
-def _named_errors(advice: str, folder: Path | None = None) -> Iterator[None]:
+def _name_errors(advice: str, folder: Path | None = None) -> Iterator[None]:
     """Raise TrainingError for an OSError, most of which name no file."""
     try:
         yield
@@ -79,16 +71,8 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
 
     A damaged checkpoint is removed with a warning, so that the run starts again.
 
-    Parameters
-    ----------
-    folder : the run's folder
-    options : of the training
-    about : other values that must be equal, name -> plain value
-
-    Raises
-    ------
-    ConfigError
-        naming the first difference
+    A damaged checkpoint is removed with a warning, so that the run starts again. Options and ``about`` (name -> plain
+    value) must be equal, or a ConfigError names the first difference.
     """
     values = {name: value for name, value in options.to_dict().items() if name not in _CHANGEABLE}
     settings = json.loads(json.dumps({**values, **about}, default=str))

@@ -21,16 +21,8 @@ def ppmi_vectors(
 ) -> npt.NDArray[np.float32]:
     """Truncated SVD of the positive pointwise mutual information of tokens within five positions.
 
-    Parameters
-    ----------
-    texts : token ids of each text
-    num_tokens : size of the vocabulary; ids are in the order of frequency, after the special tokens
-    width : D
-    seed : of the SVD and of the random vectors of tokens without co-occurrences
-
-    Returns
-    -------
-    (num_tokens, D) vectors whose rows have unit variance on average
+    ``texts`` are token ids, in the order of frequency after the special tokens; the result is (num_tokens, width), with
+    rows of unit variance on average. Tokens without co-occurrences have random vectors.
     """
     from scipy.sparse import csr_matrix
     from sklearn.utils.extmath import randomized_svd

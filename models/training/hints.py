@@ -68,9 +68,7 @@ def hint_at_swapped_columns(labels: Iterable[Hashable]) -> Hint | None:
 def hint_at_dotless_i(words: Collection[str]) -> Hint | None:
     """A hint for Turkish and Azerbaijani words that lower case does not unite, since capital I is read as i.
 
-    Parameters
-    ----------
-    words : distinct ones of the training set
+    ``words`` are the distinct ones of the training set.
     """
     if sum("\u0131" in word for word in words) < DOTLESS_SHARE * len(words):
         return None
@@ -104,12 +102,7 @@ def _is_invisible(character: str) -> bool:
 
 
 def hint_at_marks(labels: Iterable[Hashable], *, tags: bool = False) -> Hint | None:
-    """A hint for classes that usually stand for no label.
-
-    Parameters
-    ----------
-    labels : of the training set, or ``tags`` of its words
-    """
+    """A hint for classes that usually stand for no label."""
     counts = Counter(labels)
     marks = find_marks(counts, tags=tags)
     if not marks:
@@ -139,13 +132,7 @@ def hint_at_lists(labels: Sequence[Hashable], classes: Sequence[Hashable]) -> Hi
 def hint_at_single_class(
     gold: Sequence[Hashable], predicted: Sequence[Hashable], *, has_vectors: bool = False
 ) -> Hint | None:
-    """A hint for predictions that are nearly all equal, unless the gold labels nearly are, too.
-
-    Parameters
-    ----------
-    gold, predicted : classes of the dev set's items
-    has_vectors : whether the model's vectors of words are pretrained
-    """
+    """A hint for predictions that are nearly all equal, unless the gold labels nearly are, too."""
     if len(predicted) < MIN_DEV:
         return None
     ((top, count),) = Counter(predicted).most_common(1)

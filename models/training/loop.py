@@ -33,8 +33,8 @@ from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, GraphAttnError
 from graphattn.layers.linear import forget_gradients
 from graphattn.models.corpus import Corpus
-from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
+from graphattn.models.prediction import predict_decisions
 from graphattn.models.saving import CHECKPOINT, ModelFiles, pack_model
 from graphattn.models.text_model import Trainable
 from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage
@@ -66,42 +66,13 @@ def train(
 ) -> list[dict[str, float]]:
     """Train a model in place and load the weights of the best epoch on the dev set.
 
-    Parameters
-    ----------
-    model : the model
-    corpus : training set with targets
-    options : with ``run_dir`` the run can resume
-    dev : dev set; without one the last epoch is kept
-    evaluate : decisions on the dev set -> metrics; picklable for several processes
-    decide : model and dev set -> decisions; picklable for several processes
-    metric : the metric that chooses the best epoch
-    about : options of the model, name -> plain value; they must be equal to resume a run
-    files : of the model at the start, for checkpoints of which the best epoch can be loaded
-    history : list to which epochs are appended, also if training fails
-    callbacks : the user's own, called after ours; those that average weights before
-
-    Returns
-    -------
-    One dictionary for each epoch: ``epoch`` (from 1), ``train_loss``, ``dev_...``.
-
-    Raises
-    ------
-    TrainingError
-        when the loss is not finite; the model then has the weights of the best epoch so far
-    ConfigError
-        when ``run_dir`` has a run with other options, or a callback does not fit
+    ``evaluate`` maps decisions on the dev set to metrics, ``decide`` model and dev set to decisions; both are picklable
+    for several processes. ``about`` are options of the model that must be equal to resume a run, ``files`` those of the
+    model at the start, for checkpoints of which the best epoch can be loaded. Epochs are appended to ``history``, also
+    if training fails: ``epoch`` (from 1), ``train_loss``, ``dev_...``. The user's ``callbacks`` are called after ours;
+    those that average weights before.
     """
-    if _has(callbacks, StochasticWeightAveraging):
-        raise ConfigError(
-            "StochasticWeightAveraging sets another schedule, by epoch, and the best epoch would replace its average; "
-            "set {average_epochs}, or use EMAWeightAveraging",
-            options=("average_epochs",),
-        )
-    if _has(callbacks, LearningRateFinder):
-        raise ConfigError(
-            "LearningRateFinder would replace the option {learning_rate}; set it, or tune it",
-            options=("learning_rate",),
-        )
+    _reject_callbacks(callbacks)
     history = [] if history is None else history
     loader: DataLoader[Any] = DataLoader(
         corpus, batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list
@@ -113,35 +84,31 @@ def train(
         average = None if _has(callbacks, WeightAveraging) else _make_average(options)
         packed = None if files is None else pack_model(files, model.state_dict().keys())
         keep = KeepBest(metric if dev is not None else None, folder, average, model=packed)
+        trainer = _make_trainer(options, folder, keep, callbacks)
         try:
-            trainer = _make_trainer(options, folder, keep, callbacks)
-        except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
-            others = ", or the callbacks do not fit each other" if callbacks else ""
-            raise ConfigError(
-                f"{{accelerator}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine{others}: {error}",
-                options=("accelerator", "devices", "nodes", "strategy"),
-            ) from None
-        try:
-            with _interruptible():
+            with _explain_errors(trainer, callbacks), _interruptible():
                 trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
-        except ProcessRaisedException as error:
-            raise _unwrap_error(error) from None
-        except MisconfigurationException as error:
-            hint = "" if trainer.loggers else " A logger needs {run_dir} and {logs}."
-            raise ConfigError(f"a callback does not fit: {error}{hint}", options=("run_dir", "logs")) from error
-        except RuntimeError:
-            metrics = trainer.callback_metrics
-            monitored = [callback.monitor for callback in callbacks if isinstance(callback, EarlyStopping)]
-            missing = [name for name in monitored if name not in metrics]
-            if not metrics or not missing:
-                raise
-            raise ConfigError(f"EarlyStopping monitors {missing[0]!r}; there are: {', '.join(metrics)}") from None
         finally:
             if keep.restore(model):  # otherwise the folder's history is of a checkpoint that was not loaded
                 history.extend(keep.read_history())
             model.zero_grad()
             forget_gradients()
     return history
+
+
+def _reject_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Reject callbacks that would change options."""
+    if _has(callbacks, StochasticWeightAveraging):
+        raise ConfigError(
+            "StochasticWeightAveraging sets another schedule, by epoch, and the best epoch would replace its average; "
+            "set {average_epochs}, or use EMAWeightAveraging",
+            options=("average_epochs",),
+        )
+    if _has(callbacks, LearningRateFinder):
+        raise ConfigError(
+            "LearningRateFinder would replace the option {learning_rate}; set it, or tune it",
+            options=("learning_rate",),
+        )
 
 
 def _batches(corpus: Corpus, options: TrainingOptions) -> BudgetBatches:
@@ -153,6 +120,25 @@ def _batches(corpus: Corpus, options: TrainingOptions) -> BudgetBatches:
         edges=corpus.num_edges() if options.max_edges else None,
         seed=options.seed,
     )
+
+
+@contextmanager
+def _explain_errors(trainer: pl.Trainer, callbacks: Sequence[Callback]) -> Iterator[None]:
+    """Raise our errors from other processes, and ConfigError for callbacks that do not fit."""
+    try:
+        yield
+    except ProcessRaisedException as error:
+        raise _unwrap_error(error) from None
+    except MisconfigurationException as error:
+        hint = "" if trainer.loggers else " A logger needs {run_dir} and {logs}."
+        raise ConfigError(f"a callback does not fit: {error}{hint}", options=("run_dir", "logs")) from error
+    except RuntimeError:
+        metrics = trainer.callback_metrics
+        monitored = [callback.monitor for callback in callbacks if isinstance(callback, EarlyStopping)]
+        missing = [name for name in monitored if name not in metrics]
+        if not metrics or not missing:
+            raise
+        raise ConfigError(f"EarlyStopping monitors {missing[0]!r}; there are: {', '.join(metrics)}") from None
 
 
 @contextmanager
@@ -210,27 +196,35 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
         loggers = [CSVLogger(folder / "logs", "csv")]
         if find_spec("tensorboard"):
             loggers.append(TensorBoardLogger(str(folder), "logs", "tensorboard"))
-    return pl.Trainer(
-        accelerator=options.accelerator,
-        devices=options.devices,
-        num_nodes=options.nodes,
-        strategy=_choose_strategy(options),
-        precision=LIGHTNING_PRECISIONS[options.resolve_precision()],
-        max_epochs=options.epochs,
-        accumulate_grad_batches=options.accumulate,
-        gradient_clip_val=options.clip,
-        callbacks=callbacks,
-        logger=loggers or False,
-        plugins=[AtomicCheckpointIO()],
-        log_every_n_steps=10,
-        enable_checkpointing=_has(callbacks, Checkpoint),
-        enable_progress_bar=_has(callbacks, ProgressBar),
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-        reload_dataloaders_every_n_epochs=1,
-        num_sanity_val_steps=0,
-        default_root_dir=folder,
-    )
+    precision = LIGHTNING_PRECISIONS[options.resolve_precision()]
+    try:
+        return pl.Trainer(
+            accelerator=options.accelerator,
+            devices=options.devices,
+            num_nodes=options.nodes,
+            strategy=_choose_strategy(options),
+            precision=precision,
+            max_epochs=options.epochs,
+            accumulate_grad_batches=options.accumulate,
+            gradient_clip_val=options.clip,
+            callbacks=callbacks,
+            logger=loggers or False,
+            plugins=[AtomicCheckpointIO()],
+            log_every_n_steps=10,
+            enable_checkpointing=_has(callbacks, Checkpoint),
+            enable_progress_bar=_has(callbacks, ProgressBar),
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+            reload_dataloaders_every_n_epochs=1,
+            num_sanity_val_steps=0,
+            default_root_dir=folder,
+        )
+    except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
+        reason = ", or the callbacks do not fit each other" if others else ""
+        raise ConfigError(
+            f"{{accelerator}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine{reason}: {error}",
+            options=("accelerator", "devices", "nodes", "strategy"),
+        ) from None
 
 
 def _has(callbacks: Sequence[Callback], kind: type[Callback]) -> bool:

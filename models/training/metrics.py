@@ -19,11 +19,6 @@ def classification_metrics(
 ) -> dict[str, float]:
     """Accuracy and macro-averaged precision, recall and F1, all in percent.
 
-    Parameters
-    ----------
-    gold, predicted : class names or numbers
-    weights : of the texts; None for equal ones
-
     Examples
     --------
     >>> classification_metrics(["a", "b"], ["a", "a"])["accuracy"]
@@ -44,10 +39,7 @@ def multilabel_metrics(
 ) -> dict[str, float]:
     """Micro and macro F1 and the share of texts with exactly the right labels, in percent.
 
-    Parameters
-    ----------
-    gold, predicted : (S, C) zeros and ones
-    weights : of the texts; None for equal ones
+    ``gold`` and ``predicted`` are (S, C) zeros and ones.
     """
     # with one column, scikit-learn would average over the class and its complement
     micro, macro = ("binary", "binary") if np.shape(gold)[1] == 1 else ("micro", "macro")
@@ -64,10 +56,7 @@ def regression_metrics(
 ) -> dict[str, float]:
     """Pearson's and Spearman's correlations and the coefficient of determination in percent; mean squared error.
 
-    Parameters
-    ----------
-    gold, predicted : (S,) numbers; a correlation with equal ones is 0
-    weights : of the texts; None for equal ones
+    Numbers are (S,); a correlation with equal ones is 0.
 
     Examples
     --------
@@ -77,7 +66,7 @@ def regression_metrics(
     weights = np.ones(len(gold)) if weights is None else weights
     error = float(np.average((predicted - gold) ** 2, weights=weights))
     variance = float(np.average((gold - np.average(gold, weights=weights)) ** 2, weights=weights))
-    ranks = [_weighted_ranks(values, weights) for values in (gold, predicted)]
+    ranks = [_rank_with_weights(values, weights) for values in (gold, predicted)]
     return {
         "pearson": 100 * _correlate(gold, predicted, weights),
         "spearman": 100 * _correlate(ranks[0], ranks[1], weights),
@@ -95,7 +84,7 @@ def _correlate(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], 
     return float(covariance / np.sqrt(np.prod(variances))) if min(variances) > 0 else 0.0
 
 
-def _weighted_ranks(values: npt.NDArray[np.float64], weights: Weights) -> npt.NDArray[np.float64]:
+def _rank_with_weights(values: npt.NDArray[np.float64], weights: Weights) -> npt.NDArray[np.float64]:
     """Ranks up to a constant, as if each value occurred as often as its weight says; ties have their mean rank."""
     _, index = np.unique(values, return_inverse=True)
     totals = np.bincount(index, weights)
@@ -110,11 +99,8 @@ def tagging_metrics(
 
     They are those of seqeval's strict mode, which would count types such as ``ion`` and ``ion-`` as one.
 
-    Parameters
-    ----------
-    gold, predicted : one sequence of tags for each sentence
-    scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"``, or ``"none"`` for other tags
-    weights : of the sentences; None for equal ones
+    ``scheme`` is ``"IOB1"``, ``"IOB2"``, ``"BIOES"``, or ``"none"`` for other tags; ``weights`` are those of the
+    sentences.
 
     Examples
     --------

@@ -23,8 +23,8 @@ from graphattn.exceptions import DivergenceError
 from graphattn.gradients import Function, apply
 from graphattn.layers.linear import sum_embedding_gradients
 from graphattn.models.corpus import Batch, BatchShard, Corpus
-from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
+from graphattn.models.prediction import predict_decisions
 from graphattn.models.text_model import Trainable
 from graphattn.models.training.optimizer import make_optimizer, relative_rate
 

@@ -17,11 +17,7 @@ def make_optimizer(model: nn.Module, rates: Mapping[str, float], options: Traini
     Biases, norms and embeddings are not decayed: Adam turns even a tiny decay into full steps without another gradient,
     as for words that a batch lacks.
 
-    Parameters
-    ----------
-    model : the model
-    rates : learning rates of parameters by name; others have that of the options
-    options : of the training
+    ``rates`` are learning rates of parameters by name; others have that of the options.
     """
     exempt = {id(parameter) for parameter in _find_undecayed(model)}
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
@@ -36,14 +32,7 @@ def make_optimizer(model: nn.Module, rates: Mapping[str, float], options: Traini
 
 
 def relative_rate(step: int, steps: int, options: TrainingOptions) -> float:
-    """Learning rate at a step relative to its maximum.
-
-    Parameters
-    ----------
-    step : number of the step, from 0
-    steps : of the whole training
-    options : warm-up and schedule
-    """
+    """Learning rate at a step relative to its maximum."""
     warmup = options.warmup_steps or max(1, round(options.warmup * steps))
     if step < warmup:
         return (step + 1) / warmup

@@ -43,18 +43,7 @@ def text_metrics(references: References, texts: Sequence[str], *, tokenizer: str
     case, and in English the endings of words. With several references, ROUGE uses the best one of each text; BLEU and
     chrF use all.
 
-    Parameters
-    ----------
-    references : of each text
-    texts : generated texts, not tokenized
-    tokenizer : sacrebleu's, for BLEU; ``"auto"`` for :func:`choose_tokenizer`
-
-    Raises
-    ------
-    ConfigError
-        when sacrebleu, rouge-score or a package that the tokenizer needs is not installed
-    DataError
-        when there are no texts, or their number is not that of the references
+    ``tokenizer`` is sacrebleu's, for BLEU; ``"auto"`` for :func:`choose_tokenizer`.
 
     Examples
     --------
@@ -140,17 +129,9 @@ def compare_systems(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Test whether systems differ from the first: paired bootstrap resampling (Koehn 2004), by sacrebleu.
 
-    Parameters
-    ----------
-    references : of each text
-    systems : name -> its texts; the first is the baseline
-    tokenizer : as for :func:`text_metrics`
-    samples : number of samples of the corpus; the seed is fixed
-
-    Returns
-    -------
-    Metric -> system -> ``score``, and ``mean`` and ``half_width`` of its 95 % interval; except for the baseline also
-    ``p_value``. It is 1 for equal scores, where sacrebleu returns its smallest value.
+    ``systems`` map names to texts; the first is the baseline. The result maps a metric and a system to ``score``, and
+    ``mean`` and ``half_width`` of its 95 % interval; except for the baseline also ``p_value``, 1 for equal scores,
+    where sacrebleu returns its smallest value. The seed is fixed.
 
     Examples
     --------
@@ -178,13 +159,7 @@ def compare_systems(
 def bleu_interval(
     references: References, texts: Sequence[str], *, tokenizer: str = "auto", samples: int = 1000
 ) -> tuple[float, float]:
-    """The 95 % bootstrap interval of BLEU that :func:`compare_systems` also reports, by sacrebleu.
-
-    Parameters
-    ----------
-    references, texts, tokenizer : as for :func:`text_metrics`
-    samples : number of samples of the corpus; the seed is fixed
-    """
+    """The 95 % bootstrap interval of BLEU that :func:`compare_systems` also reports, by sacrebleu."""
     outputs = [normalize("NFC", text) for text in texts]
     score = _sacrebleu(_compose(references), tokenizer)["bleu"].corpus_score(outputs, None, n_bootstrap=samples)
     return float(score._mean - score._ci), float(score._mean + score._ci)

@@ -185,15 +185,22 @@ def able(tiny: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-@pytest.fixture
-def parts(corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
+@pytest.fixture(scope="session")
+def encoded() -> Callable[[Any, Any, Any], Any]:
+    """A fitted estimator's encoded corpus with targets: ``encoded(estimator, inputs, labels)``."""
+    return lambda estimator, inputs, labels: estimator._corpus(estimator._columns(inputs), labels)
+
+
+@pytest.fixture(scope="session")
+def parts(
+    corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any], encoded: Callable[[Any, Any, Any], Any]
+) -> Callable[..., tuple[Any, Any]]:
     """A model, and a corpus with targets: what `train` takes."""
 
-    def make(kind: str = "classifier", count: int = 24) -> tuple[Any, Any]:
+    def make(kind: str = "classifier", count: int = 24, **arguments: Any) -> tuple[Any, Any]:
         inputs, labels = corpus(kind, count)
-        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
-        columns = estimator._columns(inputs)
-        return estimator.model_, estimator._corpus(columns, labels)
+        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}, **arguments).fit(inputs, labels)
+        return estimator.model_, encoded(estimator, inputs, labels)
 
     return make
 

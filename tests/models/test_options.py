@@ -161,7 +161,7 @@ def test_unknown_option_is_named():
         HeadOptions.from_dict({"pooling": "max", "pool": 1})
     assert str(caught.value) == (
         "HeadOptions has no option 'pool'; did you mean 'pooling'? it has: "
-        "crf, head_dropout, head_hidden, pair_features, pooling, wide, word_pieces"
+        "crf, head_dropout, head_hidden, linear_branch, pair_features, pooling, word_pieces"
     )
 
 

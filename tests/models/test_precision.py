@@ -26,7 +26,7 @@ def tiny_options(encoder, kind, **options):
 
 
 @pytest.fixture
-def double_model(corpus, tiny):
+def double_model(corpus, tiny, encoded):
     """``double_model(kind, encoder options, head={...})``: a model in float64 with random weights, and a batch."""
 
     def make(kind, encoder, **groups):
@@ -35,7 +35,7 @@ def double_model(corpus, tiny):
         if kind != "translator":
             groups = {**groups, "inputs": {"embedding": 3, "character_embedding": 2, "character_filters": 2}}
         estimator = tiny(kind, encoder, training=training, **groups).fit(inputs, labels)
-        data = estimator._corpus(estimator._columns(inputs[:3]), labels[:3])
+        data = encoded(estimator, inputs[:3], labels[:3])
         model = estimator.model_.double().eval()
         if kind == "crf":
             model.embedding.characters.embed.padding_idx = None  # its row has no gradient, whatever its effect
@@ -91,13 +91,13 @@ def test_every_encoder_in_every_task(encoder, kind, double_model):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, tiny):
+def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, tiny, encoded):
     """Sums of gradients do not stop growing: the mean gradient of repeated texts is that of the texts."""
     inputs, labels = corpus(kind, 8)
     groups = {} if kind == "translator" else {"inputs": {"characters": True, "character_filters": 3}}
     options = tiny_options(encoder, kind, hidden=12)
     estimator = tiny(kind, options, training={"epochs": 1, "dev_fraction": 0.0}, **groups).fit(inputs, labels)
-    data = estimator._corpus(estimator._columns(inputs), labels)
+    data = encoded(estimator, inputs, labels)
     for dtype in (torch.bfloat16, torch.float16):
         model = deepcopy(estimator.model_).to(dtype).eval()
         exact, _ = deepcopy(model).double().loss(data[[2, 4]])
@@ -134,11 +134,11 @@ def test_blocks_of_mtsa(options, double_model):
     check_model(*double_model("tagger", tiny_options("mtsa", "tagger", **options)))
 
 
-def test_marks_of_predicates(tiny):
+def test_marks_of_predicates(tiny, encoded):
     sentences = [Sentence(["a", "b", "c"], tags=["X", "Y", "X"], predicates=[0, 1, 0])] * 4
     tagger = tiny("tagger", training={"epochs": 1, "dev_fraction": 0.0}).fit(sentences)
     model = tagger.model_.double().eval()
-    check_model(model, tagger._corpus([sentences], [sentence.tags for sentence in sentences])[[0, 1]])
+    check_model(model, encoded(tagger, sentences, [sentence.tags for sentence in sentences])[[0, 1]])
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_marks_of_predicates(tiny):
 )
 def test_predictions_with_the_linear_branch(dtype, kind, tolerance, corpus, tiny):
     texts, labels = corpus("classifier")
-    classifier = tiny("classifier", head={"wide": True}, training={"epochs": 1}).fit(texts, labels)
+    classifier = tiny("classifier", head={"linear_branch": True}, training={"epochs": 1}).fit(texts, labels)
     expected = classifier.predict_proba(texts)
     classifier.model_.to(dtype)
     probabilities = classifier.predict_proba(texts)

@@ -349,9 +349,9 @@ VARIANTS = {
     "characters": ("classifier", {"inputs": {"characters": True, "lowercase": False}}),
     "sub-words": ("classifier", {"inputs": {"level": "bpe", "vocabulary_size": 40}}),
     "concatenation": ("classifier", {"head": {"pooling": "concat", "head_hidden": 7}}),
-    "n-grams": ("classifier", {"head": {"wide": True}}),
-    "n-grams of pairs": ("pair", {"head": {"wide": True}}),
-    "crf on spelling": ("crf", {"head": {"wide": True}}),
+    "n-grams": ("classifier", {"head": {"linear_branch": True}}),
+    "n-grams of pairs": ("pair", {"head": {"linear_branch": True}}),
+    "crf on spelling": ("crf", {"head": {"linear_branch": True}}),
     "several labels": ("multilabel", {}),
     "pairs": ("pair", {}),
     "pairs with vectors": ("pair", {"inputs": {"vectors": "FILE", "normalize_vectors": False}}),
@@ -632,7 +632,7 @@ def test_unknown_task(folder):
         (
             {"head": {"pool": 1}},
             "HeadOptions has no option 'pool'; did you mean 'pooling'? it has: "
-            "crf, head_dropout, head_hidden, pair_features, pooling, wide, word_pieces",
+            "crf, head_dropout, head_hidden, linear_branch, pair_features, pooling, word_pieces",
         ),
         ({"training": {"epochs": 0}}, "epochs is 0; it must be at least 1"),
     ],

@@ -9,32 +9,21 @@ from graphattn.models.corpus import BatchShard
 KINDS = ("classifier", "pair", "tagger", "crf")
 
 
-@pytest.fixture(scope="module")
-def model_and_data(corpus, tiny):
-    def get(kind):
-        inputs, labels = corpus(kind, 12)
-        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
-        columns = estimator._columns(inputs)
-        return estimator.model_, estimator._corpus(columns, labels)
-
-    return get
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_loss_is_the_mean_over_items(kind, model_and_data):
-    model, data = model_and_data(kind)
-    parts = [data[[number]] for number in range(12)]
-    items = [int(model.head.items(part.graph).sum()) for part in parts]
-    losses = [model.loss(part)[0] * count for part, count in zip(parts, items, strict=True)]
+def test_loss_is_the_mean_over_items(kind, parts):
+    model, data = parts(kind, 12)
+    batches = [data[[number]] for number in range(12)]
+    items = [int(model.head.items(batch.graph).sum()) for batch in batches]
+    losses = [model.loss(batch)[0] * count for batch, count in zip(batches, items, strict=True)]
     whole, scores = model.loss(data[list(range(12))])
     assert len(scores) == sum(items)
     torch.testing.assert_close(whole, sum(losses) / sum(items), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_gradients_of_shards_sum_to_the_gradient_of_the_batch(kind, model_and_data):
+def test_gradients_of_shards_sum_to_the_gradient_of_the_batch(kind, parts):
     """Averaged over processes, as DDP does; the second batch has fewer sentences than processes."""
-    model, data = model_and_data(kind)
+    model, data = parts(kind, 12)
     for batch in ([4, 3, 9, 1, 7], [2]):
         model.zero_grad()
         model.loss(data[batch])[0].backward()
@@ -51,7 +40,7 @@ def test_gradients_of_shards_sum_to_the_gradient_of_the_batch(kind, model_and_da
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "multilabel", "translator"])
-def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
+def test_a_weight_equals_repeating_the_example(kind, corpus, tiny, encoded):
     """Loss and gradients of a full batch, with class weights and label smoothing where the task has them."""
     inputs, labels = corpus(kind, 12)
     more = {} if kind in ("crf", "translator") else {"class_weight": "balanced"}
@@ -68,8 +57,8 @@ def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
 
     numbers = np.repeat(np.arange(12), weights)
     repeated = [[part[number] for number in numbers] for part in (inputs, labels)]
-    expected = run(estimator._corpus(estimator._columns(repeated[0]), repeated[1]))
-    data = estimator._corpus(estimator._columns(inputs), labels)
+    expected = run(encoded(estimator, *repeated))
+    data = encoded(estimator, inputs, labels)
     plain, weighted = run(data), run(data.with_weights(np.array(weights, float)))
     for actual, gradient in zip(weighted, expected, strict=True):
         torch.testing.assert_close(actual, gradient, rtol=1e-4, atol=1e-6)
@@ -77,17 +66,16 @@ def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair"])
-def test_mean_pooling_equals_encode_and_head(kind, corpus, tiny):
-    inputs, labels = corpus(kind, 12)
-    estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}, head={"pooling": "mean"}).fit(inputs, labels)
-    model, batch = estimator.model_, estimator._corpus(estimator._columns(inputs))[list(range(12))]
+def test_mean_pooling_equals_encode_and_head(kind, parts):
+    model, data = parts(kind, 12, head={"pooling": "mean"})
+    batch = data[list(range(12))]
     assert torch.equal(model(batch), model.head(model.encode(batch), batch.graph))
 
 
-def test_loss_without_words(model_and_data):
+def test_loss_without_words(parts):
     """Sentence 3 is empty: no gradient, and no NaN."""
     for kind in ("tagger", "crf"):
-        model, data = model_and_data(kind)
+        model, data = parts(kind, 12)
         model.zero_grad(set_to_none=True)
         loss, scores = model.loss(data[[3]])
         loss.backward()
@@ -96,8 +84,8 @@ def test_loss_without_words(model_and_data):
         assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
-def test_attention_weights_are_returned(model_and_data):
-    model, data = model_and_data("classifier")
+def test_attention_weights_are_returned(parts):
+    model, data = parts("classifier", 12)
     layers = []
     model(data[[0, 1]], weights=layers)
     assert len(layers) == 2

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from graphattn.models.inspectable import Inspectable
+from graphattn.models.inspection.attention import predict_attention
 from graphattn.models.inspection.attributions.gradients import by_source, gradient_times_weight
 from graphattn.models.inspection.attributions.integrated_gradients import integrated_gradients
 from graphattn.models.inspection.attributions.leave_one_out import EDGE, ENDS, edge_sums, leave_one_edge_out
@@ -20,9 +22,6 @@ from graphattn.models.inspection.attributions.rollout import (
     node_table,
 )
 from graphattn.validation import require_range
-
-if TYPE_CHECKING:
-    from graphattn.models.estimators import Estimator
 
 
 def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
@@ -61,7 +60,7 @@ def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
 
 
 def edge_agreement(
-    estimator: Estimator,
+    estimator: Inspectable,
     x: Any,
     *,
     edges: int = 50,
@@ -102,7 +101,7 @@ def edge_agreement(
 
 
 def token_agreement(
-    estimator: Estimator,
+    estimator: Inspectable,
     x: Any,
     *,
     k: int = 5,
@@ -127,7 +126,7 @@ def token_agreement(
     ConfigError
         as :func:`gradient_times_weight` and :func:`integrated_gradients`
     """
-    attention = estimator.attention(x, target)
+    attention = predict_attention(estimator, x, target=target)
     table = gradient_times_weight(estimator, x, label=label, word=word, target=target)
     if "source_part" not in table:
         table = table.assign(source_part="text")

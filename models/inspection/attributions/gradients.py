@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import torch
 from torch import nn
 
+from graphattn.models.inspectable import Inspectable
 from graphattn.models.inspection.attention import attention_of
 from graphattn.models.text_model import in_evaluation
 
-if TYPE_CHECKING:
-    from graphattn.models.estimators import Estimator
-
 
 def gradient_times_weight(
-    estimator: Estimator,
+    estimator: Inspectable,
     x: Any,
     *,
     label: Any = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,23 +13,20 @@ from torch import Tensor
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.edges import features_of
 from graphattn.models.corpus import Batch
-from graphattn.models.estimators.prediction import MAX_TOKENS
+from graphattn.models.inspectable import EncodedInputs, Inspectable
 from graphattn.models.inspection.attention import word_texts
 from graphattn.models.inspection.attributions.targets import ExplanationTarget
 from graphattn.models.inspection.edge_kinds import word_ids_of
+from graphattn.models.prediction import MAX_TOKENS
 from graphattn.models.text_model import in_evaluation
 from graphattn.networkx_graphs import CLS
 from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 from graphattn.validation import require_range
 
-if TYPE_CHECKING:
-    from graphattn.models.estimators import Estimator
-    from graphattn.models.estimators.task import EncodedInputs
-
 
 def integrated_gradients(
-    estimator: Estimator,
+    estimator: Inspectable,
     x: Any,
     *,
     label: Any = None,
@@ -81,11 +78,8 @@ def integrated_gradients(
 class Integral:
     """Integrated gradients of one input.
 
-    Parameters
-    ----------
-    table : columns part, position, token, word and attribution
-    explained : the quantity
-    start, end : its values for unknown words and for the input
+    ``table`` has the columns part, position, token, word and attribution; ``start`` and ``end`` are the values of the
+    explained quantity for unknown words and for the input.
     """
 
     table: pd.DataFrame
@@ -95,7 +89,7 @@ class Integral:
 
 
 def integrate(
-    estimator: Estimator, inputs: EncodedInputs, *, label: Any = None, word: int | None = None, steps: int = 50
+    estimator: Inspectable, inputs: EncodedInputs, *, label: Any = None, word: int | None = None, steps: int = 50
 ) -> Integral:
     """:func:`integrated_gradients` of an encoded input, with both values of the quantity."""
     require_range("steps", steps, min=1)
@@ -117,7 +111,7 @@ def integrate(
         with torch.no_grad():
             explained = estimator.target(inputs, estimator._copy_scores(batch)[0], label=label, word=word)
             ids, unknown, is_special = _token_ids(inputs, model.device)
-            origin, text = model.embed_tokens(unknown, _without_characters(batch)), model.embed_tokens(ids, batch)
+            origin, text = model.embed_tokens(unknown, _clear_characters(batch)), model.embed_tokens(ids, batch)
             dtype = text.dtype
             origin, text = at_least_float32(origin), at_least_float32(text)  # the line and sums along it need them
             presence = is_special.to(text.dtype)
@@ -159,7 +153,7 @@ def _token_ids(inputs: EncodedInputs, device: torch.device) -> tuple[Tensor, Ten
     return ids, torch.where(is_special, ids, vocabulary.unknown_id), is_special
 
 
-def _without_characters(batch: Batch) -> Batch:
+def _clear_characters(batch: Batch) -> Batch:
     """The batch, whose tokens have the empty spelling of type 0."""
     types = batch.token_types
     return batch if types is None else replace(batch, token_types=replace(types, index=torch.zeros_like(types.index)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,16 +14,14 @@ from graphattn.builders.batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Corpus
-from graphattn.models.estimators.prediction import MAX_EDGES, MAX_TOKENS
+from graphattn.models.inspectable import Inspectable
 from graphattn.models.inspection.attention import Attention, attention_of
 from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.capture import CROSS, EdgePositions, edge_types, part_name
+from graphattn.models.prediction import MAX_EDGES, MAX_TOKENS
 from graphattn.models.text_model import in_evaluation
 from graphattn.schema import TOKEN, CanonicalRelation
 from graphattn.validation import require_range
-
-if TYPE_CHECKING:
-    from graphattn.models.estimators import Estimator
 
 EDGE = ["relation", "source_part", "target_part", "source", "target"]
 """Columns that identify an edge of the graph."""
@@ -32,7 +30,7 @@ ENDS = ["source_token", "target_token", "source_word", "target_word"]
 
 
 def leave_one_edge_out(
-    estimator: Estimator,
+    estimator: Inspectable,
     x: Any,
     *,
     edges: pd.DataFrame | None = None,
@@ -89,13 +87,7 @@ def leave_one_edge_out(
 
 
 def edge_sums(table: pd.DataFrame, columns: Sequence[str] = ("weight",)) -> pd.DataFrame:
-    """Sum over layers and heads: one row per edge of the graph.
-
-    Parameters
-    ----------
-    table : one row per edge, layer and head
-    columns : the values to sum
-    """
+    """Sum over layers and heads: one row per edge of the graph."""
     keys = [*EDGE, *ENDS]
     if "source_part" not in table:
         table = table.assign(source_part="text", target_part="text")
@@ -103,13 +95,7 @@ def edge_sums(table: pd.DataFrame, columns: Sequence[str] = ("weight",)) -> pd.D
 
 
 def select_edges(attention: Attention, edges: pd.DataFrame | None, k: int) -> pd.DataFrame:
-    """The given edges, or the ``k`` with the largest weights, with the columns of :func:`edge_sums`.
-
-    Raises
-    ------
-    ConfigError
-        when ``k`` is below 1, or an edge is not in the graph
-    """
+    """The given edges, or the ``k`` with the largest weights, with the columns of :func:`edge_sums`."""
     sums = edge_sums(attention.table())
     if edges is None:
         require_range("k", k, min=1)
@@ -139,12 +125,8 @@ def remove_edges(
 ) -> TextBatch:
     """Remove edges from copies of an input.
 
-    Parameters
-    ----------
-    graph : a batch: all copies of the first text, then all of the second
-    relations : of the encoder
-    texts : names of the input's texts
-    edges : with the columns of :data:`EDGE` and ``copy``, the copy that loses the edge
+    The graph has all copies of the first text, then all of the second. ``edges`` has the columns of :data:`EDGE` and
+    ``copy``, the copy that loses the edge.
     """
     types = edge_types(relations)
     copies = len(graph.batch_num_nodes(TOKEN)) // len(texts)

@@ -10,21 +10,21 @@ import pandas as pd
 from networkx.algorithms.flow import shortest_augmenting_path
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.inspection.attention import Attention
+from graphattn.models.inspectable import Inspectable
+from graphattn.models.inspection.attention import Attention, predict_attention
 from graphattn.models.inspection.attention_map import Floats
 from graphattn.validation import require_range
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from graphattn.models.estimators import Estimator
 
 MOST_EDGES = 20_000
 """Largest number of edges over all layers; each node takes one maximum-flow computation."""
 
 
 def attention_rollout(
-    attention: Attention | Estimator, x: Any = None, *, target: int | None = None, residual: float = 0.5
+    attention: Attention | Inspectable, x: Any = None, *, target: int | None = None, residual: float = 0.5
 ) -> pd.DataFrame:
     r"""Multiply the layers' attention matrices (Abnar and Zuidema 2020, section 3).
 
@@ -58,7 +58,7 @@ def attention_rollout(
 
 
 def attention_flow(
-    attention: Attention | Estimator, x: Any = None, *, target: int | None = None, residual: float = 0.5
+    attention: Attention | Inspectable, x: Any = None, *, target: int | None = None, residual: float = 0.5
 ) -> pd.DataFrame:
     """Maximum flow from each node to the last layer (Abnar and Zuidema 2020, section 3).
 
@@ -95,9 +95,9 @@ def attention_flow(
     return node_table(attention, np.array(flows))
 
 
-def _weights_of(attention: Attention | Estimator, x: Any) -> Attention:
+def _weights_of(attention: Attention | Inspectable, x: Any) -> Attention:
     if not isinstance(attention, Attention):
-        return attention.attention(x)
+        return predict_attention(attention, x)
     if x is not None:
         raise ConfigError("{x} is for an estimator; these weights are of their own text", options=("x",))
     return attention

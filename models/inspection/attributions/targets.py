@@ -21,12 +21,7 @@ from graphattn.models.inspection.edge_kinds import word_ids_of
 
 
 class ExplanationTarget(ABC):
-    """A quantity that attributions explain, as a function of the model's scores.
-
-    Attributes
-    ----------
-    quantity : its name, in columns of tables
-    """
+    """A quantity that attributions explain, as a function of the model's scores."""
 
     quantity: ClassVar[str]
 
@@ -48,13 +43,8 @@ class ClassLogOdds(ExplanationTarget):
     Unlike the probability, they do not saturate for confident models. p is what ``predict_proba`` returns: for a
     tagger with a CRF the marginal of the word's tag.
 
-    Parameters
-    ----------
-    items : indices of the items: 0, or words
-    classes : one class for each item
-    independent : whether classes are independent (sigmoid) or exclusive (softmax)
-    names : the names of ``classes``
-    crf : of a tagger; the items are the words of one sentence
+    ``items`` are indices of the items, 0 or words, with one class each; ``independent`` classes have a sigmoid, others
+    a softmax.
     """
 
     items: tuple[int, ...]
@@ -85,10 +75,7 @@ class ClassLogOdds(ExplanationTarget):
 class TextLogProbability(ExplanationTarget):
     """Log-probability of tokens of an output text, each given its predecessors.
 
-    Parameters
-    ----------
-    tokens : (T,) ids of all tokens, with the end of the text
-    selected : the tokens to explain
+    ``tokens`` are (T,) ids of all tokens, with the end of the text; ``selected`` ones are explained.
     """
 
     tokens: Tensor
@@ -107,12 +94,7 @@ class TextLogProbability(ExplanationTarget):
 
 @dataclass(frozen=True)
 class Value(ExplanationTarget):
-    """The number that a regressor predicts.
-
-    Parameters
-    ----------
-    mean, scale : of the targets of the training set
-    """
+    """The number that a regressor predicts; ``mean`` and ``scale`` are those of the targets of the training set."""
 
     mean: float
     scale: float
@@ -130,21 +112,7 @@ class Value(ExplanationTarget):
 def select_class(
     head: Head, classes: Sequence[Any], scores: Tensor, *, label: Any = None, word: int | None = None
 ) -> ClassLogOdds:
-    """The class to explain.
-
-    Parameters
-    ----------
-    head : of the model
-    classes : their names
-    scores : (items, classes) of one input
-    label : a class; the predicted one when None, for a tagger each word's
-    word : a word of a tagger's input; all words when None
-
-    Raises
-    ------
-    ConfigError
-        when there is no such class or word
-    """
+    """The class to explain, given (items, classes) scores: ``label``, or the predicted one; of all words or one."""
     if label is not None and label not in classes:
         known = ", ".join(map(str, classes))
         raise ConfigError(
@@ -175,16 +143,7 @@ def _predict_classes(head: Head, scores: Tensor) -> list[int]:
 def select_text(tokens: Tensor, sentence: Sentence, word: int | None = None) -> TextLogProbability:
     """The part of an output text to explain.
 
-    Parameters
-    ----------
-    tokens : (T,) ids, with the end of the text
-    sentence : the text
-    word : a word of it; the whole text and its end when None
-
-    Raises
-    ------
-    ConfigError
-        when there is no such word
+    ``tokens`` are (T,) ids, with the end of the text; without a ``word``, all are explained.
     """
     if word is None:
         return TextLogProbability(tokens, slice(0, len(tokens)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,14 +13,12 @@ import pandas as pd
 from graphattn.builders.spelling import compose
 from graphattn.edges import features_of
 from graphattn.exceptions import ConfigError
+from graphattn.models.inspectable import Inspectable
 from graphattn.models.inspection.attention import word_texts
 from graphattn.models.inspection.attributions.integrated_gradients import integrate
 from graphattn.models.inspection.edge_kinds import word_ids_of
 from graphattn.schema import TOKEN
 from graphattn.validation import require_choice, require_range
-
-if TYPE_CHECKING:
-    from graphattn.models.estimators import Estimator
 
 _NO_WORD = re.compile(r"\[CLS\]|\[\w+ \d+\]")
 """``[CLS]`` and nodes that relations add, such as ``[relay 0]``."""
@@ -57,7 +55,7 @@ class WordAttributions:
 
 
 def word_attributions(
-    estimator: Estimator,
+    estimator: Inspectable,
     x: Any,
     *,
     label: Any = None,

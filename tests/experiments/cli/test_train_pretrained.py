@@ -30,7 +30,7 @@ def test_defaults_are_those_of_fine_tuning(graphattn, minilm, file, tmp_path):
     assert result.code == 0, result.err
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     assert config["encoder"]["name"] == "pretrained"
-    assert (config["training"]["optimizer"], config["head"]["wide"]) == ("adamw", False)
+    assert (config["training"]["optimizer"], config["head"]["linear_branch"]) == ("adamw", False)
     rows = graphattn("predict", tmp_path / "model", file).out.splitlines()
     assert [json.loads(row)["label"] in ("good", "bad") for row in rows] == [True] * 4
 

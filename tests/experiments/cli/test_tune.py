@@ -11,7 +11,7 @@ from graphattn.experiments.cli import tune
 from graphattn.experiments.cli.tune import SPACE, Range, Search, TrialFile
 from graphattn.models import TextClassifier, Translator
 
-CONFIG = "hidden: 12\nheads: 2\nembedding: 8\nepochs: 1\nprecision: '32'\nwide: false\n"
+CONFIG = "hidden: 12\nheads: 2\nembedding: 8\nepochs: 1\nprecision: '32'\nlinear_branch: false\n"
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def test_both_models_compute_the_same_with_the_same_learning_rates(folder, tmp_p
         Encoded([2, *vocabulary.encode(text.split()).tolist(), 3], list(range(1, 1 + len(text.split()))), [])
         for text in texts
     ]
-    batch = estimator._corpus([[text.split() for text in texts]])[[0, 1, 2]]
+    batch = estimator.encode_inputs([text.split() for text in texts]).corpus[[0, 1, 2]]
     with torch.no_grad():
         torch.testing.assert_close(model(encoded), estimator.model_(batch), atol=1e-5, rtol=1e-5)
     module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, evaluate=None)
@@ -93,7 +93,7 @@ def test_settings_of_pretrained_runs():
     frozen = make_estimator("apparel", "frozen-ms-trans", 0, {}, Path("data"))
     assert (frozen.encoder, frozen.pretrained.tuned_layers) == ("ms-trans", 0)
     assert frozen.pretrained.pretrained == str(Path("data") / MINILM)
-    assert (frozen.training.optimizer, frozen.head.wide) == ("adamw", False)
+    assert (frozen.training.optimizer, frozen.head.linear_branch) == ("adamw", False)
 
 
 def test_impossible_runs(folder, tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import BiLSTMEncoder, BiLSTMOptions, make_encoder
 
 
@@ -60,34 +59,11 @@ def test_initial_weights_equal_those_of_pytorch():
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_weights_with_former_names_are_loaded(layers, double_encoder, torch_lstm):
-    encoder = double_encoder(BiLSTMOptions(hidden=8, layers=layers))
-    former = {f"lstm.{name}": weights for name, weights in torch_lstm(encoder).state_dict().items()}
-    fresh = make_encoder(BiLSTMOptions(hidden=8, layers=layers)).double()
-    fresh.load_state_dict(former)
-    assert all(name.startswith("lstm.") for name in former)
-    for own, other in zip(weights_of(fresh), weights_of(encoder), strict=True):
-        assert torch.equal(own, other)
-
-
-@pytest.mark.parametrize("layers", [1, 2])
 def test_dropout_between_layers_only(layers, encode):
     encoder = make_encoder(BiLSTMOptions(hidden=8, layers=layers, dropout=0.4)).double()
     trained, evaluated = encode(encoder.train(), 8)[2], encode(encoder.eval(), 8)[2]
     assert all(map(torch.equal, trained, evaluated)) == (layers == 1)
     assert all(output.all() for output in trained)  # no dropout after the last layer
-
-
-def test_a_bilstm_has_no_attention(double_encoder, encode):
-    layers = []
-    encode(double_encoder(BiLSTMOptions(hidden=8)), 8, weights=layers)
-    assert layers == []
-
-
-def test_odd_widths_are_rejected():
-    with pytest.raises(ConfigError) as caught:
-        BiLSTMOptions(hidden=7).validate()
-    assert caught.value.options == ("hidden",)
 
 
 def test_outputs_keep_the_order_of_sentences(double_encoder, torch_lstm):

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError
 from graphattn.models import DuoOptions, InputOptions, TextClassifier, TrainingOptions, load
 from graphattn.models.encoders import make_encoder
 from graphattn.models.training.loop import count_parameters
@@ -91,43 +89,11 @@ def test_there_are_fewer_trained_parameters_than_in_the_paper(tmp_path):
     assert (classifier.head_.pooling, classifier.head_.head_hidden) == ("mean", 0)
 
 
-def test_weights_are_returned_for_each_set(double_encoder, encode):
-    encoder = double_encoder(DuoOptions(parts=("3", "4", "5")))
-    layers = []
-    graph, _, outputs = encode(encoder, 12, weights=layers)
-    assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [
-        {"all": (Edges.of(graph, "all").num_edges, 3)}
-    ]
-    _, _, without = encode(encoder, 12)
-    for one, other in zip(outputs, without, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
-
-
 def test_parts_of_a_single_width():
     assert DuoOptions().for_parts([50, 300]).parts == ("50", "300")
     assert DuoOptions().for_parts([9]).parts == ("4", "5")
     assert DuoOptions(parts=("3", "6")).for_parts([9]).parts == ("3", "6")
     assert make_encoder(DuoOptions(parts=("3", "6"))).width == 9
-
-
-@pytest.mark.parametrize(
-    ("call", "named"),
-    [
-        (DuoOptions(layers=2).validate, ["layers"]),
-        (DuoOptions(fusion=0).validate, ["fusion"]),
-        (DuoOptions(parts=("300",)).validate, ["parts"]),
-        (DuoOptions(parts=("a", "2")).validate, ["parts"]),
-        (DuoOptions(window="5", softmax=False).validate, ["softmax", "window"]),
-        (lambda: DuoOptions().for_parts([300], of_files=True), ["vectors", "combine"]),
-        (lambda: DuoOptions().for_parts([1]), ["vectors"]),
-        (lambda: DuoOptions(parts=("3", "4")).for_parts([9]), ["parts"]),
-        (lambda: DuoOptions(parts=(3, 4)).for_parts([9]), ["parts"]),
-    ],
-)
-def test_invalid_options(call, named):
-    with pytest.raises(ConfigError) as caught:
-        call()
-    assert list(caught.value.options) == named
 
 
 def test_scores_have_glorot_initialization():

@@ -88,20 +88,6 @@ def test_sharing_halves_the_projections():
     assert counts[1] - counts[0] == 3 * 4 * (20 * 20 + 20)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"hidden": 301}, ["hidden", "heads"]),
-        ({"parts": ("3",)}, ["parts"]),
-        ({"parts": ("3", "0")}, ["parts"]),
-    ],
-)
-def test_invalid_options(options, named):
-    with pytest.raises(ConfigError) as caught:
-        DuoTransformerOptions(**options).validate()
-    assert list(caught.value.options) == named
-
-
 def test_parts_of_token_vectors():
     options = DuoTransformerOptions()
     assert options.for_parts([300]).parts == ("150", "150")

@@ -98,13 +98,113 @@ def test_every_encoder_is_a_choice():
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_heads_along_equals_the_returned_weights(options, double_encoder, encode):
+def test_weights_on_request(options, double_encoder, encode):
+    """One for each edge and head; the weights of a target sum to one, and the states are the same without them."""
     encoder, layers = double_encoder(options), []
-    encode(encoder, 12, weights=layers)
+    graph, _, states = encode(encoder, 12, weights=layers)
     heads = Counter()
-    for layer in layers:
-        heads.update({relation: weights.shape[1] for relation, weights in layer.items()})
+    for relation, weights in (own for layer in layers for own in layer.items()):
+        heads[relation] += weights.shape[1]
+        parts = next(own.parts() for own in encoder.relations() if relation in {part.name for part in own.parts()})
+        edges = [graph.edges[part.canonical] for part in parts if part.name == relation]
+        assert len(weights) == sum(own.num_edges for own in edges)
+        if len(edges) == 1:
+            targets = edges[0].ends_by_id()[1].long()
+            sums = torch.zeros(edges[0].num_destinations, weights.shape[1]).double().index_add(0, targets, weights)
+            torch.testing.assert_close(sums[targets], torch.ones_like(sums[targets]))
     assert encoder.heads_along() == dict(heads)
+    torch.testing.assert_close(torch.cat(states), torch.cat(encode(encoder, 12)[2]), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_batch_equals_its_texts_alone(options, double_encoder, encode, sentences):
+    encoder = double_encoder(options)
+    builder = TextGraphBuilder(encoder.relations())
+    _, inputs, outputs = encode(encoder, 12)
+    for sentence, tokens, together in zip(sentences, inputs, outputs, strict=True):
+        torch.testing.assert_close(encoder(builder.text_batch([sentence]), tokens), together, rtol=0, atol=1e-9)
+
+
+MASKS = ("star", "binary:1", "all:word", "in", "all,all", "relative:2(forward),backward")
+MASKS += ("forward,reverse(relative:2(forward))",)
+HEADS = ["hidden", "heads", "head_feats"]
+INVALID = [
+    (BiLSTMOptions, {"hidden": 7}, ["hidden"]),
+    (DuoOptions, {"layers": 2}, ["layers"]),
+    (DuoOptions, {"fusion": 0}, ["fusion"]),
+    (DuoOptions, {"parts": ("300",)}, ["parts"]),
+    (DuoOptions, {"parts": ("a", "2")}, ["parts"]),
+    (DuoOptions, {"window": "5", "softmax": False}, ["softmax", "window"]),
+    (DuoTransformerOptions, {"hidden": 301}, ["hidden", "heads"]),
+    (DuoTransformerOptions, {"parts": ("3",)}, ["parts"]),
+    (DuoTransformerOptions, {"parts": ("3", "0")}, ["parts"]),
+    (MSTransOptions, {"scales": ()}, ["scales"]),
+    (MSTransOptions, {"scales": ("3", "3")}, ["scales", "alpha"]),
+    (MSTransOptions, {"scales": ("4",)}, ["scales"]),
+    (MSTransOptions, {"scales": ("linear_branch",)}, ["scales"]),
+    (MSTransOptions, {"hidden": 301}, HEADS),
+    (MSTransOptions, {"heads": 0}, ["heads"]),
+    (MSTransOptions, {"head_feats": 0}, ["head_feats"]),
+    (MSTransOptions, {"layers": 0}, ["layers"]),
+    (MSTransOptions, {"dropout": 1.0}, ["dropout"]),
+    (MSTransOptions, {"attn_drop": -0.1}, ["attn_drop"]),
+    (MSTransOptions, {"scales": ("3", "1")}, ["scales", "alpha"]),
+    (MSTransOptions, {"scales": ("3", "N/4", "9", "N/8")}, ["scales", "alpha"]),
+    (MSTransOptions, {"score_scale": "none"}, ["score_scale"]),
+    (MSTransOptions, {"relations": ("dependency",)}, ["relations"]),
+    (MSTransOptions, {"relations": ("random:4:syntax",)}, ["relations"]),
+    (MSTransOptions, {"relations": ("window:3:1",)}, ["relations", "scales"]),
+    (MSTransOptions, {"relations": ("group:1", "group:2")}, ["relations"]),
+    (MSTransOptions, {"heads": "reverse(relative:2(forward))=2"}, ["heads"]),
+    (MSTransOptions, {"heads": "window:3|global=2,within-words(window:9&(relative:3(all)|global))=1"}, ["heads"]),
+    (MSTransOptions, {"heads": "window:3=3,star=4"}, HEADS),
+    (MTSAOptions, {"heads": 0}, ["heads"]),
+    (MTSAOptions, {"head_feats": 0}, ["head_feats"]),
+    (MTSAOptions, {"heads": 3}, ["heads", "masks"]),
+    (MTSAOptions, {"masks": ()}, ["masks"]),
+    *((MTSAOptions, {"masks": tuple(masks.split(","))}, ["masks"]) for masks in MASKS),
+    *((MTSAOptions, {"heads": {name: 1}}, ["heads"]) for name in MASKS[:3]),
+    (MTSAOptions, {"bound": 0.0}, ["bound"]),
+    (MTSAOptions, {"attn_drop": 1}, ["attn_drop"]),
+    (MTSAOptions, {"variant": "open"}, ["variant"]),
+    (MTSAOptions, {"layers": 2, "head_feats": 100}, ["heads", "head_feats", "layers", "hidden"]),
+    (MTSAOptions, {"block": "srl", "head_feats": 100}, ["heads", "head_feats", "block", "hidden"]),
+    (MTSAOptions, {"source_maps": 3}, ["source_maps"]),
+    (MultiStageOptions, {"heads": 7}, ["hidden", "heads"]),
+    *((MUSEOptions, {"kernels": kernels}, ["kernels"]) for kernels in (("4",), ("3", "3"), ("0",), ("a",))),
+    (TNTOptions, {"heads": 7}, ["hidden", "heads"]),
+    (TransformerOptions, {"hidden": 301}, ["hidden", "heads"]),
+    (TransformerOptions, {"ffn": 0}, ["ffn"]),
+    (TransformerOptions, {"attn_drop": 1}, ["attn_drop"]),
+    (UMSTOptions, {"heads": 5}, ["hidden", "heads"]),
+    (UMSTOptions, {"graph_seed": -1}, ["graph_seed"]),
+    (UMSTOptions, {"relative_positions": 0}, ["relative_positions"]),
+    (UMSTOptions, {"graph_layer": "cnn"}, ["graph_layer"]),
+    (UMSTOptions, {"upsampling": "cubic"}, ["upsampling"]),
+    (UMSTOptions, {"map_fusion": "max"}, ["map_fusion"]),
+]
+
+
+@pytest.mark.parametrize(("encoder", "options", "named"), INVALID)
+def test_invalid_options(encoder, options, named):
+    with pytest.raises(ConfigError) as caught:
+        encoder(**options).validate()
+    assert list(caught.value.options) == named
+
+
+@pytest.mark.parametrize(
+    ("parts", "widths", "of_files", "named"),
+    [
+        ((), [300], True, ["vectors", "combine"]),
+        ((), [1], False, ["vectors"]),
+        (("3", "4"), [9], False, ["parts"]),
+        ((3, 4), [9], False, ["parts"]),
+    ],
+)
+def test_sets_of_word_vectors_that_do_not_fit(parts, widths, of_files, named):
+    with pytest.raises(ConfigError) as caught:
+        DuoOptions(parts=parts).for_parts(widths, of_files=of_files)
+    assert list(caught.value.options) == named
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -219,37 +219,6 @@ def test_only_windows_depend_on_the_order_of_tokens(double_encoder, encode, sent
     torch.testing.assert_close(encoder(graph, tokens[order]), torch.cat(outputs)[order], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"scales": ()}, ["scales"]),
-        ({"scales": ("3", "3")}, ["scales", "alpha"]),
-        ({"scales": ("4",)}, ["scales"]),
-        ({"scales": ("wide",)}, ["scales"]),
-        ({"hidden": 301}, ["hidden", "heads", "head_feats"]),
-        ({"heads": 0}, ["heads"]),
-        ({"head_feats": 0}, ["head_feats"]),
-        ({"layers": 0}, ["layers"]),
-        ({"dropout": 1.0}, ["dropout"]),
-        ({"attn_drop": -0.1}, ["attn_drop"]),
-        ({"scales": ("3", "1")}, ["scales", "alpha"]),
-        ({"scales": ("3", "N/4", "9", "N/8")}, ["scales", "alpha"]),
-        ({"score_scale": "none"}, ["score_scale"]),
-        ({"relations": ("dependency",)}, ["relations"]),
-        ({"relations": ("random:4:syntax",)}, ["relations"]),
-        ({"relations": ("window:3:1",)}, ["relations", "scales"]),
-        ({"heads": "reverse(relative:2(forward))=2"}, ["heads"]),
-        ({"heads": "window:3|global=2,within-words(window:9&(relative:3(all)|global))=1"}, ["heads"]),
-        ({"heads": "window:3=3,star=4"}, ["hidden", "heads", "head_feats"]),
-        ({"relations": ("group:1", "group:2")}, ["relations"]),
-    ],
-)
-def test_invalid_options(options, named):
-    with pytest.raises(ConfigError) as caught:
-        MSTransOptions(**options).validate()
-    assert list(caught.value.options) == named
-
-
 def test_relations_without_heads_are_not_listed():
     assert make_encoder(MSTransOptions(layers=1, heads=1, hidden=4)).heads_along() == {"window:1": 1}
 

@@ -7,8 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.edges import Edges, edges_of
-from graphattn.exceptions import ConfigError
+from graphattn.edges import edges_of
 from graphattn.models import (
     HeadOptions,
     InputOptions,
@@ -106,10 +105,6 @@ def test_parameters_in_a_transformer():
     assert round(199_680 / 1e6, 2) == round(61.58 - 61.38, 2)
 
 
-def test_models_saved_before_blocks_keep_theirs():
-    assert MTSAOptions.from_dict({"hidden": 8, "layers": 2}).block == "plain"
-
-
 def test_tokens_without_keys_get_zeros(double_encoder, encode):
     """Without a gate, a head on `forward` gives zeros to the first token, one on `backward` to the last."""
     encoder = double_encoder(MTSAOptions(hidden=6, gate=False))
@@ -120,14 +115,6 @@ def test_tokens_without_keys_get_zeros(double_encoder, encode):
         assert not backward[-1].any()
         assert forward[1:].any(1).all()
         assert backward[:-1].any(1).all()
-
-
-def test_weights_are_returned_for_each_layer(double_encoder, encode):
-    encoder = double_encoder(MTSAOptions(hidden=8, layers=2))
-    layers = []
-    graph, _, _ = encode(encoder, 8, weights=layers)
-    shapes = {name: (Edges.of(graph, name).num_edges, 1) for name in ("forward", "backward")}
-    assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [shapes] * 2
 
 
 def test_default_number_of_layers_by_task():
@@ -146,29 +133,6 @@ def test_parameters_at_the_papers_setting():
     parts = (estimator.model_.encoder, estimator.model_.head)
     highway = 2 * (300 * 300 + 300)
     assert sum(p.numel() for part in parts for p in part.parameters()) == 2_885_403 - highway
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"heads": 3}, ["heads", "masks"]),
-        ({"masks": ()}, ["masks"]),
-        ({"masks": ("all", "all")}, ["masks"]),
-        ({"masks": ("in",)}, ["masks"]),
-        ({"masks": ("relative:2(forward)", "backward")}, ["masks"]),
-        ({"masks": ("forward", "reverse(relative:2(forward))")}, ["masks"]),
-        ({"bound": 0.0}, ["bound"]),
-        ({"attn_drop": 1}, ["attn_drop"]),
-        ({"variant": "open"}, ["variant"]),
-        ({"layers": 2, "head_feats": 100}, ["heads", "head_feats", "layers", "hidden"]),
-        ({"block": "srl", "head_feats": 100}, ["heads", "head_feats", "block", "hidden"]),
-        ({"source_maps": 3}, ["source_maps"]),
-    ],
-)
-def test_invalid_options(options, named):
-    with pytest.raises(ConfigError) as caught:
-        MTSAOptions(**options).validate()
-    assert list(caught.value.options) == named
 
 
 def test_a_stack_has_residual_dropout(monkeypatch):
@@ -196,20 +160,3 @@ def test_a_stack_has_residual_dropout(monkeypatch):
 def test_every_option_of_the_attention_has_an_effect(base, changed, double_encoder, encode):
     plain, other = (encode(double_encoder(MTSAOptions(hidden=6, **own)), 6)[2] for own in (base, {**base, **changed}))
     assert not torch.allclose(plain[-1], other[-1])
-
-
-@pytest.mark.parametrize("option", ["heads", "head_feats"])
-def test_heads_and_head_features_must_be_at_least_one(option):
-    with pytest.raises(ConfigError) as caught:
-        MTSAOptions(**{option: 0}).validate()
-    assert str(caught.value) == f"{option} is 0; it must be at least 1"
-
-
-@pytest.mark.parametrize("name", ["star", "binary:1", "all:word"])
-def test_only_relations_between_tokens_can_be_masks(name):
-    with pytest.raises(ConfigError) as caught:
-        MTSAOptions(masks=(name,)).validate()
-    assert caught.value.options == ("masks",)
-    with pytest.raises(ConfigError) as caught:
-        MTSAOptions(heads={name: 1}).validate()
-    assert caught.value.options == ("heads",)

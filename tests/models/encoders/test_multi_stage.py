@@ -1,11 +1,8 @@
 """The multi-stage Transformer against dense blocks in double precision, written from UMST's appendix B.1."""
 
-import pytest
 import torch
 from torch.nn import functional as F
 
-from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError
 from graphattn.models import MultiStageOptions
 from graphattn.models.encoders.base import sinusoids
 
@@ -40,21 +37,6 @@ def test_three_stages_and_their_weights(double_encoder, encode, sentences, dense
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9)
         for weights, dense in zip(own, seen, strict=True):
             torch.testing.assert_close(weights, dense, rtol=0, atol=1e-9)
-
-
-def test_weights_are_returned_for_each_block(double_encoder, encode):
-    layers = []
-    graph, _, _ = encode(double_encoder(SMALL), 12, weights=layers)
-    names = ["all"] * 2 + ["all:word"] * 4
-    assert [{name: tuple(own.shape) for name, own in layer.items()} for layer in layers] == [
-        {name: (Edges.of(graph, name).num_edges, 3)} for name in names
-    ]
-
-
-def test_invalid_options():
-    with pytest.raises(ConfigError) as caught:
-        MultiStageOptions(heads=7).validate()
-    assert caught.value.options == ("hidden", "heads")
 
 
 def test_stages_divide_the_depth_of_a_translator():

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from graphattn.exceptions import ConfigError
 from graphattn.models import TNTOptions
 from graphattn.models.encoders import make_encoder
 from graphattn.models.encoders.base import sinusoids
@@ -48,9 +47,3 @@ def test_inner_blocks_have_as_many_parameters_as_outer_ones():
     both, shared = (make_encoder(TNTOptions(share_blocks=own)) for own in (False, True))
     counts = [sum(p.numel() for p in encoder.parameters()) for encoder in (both, shared)]
     assert counts[0] - counts[1] == sum(p.numel() for p in shared.outer.parameters())
-
-
-def test_invalid_options():
-    with pytest.raises(ConfigError) as caught:
-        TNTOptions(heads=7).validate()
-    assert caught.value.options == ("hidden", "heads")

@@ -4,9 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from graphattn.builders import TextGraphBuilder
-from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import TransformerOptions, make_encoder
 from graphattn.models.encoders.base import sinusoids
 
@@ -71,28 +68,6 @@ def test_gradients_equal_pytorchs(double_encoder, encode):
         torch.testing.assert_close(ours.ffn_norm.weight.grad, theirs.norm2.weight.grad)
 
 
-def test_positions_restart_in_each_sentence(double_encoder, encode):
-    """Equal inputs give equal outputs at any position of the batch."""
-    encoder = double_encoder(TransformerOptions(hidden=8, heads=2, layers=1, ffn=8))
-    graph = TextGraphBuilder(encoder.relations()).text_batch([["a", "b"], ["a", "b", "c"], ["a", "b"]])
-    tokens = torch.randn(10, 8, dtype=torch.float64)
-    tokens[7:] = tokens[:3]
-    outputs = encoder(graph, tokens)
-    torch.testing.assert_close(outputs[7:], outputs[:3], rtol=0, atol=1e-12)
-
-
-def test_weights_are_returned_for_each_layer(double_encoder, encode):
-    encoder = double_encoder(TransformerOptions(hidden=8, heads=2, layers=2, ffn=8))
-    layers = []
-    graph, _, outputs = encode(encoder, 8, weights=layers)
-    assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [
-        {"all": (Edges.of(graph, "all").num_edges, 2)}
-    ] * 2
-    _, _, without = encode(encoder, 8)
-    for one, other in zip(outputs, without, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
-
-
 def test_parameters():
     options = TransformerOptions()
     attention, ffn, norms = 4 * (300 * 300 + 300), 300 * 1200 + 1200 + 1200 * 300 + 300, 4 * 300
@@ -103,17 +78,3 @@ def test_sizes_for_translation():
     sizes = {"hidden": 8, "heads": 2, "layers": 1, "ffn": 16, "dropout": 0.2, "of_another": 3}
     expected = TransformerOptions(hidden=8, heads=2, layers=1, ffn=16, dropout=0.2, norm="pre")
     assert TransformerOptions.for_translation(sizes) == expected
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"hidden": 301}, ["hidden", "heads"]),
-        ({"ffn": 0}, ["ffn"]),
-        ({"attn_drop": 1}, ["attn_drop"]),
-    ],
-)
-def test_invalid_options(options, named):
-    with pytest.raises(ConfigError) as caught:
-        TransformerOptions(**options).validate()
-    assert list(caught.value.options) == named

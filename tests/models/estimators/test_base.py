@@ -600,11 +600,11 @@ def test_large_corpora_have_fewer_epochs(examples, epochs):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_papers_settings_by_name(estimator):
     paper = estimator(preset="paper").resolved_options()
-    values = paper["head"].wide, paper["inputs"].embedding_start, paper["training"].patience
+    values = paper["head"].linear_branch, paper["inputs"].embedding_start, paper["training"].patience
     assert values == (False, "random", None)
     assert estimator().set_params(preset="paper").resolved_options() == paper
     own = estimator(head=HeadOptions(head_dropout=0.1)).set_params(preset="paper").resolved_options()["head"]
-    assert (own.head_dropout, own.wide) == (0.1, False)
+    assert (own.head_dropout, own.linear_branch) == (0.1, False)
     with pytest.raises(ConfigError, match="preset"):
         estimator(preset="papers").fit(["a", "b"], [0, 1])
 

@@ -312,9 +312,9 @@ def roles():
 @pytest.mark.parametrize("level", ["word", "bpe"])
 def test_roles_depend_on_the_marked_predicate(level, roles, able, tmp_path):
     inputs = {"predicate_embedding": 6, "level": level}
-    tagger = able("tagger", inputs=inputs).set_params(head__wide=True, head__crf=True).fit(roles)
+    tagger = able("tagger", inputs=inputs).set_params(head__linear_branch=True, head__crf=True).fit(roles)
     assert tagger.score(roles) == 1.0
-    assert not tagger.head_.wide  # it would not see the marks
+    assert not tagger.head_.linear_branch  # it would not see the marks
     assert tagger.model_.embedding.predicate.weight.shape == (2, 6)
     loaded = load(tagger.save(tmp_path / "model"))
     assert loaded.predict(roles) == tagger.predict(roles)

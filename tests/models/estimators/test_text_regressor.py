@@ -27,10 +27,10 @@ def test_learns_its_corpus(kind, able, corpus):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("wide", [True, False])
-def test_saved_models_predict_the_same(kind, wide, tiny, corpus, tmp_path):
+@pytest.mark.parametrize("linear_branch", [True, False])
+def test_saved_models_predict_the_same(kind, linear_branch, tiny, corpus, tmp_path):
     X, y = corpus(kind)
-    regressor = tiny(kind, head={"wide": wide}).fit(X, y)
+    regressor = tiny(kind, head={"linear_branch": linear_branch}).fit(X, y)
     loaded = load(regressor.save(tmp_path / "model"))
     assert type(loaded) is type(regressor)
     assert np.array_equal(loaded.predict(X), regressor.predict(X))
@@ -67,8 +67,8 @@ def test_weights_are_like_copies(tiny, corpus):
 
 def test_linear_branch_is_ridge_regression(tiny, corpus):
     texts, y = corpus("regressor", 200)
-    regressor = tiny("regressor", head={"wide": True}, training={"epochs": 1}).fit(texts, y)
-    assert regressor.mixture_.keys() >= {"deep", "wide", "dev_pearson", "dev_mse"}
+    regressor = tiny("regressor", head={"linear_branch": True}, training={"epochs": 1}).fit(texts, y)
+    assert regressor.mixture_.keys() >= {"deep", "linear", "dev_pearson", "dev_mse"}
     assert regressor.evaluate(texts, y)["pearson"] > 90
     assert regressor.evaluate(texts, y)["pearson"] > tiny("regressor").fit(texts, y).evaluate(texts, y)["pearson"]
 
@@ -123,7 +123,7 @@ def test_scikit_learn(tiny, corpus):
 def test_parameters(estimator):
     names = {"encoder", "preset", "inputs", "head", "training", "parsing", "pretrained", "warm_start"}
     assert set(estimator().get_params(deep=False)) == names
-    assert not estimator(preset="paper").resolved_options()["head"].wide
+    assert not estimator(preset="paper").resolved_options()["head"].linear_branch
 
 
 @pytest.mark.parametrize("target", ["good", "1_000", float("nan"), float("inf"), "nan", True, None, (1.0,)])
@@ -197,4 +197,4 @@ def test_files(tmp_path):
 def test_unknown_metric(tiny, corpus):
     training = TrainingOptions(epochs=1, metric="mse")
     with pytest.raises(ConfigError, match="choose one of: pearson, spearman, r2"):
-        TextRegressor(head=HeadOptions(wide=False), training=training).fit(*corpus("regressor"))
+        TextRegressor(head=HeadOptions(linear_branch=False), training=training).fit(*corpus("regressor"))

@@ -115,7 +115,7 @@ def test_scores_are_those_of_the_dense_matrix(columns, builder):
 
 def test_a_saved_branch_has_the_shape_of_its_state(builder):
     branch = NgramBranch.of([builder.layout(TEXTS), builder.layout(OTHERS)], 3)
-    state = {f"wide.{name}": value for name, value in branch.state_dict().items()}
+    state = {f"linear_branch.{name}": value for name, value in branch.state_dict().items()}
     again = NgramBranch.like(state)
     assert again.blocks == 4
     assert again.weights.shape == branch.weights.shape

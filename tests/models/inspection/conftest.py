@@ -114,7 +114,7 @@ def estimators():
         ),
         "crf": (
             fitted(
-                SequenceTagger(EVERYTHING, inputs=BPE, training=BRIEF, head=HeadOptions(crf=True, wide=False)),
+                SequenceTagger(EVERYTHING, inputs=BPE, training=BRIEF, head=HeadOptions(crf=True, linear_branch=False)),
                 PARSED,
                 tags,
             ),

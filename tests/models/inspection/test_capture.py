@@ -16,9 +16,9 @@ TEXTS = ["the longest dogs bark loudly today", "dogs sleep"]
 
 
 def in_float64(estimator):
-    wide = copy.copy(estimator)
-    wide.model_ = copy.deepcopy(estimator.model_).double()
-    return wide
+    double = copy.copy(estimator)
+    double.model_ = copy.deepcopy(estimator.model_).double()
+    return double
 
 
 def mask_of(relation, word, heads):
@@ -76,18 +76,18 @@ def dense_reference(model, tokens, word, heads):
 
 def test_weights_equal_a_dense_reference(fitted_estimator):
     estimator, x = fitted_estimator
-    wide = in_float64(estimator)
-    attention = wide.attention(x)
-    graph = wide._corpus(wide._columns([x]))[[0]].graph
+    double = in_float64(estimator)
+    attention = double.attention(x)
+    graph = double.encode_inputs([x]).batch.graph
     data = graph.node_features["token"]
     lengths = graph.batch_num_nodes("token").tolist()
     with torch.no_grad():
-        embedded = wide.model_.embedding(data["id"]).split(lengths)
+        embedded = double.model_.embedding(data["id"]).split(lengths)
     words = data["word"].long().split(lengths)
     sources = x if isinstance(x, tuple) else (x,)
     for text, (name, source) in enumerate(zip(attention.tokens, sources, strict=True)):
         with torch.no_grad():
-            reference = dense_reference(wide.model_, embedded[text], words[text], getattr(source, "heads", None))
+            reference = dense_reference(double.model_, embedded[text], words[text], getattr(source, "heads", None))
         maps = [one for one in attention.maps if one.target_part == name]
         assert [(layer, relation) for layer, row in enumerate(reference) for relation in row] == [
             (one.layer, one.relation) for one in maps
@@ -109,18 +109,18 @@ def test_weights_of_other_encoders_equal_dense_references(options):
     """Duo's two sets in their order; MTSA's weights by feature, and their means."""
     training = TrainingOptions(epochs=1, dev_fraction=0.0)
     model = TextClassifier(options, inputs=InputOptions(embedding=6), training=training, preset="paper")
-    wide = in_float64(model.fit(TEXTS * 4, [3, 4] * 4))
-    attention = wide.attention(TEXTS[0], features=options is MTSA)
-    graph = wide._corpus([[TEXTS[0]]])[[0]].graph
+    double = in_float64(model.fit(TEXTS * 4, [3, 4] * 4))
+    attention = double.attention(TEXTS[0], features=options is MTSA)
+    graph = double.encode_inputs([TEXTS[0]]).batch.graph
     word = torch.arange(len(attention.tokens["text"]))
     with torch.no_grad():
-        tokens = wide.model_.embedding(graph.node_features["token"]["id"])
+        tokens = double.model_.embedding(graph.node_features["token"]["id"])
         for one in (one for several in attention.maps for one in several.by_head()):
             if options is MTSA:
-                scores = mtsa_scores(wide.model_.encoder.layers[0].attention, tokens, one.first_head)
+                scores = mtsa_scores(double.model_.encoder.layers[0].attention, tokens, one.first_head)
             else:
-                own = tokens.split(wide.model_.encoder.parts, dim=1)[one.first_head]
-                scores = wide.model_.encoder.scores[one.first_head](own) @ own.T / math.sqrt(own.shape[1])
+                own = tokens.split(double.model_.encoder.parts, dim=1)[one.first_head]
+                scores = double.model_.encoder.scores[one.first_head](own) @ own.T / math.sqrt(own.shape[1])
                 scores = scores.unsqueeze(2)
             hidden = ~mask_of(one.relation, word, None).unsqueeze(2)
             weights = scores.masked_fill(hidden, -math.inf).softmax(1)
@@ -152,7 +152,7 @@ def test_weights_sum_to_one(fitted_estimator):
 
 def test_scores_do_not_depend_on_requested_weights(fitted_estimator):
     estimator, x = fitted_estimator
-    batch = estimator._corpus(estimator._columns([x]))[[0]]
+    batch = estimator.encode_inputs([x]).batch
     with torch.inference_mode():
         torch.testing.assert_close(estimator.model_(batch, weights=[]), estimator.model_(batch), rtol=1e-5, atol=1e-6)
 

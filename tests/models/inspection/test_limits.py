@@ -31,38 +31,37 @@ def test_weights_are_counted_before_they_are_computed(ask, fitted_estimator, mon
     attention = estimator.attention(x)
     count, tokens = attention.num_weights, sum(len(attention.tokens[text]) for text in attention.sentences)
     assert count == len(attention.table())
-    monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
-    look(x)
-    monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
+    with limits.raised_to(count):
+        look(x)
     monkeypatch.setattr(type(estimator.model_), "forward", None)  # nothing runs
-    with pytest.raises(DataError, match=limit_pattern(tokens, count, count - 1)):
+    with limits.raised_to(count - 1), pytest.raises(DataError, match=limit_pattern(tokens, count, count - 1)):
         look(x)
 
 
-def test_weights_by_feature_are_counted(monkeypatch):
+def test_weights_by_feature_are_counted():
     options = MTSAOptions(hidden=6, layers=1, heads=2)
     model = TextClassifier(
         options, inputs=InputOptions(embedding=6, cls=True), training=TrainingOptions(epochs=1, dev_fraction=0)
     )
     model.fit([TEXT, "dogs"] * 2, ["a", "b"] * 2)
     count = 42  # 7 tokens; one head attends to earlier tokens, another to later ones
-    monkeypatch.setattr(limits, "MOST_WEIGHTS", count * 7)  # six features and their mean
-    model.attention(TEXT, features=True)
-    monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
-    model.attention(TEXT)
-    with pytest.raises(DataError, match=limit_pattern(7, 7 * count, count)):
+    with limits.raised_to(count * 7):  # six features and their mean
         model.attention(TEXT, features=True)
-
-
-def test_a_limit_is_raised_temporarily(classifier, sentences, monkeypatch):
-    count = classifier.attention(sentences[0]).num_weights
-    monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
     with limits.raised_to(count):
-        assert classifier.attention(sentences[0]).num_weights == count
-    with pytest.raises(DataError, match="the limit is"), limits.raised_to(count - 2):
-        classifier.attention(sentences[0])
-    with pytest.raises(DataError, match=f"the limit is {count - 1:,}"):  # also after an error
-        classifier.attention(sentences[0])
+        model.attention(TEXT)
+        with pytest.raises(DataError, match=limit_pattern(7, 7 * count, count)):
+            model.attention(TEXT, features=True)
+
+
+def test_a_limit_is_raised_temporarily(classifier, sentences):
+    count = classifier.attention(sentences[0]).num_weights
+    with limits.raised_to(count - 1):
+        with limits.raised_to(count):
+            assert classifier.attention(sentences[0]).num_weights == count
+        with pytest.raises(DataError, match="the limit is"), limits.raised_to(count - 2):
+            classifier.attention(sentences[0])
+        with pytest.raises(DataError, match=f"the limit is {count - 1:,}"):  # also after an error
+            classifier.attention(sentences[0])
 
 
 @pytest.fixture(scope="module")
@@ -76,30 +75,28 @@ def translator():
     return model.fit(["the dog sees a cat", "the dog"] * 3, ["ein hund sieht", "ein hund"] * 3)
 
 
-def test_a_translators_heads_on_the_source_are_counted(translator, monkeypatch):
+def test_a_translators_heads_on_the_source_are_counted(translator):
     attention = translator.attention("the dog", "ein hund")
     count, tokens = attention.num_weights, len(attention.tokens["source"])
-    monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
-    translator.attention("the dog", "ein hund")
-    monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
-    with pytest.raises(DataError, match=limit_pattern(tokens, count, count - 1)):
+    with limits.raised_to(count):
+        translator.attention("the dog", "ein hund")
+    with limits.raised_to(count - 1), pytest.raises(DataError, match=limit_pattern(tokens, count, count - 1)):
         translator.attention("the dog", "ein hund")
 
 
-def test_the_limit_of_a_summary_is_per_text(classifier, translator, sentences, monkeypatch):
+def test_the_limit_of_a_summary_is_per_text(classifier, translator, sentences):
     for model, corpus, options in (
         (classifier, sentences, {}),
         (translator, ["the dog sees a cat", "the dog"], {"targets": ["ein hund sieht", "ein hund"]}),
     ):
-        monkeypatch.undo()
-        expected = summarise(model, corpus * 10, **{name: own * 10 for name, own in options.items()}).entropy()
-        singles = zip(corpus, *options.values(), strict=True)
-        largest = max(model.attention(*one).num_weights for one in singles)
-        monkeypatch.setattr(limits, "MOST_WEIGHTS", largest)
-        actual = summarise(model, corpus * 10, **{name: own * 10 for name, own in options.items()}).entropy()
+        many = {name: references * 10 for name, references in options.items()}
+        expected = summarise(model, corpus * 10, **many).entropy()
+        largest = max(model.attention(*one).num_weights for one in zip(corpus, *options.values(), strict=True))
+        with limits.raised_to(largest):
+            actual = summarise(model, corpus * 10, **many).entropy()
         assert actual.entropy.to_numpy() == pytest.approx(expected.entropy.to_numpy(), abs=1e-5)
-        monkeypatch.setattr(limits, "MOST_WEIGHTS", largest - 1)
-        with pytest.raises(DataError, match=f"has {largest:,} attention weights; the limit is {largest - 1:,}"):
+        message = f"has {largest:,} attention weights; the limit is {largest - 1:,}"
+        with limits.raised_to(largest - 1), pytest.raises(DataError, match=message):
             summarise(model, corpus, **options)
 
 

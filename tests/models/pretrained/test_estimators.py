@@ -28,6 +28,7 @@ from graphattn.models import (
 from graphattn.models.estimators import parsing
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.inspection.summary import CHUNK, summarise
+from graphattn.models.prediction import predict_corpus
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import FINE_TUNING, PretrainedOptions
 from graphattn.models.pretrained.stack import StackedEncoder
@@ -71,18 +72,23 @@ CASES = {
 }
 
 
+def shares_of(estimator, X):
+    """The probabilities of each input, for a regressor its score."""
+    return predict_corpus(estimator.model_, estimator.encode_inputs(X).corpus, probabilities=True).probabilities
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_saved_model_and_an_input_alone_predict_the_same(folder, tmp_path, case):
     kind, options = CASES[case]
     estimator, X = fit(kind, folder, **options)
-    together = estimator._run(X, probabilities=True).probabilities
+    together = shares_of(estimator, X)
     for x, expected in zip(X[:4], together[:4], strict=True):
-        np.testing.assert_allclose(estimator._run([x], probabilities=True).probabilities[0], expected, atol=1e-5)
+        np.testing.assert_allclose(shares_of(estimator, [x])[0], expected, atol=1e-5)
     estimator.save(tmp_path / "model")
     for file in folder.iterdir():
         file.unlink()  # a saved model needs nothing else
     loaded = load(tmp_path / "model")
-    for again, expected in zip(loaded._run(X, probabilities=True).probabilities, together, strict=True):
+    for again, expected in zip(shares_of(loaded, X), together, strict=True):
         np.testing.assert_array_equal(again, expected)
     assert loaded.pretrained_ == estimator.pretrained_
 
@@ -116,7 +122,7 @@ def test_training_starts_from_the_pretrained_weights(folder):
 def test_states_are_those_of_the_directory(folder):
     estimator, _ = fit(TextClassifier, folder, tuned_layers=0)
     encoder = PretrainedEncoder.from_directory(folder)
-    batch = estimator._corpus([TEXTS[:3]])[[0, 1, 2]]
+    batch = estimator.encode_inputs(TEXTS[:3]).corpus[[0, 1, 2]]
     with torch.no_grad():
         torch.testing.assert_close(estimator.model_.encode(batch), encoder(encoder.batch(TEXTS[:3])))
 
@@ -124,7 +130,7 @@ def test_states_are_those_of_the_directory(folder):
 def test_pairs_are_encoded_as_the_reference_does(make_reference, folder):
     reference = make_reference("bert")
     estimator, _ = fit(PairClassifier, folder, tuned_layers=0)
-    batch = estimator._corpus([["a b"], ["c"]])[[0]]
+    batch = estimator.encode_inputs([("a b", "c")]).batch
     # [CLS] a b [SEP] c [SEP]; letters begin at 5
     inputs = {
         "input_ids": torch.tensor([[2, 5, 6, 3, 7, 3]]),
@@ -201,7 +207,7 @@ def test_epochs_by_default(folder, count, epochs):
 def test_defaults_of_fine_tuning():
     tuned, plain = (TextClassifier(pretrained=name).resolved_options() for name in ("minilm", None))
     assert (tuned["training"].optimizer, plain["training"].optimizer) == ("adamw", "adam")
-    assert (tuned["head"].wide, plain["head"].wide) == (False, True)
+    assert (tuned["head"].linear_branch, plain["head"].linear_branch) == (False, True)
 
 
 ORDERS = {
@@ -253,11 +259,12 @@ def test_a_search_over_pretrained_models(folder, tmp_path):
         error_score="raise",
     ).fit(TEXTS, LABELS)
     best = search.best_estimator_
-    assert (best.training_.optimizer, best.training_.batch_size, best.head_.wide) == ("adamw", 8, False)
+    assert (best.training_.optimizer, best.training_.batch_size, best.head_.linear_branch) == ("adamw", 8, False)
     loaded = load(best.save(tmp_path / "model"))
     assert (loaded.training_.optimizer, loaded.training_.average) == ("adamw", 0.995)
     without = loaded.set_params(pretrained=None).resolved_options()
-    assert (without["training"].optimizer, without["training"].batch_size, without["head"].wide) == ("adam", 8, True)
+    assert (without["training"].optimizer, without["training"].batch_size) == ("adam", 8)
+    assert without["head"].linear_branch
 
 
 def test_the_crf_counts_no_special_tokens(folder):
@@ -268,7 +275,7 @@ def test_the_crf_counts_no_special_tokens(folder):
 def test_the_mean_of_the_pieces_of_a_word(folder):
     """The letters of each word, and no special token."""
     tagger, _ = fit(SequenceTagger, folder, head=HeadOptions(word_pieces="mean", crf=False))
-    batch = tagger._corpus([[["ab", "c"], ["d"]]])[[0, 1]]
+    batch = tagger.encode_inputs([["ab", "c"], ["d"]]).corpus[[0, 1]]
     with torch.no_grad():
         states = tagger.model_.eval().encode(batch)  # [CLS] a b c [SEP] [CLS] d [SEP]
         words = torch.stack([states[1:3].mean(0), states[3], states[6]])
@@ -414,7 +421,7 @@ def test_options_that_differ_from_those_of_fine_tuning(folder):
     estimator, _ = fit(TextClassifier, folder, tuning_rate=1e-3)
     changed = estimator.non_default_options()
     assert (changed["pretrained"], changed["tuning_rate"]) == (str(folder), 1e-3)
-    assert not {"wide", "head_hidden"} & changed.keys()
+    assert not {"linear_branch", "head_hidden"} & changed.keys()
 
 
 def test_a_directory_that_does_not_exist(tmp_path):
@@ -451,8 +458,8 @@ def test_a_model_that_is_set_later_also_changes_the_defaults(folder):
 
 
 def test_one_sequence_of_two_texts_has_no_linear_branch(folder):
-    with pytest.raises(ConfigError, match="wide needs join_pairs=False"):
-        fit(PairClassifier, folder, head=HeadOptions(wide=True))
+    with pytest.raises(ConfigError, match="linear_branch needs join_pairs=False"):
+        fit(PairClassifier, folder, head=HeadOptions(linear_branch=True))
 
 
 @pytest.mark.parametrize(("join", "rows"), [(True, 1), (False, 2)])
@@ -475,7 +482,7 @@ def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
     estimator.to_huggingface(tmp_path / "tuned")
     model = transformers.AutoModel.from_pretrained(tmp_path / "tuned").eval()
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "tuned").model_max_length == 48
-    batch = estimator._corpus([["a good film"]])[[0]]
+    batch = estimator.encode_inputs(["a good film"]).batch
     ids = batch.graph.node_features["token"]["id"][None].long()
     with torch.no_grad():
         expected = model(input_ids=ids).last_hidden_state[0]
@@ -493,9 +500,9 @@ def test_integrated_gradients_start_from_unknown_words_between_special_tokens(fo
     assert table.attribution.abs().sum() > 0
 
 
-@pytest.mark.parametrize(("kind", "wide"), [(TextClassifier, True), (PairClassifier, False)])
-def test_attributions_add_up_to_the_change_of_the_log_odds(folder, kind, wide):
-    estimator, inputs = fit(kind, folder, head=HeadOptions(wide=wide))
+@pytest.mark.parametrize(("kind", "linear_branch"), [(TextClassifier, True), (PairClassifier, False)])
+def test_attributions_add_up_to_the_change_of_the_log_odds(folder, kind, linear_branch):
+    estimator, inputs = fit(kind, folder, head=HeadOptions(linear_branch=linear_branch))
     words = word_attributions(estimator, inputs[0], label=estimator.classes_[1])
     other, probability = estimator.predict_proba(inputs[:1])[0]
     assert words.value == pytest.approx(np.log(probability / other), abs=1e-4)

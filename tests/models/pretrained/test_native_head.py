@@ -17,8 +17,8 @@ FULL = [text or "x" for text in TEXTS]  # a pipeline reads ("a", "") as one text
 PAIRS = list(zip(FULL, FULL[1:] + FULL[:1], strict=True))
 WORDS = [["The", "café", "isn't", "open"], ["A", "DOG"]] * 3
 TAGS = [["O", "B-X", "O", "O"], ["O", "B-X"]] * 3
-CLS = HeadOptions(pooling="cls", head_hidden=0, wide=False)
-PLAIN = HeadOptions(crf=False, wide=False)
+CLS = HeadOptions(pooling="cls", head_hidden=0, linear_branch=False)
+PLAIN = HeadOptions(crf=False, linear_branch=False)
 TRAINING = TrainingOptions(epochs=1, learning_rate=0.5, dev_fraction=0, progress=False, precision="32")
 LINEAR = [family for family in FAMILIES if family != "modernbert"]
 
@@ -96,7 +96,7 @@ def test_states_are_written_beside_a_head(transformers, fit):
     ("kind", "y", "head", "options", "missing"),
     [
         (TextClassifier, LABELS, None, {}, "a head on mean instead of cls"),
-        (TextClassifier, LABELS, HeadOptions(pooling="cls", wide=True), {}, "the linear branch"),
+        (TextClassifier, LABELS, HeadOptions(pooling="cls", linear_branch=True), {}, "the linear branch"),
         (TextClassifier, LABELS, HeadOptions(pooling="cls", head_hidden=8), {}, "a head with a hidden layer"),
         (TextClassifier, list(range(5)) * 3, CLS, {}, None),
         (TextClassifier, list(range(15)), CLS, {}, "a head with so many classes"),

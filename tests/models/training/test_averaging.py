@@ -199,14 +199,14 @@ def test_a_killed_run_keeps_the_weights_of_epochs(corpus, tiny, tmp_path, killed
     assert all(torch.equal(own, expected[name]) for name, own in disturbed.model_.state_dict().items())
 
 
-def test_an_error_inside_swapped_in_restores_the_weights():
+def test_an_error_inside_swap_in_restores_the_weights():
     model = torch.nn.Linear(2, 1)
     average = WeightAverage(DECAY)
     average.average = [torch.full_like(weight, 7.0) for weight in model.parameters()]
     before = [weight.detach().clone() for weight in model.parameters()]
 
     def interrupted():
-        with average.swapped_in(model):
+        with average.swap_in(model):
             assert model.weight.detach().eq(7).all()
             raise KeyboardInterrupt
 

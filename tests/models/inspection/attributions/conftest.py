@@ -62,7 +62,7 @@ ENCODERS = {
 
 
 def fit(kind, encoder, inputs, labels):
-    model = kind(encoder, inputs=PLAIN, head=HeadOptions(wide=False, crf=False), training=BRIEF)
+    model = kind(encoder, inputs=PLAIN, head=HeadOptions(linear_branch=False, crf=False), training=BRIEF)
     model.fit(inputs * 4, labels * 4)
     model.model_ = copy.deepcopy(model.model_).double()
     return model
@@ -166,7 +166,7 @@ class Dense:
     text: str
 
     def __post_init__(self):
-        batch = self.estimator._corpus([[self.text]])[[0]]
+        batch = self.estimator.encode_inputs([self.text]).batch
         data = batch.graph.node_features["token"]
         self.model, self.tokens = self.estimator.model_, self.estimator.model_.embedding(data["id"])
         self.graph, self.count = batch.graph, len(data["id"])

@@ -26,7 +26,7 @@ TEXT, TRANSLATION = "fine and never dull", "Ein hund, klein!"
 def interpolate(estimator, text, share):
     """Scores of token vectors interpolated between unknown words (0) and the text (1), and the gradient's argument."""
     model = estimator.model_
-    batch = estimator._corpus([[text]])[[0]]
+    batch = estimator.encode_inputs([text]).batch
     ids = batch.graph.node_features["token"]["id"]
     unknown = torch.ones_like(ids)
     unknown[0] = ids[0]
@@ -68,7 +68,7 @@ def test_it_equals_captum(classifier, log_odds):
     def value(points):
         return log_odds(torch.stack([head(encoder(batch.graph, point), batch.graph)[0] for point in points]), 1)
 
-    head, encoder, batch = classifier.model_.head, classifier.model_.encoder, classifier._corpus([[TEXT]])[[0]]
+    head, encoder, batch = classifier.model_.head, classifier.model_.encoder, classifier.encode_inputs([TEXT]).batch
     _, start, _ = interpolate(classifier, TEXT, 0.0)
     _, end, _ = interpolate(classifier, TEXT, 1.0)
     expected = captum.IntegratedGradients(value).attribute(end[None], start[None], n_steps=20)[0].sum(1).detach()
@@ -79,7 +79,7 @@ def test_it_equals_captum(classifier, log_odds):
 def interpolate_source(translator, source, share):
     """Log-probability of a text for interpolated token vectors of the source, and its gradient."""
     model, (ids,) = translator.model_, translator.subwords_.ids([TRANSLATION])
-    batch = translator._corpus([[source]])[[0]]
+    batch = translator.encode_inputs([source], targets=[TRANSLATION]).batch
     own = batch.graph.node_features["token"]["id"]
     unknown = torch.ones_like(own)
     unknown[0] = own[0]
@@ -129,14 +129,14 @@ UNKNOWN = " ".join(["zzz"] * len(WORD_TEXT.split()))
 
 @pytest.fixture(scope="module")
 def trained(corpus, tiny):
-    """``trained(kind, wide, cls)``: a model, and an input, its words and a function from inputs to the number."""
+    """``trained(kind, linear_branch, cls)``: a model, an input, its words, and the explained number of inputs."""
 
     @cache
-    def fit(kind, wide=True, cls=True):
-        head = {"wide": wide, "crf": kind == "crf"}
+    def fit(kind, linear_branch=True, cls=True):
+        head = {"linear_branch": linear_branch, "crf": kind == "crf"}
         estimator = tiny(kind, inputs={"cls": cls}, head=head, training={"dev_fraction": 0.0})
         estimator.fit(*corpus(kind))
-        assert (estimator.model_.wide is not None) == (wide and kind != "tagger")
+        assert (estimator.model_.linear_branch is not None) == (linear_branch and kind != "tagger")
         return estimator
 
     return fit
@@ -164,10 +164,10 @@ def explaining(estimator):
 
 
 @pytest.mark.parametrize("cls", [True, False], ids=["cls", "no cls"])
-@pytest.mark.parametrize("wide", [True, False], ids=["wide", "narrow"])
+@pytest.mark.parametrize("linear_branch", [True, False], ids=["linear_branch", "narrow"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_attributions_add_up_to_the_change_of_the_prediction(kind, wide, cls, trained):
-    estimator, x = trained(kind, wide, cls), made_of(kind, WORD_TEXT)
+def test_attributions_add_up_to_the_change_of_the_prediction(kind, linear_branch, cls, trained):
+    estimator, x = trained(kind, linear_branch, cls), made_of(kind, WORD_TEXT)
     arguments = explaining(estimator)
     words = word_attributions(estimator, x, **arguments)
     assert words.value == pytest.approx(predicted(estimator, x), abs=1e-4)
@@ -188,14 +188,14 @@ def test_attributions_add_up_to_the_change_of_the_prediction(kind, wide, cls, tr
 
 def without_spelling(tagger, words):
     """The log-odds of :func:`predicted` for unknown words with an empty spelling."""
-    corpus, model = tagger._corpus([[words]]), tagger.model_
+    corpus, model = tagger.encode_inputs([words]).corpus, tagger.model_
     batch, ids = corpus[[0]], torch.tensor([0] * tagger.builder_.cls + [1] * len(words))
     empty = corpus.token_types.take(np.zeros(len(ids), np.int64))
     with torch.inference_mode():
         scores = model.head(model.encoder(batch.graph, model.embedding(ids, empty)), batch.graph)
-        if model.wide is not None:
-            scores += model.wide.bias
-            by_offset = model.wide.score_types(empty.features)[:, 0]
+        if model.linear_branch is not None:
+            scores += model.linear_branch.bias
+            by_offset = model.linear_branch.score_types(empty.features)[:, 0]
             for offset, added in zip((0, -1, 1, -2, 2), by_offset, strict=True):
                 for word in range(len(words)):
                     scores[word] += added * (offset == 0 or not 0 <= word + offset < len(words))
@@ -205,7 +205,7 @@ def without_spelling(tagger, words):
 
 def test_words_beyond_the_limit_are_not_explained(corpus, tiny):
     inputs = {"max_tokens_per_text": 3}
-    classifier = tiny("classifier", inputs=inputs, head={"wide": True}).fit(*corpus("classifier"))
+    classifier = tiny("classifier", inputs=inputs, head={"linear_branch": True}).fit(*corpus("classifier"))
     with pytest.warns(TruncationWarning):
         words = word_attributions(classifier, WORD_TEXT)
     assert words.table.word.tolist() == ["[CLS]", *WORD_TEXT.split()[:3]]
@@ -215,7 +215,7 @@ def test_words_beyond_the_limit_are_not_explained(corpus, tiny):
 
 def test_the_linear_branch_is_divided_among_its_ngrams(trained):
     classifier, text = trained("classifier"), "not not dull film not"
-    branch, names = classifier.model_.wide, classifier.vocabulary_.words
+    branch, names = classifier.model_.linear_branch, classifier.vocabulary_.words
     idf = dict(zip(branch.keys.tolist(), branch.idf.tolist(), strict=True))
     slopes = (branch.weights[:, 1] - branch.weights[:, 0]).tolist()
     slope = dict(zip(idf, slopes, strict=False))
@@ -238,17 +238,18 @@ def test_the_linear_branch_is_divided_among_its_ngrams(trained):
 
 def integrated_gradients_of_encoder(classifier, text):
     """Those of the model without its linear branch: with two classes, log-odds are a difference of scores."""
-    branch, classifier.model_.wide = classifier.model_.wide, None
+    branch, classifier.model_.linear_branch = classifier.model_.linear_branch, None
     try:
         return integrated_gradients(classifier, text, label=classifier.classes_[1]).attribution[1:]
     finally:
-        classifier.model_.wide = branch
+        classifier.model_.linear_branch = branch
 
 
 def test_the_strongest_word_is_that_of_occlusion_and_of_shapley_values(corpus, tiny):
-    classifier = tiny("classifier", head={"wide": True}, training={"epochs": 4}).fit(*corpus("classifier", 200))
+    texts, labels = corpus("classifier", 200)
+    classifier = tiny("classifier", head={"linear_branch": True}, training={"epochs": 4}).fit(texts, labels)
     deciding = ("not", "never")  # no word of other texts stands out
-    texts = [text for text in corpus("classifier", 200)[0] if 4 <= len(text.split()) <= 7]
+    texts = [text for text in texts if 4 <= len(text.split()) <= 7]
     texts = [text for text in texts if sum(map(text.split().count, deciding)) == 1]
     agreed = []
     for text in texts:

@@ -32,7 +32,7 @@ def classifier(parts):
     model = TextClassifier(
         MSTransOptions(hidden=64, heads=4, layers=2, scales=("1", "3", "5", "9"), alpha=0.0, dropout=0.1),
         inputs=InputOptions(embedding=64, embedding_dropout=0.1),
-        head=HeadOptions(head_dropout=0.1, wide=False),
+        head=HeadOptions(head_dropout=0.1, linear_branch=False),
         training=TrainingOptions(
             epochs=12, batch_size=64, learning_rate=0.004, seed=0, precision="32", progress=False, logs=False
         ),

@@ -13,11 +13,12 @@ from torch.nn import functional as F
 from graphattn import load
 from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TextRegressor, TrainingOptions
 from graphattn.models.encoders import encoder_options
-from graphattn.models.training import wide
+from graphattn.models.training import linear_branch
 from graphattn.models.training.callbacks import EpochLines
 
 SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
 TRAINING = TrainingOptions(epochs=1, progress=False)
+GRAPH_ALONE = HeadOptions(linear_branch=False)
 WORDS = ["good", "bad", "film", "plot", "not", "very", "actor", "the"]
 
 
@@ -34,18 +35,18 @@ def corpus():
 def scores_of(classifier, texts):
     """Logarithms of the probabilities of a model without its linear branch, and those of the whole model."""
     full = np.log(classifier.predict_proba(texts).astype(float))
-    branch, classifier.model_.wide = classifier.model_.wide, None
+    branch, classifier.model_.linear_branch = classifier.model_.linear_branch, None
     graph = np.log(classifier.predict_proba(texts).astype(float))
-    classifier.model_.wide = branch
+    classifier.model_.linear_branch = branch
     return graph, full
 
 
 def test_the_linear_branch_learns_what_a_graph_model_of_one_epoch_does_not(corpus):
     texts, labels = corpus
     classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels)
-    alone = TextClassifier(encoder_options(SMALL), head=HeadOptions(wide=False), training=TRAINING).fit(texts, labels)
+    alone = TextClassifier(encoder_options(SMALL), head=GRAPH_ALONE, training=TRAINING).fit(texts, labels)
     unseen, gold = make_texts(200, np.random.default_rng(1))
-    assert alone.model_.wide is None
+    assert alone.model_.linear_branch is None
     assert classifier.score(unseen, gold) > 0.85 > alone.score(unseen, gold)
     assert classifier.dev_metrics()["accuracy"] > alone.dev_metrics()["accuracy"]
 
@@ -67,16 +68,16 @@ def test_trackers_that_wrap_fit_do_not_see_the_models_inside(kind, estimator, co
     texts, labels = corpus
     model = kind(encoder_options(SMALL), training=TRAINING).fit(texts, [float(label == "pos") for label in labels])
     assert not seen
-    assert model.model_.wide is not None
+    assert model.model_.linear_branch is not None
 
 
 def test_probabilities_are_a_product_of_both_models(corpus):
     texts, labels = corpus
     classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels)
     graph, full = scores_of(classifier, texts[:20])
-    batch = classifier._corpus([texts[:20]])[list(range(20))]
+    batch = classifier.encode_inputs(texts[:20]).corpus[list(range(20))]
     with torch.no_grad():
-        linear = classifier.model_.wide(batch).double().numpy()
+        linear = classifier.model_.linear_branch(batch).double().numpy()
     product = torch.from_numpy(graph + linear).softmax(1).numpy()
     np.testing.assert_allclose(np.exp(full), product, atol=1e-5)
 
@@ -85,32 +86,32 @@ def test_the_factors_have_the_least_loss_on_the_dev_set(corpus):
     texts, labels = corpus
     dev = make_texts(400, np.random.default_rng(2))
     classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels, dev=dev)
-    deep, wide = classifier.mixture_["deep"], classifier.mixture_["wide"]
-    batch = classifier._corpus([dev[0]])[list(range(400))]
+    deep, linear = classifier.mixture_["deep"], classifier.mixture_["linear"]
+    batch = classifier.encode_inputs(dev[0]).corpus[list(range(400))]
     gold = torch.tensor([classifier.classes_.tolist().index(label) for label in dev[1]])
     with torch.no_grad():
-        linear = classifier.model_.wide(batch).double() / wide
-        branch, classifier.model_.wide = classifier.model_.wide, None
+        added = classifier.model_.linear_branch(batch).double() / linear
+        branch, classifier.model_.linear_branch = classifier.model_.linear_branch, None
         graph = classifier.model_(batch).double() / deep
-        classifier.model_.wide = branch
+        classifier.model_.linear_branch = branch
 
     def loss(first, second):
         prior = 0.5 * ((math.log(first) - math.log(1 / 3)) ** 2 + (math.log(second) - math.log(2 / 3)) ** 2)
-        return float(F.cross_entropy(first * graph + second * linear, gold, reduction="sum")) + prior
+        return float(F.cross_entropy(first * graph + second * added, gold, reduction="sum")) + prior
 
     for first, second in itertools.product((0.8, 1, 1.25), repeat=2):
-        assert loss(deep, wide) <= loss(first * deep, second * wide) + 0.05
+        assert loss(deep, linear) <= loss(first * deep, second * linear) + 0.05
 
 
 def test_a_branch_that_lowers_the_dev_metric_is_left_out(corpus, tmp_path, capsys):
     """The numbers are noise, and those of the dev set what the graph encoder alone predicts."""
     texts, numbers = corpus[0], np.random.default_rng(4).standard_normal(200)
-    alone = TextRegressor(encoder_options(SMALL), head=HeadOptions(wide=False), training=TRAINING)
+    alone = TextRegressor(encoder_options(SMALL), head=GRAPH_ALONE, training=TRAINING)
     held_out = make_texts(100, np.random.default_rng(3))[0]
     predicted = alone.fit(texts, numbers, dev=(held_out, numbers[:100])).predict(held_out)
     regressor = TextRegressor(encoder_options(SMALL), training=TRAINING)
     regressor.fit(texts, numbers, dev=(held_out, predicted), callbacks=[EpochLines("graph encoder alone")])
-    assert regressor.model_.wide is None
+    assert regressor.model_.linear_branch is None
     assert regressor.dev_metrics()["pearson"] == pytest.approx(100)
     np.testing.assert_array_equal(regressor.predict(texts), alone.predict(texts))
     *fits, outcome = capsys.readouterr().err.splitlines()[1:]
@@ -119,7 +120,7 @@ def test_a_branch_that_lowers_the_dev_metric_is_left_out(corpus, tmp_path, capsy
     again = load(regressor.save(tmp_path / "model"))
     np.testing.assert_array_equal(again.predict(texts), alone.predict(texts))
     again.set_params(warm_start=True).fit(texts, [float(label == "pos") for label in corpus[1]])
-    assert again.model_.wide is not None
+    assert again.model_.linear_branch is not None
 
 
 def test_each_fit_of_the_branch_has_a_line(corpus, capsys):
@@ -139,7 +140,7 @@ def test_each_fit_of_the_branch_has_a_line(corpus, capsys):
 def test_without_a_dev_set_the_factors_are_typical_ones(corpus):
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
     classifier = TextClassifier(encoder_options(SMALL), training=options).fit(*corpus)
-    assert (classifier.mixture_["deep"], classifier.mixture_["wide"]) == (1 / 3, 2 / 3)
+    assert (classifier.mixture_["deep"], classifier.mixture_["linear"]) == (1 / 3, 2 / 3)
 
 
 def test_several_labels_are_separate_regressions(corpus):
@@ -170,13 +171,13 @@ def test_weights_of_examples_reach_the_linear_branch(corpus):
 
 def test_weights_of_held_out_examples_reach_the_linear_branch(corpus, monkeypatch):
     texts, labels = corpus
-    dev_sets, add = [], wide.add_wide_branch
+    dev_sets, add = [], linear_branch.add_linear_branch
 
     def spy(model, training, dev, *arguments, **options):
         dev_sets.append(dev)
         return add(model, training, dev, *arguments, **options)
 
-    monkeypatch.setattr(wide, "add_wide_branch", spy)
+    monkeypatch.setattr(linear_branch, "add_linear_branch", spy)
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0.5)
     weights = np.arange(len(texts)) % 2
     TextClassifier(encoder_options(SMALL), training=options).fit(texts, labels, sample_weight=weights)
@@ -198,11 +199,11 @@ def test_a_tagger_adds_a_crf_on_spelling(tmp_path):
 
 def test_spelling_that_tells_no_tags_apart():
     tagger = SequenceTagger(encoder_options(SMALL), training=TRAINING).fit([["a"]] * 16, [["X"], ["Y"]] * 8)
-    assert not tagger.model_.wide.weights.any()
+    assert not tagger.model_.linear_branch.weights.any()
     np.testing.assert_allclose(tagger.predict_proba([["a"]])[0].sum(1), 1, atol=1e-5)
 
 
-def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
+def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path, encoded):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     from graphattn.models.heads.word_features import list_word_keys
 
@@ -211,14 +212,14 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
     tags = [[("A" if word[0] == "A" else "V") if rng.random() < 0.9 else "X" for word in words] for words in sentences]
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
     tagger = SequenceTagger(encoder_options(SMALL), training=options).fit(sentences, tags)
-    encoded = tagger._corpus([sentences], tags)
-    branch, head = wide._fit_word_features(tagger.model_.head, encoded)
+    encoded = encoded(tagger, sentences, tags)
+    branch, head = linear_branch._fit_word_features(tagger.model_.head, encoded)
     with torch.no_grad():
         for parameter in tagger.model_.head.output.parameters():
             parameter.zero_()
         for target, fitted in zip(tagger.model_.head.crf.parameters(), head.crf.parameters(), strict=True):
             target.copy_(fitted)
-    tagger.model_.wide = branch
+    tagger.model_.linear_branch = branch
     trainer = pycrfsuite.Trainer(verbose=False)
     trainer.set_params({"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_transitions": True})
     keys = list(list_word_keys(encoded))
@@ -234,7 +235,7 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
 
 
 def test_characters_share_weights_between_similar_words():
-    from graphattn.models.training.wide import _character_ngrams
+    from graphattn.models.training.linear_branch import _character_ngrams
 
     rows = _character_ngrams(["wonderful", "wonderfully", "dull"]).toarray()
     assert rows[0] @ rows[1] > 0.1 > rows[0] @ rows[2]
@@ -244,7 +245,7 @@ def test_characters_share_weights_between_similar_words():
 
 def fit_regression(design, targets, classes):
     from graphattn.models.corpus import Corpus
-    from graphattn.models.training.wide import _logistic_regression
+    from graphattn.models.training.linear_branch import _logistic_regression
 
     class Labelled(Corpus):
         def __init__(self):

@@ -21,16 +21,15 @@ from torch import Tensor, nn
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.layout import concatenate
 from graphattn.models.corpus import Batch, Corpus
-from graphattn.models.estimators.prediction import prediction_batches, scatter_rows
 from graphattn.models.heads import ClassificationHead, Head, RegressionHead, TaggingHead
+from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.heads.ngrams import NgramBranch
-from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch, list_word_keys
+from graphattn.models.prediction import prediction_batches, split_rows
+from graphattn.models.text_model import TextModel, in_evaluation
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-    from graphattn.models.text_model import TextModel
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 """Inverse strengths of the n-grams' regularisation among which the dev set chooses."""
@@ -43,22 +42,19 @@ _SHARE = 0.5
 _SIMPLEX = np.array([(0, 0), (-1, 0), (0, -1)])
 """Start of the search for the logarithms of the factors, relative to :data:`TYPICAL`."""
 
-Fit = Callable[[Corpus], tuple[WideBranch, Head]]
+Fit = Callable[[Corpus], tuple[LinearBranch, Head]]
 """Corpus -> linear branch, and a head with the transitions of its CRF."""
 
 
 @dataclass
 class Mixture:
-    """Factors of the two branches' scores.
+    """Factors of the scores of the graph model and of the linear model.
 
-    Parameters
-    ----------
-    deep, wide : factors of the scores of the graph model and of the linear model
-    decisions : on the dev set, with the linear model of the training set alone; empty without a dev set
+    ``decisions`` are those on the dev set, with the linear model of the training set alone; empty without a dev set.
     """
 
     deep: float
-    wide: float
+    linear: float
     decisions: list[Any] = field(default_factory=list)
 
 
@@ -66,7 +62,7 @@ TYPICAL = Mixture(1 / 3, 2 / 3)
 """The factors without a dev set; a graph model's scores grow while it is trained."""
 
 
-def add_wide_branch(
+def add_linear_branch(
     model: TextModel,
     training: Corpus,
     dev: Corpus | None,
@@ -79,32 +75,22 @@ def add_wide_branch(
 ) -> Mixture | None:
     """Fit a linear branch, weigh both branches by the likelihood of the dev set, and add it to a trained model.
 
-    The scores of the model become ``deep * graph + wide * linear``, and so do the transitions of a CRF: a product of
+    The scores of the model become ``deep * graph + linear * branch``, and so do the transitions of a CRF: a product of
     experts. Without a dev set the factors are :data:`TYPICAL`.
 
-    Parameters
-    ----------
-    model : a trained model, changed in place
-    training, dev : encoded corpora with targets
-    words : text of each token id
-    refit : in the end fit the linear branch to both corpora
-    class_weights : (classes,) weights in the loss
-    accept : whether to add the branch, from the decisions of both branches on the dev set
-    report : called with a line after each fit
-
-    Returns
-    -------
-    The factors; None if the branch was not accepted, which leaves the model unchanged
+    With ``refit``, the linear branch is fitted to both corpora in the end. ``accept`` says whether to add the branch,
+    from the decisions of both branches on the dev set; otherwise the model stays unchanged, and the result is None.
+    ``words`` are the texts of the token ids; ``report`` is called with a line after each fit.
     """
     fits: list[Fit] = [partial(_fit_ngrams, model.head, words, class_weights, strength) for strength in STRENGTHS]
     if isinstance(model.head, TaggingHead):
         fits = [partial(_fit_word_features, model.head)]
-    training = _without_edges(training)
+    training = _drop_edges(training)
     start = time.monotonic()
     if dev is None:
         branch, head = fits[len(fits) // 2](training)
         report(f"linear branch: {time.monotonic() - start:.1f} s")
-        _combine(model, branch, head, TYPICAL.deep, TYPICAL.wide)
+        _combine(model, branch, head, TYPICAL.deep, TYPICAL.linear)
         return TYPICAL
     scored, trials = _score(model, dev), list[_Trial]()
     total = len(fits) + refit
@@ -117,35 +103,36 @@ def add_wide_branch(
     decisions = best.decide()
     if not accept(decisions):
         return None
-    branch, head = best.branch, best.wide_head
+    branch, head = best.branch, best.branch_head
     if refit:
-        branch, head = best.fit(_join(training, _without_edges(dev)))
+        branch, head = best.fit(_join(training, _drop_edges(dev)))
         report(f"linear branch {total}/{total}: with the dev set, {time.monotonic() - start:.1f} s")
-    _combine(model, branch, head, best.deep, best.wide)
-    return Mixture(best.deep, best.wide, decisions)
+    _combine(model, branch, head, best.deep, best.linear)
+    return Mixture(best.deep, best.linear, decisions)
 
 
 class _Trial:
     """A fitted linear branch and its best factors on the dev set.
 
-    Parameters
-    ----------
-    fit : the function that fitted the branch
-    head : of the model
-    branch, wide_head : the linear branch, and a head with its transitions
-    scored : batches of the dev set without edges, with the model's scores and the numbers of the sentences
+    ``branch_head`` is a head with the transitions of the linear branch. ``scored`` are batches of the dev set without
+    edges, with the model's scores and the numbers of the sentences.
     """
 
     def __init__(
-        self, fit: Fit, head: Head, branch: WideBranch, wide_head: Head, scored: list[tuple[Batch, Tensor, list[int]]]
+        self,
+        fit: Fit,
+        head: Head,
+        branch: LinearBranch,
+        branch_head: Head,
+        scored: list[tuple[Batch, Tensor, list[int]]],
     ):
         from scipy.optimize import minimize
 
-        self.fit, self.head, self.branch, self.wide_head, self.scored = fit, head, branch, wide_head, scored
+        self.fit, self.head, self.branch, self.branch_head, self.scored = fit, head, branch, branch_head, scored
         with torch.no_grad():
-            self.wide_scores = [branch(batch) for batch, _, _ in scored]
+            self.branch_scores = [branch(batch) for batch, _, _ in scored]
         # a normal prior on the logarithms helps where the dev set is small
-        start = np.log([TYPICAL.deep, TYPICAL.wide])
+        start = np.log([TYPICAL.deep, TYPICAL.linear])
         result = minimize(
             lambda logs: self._loss(*np.exp(logs)) + 0.5 * float(np.sum((logs - start) ** 2)),
             start,
@@ -153,40 +140,38 @@ class _Trial:
             options={"maxfev": 60, "xatol": 0.02, "fatol": 0.01, "initial_simplex": start + _SIMPLEX},
         )
         self.loss: float = float(result.fun)
-        self.deep, self.wide = np.exp(result.x).tolist()
+        self.deep, self.linear = np.exp(result.x).tolist()
 
     @torch.no_grad()
-    def _loss(self, deep: float, wide: float) -> float:
+    def _loss(self, deep: float, linear: float) -> float:
         """Loss of the dev set for two factors."""
-        head = _mixed_transitions(self.head, self.wide_head, deep, wide)
+        head = _mix_transitions(self.head, self.branch_head, deep, linear)
         return sum(
             float(
-                head.loss(deep * scores + wide * linear, batch.targets, batch.graph, batch.item_weights(scores.device))
+                head.loss(deep * scores + linear * added, batch.targets, batch.graph, batch.item_weights(scores.device))
             )
-            for (batch, scores, _), linear in zip(self.scored, self.wide_scores, strict=True)
+            for (batch, scores, _), added in zip(self.scored, self.branch_scores, strict=True)
             if batch.targets is not None
         )
 
     @torch.no_grad()
     def decide(self) -> list[Any]:
         """Decisions for each sentence of the dev set with the best factors."""
-        head = _mixed_transitions(self.head, self.wide_head, self.deep, self.wide)
+        head = _mix_transitions(self.head, self.branch_head, self.deep, self.linear)
         decisions: list[Any] = [None] * sum(len(numbers) for _, _, numbers in self.scored)
-        for (batch, scores, numbers), linear in zip(self.scored, self.wide_scores, strict=True):
+        for (batch, scores, numbers), added in zip(self.scored, self.branch_scores, strict=True):
             items = head.items(batch.graph).tolist() if head.per_word else None
-            mixed = self.deep * scores + self.wide * linear
-            scatter_rows(decisions, numbers, head.decide(mixed, batch.graph), items)
+            mixed = self.deep * scores + self.linear * added
+            for number, decision in zip(numbers, split_rows(head.decide(mixed, batch.graph), items), strict=True):
+                decisions[number] = decision
         return decisions
 
 
 def _score(model: TextModel, corpus: Corpus) -> list[tuple[Batch, Tensor, list[int]]]:
     """The batches of a corpus without edges, with the model's scores."""
-    plain, was_training = _without_edges(corpus), model.training
-    model.eval()
-    with torch.no_grad():
-        scored = [(plain[numbers], model(corpus[numbers]), numbers) for numbers in prediction_batches(corpus)]
-    model.train(was_training)
-    return scored
+    plain = _drop_edges(corpus)
+    with in_evaluation(model), torch.no_grad():
+        return [(plain[numbers], model(corpus[numbers]), numbers) for numbers in prediction_batches(corpus)]
 
 
 def _transitions(head: Head) -> list[nn.Parameter]:
@@ -195,26 +180,26 @@ def _transitions(head: Head) -> list[nn.Parameter]:
 
 
 @torch.no_grad()
-def _mixed_transitions(head: Head, wide_head: Head, deep: float, wide: float) -> Head:
+def _mix_transitions(head: Head, branch_head: Head, deep: float, linear: float) -> Head:
     """A head with the weighted sum of both heads' transitions; the first head itself if it has none."""
     if not _transitions(head):
         return head
     mixed = copy.deepcopy(head)
-    for target, first, second in zip(*map(_transitions, (mixed, head, wide_head)), strict=True):
-        target.copy_(deep * first + wide * second)
+    for target, first, second in zip(*map(_transitions, (mixed, head, branch_head)), strict=True):
+        target.copy_(deep * first + linear * second)
     return mixed
 
 
 @torch.no_grad()
-def _combine(model: TextModel, branch: WideBranch, wide_head: Head, deep: float, wide: float) -> None:
+def _combine(model: TextModel, branch: LinearBranch, branch_head: Head, deep: float, linear: float) -> None:
     """Scale both branches, and add the linear one to the model."""
-    for target, linear in zip(_transitions(model.head), _transitions(wide_head), strict=True):
-        if target is not linear:
-            target.copy_(deep * target + wide * linear)
+    for target, added in zip(_transitions(model.head), _transitions(branch_head), strict=True):
+        if target is not added:
+            target.copy_(deep * target + linear * added)
     for parameter in model.head.output.parameters():
         parameter.mul_(deep)
-    branch.scale(wide)
-    model.wide = branch
+    branch.scale(linear)
+    model.linear_branch = branch
 
 
 # -- n-grams -----------------------------------------------------------------------------------------------------------
@@ -352,19 +337,19 @@ def _fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBr
     rows = torch.from_numpy(np.searchsorted(keys, fitted_keys))
     columns = torch.tensor([int(tag) for _, tag in fitted.state_features], dtype=torch.long)
     branch.weights[rows, columns] = torch.tensor(list(fitted.state_features.values()), dtype=torch.float32)
-    wide_head = copy.deepcopy(head)
-    assert wide_head.crf is not None
-    for parameter in wide_head.crf.parameters():
+    branch_head = copy.deepcopy(head)
+    assert branch_head.crf is not None
+    for parameter in branch_head.crf.parameters():
         nn.init.zeros_(parameter)
     for (before, after), weight in fitted.transitions.items():
-        wide_head.crf.transitions.data[int(before), int(after)] = weight
-    return branch, wide_head
+        branch_head.crf.transitions.data[int(before), int(after)] = weight
+    return branch, branch_head
 
 
 # -- corpora -----------------------------------------------------------------------------------------------------------
 
 
-def _without_edges(corpus: Corpus) -> Corpus:
+def _drop_edges(corpus: Corpus) -> Corpus:
     """The same corpus, whose batches have no relations."""
     plain = copy.copy(corpus)
     plain.builder = TextGraphBuilder([], vocabulary=corpus.builder.vocabulary)

@@ -13,14 +13,8 @@ if TYPE_CHECKING:
     from graphattn.models.corpus import Batch
 
 
-class WideBranch(nn.Module):
-    """A linear model on sparse features, whose scores are added to those of the head.
-
-    Parameters
-    ----------
-    features : number of features
-    classes : number of classes
-    """
+class LinearBranch(nn.Module):
+    """A linear model on sparse features, whose scores are added to those of the head."""
 
     weights: Tensor
     """(features, classes)"""
@@ -41,11 +35,9 @@ class WideBranch(nn.Module):
     def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:
         """(items, classes) scores.
 
-        Parameters
-        ----------
-        batch : the texts
-        presence : (N,) share of each token, from 0 (its features are missing) to 1. The scores of texts are a linear
-            function of it, those of pairs a polynomial, so attributions can divide them among tokens. All 1 when None
+        ``presence`` is the (N,) share of each token, from 0 (its features are missing) to 1; all 1 when None. The
+        scores of texts are a linear function of it, those of pairs a polynomial, so attributions can divide them among
+        tokens.
         """
 
     def scale(self, factor: float) -> None:
