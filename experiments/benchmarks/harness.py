@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -15,7 +15,7 @@ import psutil
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks.processes import UnableError, measure_peak_memory
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.experiments.cli.output import show_progress
 
@@ -29,34 +29,20 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of a benchmark.
+    """Options of a benchmark."""
 
-    Parameters
-    ----------
-    lengths : workloads, as ``--lengths`` names them
-    repeats : timed runs of each contender
-    peers : their names; None for all
-    seconds : start no further round on a workload after this much measured time
-    """
-
-    lengths: tuple[str, ...]
-    repeats: int = 9
-    peers: tuple[str, ...] | None = None
-    seconds: float = 120.0
+    lengths: tuple[str, ...]  # workloads, as ``--lengths`` names them
+    repeats: int = 9  # timed runs of each contender
+    peers: tuple[str, ...] | None = None  # their names; None for all
+    seconds: float = 120.0  # start no further round on a workload after this much measured time
 
 
 @dataclass(frozen=True)
 class Job:
-    """A function to time.
+    """A function to time."""
 
-    Parameters
-    ----------
-    run : gets what ``prepare`` returns
-    prepare : called before every run, not timed, so that no run can reuse what an earlier one cached
-    """
-
-    run: Callable[[Any], object]
-    prepare: Callable[[], Any] = lambda: None
+    run: Callable[[Any], object]  # gets what ``prepare`` returns
+    prepare: Callable[[], Any] = lambda: None  # before every run, not timed: no run reuses what another cached
 
     def time(self) -> float:
         """Run once and return the milliseconds."""
@@ -77,7 +63,7 @@ class Timing:
         """The median in milliseconds."""
         return float(np.median(self.times))
 
-    def as_row(self) -> Row:
+    def as_row(self) -> Record:
         """Median, quartiles and all times, for JSON."""
         return {
             "median_ms": self.median,
@@ -85,7 +71,7 @@ class Timing:
             "times_ms": list(self.times),
         }
 
-    def compare_to(self, ours: Timing) -> Row:
+    def compare_to(self, ours: Timing) -> Record:
         """The ratio of the medians, and the quartiles of the ratios within each round."""
         ratios = [time / our_time for time, our_time in zip(self.times, ours.times, strict=True)]
         return {"ratio": self.median / ours.median, "ratio_quartiles": _quartiles(ratios)}
@@ -98,11 +84,7 @@ def _quartiles(values: Sequence[float]) -> list[float]:
 def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = math.inf) -> dict[str, Timing]:
     """Time jobs in rounds, so that a busy machine slows all of them; the first job of a round rotates.
 
-    Parameters
-    ----------
-    jobs : name -> job; each runs once untimed before the first round
-    rounds : timed runs of each job
-    seconds : start no further round after this much measured time
+    Each job runs once untimed before; no round starts after so many ``seconds`` of measured time.
     """
     for job in jobs.values():
         job.time()
@@ -118,7 +100,7 @@ def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = m
     return {name: Timing(tuple(runs)) for name, runs in times.items()}
 
 
-def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> dict[str, Row]:
+def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> dict[str, Record]:
     """Time jobs interleaved: name -> times, and for all but ``base`` their ratio to the times of ``base``."""
     timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
     return {
@@ -127,25 +109,17 @@ def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> 
     }
 
 
+@dataclass(frozen=True)
 class Contender(ABC):
-    """One way to compute what a benchmark compares.
+    """One way to compute what a benchmark compares; its settings are fields, so that a benchmark is a table of them."""
 
-    Attributes
-    ----------
-    name : in ``--peers`` and in JSON
-    title : in tables
-    problem : makes the inputs of all contenders from a workload
-    packages : the packages it needs besides our dependencies
-    has_backward : whether it has gradients on a CPU
-    is_trial : another public setting of a peer, which runs only when ``--peers`` names it
-    """
+    problem: ClassVar[type[Any]]  # makes the inputs of all contenders
+    packages: ClassVar[Sequence[str]] = ()  # the packages it needs besides our dependencies
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    problem: ClassVar[type[Any]]
-    packages: ClassVar[Sequence[str]] = ()
-    has_backward: ClassVar[bool] = True
-    is_trial: ClassVar[bool] = False
+    name: str  # in ``--peers`` and in JSON
+    title: str  # in tables
+    has_backward: bool = field(default=True, kw_only=True)  # whether it has gradients on a CPU
+    is_trial: bool = field(default=False, kw_only=True)  # another setting of a peer; runs if ``--peers`` names it
 
     def check_requirements(self) -> Contender:
         """Raise an UnableError if it cannot run on this machine; return itself."""
@@ -176,7 +150,7 @@ def available_bytes() -> int:
     return int(0.8 * psutil.virtual_memory().available)
 
 
-class Skipped(NamedTuple):
+class LeftOut(NamedTuple):
     """A contender that did not run: its title, on which workload and task, and why."""
 
     title: str
@@ -184,12 +158,12 @@ class Skipped(NamedTuple):
     reason: str
 
 
-def describe_skipped(skipped: Iterable[Skipped]) -> list[str]:
+def describe_skipped(skipped: Iterable[LeftOut]) -> list[str]:
     """A line for each contender and reason.
 
     Examples
     --------
-    >>> describe_skipped([Skipped("Flex", "1x2", "no gradients"), Skipped("Flex", "3x4", "no gradients")])
+    >>> describe_skipped([LeftOut("Flex", "1x2", "no gradients"), LeftOut("Flex", "3x4", "no gradients")])
     ['Flex: no gradients (1x2; 3x4)']
     """
     places: dict[tuple[str, str], list[str]] = {}
@@ -202,7 +176,7 @@ def describe_skipped(skipped: Iterable[Skipped]) -> list[str]:
 
 
 def try_each(
-    contenders: Iterable[Contender], function: Callable[[Contender], Result], skipped: list[Skipped], where: str = ""
+    contenders: Iterable[Contender], function: Callable[[Contender], Result], skipped: list[LeftOut], where: str = ""
 ) -> dict[str, Result]:
     """Name -> result of a function, for each contender that can run; ``skipped`` gets the others."""
     results = {}
@@ -210,34 +184,23 @@ def try_each(
         try:
             results[contender.name] = function(contender)
         except UnableError as error:
-            skipped.append(Skipped(contender.title, where, str(error)))
+            skipped.append(LeftOut(contender.title, where, str(error)))
     return results
 
 
-def select(
-    contenders: Iterable[type[Contender]], names: Sequence[str] | None, options: Mapping[str, Any] | None = None
-) -> list[Contender]:
-    """Our contender and the peers with these names.
+def select(contenders: Iterable[Contender], names: Sequence[str] | None) -> list[Contender]:
+    """Our contender and the peers with these names, or all that are no trials."""
+    return [
+        each for each in contenders if each.name == OURS or (not each.is_trial if names is None else each.name in names)
+    ]
 
-    Parameters
-    ----------
-    contenders : ours and all peers
-    names : of peers; None for all that are no trial
-    options : arguments of each contender
 
-    Raises
-    ------
-    ConfigError
-        if there is no peer of that name
-    """
-    known = {contender.name: contender for contender in contenders}
-    peers = [name for name in known if name != OURS]
+def check_peers(contenders: Iterable[Contender], names: Sequence[str] | None) -> None:
+    """Raise a ConfigError for a peer that does not exist."""
+    peers = list(dict.fromkeys(each.name for each in contenders if each.name != OURS))
     for name in names or ():
         if name not in peers:
             raise ConfigError(f"--peers has {name!r}; choose from: {', '.join(peers)}; or none")
-    usual = [name for name in peers if not known[name].is_trial]
-    selected = [OURS, *(name for name in peers if name in (usual if names is None else names))]
-    return [known[name](**(options or {})) for name in selected]
 
 
 @dataclass(frozen=True)
@@ -253,20 +216,20 @@ class Case:
         """Workload and task."""
         return f"{self.workload.name}, {self.task}"
 
-    def as_row(self, contender: str, title: str) -> Row:
+    def as_row(self, contender: str, title: str) -> Record:
         """The first columns of a contender's row."""
         workload = self.workload
-        row: Row = {"workload": workload.name, "length": workload.uniform_length, "tokens": workload.tokens}
+        row: Record = {"workload": workload.name, "length": workload.uniform_length, "tokens": workload.tokens}
         return row | {"task": self.task, "contender": contender, "title": title}
 
 
-Measure = Callable[[Sequence[Contender], Case, Settings, list[Skipped]], dict[str, Row]]
+MeasureFunction = Callable[[Sequence[Contender], Case, Settings, list[LeftOut]], dict[str, Record]]
 """Measures contenders: name -> columns of a row; the list gets those that cannot run."""
 
 
 def measure_times(
-    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
-) -> dict[str, Row]:
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[LeftOut]
+) -> dict[str, Record]:
     """Time contenders interleaved on the same inputs."""
     problem = contenders[0].problem(case.workload)
 
@@ -278,11 +241,11 @@ def measure_times(
 
 
 def measure_memory(
-    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
-) -> dict[str, Row]:
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[LeftOut]
+) -> dict[str, Record]:
     """Measure the peak memory of forward and backward, each contender once in a fresh process."""
 
-    def measure(contender: Contender) -> Row:
+    def measure(contender: Contender) -> Record:
         contender.check_problem(contender.problem(case.workload), backward=True)
         return asdict(measure_peak_memory(contender, case.workload))
 
@@ -295,18 +258,18 @@ def measure_times_and_memory(
     contenders: Sequence[Contender],
     case: Case,
     settings: Settings,
-    skipped: list[Skipped],
+    skipped: list[LeftOut],
     *,
     column: str = "added",
     of_inference: bool = False,
-) -> dict[str, Row]:
+) -> dict[str, Record]:
     """Time contenders; with gradients, also measure their memory by an allocator that keeps no freed memory.
 
     ``added`` is the peak on top of graph and inputs, ``memory`` includes these; ``memory_ratio`` is of ``column``.
     With ``of_inference``, memory is also measured without gradients.
     """
 
-    def measure(contender: Contender) -> Row:
+    def measure(contender: Contender) -> Record:
         memory = measure_peak_memory(contender, case.workload, keep_freed=False, backward=case.backward)
         return {"added": memory.added, "memory": memory.held + memory.added}
 
@@ -319,45 +282,40 @@ def measure_times_and_memory(
     return rows
 
 
-def _add_ratios(rows: Mapping[str, Row], column: str, ratio: str) -> None:
+def _add_ratios(rows: Mapping[str, Record], column: str, ratio: str) -> None:
     """Add the ratio of each peer's value to ours."""
     for name, row in rows.items():
         if name != OURS and OURS in rows:
             row[ratio] = row[column] / max(1, rows[OURS][column])
 
 
-def compare(
-    report: Report,
-    contenders: Iterable[type[Contender]],
-    tasks: Mapping[str, bool],
-    settings: Settings,
-    *,
-    measure: Measure = measure_times,
-    add_columns: Callable[[Contender, Workload], Row] = lambda contender, workload: {},
-    options: Mapping[str, Any] | None = None,
-) -> None:
-    """Measure all contenders on all workloads and add the rows to a report.
+@dataclass(frozen=True)
+class Comparison:
+    """Contenders, ours first, at some tasks."""
 
-    Parameters
-    ----------
-    report : gets rows, and a line for everything that is left out
-    contenders : ours first
-    tasks : name -> whether with gradients
-    settings : workloads, peers and repeats
-    measure : what to measure
-    add_columns : more columns of a row
-    options : arguments of each contender
-    """
-    skipped: list[Skipped] = []
-    able = try_each(select(contenders, settings.peers, options), Contender.check_requirements, skipped)
-    workloads, missing = parse_workloads(settings.lengths)
-    for workload in show_progress(workloads, "measuring"):
-        for task, backward in tasks.items():
-            case = Case(workload, task, backward)
-            for name, row in measure(list(able.values()), case, settings, skipped).items():
-                contender = able[name]
-                report.rows.append(case.as_row(name, contender.title) | row | add_columns(contender, workload))
-    report.left_out += missing + describe_skipped(skipped)
+    contenders: Sequence[Contender]
+    tasks: Mapping[str, bool]  # name -> whether with gradients
+    measure: MeasureFunction = measure_times
+    add_columns: Callable[[Contender, Workload], Record] = lambda contender, workload: {}
+    lengths: tuple[str, ...] | None = None  # instead of those of the settings
+
+
+def compare(report: Report, settings: Settings, *comparisons: Comparison) -> Report:
+    """Measure all contenders on all workloads; the report gets rows, and lines about what is left out."""
+    check_peers([each for comparison in comparisons for each in comparison.contenders], settings.peers)
+    for comparison in comparisons:
+        skipped: list[LeftOut] = []
+        selected = select(comparison.contenders, settings.peers)
+        able = try_each(selected, Contender.check_requirements, skipped)
+        workloads, missing = parse_workloads(comparison.lengths or settings.lengths)
+        for workload in show_progress(workloads, "measuring"):
+            for task, backward in comparison.tasks.items():
+                case = Case(workload, task, backward)
+                for name, row in comparison.measure(list(able.values()), case, settings, skipped).items():
+                    more = comparison.add_columns(able[name], workload)
+                    report.rows.append(case.as_row(name, able[name].title) | row | more)
+        report.left_out += missing + describe_skipped(skipped)
+    return report
 
 
 def format_number(value: float) -> str:
@@ -371,30 +329,30 @@ def format_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def column(name: str, spec: str = "", scale: float = 1) -> Callable[[Row], str]:
+def column(name: str, spec: str = "", scale: float = 1) -> Callable[[Record], str]:
     """A column of a table: the value ``name`` of a row in units of ``scale``; empty if the row lacks it."""
 
-    def write_cell(row: Row) -> str:
+    def write_cell(row: Record) -> str:
         value = row.get(name, "")
         return "" if value == "" else format(value if scale == 1 else value / scale, spec)
 
     return write_cell
 
 
-TIMES: dict[str, Callable[[Row], str]] = {
+TIMES: dict[str, Callable[[Record], str]] = {
     "median, ms": lambda row: format_number(row["median_ms"]),
     "quartiles, ms": lambda row: " - ".join(map(format_number, row["quartiles_ms"])),
     "runs": lambda row: str(len(row["times_ms"])),
 }
 """Heading -> cell, for rows with a :class:`Timing`."""
 
-CONTENDER_TIMES: dict[str, Callable[[Row], str]] = {
+CONTENDER_TIMES: dict[str, Callable[[Record], str]] = {
     "workload": column("workload"),
     "pass": column("task"),
     "contender": column("title"),
     **TIMES,
 }
-COLUMNS: dict[str, Callable[[Row], str]] = {
+COLUMNS: dict[str, Callable[[Record], str]] = {
     **CONTENDER_TIMES,
     "peer / ours": column("ratio", ".2f"),
     "within rounds": lambda row: " - ".join(f"{r:.2f}" for r in row.get("ratio_quartiles", ())),

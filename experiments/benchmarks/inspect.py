@@ -10,10 +10,11 @@ import torch
 
 from graphattn.builders import Sentence
 from graphattn.experiments.benchmarks.harness import TIMES, Job, Settings, column, time_jobs
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.umst import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import InputOptions, TextClassifier, TrainingOptions
+from graphattn.models.corpus import Corpus
 from graphattn.models.encoders import EncoderOptions, encoder_options
 from graphattn.models.inspection.capture import attention_maps, capture_scores
 
@@ -37,13 +38,7 @@ _COLUMNS = {
 
 
 def measure(settings: Settings, *, encoders: tuple[str | EncoderOptions, ...] = ENCODERS) -> Report:
-    """Time passes with and without weights.
-
-    Parameters
-    ----------
-    settings : workloads and repeats; there are no peers
-    encoders : names, or options
-    """
+    """Time passes with and without weights."""
     workloads, missing = parse_workloads(settings.lengths)
     report = Report("inspect", DESCRIPTION, _COLUMNS, settings, left_out=missing)
     for encoder in encoders:
@@ -73,9 +68,9 @@ def make_text(length: int, random: np.random.Generator) -> Sentence:
     return Sentence(tuple(words), heads=tuple((layout.heads + 1).tolist()))
 
 
-def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Row]:
+def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Record]:
     random = np.random.default_rng(1)
-    corpus = estimator._corpus([[make_text(length, random) for length in workload.lengths]])
+    corpus = Corpus.encode(estimator.builder_, [[make_text(length, random) for length in workload.lengths]])
     model, numbers = estimator.model_, list(range(len(corpus)))
     relations = model.encoder.relations()
 

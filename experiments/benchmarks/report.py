@@ -17,16 +17,17 @@ import torch
 
 import graphattn
 from graphattn.experiments.cli.output import open_output
+from graphattn.experiments.cli.tables import format_markdown
 from graphattn.experiments.commit import current_commit
 
 if TYPE_CHECKING:
     from graphattn.experiments.benchmarks.harness import Settings
 
-Row = dict[str, Any]
+Record = dict[str, Any]
 PACKAGES = ("torch", "dgl", "numba", "numpy", "torch_geometric")
 
 
-def describe_machine() -> Row:
+def describe_machine() -> Record:
     """CPU, cores, memory, versions, threads, and in our repository the commit."""
     return {
         "cpu": cpu_model(),
@@ -42,36 +43,23 @@ def describe_machine() -> Row:
 
 @dataclass
 class Report:
-    """The result of one benchmark.
+    """The result of one benchmark."""
 
-    Parameters
-    ----------
-    name : of the benchmark and its files
-    description : what is compared and how, in sentences
-    columns : heading -> cell of a row
-    settings : the options; of workload benchmarks a :class:`~graphattn.experiments.benchmarks.harness.Settings`
-    rows : the measurements
-    notes : lines below the table
-    left_out : lines about what did not run, and why
-    plot : draws the rows into a file
-    machine : as :func:`describe_machine` returns it
-    """
-
-    name: str
-    description: str
-    columns: Mapping[str, Callable[[Row], str]]
-    settings: Row | Settings
-    rows: list[Row] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    plot: Callable[[Sequence[Row], Path], None] | None = None
-    machine: Row = field(default_factory=describe_machine)
+    name: str  # of the benchmark and its files
+    description: str  # what is compared and how, in sentences
+    columns: Mapping[str, Callable[[Record], str]]  # heading -> cell of a row
+    settings: Record | Settings
+    rows: list[Record] = field(default_factory=list)  # the measurements
+    notes: list[str] = field(default_factory=list)  # lines below the table
+    left_out: list[str] = field(default_factory=list)  # lines about what did not run, and why
+    plot: Callable[[Sequence[Record], Path], None] | None = None  # draws the rows into a file
+    machine: Record = field(default_factory=describe_machine)  # as :func:`describe_machine` returns it
 
     def to_markdown(self, picture: str | None = None) -> str:
         """The report as Markdown; ``picture`` is the file name of the plot."""
         parts = [f"# graphattn bench {self.name}", self.description, summarize_machine(self.machine) + "."]
         cells = [[cell(row) for cell in self.columns.values()] for row in self.rows]
-        parts.append(format_table(list(self.columns), cells))
+        parts.append(format_markdown([list(self.columns), *cells]))
         parts += [f"![{self.name}]({picture})"] if picture else []
         parts += ["\n".join(f"- {line}" for line in self.notes)] if self.notes else []
         parts += ["Left out:\n\n" + "\n".join(f"- {line}" for line in self.left_out)] if self.left_out else []
@@ -101,21 +89,34 @@ class Report:
             file.write(self.to_markdown(picture))
 
 
-def format_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table.
+def plot_cost(rows: Sequence[Record], path: Path) -> None:
+    """Plot microseconds a token against the length of sentences, both on logarithmic axes.
 
-    Examples
-    --------
-    >>> print(format_table(["who", "ms"], [["ours", "1.5"]]))
-    | who | ms |
-    |---|---|
-    | ours | 1.5 |
+    If a length was measured with batches of several sizes, the largest batch is shown.
     """
-    lines = [f"| {' | '.join(cells)} |" for cells in [headings, *rows]]
-    return "\n".join([lines[0], "|" + "---|" * len(headings), *lines[1:]])
+    from graphattn.experiments.drawing.curves import Panel, draw_panels
+
+    panels = [
+        Panel(heading, "tokens of a sentence", collect_costs([row for row in rows if row["task"] == heading]))
+        for heading in dict.fromkeys(row["task"] for row in rows)
+    ]
+    draw_panels(panels, path, up="microseconds a token", logarithmic=True)
 
 
-def summarize_machine(machine: Row) -> str:
+def collect_costs(rows: Sequence[Record]) -> dict[str, list[tuple[float, float]]]:
+    """Contender -> (length, microseconds a token), by length."""
+    largest: dict[tuple[str, int], Record] = {}
+    for row in rows:
+        key = row["title"], row["length"]
+        if row["length"] is not None and (key not in largest or row["tokens"] > largest[key]["tokens"]):
+            largest[key] = row
+    curves: dict[str, list[tuple[float, float]]] = {row["title"]: [] for row in rows if row["length"] is not None}
+    for (title, length), row in sorted(largest.items(), key=lambda item: item[0][1]):
+        curves[title].append((length, 1000 * row["median_ms"] / row["tokens"]))
+    return curves
+
+
+def summarize_machine(machine: Record) -> str:
     """The machine and versions on one line."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     commit = f", commit {machine['commit']}" if machine["commit"] else ""

@@ -17,6 +17,7 @@ from graphattn.experiments.benchmarks.harness import (
     MEBIBYTE,
     OURS,
     TRAINING,
+    Comparison,
     Contender,
     Settings,
     column,
@@ -24,8 +25,7 @@ from graphattn.experiments.benchmarks.harness import (
     measure_times_and_memory,
 )
 from graphattn.experiments.benchmarks.operations import count_transformer, count_umst
-from graphattn.experiments.benchmarks.plots import plot_cost
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report, plot_cost
 from graphattn.experiments.benchmarks.token_modules import GraphContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, count_within
 from graphattn.models import TransformerOptions, UMSTOptions
@@ -52,12 +52,11 @@ def measure(settings: Settings) -> Report:
     report = Report("umst", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     measure_all = partial(measure_times_and_memory, column="memory")
     tasks = {INFERENCE: False, TRAINING: True}
-    compare(report, CONTENDERS, tasks, settings, measure=measure_all, add_columns=_add_limit)
-    return report
+    return compare(report, settings, Comparison(CONTENDERS, tasks, measure_all, _add_limit))
 
 
-def _add_limit(contender: Contender, workload: Workload) -> Row:
-    return {"limit": arithmetic_limit(workload)} if isinstance(contender, PlainTransformer) else {}
+def _add_limit(contender: Contender, workload: Workload) -> Record:
+    return {"limit": arithmetic_limit(workload)} if contender.name == "transformer" else {}
 
 
 _COLUMNS = {
@@ -79,10 +78,6 @@ def arithmetic_limit(workload: Workload) -> float:
 
 def split_layout(lengths: Lengths) -> Layout:
     """The columns of sentences in which one word in seven has two tokens and the head of word i is word (i - 1) / 2.
-
-    Parameters
-    ----------
-    lengths : tokens of each sentence
 
     Examples
     --------
@@ -106,15 +101,14 @@ class SplitProblem(TokenProblem):
         self.layouts = [split_layout(batch) for batch in workload.batches]
 
 
-class OursUMST(GraphContender):
-    """UMST with all its parts."""
+class WordContender(GraphContender):
+    """One of :data:`ENCODER_OPTIONS`, on words and trees."""
 
-    name, title, problem = OURS, "UMST", SplitProblem
-    options: EncoderOptions = OPTIONS
+    problem = SplitProblem
 
     @override
     def make_module(self, problem: SplitProblem) -> Encoder:
-        return make_encoder(self.options)
+        return make_encoder(ENCODER_OPTIONS[self.name])
 
     @override
     def build_graphs(self, problem: SplitProblem, module: Encoder) -> list[TextBatch]:
@@ -122,19 +116,15 @@ class OursUMST(GraphContender):
         return [builder.text_batch(layout) for layout in problem.layouts]
 
 
-class PlainTransformer(OursUMST):
-    """The pre-norm Transformer of the same width, on the same operator."""
-
-    name, title = "transformer", "Transformer"
-    options = TransformerOptions(
-        **{name: getattr(OPTIONS, name) for name in ("hidden", "layers", "heads", "ffn", "dropout")}, norm="pre"
-    )
-
-
-class WithoutWords(OursUMST):
-    """UMST without inter-group interaction: neither phrase convolution nor attention between words."""
-
-    name, title, options = "without-words", "UMST without words", replace(OPTIONS, inter_group=False)
-
-
-CONTENDERS = (OursUMST, PlainTransformer, WithoutWords)
+_SIZES = {name: getattr(OPTIONS, name) for name in ("hidden", "layers", "heads", "ffn", "dropout")}
+ENCODER_OPTIONS: dict[str, EncoderOptions] = {
+    OURS: OPTIONS,
+    "transformer": TransformerOptions(**_SIZES, norm="pre"),
+    "without-words": replace(OPTIONS, inter_group=False),
+}
+"""Name of a contender -> options of its encoder."""
+CONTENDERS = (
+    WordContender(OURS, "UMST"),
+    WordContender("transformer", "Transformer"),
+    WordContender("without-words", "UMST without words"),
+)

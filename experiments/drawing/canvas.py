@@ -9,11 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+from matplotlib.path import Path as Curve
 
 from graphattn.builders.files import atomic_file, resolve_path
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
@@ -32,6 +36,8 @@ _MORE_FONTS = (
     *("Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Segoe UI Symbol", "Arial Unicode MS"),
 )
 _MEASURING_DPI, _DPI = 100, 160
+LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+"""Behind the label of an arc."""
 
 
 def assign_colours(names: Sequence[str]) -> dict[str, str]:
@@ -52,13 +58,7 @@ def isolate(text: str) -> str:
 
 
 def check_format(path: str | os.PathLike[str]) -> Path:
-    """Return the path if a picture can have its suffix.
-
-    Raises
-    ------
-    ConfigError
-        if the suffix is not one of :data:`FORMATS`
-    """
+    """Return the path if a picture can have its suffix."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise ConfigError(
@@ -85,20 +85,7 @@ def default_style() -> Iterator[None]:
 
 @contextmanager
 def new_picture(path: str | os.PathLike[str], width: float, height: float) -> Iterator[Figure]:
-    """A figure to draw on, which is written at the end.
-
-    Parameters
-    ----------
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
-    width, height : inches
-
-    Raises
-    ------
-    ConfigError
-        for another suffix
-    DataError
-        if the file cannot be written
-    """
+    """A figure to draw on, which is written at the end."""
     path = check_format(path)
     with default_style():
         matplotlib.rcParams["font.family"] = font_families()
@@ -108,18 +95,7 @@ def new_picture(path: str | os.PathLike[str], width: float, height: float) -> It
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure atomically, without a date.
-
-    Parameters
-    ----------
-    figure : finished
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
-
-    Raises
-    ------
-    DataError
-        if the file cannot be written
-    """
+    """Write a figure atomically, without a date."""
     suffix = path.suffix.lower()
     metadata = {".png": {"Software": "graphattn"}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
     try:
@@ -152,12 +128,7 @@ def _characters(path: str) -> frozenset[int]:
 
 
 def add_fonts(texts: Iterable[str]) -> None:
-    """Add installed fonts for letters that the others lack; warn, once for each script, if there is none.
-
-    Parameters
-    ----------
-    texts : that a picture shows
-    """
+    """Add installed fonts for letters that the others lack; warn, once for each script, if there is none."""
     missing = {letter for text in texts for letter in text if letter.isprintable() and not letter.isascii()}
     for family in font_families():
         missing -= set(map(chr, _characters(font_manager.findfont(font_manager.FontProperties(family=[family])))))
@@ -185,6 +156,14 @@ def _name_script(character: str) -> str:
     return unicodedata.name(character, "unknown scripts").split()[0].capitalize() if is_letter else "symbols"
 
 
+def add_arrow(
+    axes: Axes, points: Sequence[tuple[float, float]], turns: Sequence[Any], *, shrink: float = 0, **look: Any
+) -> None:
+    """Draw an arrow along a curve, whose ``turns`` are codes of matplotlib's ``Path``."""
+    curve = Curve(points, turns)
+    axes.add_patch(FancyArrowPatch(path=curve, shrinkA=shrink, shrinkB=shrink, mutation_scale=1.3, **look))
+
+
 def text_width(text: str, size: float) -> float:
     """The width of a text in inches; ``size`` is in points."""
     font = font_manager.FontProperties(family=font_families(), size=size)
@@ -203,11 +182,6 @@ def token_centres(texts: Sequence[str], words: Sequence[int]) -> list[float]:
     """The centres of tokens in a row, from the left end of the row; closer within a word.
 
     Sentences of scripts that run from right to left begin at the right.
-
-    Parameters
-    ----------
-    texts : of the tokens
-    words : the word of each token
     """
     centres: list[float] = []
     end = 0.0

@@ -14,24 +14,24 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, assign_colours, new_picture
+from graphattn.experiments.drawing.canvas import INK, assign_colours, new_picture
+from graphattn.experiments.drawing.curves import style_axes
 from graphattn.models.inspection import AttentionSummary
 from graphattn.models.inspection.notebook import printable
 
 LINES = ("-", "--", ":", "-.")
 
 
-def draw_distances(
-    summary: AttentionSummary, path: str | os.PathLike[str], *, layer: int = 0, farthest: int | None = None
-) -> Path:
+def draw_distances(summary: AttentionSummary, path: str | os.PathLike[str], *, layer: int = 0) -> Path:
     """Draw the share of attention at each distance: for the heads of a layer at the left, for all layers at the right.
+
+    The largest distance is the one that contains 99 % of the attention of every layer.
 
     Parameters
     ----------
     summary : of a corpus
     path : ends in ``.png``, ``.svg`` or ``.pdf``
     layer : the layer of the heads
-    farthest : largest distance; by default the one that contains 99 % of the attention of every layer
 
     Raises
     ------
@@ -46,7 +46,7 @@ def draw_distances(
     if layer not in known:
         listing = ", ".join(map(str, known)) or "none"
         raise ConfigError(f"layer {layer} has no distances to draw; layers that have: {listing}")
-    last = farthest or max(2, _common_distance(layers))
+    last = max(2, _common_distance(layers))
     heads = heads[heads.layer == layer]
     with new_picture(path, 9.0, 3.6) as figure:
         left, right = figure.subplots(1, 2)
@@ -61,16 +61,16 @@ def draw_distances(
         shades = colormaps["viridis"](np.linspace(0.05, 0.8, layers.layer.nunique()))
         for shade, (number, curve) in zip(shades, layers.groupby("layer"), strict=True):
             right.plot(curve.distance, curve.mass, label=f"layer {number}", lw=2, marker="o", ms=3.5, color=shade)
-        _style_axes(left, f"Heads of layer {layer}", last, _join_units(summary, heads.relation))
-        _style_axes(right, "Layers (mean of their heads)", last, _join_units(summary, colours))
+        _finish_axes(left, f"Heads of layer {layer}", last, _join_units(summary, heads.relation))
+        _finish_axes(right, "Layers (mean of their heads)", last, _join_units(summary, colours))
         left.set_ylabel("share of attention", color=INK, size=9)
     return Path(path)
 
 
-def _common_distance(layers: pd.DataFrame, share: float = 0.99) -> int:
-    """The distance that contains this share of the attention of every layer."""
+def _common_distance(layers: pd.DataFrame) -> int:
+    """The distance that contains 99 % of the attention of every layer."""
     curves = [curve.mass for _, curve in layers.groupby("layer")]
-    return max(int(np.searchsorted(np.cumsum(mass), share * mass.sum())) for mass in curves)
+    return max(int(np.searchsorted(np.cumsum(mass), 0.99 * mass.sum())) for mass in curves)
 
 
 def _join_units(summary: AttentionSummary, relations: Iterable[str]) -> str:
@@ -78,16 +78,11 @@ def _join_units(summary: AttentionSummary, relations: Iterable[str]) -> str:
     return " or ".join(f"{unit}s" for unit in sorted({summary.units[relation] for relation in relations}))
 
 
-def _style_axes(axes: Axes, title: str, last: int, units: str) -> None:
+def _finish_axes(axes: Axes, title: str, last: int, units: str) -> None:
     axes.set_title(title, size=10.5, color=INK, loc="left", weight="bold")
     axes.set_xlim(0, last)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(f"distance in {units}", color=INK, size=9)
+    style_axes(axes, f"distance in {units}")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.tick_params(colors=GREY, labelsize=8)
-    axes.grid(color=FAINT)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     axes.legend(fontsize=8, frameon=False)

@@ -4,14 +4,7 @@ import pickle
 
 import pytest
 
-from graphattn.exceptions import (
-    ConfigError,
-    DataError,
-    RunFolderError,
-    TruncationWarning,
-    UnregisteredError,
-    verbatim,
-)
+from graphattn.exceptions import ConfigError, DataError, RunFolderError, TruncationWarning, UnregisteredError, verbatim
 
 
 @pytest.mark.parametrize(
