@@ -111,7 +111,7 @@ PATH = (
     Step(0, "experiments.cli.training_plan.resolve_options", "flags and YAML: validated once"),
     Step(2, "builders.readers.formats.detect", "one sample: format and columns"),
     Step(2, "builders.readers.corpus.read_corpus", "texts, labels, line numbers"),
-    Step(1, "models.estimators.base.Estimator.fit", "dev set, encoder and head"),
+    Step(1, "models.estimators.estimator.Estimator.fit", "dev set, encoder and head"),
     Step(2, "builders.vocabulary.Vocabulary.train", "words or subwords get ids"),
     Step(1, "models.corpus.Corpus.encode", "all texts as columns: a Layout"),
     Step(1, "models.training.loop.train", "epochs; keeps the best dev score"),

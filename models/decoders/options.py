@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from typing_extensions import override
 
@@ -20,8 +20,6 @@ BLEU_TOKENIZERS = ("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", 
 @dataclass
 class SubwordOptions(Options):
     """How sources and targets become subwords of one joint vocabulary."""
-
-    former: ClassVar[Mapping[str, Any]] = {"cls": True}
 
     vocabulary_size: int = option(
         8000, "maximum size of the joint vocabulary, or with a pretrained model that of the targets", min=1, common=True

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import csr_array
 
-    from graphattn.models.estimators.base import Estimator
-    from graphattn.models.estimators.task import EncodedInputs
+    from graphattn.models.estimators.estimator import Estimator
+    from graphattn.models.estimators.tasks import EncodedInputs
 
 GROUPS = ("layer", "head", "relation", "source_part", "target_part")
 
@@ -433,7 +433,7 @@ def attention_of(estimator: Estimator, inputs: EncodedInputs, capture: ForwardCa
     tokens = {name: (*[CLS] * (name not in without), *sentence.tokens) for name, sentence in sentences.items()}
     nodes = node_texts(graph, {name: tokens[name] for name in inputs.graph_texts})
     relations = estimator.model_.encoder.relations()
-    title, prediction, probabilities = estimator._describe_prediction(inputs, capture.scores.detach())
+    title, prediction, probabilities = estimator.describe_prediction(inputs, capture.scores.detach())
     return Attention(
         title=title,
         prediction=prediction,

@@ -206,7 +206,7 @@ def read_architecture(folder: Path) -> Architecture:
         when a file is missing, damaged, or not supported
     """
     config = read_json(folder, CONFIG)
-    if {"format", "task"} <= config.keys():
+    if {"format_version", "task"} <= config.keys():
         raise ModelDirectoryError(f"{folder} is a model of GraphAttn. Continue its training with --init-from")
     try:
         architecture = Architecture.of(config)

@@ -107,7 +107,7 @@ def tiny() -> Callable[..., Any]:
         Translator,
     )
     from graphattn.models.encoders import ENCODERS, encoder_options
-    from graphattn.models.estimators.labelling import PAPER
+    from graphattn.models.estimators.tasks.task import PAPER
 
     encoders = {
         "ms-trans": lambda: MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N/4"), alpha=1.0),
@@ -192,8 +192,7 @@ def parts(corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any]) ->
     def make(kind: str = "classifier", count: int = 24) -> tuple[Any, Any]:
         inputs, labels = corpus(kind, count)
         estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
-        columns = estimator._columns(inputs)
-        return estimator.model_, estimator._corpus(columns, labels)
+        return estimator.model_, estimator.encode(inputs, labels)
 
     return make
 

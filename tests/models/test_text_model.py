@@ -14,8 +14,7 @@ def model_and_data(corpus, tiny):
     def get(kind):
         inputs, labels = corpus(kind, 12)
         estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
-        columns = estimator._columns(inputs)
-        return estimator.model_, estimator._corpus(columns, labels)
+        return estimator.model_, estimator.encode(inputs, labels)
 
     return get
 
@@ -68,8 +67,8 @@ def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
 
     numbers = np.repeat(np.arange(12), weights)
     repeated = [[part[number] for number in numbers] for part in (inputs, labels)]
-    expected = run(estimator._corpus(estimator._columns(repeated[0]), repeated[1]))
-    data = estimator._corpus(estimator._columns(inputs), labels)
+    expected = run(estimator.encode(repeated[0], repeated[1]))
+    data = estimator.encode(inputs, labels)
     plain, weighted = run(data), run(data.with_weights(np.array(weights, float)))
     for actual, gradient in zip(weighted, expected, strict=True):
         torch.testing.assert_close(actual, gradient, rtol=1e-4, atol=1e-6)
@@ -80,7 +79,7 @@ def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
 def test_mean_pooling_equals_encode_and_head(kind, corpus, tiny):
     inputs, labels = corpus(kind, 12)
     estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}, head={"pooling": "mean"}).fit(inputs, labels)
-    model, batch = estimator.model_, estimator._corpus(estimator._columns(inputs))[list(range(12))]
+    model, batch = estimator.model_, estimator.encode(inputs)[list(range(12))]
     assert torch.equal(model(batch), model.head(model.encode(batch), batch.graph))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from graphattn.builders import Vocabulary, WordVectors
-from graphattn.models.estimators.token_inputs import warn_about_few_vectors
+from graphattn.models.estimators.word_inputs import warn_about_few_vectors
 
 
 def test_coverage_uses_the_spelling_of_the_vocabulary():
