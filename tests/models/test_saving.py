@@ -301,7 +301,7 @@ def test_damaged_file(name, how, model):
     [
         ("", "Expecting value: line 1 column 1 (char 0)"),
         ('{"format_version": 1,', "Expecting property name enclosed in double quotes: line 1 column 22 (char 21)"),
-        ("{}", "'format' is missing"),
+        ("{}", "'format_version' is missing"),
         ('{"format_version": 1}', "'sha256' is missing"),
         ("[]", "it is not an object"),
     ],
@@ -392,7 +392,7 @@ def test_a_loaded_model_is_the_same(name, saved, corpus, figures):
     assert list(loaded.predict(X)) == list(estimator.predict(X))
     assert all(map(np.array_equal, figures(loaded, X), expected))
     assert loaded.history_ == estimator.history_
-    for group in estimator.option_groups:
+    for group in estimator.resolved_options():
         assert getattr(loaded, f"{group}_", None) == getattr(estimator, f"{group}_", None)
     if name != "translator":
         assert loaded.classes_.tolist() == estimator.classes_.tolist()
