@@ -41,6 +41,7 @@ from graphattn.models.estimators.sklearn_protocol import (
     make_requests,
     set_requests,
 )
+from graphattn.models.estimators.tasks.files import CorpusFiles
 from graphattn.models.estimators.tasks.task import EncodedInputs, Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.estimators.warm_start import check_same_kind, check_same_options, copy_weights
@@ -54,7 +55,6 @@ from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_model import TextModel
 
 if TYPE_CHECKING:
-    import pandas as pd
     from lightning.pytorch.callbacks import Callback
 
     from graphattn.models.inspection import Attention
@@ -272,10 +272,9 @@ class Estimator(Parameters):
         -------
         Inputs, and their labels; None if the inputs contain them
         """
-        inputs = getattr(self, "inputs_", self.inputs)
-        X, y, self.corpus_ = self.task_.read(
-            paths, format=format, options=options, training=self.corpus_, renew=self.warm_start, inputs=inputs
-        )
+        split = getattr(self, "inputs_", self.inputs).split
+        corpus = CorpusFiles(paths, format, options, training=self.corpus_, renew=self.warm_start, split=split)
+        X, y, self.corpus_ = self.task_.read(corpus)
         return X, y
 
     def reading_defaults(self) -> dict[str, Any]:
@@ -816,61 +815,22 @@ class Estimator(Parameters):
         return inputs
 
     def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        """Run the model on a batch and keep its attention weights.
-
-        Parameters
-        ----------
-        batch : with targets for a translator
-        features : also keep the weights by feature of an encoder that has them (MTSA)
-
-        Raises
-        ------
-        DataError
-            when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
-        """
+        """Run the model on a batch and keep its attention weights, see :meth:`Task.capture`."""
         return self.task_.capture(self.model_, batch, features=features)
 
     def target(
         self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
-        """The quantity that attributions explain for one input.
-
-        Parameters
-        ----------
-        inputs : the input
-        scores : its (items, classes) scores
-        label : a class; the predicted one when None
-        word : a word of a tagger's input or of a translator's output; all words when None
-
-        Raises
-        ------
-        ConfigError
-            when there is no such class or word
-        """
+        """The quantity that attributions explain for one input, see :meth:`Task.choose_target`."""
         return self.task_.choose_target(self.model_, inputs, scores, label=label, word=word)
 
     def describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
         """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
         return self.task_.describe_prediction(self.model_, inputs, scores)
 
-    def score_copies(
-        self,
-        batch: Batch,
-        *,
-        vectors: Tensor | None = None,
-        presence: Tensor | None = None,
-        hidden: pd.DataFrame | None = None,
-    ) -> Tensor:
-        """(copies, items, classes) scores of a batch of copies of one input.
-
-        Parameters
-        ----------
-        batch : the copies
-        vectors : (N, D) token vectors that replace those of the batch's ids
-        presence : with ``vectors``, (N,) share of each token in the linear branch
-        hidden : decoder edges to mask, with the columns copy, source and target
-        """
-        return self.task_.score_copies(self.model_, batch, vectors=vectors, presence=presence, hidden=hidden)
+    def score_copies(self, batch: Batch, **changes: Any) -> Tensor:
+        """(copies, items, classes) scores of a batch of copies of one input, see :meth:`Task.score_copies`."""
+        return self.task_.score_copies(self.model_, batch, **changes)
 
     # -- fitted attributes ---------------------------------------------------------------------------------------------
 

@@ -160,9 +160,3 @@ class PairClassifier(ClassScores, Estimator):
             preset=preset,
             warm_start=warm_start,
         )
-
-    @override
-    def predict(self, X: Iterable[Any]) -> npt.NDArray[Any]:
-        """(S,) classes."""
-        classes: npt.NDArray[Any] = super().predict(X)
-        return classes

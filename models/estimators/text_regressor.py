@@ -140,9 +140,3 @@ class PairRegressor(Moments, Estimator):
             preset=preset,
             warm_start=warm_start,
         )
-
-    @override
-    def predict(self, X: Iterable[Any]) -> npt.NDArray[np.float64]:
-        """(S,) numbers."""
-        numbers: npt.NDArray[np.float64] = super().predict(X)
-        return numbers

@@ -198,7 +198,8 @@ class WordInputs(TextInputs):
     @override
     def restore_frozen_weights(self, model: Any, weights: dict[str, torch.Tensor]) -> None:
         super().restore_frozen_weights(model, weights)
-        self._make_builder(model.encoder, model.embedding)
+        if self.options.vectors and not self.options.tune_vectors:
+            self._make_builder(model.encoder, model.embedding)
 
 
 def _raw_text(source: Source) -> Source:

@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shorten
@@ -28,10 +29,10 @@ from graphattn.models.estimators.indicators import (
 from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels, single_target
 from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.prediction import Predictions
+from graphattn.models.estimators.tasks.files import CorpusFiles
 from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import ClassificationHead, Head
-from graphattn.models.options import Options
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles
 
@@ -55,21 +56,11 @@ class Classification(Task):
     # -- files ---------------------------------------------------------------------------------------------------------
 
     @override
-    def read(
-        self,
-        paths: Sequence[str | Path],
-        *,
-        format: str,
-        options: dict[str, Any],
-        training: Mapping[str, Any],
-        renew: bool,
-        inputs: Options,
-    ) -> tuple[Any, Any, Mapping[str, Any]]:
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
         if self.multilabel:
-            options = {**options, "multilabel": True}
-        rules: dict[str, Any] = {"training": training, "renew": renew, "inputs": inputs}
-        items, _, reading = super().read(paths, format=format, options=options, **rules)
-        return items, self._parse_labels(items) if hasattr(self, "labels") else None, reading
+            corpus = replace(corpus, options={**corpus.options, "multilabel": True})
+        items, _, training = super().read(corpus)
+        return items, self._parse_labels(items) if hasattr(self, "labels") else None, training
 
     def _parse_labels(self, items: Any) -> list[Any] | None:
         """Convert labels of a file for a model whose labels are not strings; None if they are."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,21 +25,31 @@ _OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "skip"})
 """Options of :func:`~graphattn.builders.readers.read_corpus` that say nothing about the format of a corpus."""
 
 
-def read_labelled(
-    task: Task,
-    paths: Sequence[str | Path],
-    *,
-    format: str,
-    options: dict[str, Any],
-    training: Mapping[str, Any],
-    renew: bool = False,
-) -> tuple[Any, Mapping[str, Any]]:
-    """The examples of files, or a store; and how the training corpus was read.
+@dataclass(frozen=True)
+class CorpusFiles:
+    """Files of a corpus, and how to read them.
 
-    ``training`` is that before, which decides where ``format`` and ``options`` leave it open; if it is empty, or to be
-    renewed, these files are the training corpus.
+    Parameters
+    ----------
+    paths : files or stores
+    format, options : as for :func:`~graphattn.builders.readers.read_corpus`
+    training : how the training corpus was read, which decides where format and options leave it open
+    renew : whether these files are the training corpus; also if ``training`` is empty
+    split : rule for raw texts
     """
-    files = [Path(path) for path in paths]
+
+    paths: Sequence[str | Path]
+    format: str
+    options: dict[str, Any]
+    training: Mapping[str, Any]
+    renew: bool
+    split: str
+
+
+def read_labelled(task: Task, corpus: CorpusFiles) -> tuple[Any, Mapping[str, Any]]:
+    """The examples of files, or a store; and how the training corpus was read."""
+    options, training = corpus.options, corpus.training
+    files = [Path(path) for path in corpus.paths]
     if options.get("drop_label") and any(map(is_store, files)):
         raise ConfigError("{drop_label} is for files; give it to graphattn build", options=("drop_label",))
     corpora: list[Any] = []
@@ -46,9 +57,9 @@ def read_labelled(
         if is_store(file):
             corpora.append(_open_store(task, file))
         else:
-            items, reading = _read_file(task, file, format, options, training)
+            items, reading = _read_file(task, file, corpus.format, options, training)
             corpora.append(items)
-            if reading and (renew or not training):
+            if reading and (corpus.renew or not training):
                 training = reading
     if len(corpora) == 1:
         return corpora[0], training

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import chain, repeat
 from operator import itemgetter
 from pathlib import Path
@@ -29,6 +30,7 @@ from graphattn.models.estimators.inputs import Columns, input_fields, resolve_la
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import Predictions, segment_probability
+from graphattn.models.estimators.tasks.files import CorpusFiles
 from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import Head, TaggingHead
@@ -78,19 +80,8 @@ class Tagging(Task):
     # -- files ---------------------------------------------------------------------------------------------------------
 
     @override
-    def read(
-        self,
-        paths: Sequence[str | Path],
-        *,
-        format: str,
-        options: dict[str, Any],
-        training: Mapping[str, Any],
-        renew: bool,
-        inputs: Any,
-    ) -> tuple[Any, Any, Mapping[str, Any]]:
-        options = {"split": inputs.split, **options}
-        rules: dict[str, Any] = {"training": training, "renew": renew, "inputs": inputs}
-        return super().read(paths, format=format, options=options, **rules)
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        return super().read(replace(corpus, options={"split": corpus.split, **corpus.options}))
 
     @override
     def check_stored(self, store: Store, path: Path) -> None:

@@ -26,13 +26,13 @@ from graphattn.models.estimators.inputs import Columns, pair_columns, select, si
 from graphattn.models.estimators.labels import LabelSet, find_respellings
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
+from graphattn.models.estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import Head
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
-from graphattn.models.options import Options
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.options import DEFAULT_EPOCHS, FINE_TUNING
 from graphattn.models.reports import Outcomes, Report
@@ -215,23 +215,9 @@ class Task:
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
-    def read(
-        self,
-        paths: Sequence[str | Path],
-        *,
-        format: str,
-        options: dict[str, Any],
-        training: Mapping[str, Any],
-        renew: bool,
-        inputs: Options,
-    ) -> tuple[Any, Any, Mapping[str, Any]]:
-        """Read corpora; return inputs, their labels (None if inputs have them), and how the training corpus was read.
-
-        ``training`` is that before; if it is empty, or to be renewed, these files are the training corpus.
-        """
-        from graphattn.models.estimators.tasks.files import read_labelled
-
-        items, training = read_labelled(self, paths, format=format, options=options, training=training, renew=renew)
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        """Inputs, their labels (None if the inputs have them), and how the training corpus was read."""
+        items, training = read_labelled(self, corpus)
         return items, None, training
 
     def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
@@ -554,7 +540,18 @@ class Task:
             raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")
 
     def capture(self, model: Any, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        """Run the model on a batch and keep its attention weights."""
+        """Run the model on a batch and keep its attention weights.
+
+        Parameters
+        ----------
+        model, batch : the batch has targets for a translator
+        features : also keep the weights by feature of an encoder that has them (MTSA)
+
+        Raises
+        ------
+        DataError
+            when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
+        """
         from graphattn.models.inspection.capture import capture_scores
 
         return capture_scores(model, batch, features=features)
@@ -562,7 +559,20 @@ class Task:
     def choose_target(
         self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
-        """The quantity that attributions explain for one input."""
+        """The quantity that attributions explain for one input.
+
+        Parameters
+        ----------
+        model, inputs : the input
+        scores : its (items, classes) scores
+        label : a class; the predicted one when None
+        word : a word of a tagger's input or of a translator's output; all words when None
+
+        Raises
+        ------
+        ConfigError
+            when there is no such class or word
+        """
         from graphattn.models.inspection.attributions.targets import select_class
 
         classes = self.classes.tolist()

@@ -37,10 +37,11 @@ from graphattn.models.estimators.parsing import ParsingOptions, add_heads, make_
 from graphattn.models.estimators.prediction import Predictions, prediction_batches
 from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models.estimators.subword_inputs import SubwordInputs
+from graphattn.models.estimators.tasks.files import CorpusFiles
 from graphattn.models.estimators.tasks.task import EncodedInputs, Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import Head
-from graphattn.models.options import InputOptions, Options
+from graphattn.models.options import InputOptions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles
@@ -183,16 +184,8 @@ class Translation(Task):
     # -- files ---------------------------------------------------------------------------------------------------------
 
     @override
-    def read(
-        self,
-        paths: Sequence[str | Path],
-        *,
-        format: str,
-        options: dict[str, Any],
-        training: Mapping[str, Any],
-        renew: bool,
-        inputs: Options,
-    ) -> tuple[Any, Any, Mapping[str, Any]]:
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        paths, options = corpus.paths, corpus.options
         if len(paths) == 1 and not os.path.exists(paths[0]):
             paths = str(paths[0]).split(",")
         files = [Path(path) for path in paths]
