@@ -33,17 +33,19 @@ class PretrainedVocabulary(Vocabulary):
 
     special_tokens: SpecialTokens
 
-    def __init__(self, tokenizer: Tokenizer):
-        super().__init__(tokenizer)
-        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())  # without the special tokens of ours
+    @override
+    def _read(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
         self._words = [""] * (1 + max(self._ids.values()))
         for word, index in self._ids.items():
             self._words[index] = word
-        self._splitter = WordSplitter(self._tokenizer)
-        self._of_texts, self._of_words = _make_encoders(self._tokenizer)
+        config = json.loads(self._tokenizer.to_str())
+        self._describe(config)
+        self._splitter = WordSplitter(config)
+        self._of_texts, self._of_words = _make_encoders(config)
         self.special_tokens = SpecialTokens.of(self._tokenizer)
         names = (getattr(self._tokenizer.model, "unk_token", None), UNKNOWN, "<unk>")
         self.unknown_id = next((self._ids[name] for name in names if name in self._ids), 0)
@@ -144,12 +146,11 @@ def _read_text(text: str, encoding: Encoding) -> tuple[list[str], list[int], lis
     return tokens, word_ids, encoding.ids
 
 
-def _make_encoders(tokenizer: Tokenizer) -> tuple[Tokenizer, Tokenizer]:
+def _make_encoders(config: dict[str, Any]) -> tuple[Tokenizer, Tokenizer]:
     """Tokenizers of texts and of lists of words; a byte-level one marks each word as the beginning of a word.
 
     Neither has a post-processor: one that trims offsets would take the first letter of a word for the blank before it.
     """
-    config = json.loads(tokenizer.to_str())
     config["post_processor"] = None
     of_texts = Tokenizer.from_str(json.dumps(config))
     steps = [step for step in _iterate_steps(config["pre_tokenizer"]) if step["type"] == "ByteLevel"]
