@@ -35,6 +35,10 @@ class PretrainedVocabulary(Vocabulary):
     special_tokens: SpecialTokens
 
     def __init__(self, tokenizer: Tokenizer):
+        self._read(tokenizer)  # without a copy, which takes as long as reading one
+
+    @override
+    def _read(self, tokenizer: Tokenizer) -> None:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
@@ -45,9 +49,9 @@ class PretrainedVocabulary(Vocabulary):
         unknown = getattr(tokenizer.model, "unk_token", None)
         self._not_words = {*SPECIAL_TOKENS, *({unknown} & self._ids.keys())}
         self._has_whole_words = isinstance(tokenizer.model, models.WordLevel)
-        plain = replace_model(tokenizer)
-        self._lowercase = detect_lowercase(json.loads(plain.to_str())["normalizer"])
-        self._splitter = WordSplitter(plain)
+        steps = json.loads(replace_model(tokenizer).to_str())
+        self._lowercase = detect_lowercase(steps["normalizer"])
+        self._splitter = WordSplitter(steps)
         self._of_texts, self._of_words = _make_encoders(tokenizer)
         self.special_tokens = SpecialTokens.of(tokenizer)
         self.unknown_id = next((self._ids[name] for name in (unknown, UNKNOWN, "<unk>") if name in self._ids), 0)

@@ -69,7 +69,11 @@ class Vocabulary:
     unknown_id: int = _UNKNOWN_ID
 
     def __init__(self, tokenizer: Tokenizer):
-        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
+        self._read(Tokenizer.from_str(tokenizer.to_str()))
+
+    def _read(self, tokenizer: Tokenizer) -> None:
+        """Use a tokenizer, which changes."""
+        self._tokenizer = tokenizer
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.add_special_tokens(
@@ -79,14 +83,19 @@ class Vocabulary:
         self._words = [*SPECIAL_TOKENS, *(word for word, _ in by_id if word not in SPECIAL_TOKENS)]
         self._ids = {word: index for index, word in enumerate(self._words)}
         config = json.loads(self._tokenizer.to_str())
+        self._describe(config)
+        self._splitter = WordSplitter(config)
+        self._clear_caches()
+
+    def _describe(self, config: dict[str, Any]) -> None:
+        """Note what the JSON of the tokenizer says of its tokens."""
         model, self._lowercase = config["model"], detect_lowercase(config["normalizer"])
         self._has_whole_words = model["type"] == "WordLevel"
-        self._not_words = {*SPECIAL_TOKENS, model.get("unk_token")} & {*self._words}  # no text gets their ids
+        unknown = {model.get("unk_token")} & {*self._ids}
+        self._not_words = {*SPECIAL_TOKENS} | unknown  # no text gets their ids
         self._has_plain_pieces = model["type"] == "BPE" and not (
             model.get("continuing_subword_prefix") or model.get("end_of_word_suffix") or model.get("byte_fallback")
         )
-        self._splitter = WordSplitter(self._tokenizer)
-        self._clear_caches()
 
     @classmethod
     def train(
@@ -179,7 +188,9 @@ class Vocabulary:
             raise ModelDirectoryError(
                 f"not a Hugging Face tokenizer ({error}). Save the vocabulary again or copy the file again."
             ) from None
-        return cls(tokenizer)
+        vocabulary = cls.__new__(cls)
+        vocabulary._read(tokenizer)
+        return vocabulary
 
     def to_json(self) -> str:
         """The tokenizer in Hugging Face's format."""

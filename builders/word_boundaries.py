@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from html.parser import HTMLParser
 from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer, models, pre_tokenizers
@@ -167,11 +168,11 @@ class WordSplitter:
 
     Parameters
     ----------
-    tokenizer : any Hugging Face tokenizer; one without a pre-tokenizer gets the rule ``words``
+    config : the JSON of any Hugging Face tokenizer; one without a pre-tokenizer gets the rule ``words``
     """
 
-    def __init__(self, tokenizer: Tokenizer):
-        config = json.loads(tokenizer.to_str())
+    def __init__(self, config: Mapping[str, Any]):
+        config = dict(config)
         if config["pre_tokenizer"] is None:
             config["pre_tokenizer"] = _rule_as_json("words")
         rules = (split for split in SPLITS if _rule_as_json(split) == config["pre_tokenizer"])
@@ -189,7 +190,7 @@ class WordSplitter:
     @classmethod
     def by_rule(cls, split: str) -> WordSplitter:
         """The splitter of one of the rules in :data:`SPLITS`."""
-        return cls(_empty_tokenizer(make_pre_tokenizer(split)))
+        return cls(json.loads(_empty_tokenizer(make_pre_tokenizer(split)).to_str()))
 
     def split(self, text: str) -> list[str]:
         """The words of one text."""

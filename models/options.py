@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from numbers import Real
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -72,13 +72,7 @@ class Options(Parameters):
 
     An instance stores the options that were set; the others have the default of the class, or in an estimator that of
     its preset or pretrained model. ``dataclasses.replace`` sets all of them, ``set_params`` only those that it names.
-
-    Attributes
-    ----------
-    former : option -> its value in models that were saved before it existed, where that is not the default
     """
-
-    former: ClassVar[Mapping[str, Any]] = {}
 
     def __new__(cls, /, *values: Any, **named: Any) -> Self:
         """Note which options are passed to ``__init__``."""
@@ -172,8 +166,6 @@ def _plain(value: Any) -> Any:
 @dataclass
 class InputOptions(Options):
     """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
-
-    former: ClassVar[Mapping[str, Any]] = {"cls": True}
 
     level: str = option("word", "tokens are words or subwords", choices=("word", "bpe"))
     split: str = option(

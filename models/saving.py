@@ -33,6 +33,8 @@ EstimatorT = TypeVar("EstimatorT", bound="Estimator")
 
 FORMAT = 1
 """Version of the directory's layout; increased when an older GraphAttn cannot read it."""
+FORMAT_VERSION = "format_version"
+"""Key in the config of its version."""
 
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
 SOURCE_TOKENIZER = "source_tokenizer.json"
@@ -42,7 +44,7 @@ CHECKPOINT, RUN_SETTINGS = "last.ckpt", "training.json"
 PACKED, KEEP_BEST = "model_files", "KeepBest"
 """Keys in a checkpoint: the files of the model without its weights, and (in ``callbacks``) the best epoch."""
 CHECKSUM = "checksum"
-"""Key in the config of the checksum of all others; models of earlier versions have none."""
+"""Key in the config of the checksum of all others."""
 
 TASKS: dict[str, type[Estimator]] = {}
 """Name of a task -> its estimator."""
@@ -53,17 +55,18 @@ def register_task(estimator: type[EstimatorT]) -> type[EstimatorT]:
 
     Parameters
     ----------
-    estimator : a subclass of :class:`~graphattn.models.Estimator` with a ``task`` of its own
+    estimator : a subclass of :class:`~graphattn.models.Estimator` with a ``task`` whose name is new
 
     Raises
     ------
     ConfigError
         when another estimator has the same task
     """
-    other = TASKS.setdefault(estimator.task, estimator)
+    name = estimator.task.name
+    other = TASKS.setdefault(name, estimator)
     if (other.__module__, other.__qualname__) != (estimator.__module__, estimator.__qualname__):
-        raise ConfigError(f"the task {estimator.task!r} is registered already; give {estimator.__name__} another one")
-    TASKS[estimator.task] = estimator
+        raise ConfigError(f"the task {name!r} is registered already; give {estimator.__name__} another one")
+    TASKS[name] = estimator
     return estimator
 
 
@@ -124,7 +127,7 @@ def is_model_directory(path: Path) -> bool:
         return False
     except ValueError:
         return all((path / name).is_file() for name in (WEIGHTS, TOKENIZER, LABELS))
-    return isinstance(config, dict) and {"format", "sha256"} <= config.keys()
+    return isinstance(config, dict) and {FORMAT_VERSION, "sha256"} <= config.keys()
 
 
 def _write_files(folder: Path, files: ModelFiles) -> None:
@@ -139,9 +142,9 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     for name, text in files.notes.items():
         (folder / name).write_text(text, encoding="utf-8")
     sums = {name: file_sha256(folder / name) for name in [*names, *files.notes]}
-    config = {"format": FORMAT, **files.config, "sha256": sums}
+    config = {FORMAT_VERSION: FORMAT, **files.config, "sha256": sums}
     checksum = json_checksum(json.loads(json.dumps(config)))
-    config = {"format": FORMAT, CHECKSUM: checksum, **config}  # not last: its line can be deleted
+    config = {FORMAT_VERSION: FORMAT, CHECKSUM: checksum, **config}  # not last: its line can be deleted
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
@@ -153,17 +156,18 @@ def read_model(path: Path) -> ModelFiles:
     ModelDirectoryError
         when it is missing, incomplete, corrupted, or of another version
     """
-    if is_run(run := _resolve_interrupted_save(path)):
-        return _read_run(run)
-    config = read_config(path)
+    folder = _resolve_interrupted_save(path)
+    if is_run(folder):
+        return _read_run(folder)
     while True:
-        problem = None
+        before, problem = _read_config_text(folder), None
+        config = _parse_config(folder, before)
         try:
-            files = _read_files(_resolve_interrupted_save(path), config)
+            files = _read_files(folder, config)
         except (ModelDirectoryError, OSError) as error:
             problem = error
-        before, config = config, read_config(path)
-        if json_checksum(config) != json_checksum(before):  # a NaN is not equal to itself
+        folder = _resolve_interrupted_save(path)
+        if _read_config_text(folder) != before:
             continue
         if isinstance(problem, OSError):
             raise ModelDirectoryError(f"{path} cannot be read ({problem.strerror or problem})") from problem
@@ -300,6 +304,10 @@ def _resolve_interrupted_save(path: Path) -> Path:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
+    return _parse_config(path, _read_config_text(path))
+
+
+def _read_config_text(path: Path) -> bytes:
     if not os.path.isfile(path / CONFIG):  # False also for a text that cannot be a path
         run, missing = f"{path}.run", f"{path} is no model directory: it has no {CONFIG}"
         if is_run(Path(run)):
@@ -314,8 +322,15 @@ def _read_config(path: Path) -> dict[str, Any]:
             )
         raise ModelDirectoryError(f"{missing}. Give one that `save` or `train` wrote")
     try:
-        config: dict[str, Any] = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-        if config and isinstance(config, dict) and not config.keys() & {"format", "task", "sha256"}:
+        return (path / CONFIG).read_bytes()
+    except OSError as error:
+        raise ModelDirectoryError(f"{path / CONFIG} cannot be read ({error.strerror or error})") from error
+
+
+def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        config: dict[str, Any] = json.loads(text.decode())
+        if config and isinstance(config, dict) and not config.keys() & {FORMAT_VERSION, "task", "sha256"}:
             known = (
                 "; a Hugging Face model is for `train --pretrained` and `graphattn encode`"
                 if "model_type" in config
@@ -327,11 +342,13 @@ def _read_config(path: Path) -> dict[str, Any]:
             )
         if not isinstance(config, dict):
             raise ValueError("it is not an object")
-        version, sums = config["format"], config["sha256"]
+        if FORMAT_VERSION not in config and "format" in config:
+            raise ModelDirectoryError(
+                f"{path} was saved before the first release of GraphAttn, whose models have other files. Train it again"
+            )
+        version, sums = config[FORMAT_VERSION], config["sha256"]
         if not isinstance(sums, dict) or not {WEIGHTS, TOKENIZER, LABELS} <= sums.keys():
             raise ValueError("its checksums are missing")
-    except OSError as error:
-        raise ModelDirectoryError(f"{path / CONFIG} cannot be read ({error.strerror or error})") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         problem = f"{error} is missing" if isinstance(error, KeyError) else error
         raise ModelDirectoryError(f"{path / CONFIG} is damaged ({problem}). Save the model again") from None
@@ -341,23 +358,12 @@ def _read_config(path: Path) -> dict[str, Any]:
             f"Install the GraphAttn that wrote it, or train again"
         )
     expected = config.pop(CHECKSUM, None)
-    if expected is not None and json_checksum(config) != expected:
+    if expected is not None and json_checksum(config) != expected:  # who edits the file deletes the line
         raise ModelDirectoryError(
             f"{path / CONFIG} was changed after it was saved: its checksum does not match. Copy the directory again; "
             f"or, if you edited the file, delete its line {CHECKSUM!r}"
         )
     return config
-
-
-def number_epochs(history: list[dict[str, float]]) -> list[dict[str, float]]:
-    """A history whose epochs count from 1; earlier versions counted from 0.
-
-    Examples
-    --------
-    >>> number_epochs([{"epoch": 0}, {"epoch": 1}])
-    [{'epoch': 1}, {'epoch': 2}]
-    """
-    return [{**row, "epoch": number} for number, row in enumerate(history, 1)]
 
 
 def load(path: str | Path, *, precision: str = "32") -> Estimator:
@@ -382,9 +388,8 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
     """The second half of :func:`load`, after the files were read."""
     task = _find_task(path, files.config)
     _check_config(path, files.config, task)
-    _add_former_values(files.config, task)
     try:
-        estimator = task._from_files(files)
+        estimator = task.from_files(files)
     except ModelDirectoryError as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -400,13 +405,6 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
         message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"
         warnings.warn(GraphAttnWarning(message), stacklevel=3)
     return estimator
-
-
-def _add_former_values(config: dict[str, Any], task: type[Estimator]) -> None:
-    """Add the options that the version that saved a model did not have, with the values that describe its model."""
-    for name, kind in {**task.option_groups, "encoder": options_class(config["encoder"]["name"])}.items():
-        if isinstance(config.get(name), dict):
-            config[name] = {**kind.former, **config[name]}
 
 
 def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estimator]) -> None:

@@ -70,7 +70,7 @@ def make_text(length: int, random: np.random.Generator) -> Sentence:
 
 def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Record]:
     random = np.random.default_rng(1)
-    corpus = Corpus.encode(estimator.builder_, [[make_text(length, random) for length in workload.lengths]])
+    corpus = estimator.encode([make_text(length, random) for length in workload.lengths])
     model, numbers = estimator.model_, list(range(len(corpus)))
     relations = model.encoder.relations()
 

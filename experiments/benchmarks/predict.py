@@ -105,7 +105,7 @@ def _measure_throughput(estimator: Any, workload: Workload, folder: Path, settin
 
 def predict_file(estimator: Any, source: Path, out: Path) -> None:
     """Read texts and write predictions, as the command ``predict`` does."""
-    items = read_texts(str(source), estimator.corpus_kind, CorpusOptions())
+    items = read_texts(str(source), estimator.task.corpus_kind, CorpusOptions())
     with open_output(out) as file:
         file.writelines(predict_lines(estimator, items))
 

@@ -97,8 +97,9 @@ def encode(
     )
     estimator = load_once(replace(settings, threads=None))
     width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
+    read_as: Any = getattr(estimator, "task", estimator)  # a pretrained model has no task
     numbered = read_numbered_texts(
-        texts, estimator.corpus_kind, CorpusOptions(**given), split=estimator.inputs_.split, label_column=label_column
+        texts, read_as.corpus_kind, CorpusOptions(**given), split=estimator.inputs_.split, label_column=label_column
     )
     job, chunks = ModelJob(settings, encode_chunk, {"width": width}), iter_chunks(numbered, chunk)
     with keep_parts(out) as parts:

@@ -166,7 +166,7 @@ def _name_corpus(path: str | Path, estimator: Estimator) -> Iterator[None]:
     try:
         yield
     except UnknownLabelError as error:
-        tagged = corpus_kind(estimator.corpus_kind).tags
+        tagged = corpus_kind(estimator.task.corpus_kind).tags
         other_tags = " Give --tags or --tag-column if training read other tags." if tagged else ""
         error.path, error.hint = path, f"{error.hint}{other_tags}"
         if "unknown" not in error.options:

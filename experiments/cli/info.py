@@ -123,19 +123,18 @@ def _batch_memory(manifest: Manifest, batch_size: int) -> str:
 
 
 def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
-    from graphattn.models.estimators import LabellingEstimator
     from graphattn.models.training.loop import count_parameters
 
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
     lines = [
-        f"{folder}: {estimator.description}, encoder {estimator.encoder_.name}",
+        f"{folder}: {estimator.task.description}, encoder {estimator.encoder_.name}",
         f"parameters: {count_parameters(estimator.model_):,} trained",
         f"size: {size:,} bytes",
         f"vocabulary: {_describe_vocabulary(estimator)}",
     ]
-    if isinstance(estimator, LabellingEstimator) and estimator.labels_.classes:
+    if estimator.labels_.classes:
         classes = join_names([*map(str, estimator.labels_.classes)])
-        lines.append(f"{estimator.label_field.removesuffix('s')}s: {classes}")
+        lines.append(f"{estimator.task.label_field.removesuffix('s')}s: {classes}")
     heads = estimator.model_.encoder.heads_along()
     if heads:
         lines.append(f"heads of all layers: {', '.join(f'{count} along {name}' for name, count in heads.items())}")
@@ -170,7 +169,7 @@ def _epoch_lines(estimator: Estimator) -> list[str]:
         metrics = [f"{row[name]:.4g}" if name in row else "" for name in names]
         rows.append((str(row["epoch"]), *metrics, "*" if row is best else ""))
     header = ("epoch", *(name.replace("_", " ") for name in names), "")
-    note = f"; dev metrics are those of {estimator.dev_search}" if estimator.dev_search else ""
+    note = f"; dev metrics are those of {estimator.task.dev_search}" if estimator.task.dev_search else ""
     metrics_of_both = estimator.dev_metrics()
     if any(best.get(f"dev_{name}") != value for name, value in metrics_of_both.items()):
         note = f"; with the linear branch dev {estimator.main_metric} {metrics_of_both[estimator.main_metric]:.4g}"

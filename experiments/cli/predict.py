@@ -131,7 +131,7 @@ def predict(
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
     numbered = read_numbered_texts(
         texts,
-        estimator.corpus_kind,
+        estimator.task.corpus_kind,
         CorpusOptions(**given),
         split=estimator.inputs_.split,
         **estimator.reading_defaults(),
@@ -156,10 +156,11 @@ def _choose_output(output: str | None, out: Path | None, task: type[Estimator], 
     suffix = "" if out is None else out.suffix.lower()
     allowed = _OUTPUTS.get(suffix, ())
     chosen = output or (allowed[0] if allowed else "json")
-    if chosen not in task.output_formats:
+    if chosen not in task.task.output_formats:
         named = f"{{output}} is {chosen!r}" if output else f"{{out}} ends in {suffix}"
         raise ConfigError(
-            f"{named}; a model that {task.description} has: {', '.join(task.output_formats)}", options=("output", "out")
+            f"{named}; a model that {task.task.description} has: {', '.join(task.task.output_formats)}",
+            options=("output", "out"),
         )
     if allowed and chosen not in allowed:
         raise ConfigError(
@@ -186,7 +187,7 @@ def _make_table(
     estimator: Estimator, texts: Sequence[NumberedText], suffix: str, *, probabilities: bool
 ) -> PredictionTable:
     """The table for the last of some texts and all others like it."""
-    nothing = "" if estimator.texts_per_input == 1 else ("", "")
+    nothing = "" if estimator.task.texts_per_input == 1 else ("", "")
     (row,) = estimator.predict_rows([nothing], probabilities=probabilities)
     content = texts[-1].content if texts else None
     return PredictionTable.of("" if content is None else content, row, suffix)

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 def reject_unused(model: Path, estimator: Estimator | type[Estimator], **options: Any) -> None:
     """Reject options that this task does not have; those that are not set are None, False or empty."""
     for name, value in options.items():
-        if value and name not in estimator.prediction_options:
-            raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")
+        if value and name not in estimator.task.prediction_options:
+            raise ConfigError(
+                f"{as_flag(name)} does not apply to {model}, which {estimator.task.description}; leave it out"
+            )
 
 
 def load_model(
@@ -58,10 +60,12 @@ def load_model(
     estimator = load_files(model, files, precision=precision)
     for name in parser:
         if "parsing" not in estimator.option_groups:
-            raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")
+            raise ConfigError(
+                f"{as_flag(name)} does not apply to {model}, which {estimator.task.description}; leave it out"
+            )
     if max_tokens_per_text is not None:
         if "max_tokens_per_text" in estimator.unused_options or not hasattr(estimator.inputs_, "max_tokens_per_text"):
-            raise ConfigError(f"--max-tokens-per-text does not apply to {model}, which {estimator.description}")
+            raise ConfigError(f"--max-tokens-per-text does not apply to {model}, which {estimator.task.description}")
         estimator.inputs_.max_tokens_per_text = max_tokens_per_text
     return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
 
@@ -154,8 +158,8 @@ def outputs_to_compare(path: Path, sources: Sequence[Any], changes: str, longest
         from graphattn.models import load
 
         translator = load(path)
-        if "compare" not in translator.prediction_options:
-            raise ConfigError(f"{path} {translator.description}; give --compare a translator or a file of outputs")
+        if "compare" not in translator.task.prediction_options:
+            raise ConfigError(f"{path} {translator.task.description}; give --compare a translator or a file of outputs")
         change_search(translator, changes, longest)
         return [str(output) for output in translator.predict(sources)]
     outputs = [line for _, line in numbered_lines(path)]

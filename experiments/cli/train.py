@@ -132,7 +132,7 @@ def _function(task: str, encoder: str | None) -> Callable[..., None]:
 
     estimator = TASKS[task]
     corpora = typer.Argument(metavar="TRAIN", help="Corpora to train on; several are read as one.")
-    if estimator.source_and_target_files:
+    if estimator.task.source_and_target_files:
         about = "Sources and targets, line by line, also SOURCE,TARGET; or one table of both."
         corpora = typer.Argument(metavar="SOURCE [TARGET]", help=about)
 

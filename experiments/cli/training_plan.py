@@ -46,7 +46,7 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
         elif name == "task":
             task_defaults = {item.name: getattr(defaults, item.name) for item in fields(kind)}
             flags += flags_of(kind(**task_defaults), panel)
-            flags += flags_of(CorpusOptions(), "Corpus", without=irrelevant_options(corpus_kind(task.corpus_kind)))
+            flags += flags_of(CorpusOptions(), "Corpus", without=irrelevant_options(corpus_kind(task.task.corpus_kind)))
         elif name == "encoder":
             by_encoder = _encoder_flags(task, arguments)
             flags += merge_flags(
@@ -153,7 +153,7 @@ def read_options(task: type[Estimator], model: Path, given: Values) -> Values:
         when the model has another task, or ``given`` another value of an option that describes the model
     """
     config = read_model_config(model)
-    if config["task"] != task.task:
+    if config["task"] != task.task.name:
         raise ConfigError(f"{model} is a model of another task; use graphattn train {config['task']}")
     names = [item.name for item in fields(task.option_groups["task"]) if item.name != "class_weight"]
     values = {name: config[name] for name in names if name in config}

@@ -210,7 +210,7 @@ def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str,
     best = estimator.best_epoch()
     facts: dict[str, Any] = {
         "graphattn": __version__,
-        "task": estimator.task,
+        "task": estimator.task.name,
         "encoder": estimator.encoder_.name,
         "parameters": count_parameters(estimator.model_),
         "examples": examples,
@@ -218,7 +218,7 @@ def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str,
         "best_epoch": best["epoch"],
     }
     dev = estimator.dev_metrics()
-    search = {} if estimator.dev_search is None else {"dev_search": estimator.dev_search}
+    search = {} if estimator.task.dev_search is None else {"dev_search": estimator.task.dev_search}
     return {**facts, **search, "dev": dev} if dev else facts
 
 
@@ -228,4 +228,6 @@ def format_plan(plan: TrainingPlan) -> str:
     from graphattn.experiments.cli.training_plan import RUN_DIR
 
     kept = {name: value for name, value in plan.values.items() if name != "run_dir" or value != RUN_DIR}
-    return config_text(kept, f"GraphAttn {__version__}: graphattn train {plan.task.task} TRAIN --config {CONFIG_FILE}")
+    return config_text(
+        kept, f"GraphAttn {__version__}: graphattn train {plan.task.task.name} TRAIN --config {CONFIG_FILE}"
+    )

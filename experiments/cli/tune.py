@@ -104,7 +104,7 @@ class Search:
         from graphattn.models.encoders import NoEncoderOptions
 
         estimator = self.plan(encoder, {}).estimator()
-        parts = [getattr(estimator, name) for name in type(estimator)._parts()]
+        parts = estimator.option_objects()
         pretrained = any(getattr(part, "pretrained", None) for part in parts)
         groups = [*parts, *([] if encoder == NoEncoderOptions.name else [estimator.resolved_encoder()])]
         options = {item.name: item.metadata for group in groups for item in fields(group)}

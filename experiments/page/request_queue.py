@@ -39,7 +39,7 @@ def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
     """A model for the live page, from its folder and the estimator."""
 
     def explain(texts: Sequence[str]) -> Mapping[str, Any]:
-        item = tuple(texts) if estimator.texts_per_input > 1 else texts[0]
+        item = tuple(texts) if estimator.task.texts_per_input > 1 else texts[0]
         return estimator.attention(item).to_page(arrays=True)
 
     return LiveModel(name_model(path, estimator), estimator.count_tokens, explain)
@@ -53,7 +53,7 @@ def count_texts(estimators: Sequence[Estimator]) -> int:
     ConfigError
         if the models differ
     """
-    sizes = {estimator.texts_per_input for estimator in estimators}
+    sizes = {estimator.task.texts_per_input for estimator in estimators}
     if len(sizes) > 1:
         raise ConfigError("one model takes pairs of texts and the other single texts; they cannot share a page")
     return sizes.pop()

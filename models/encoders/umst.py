@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +58,6 @@ class UMSTOptions(BlockOptions):
     """Options of UMST; every row of the paper's Tables 5, 6 and 8 is one of them."""
 
     name = "umst"
-    former: ClassVar[Mapping[str, Any]] = {"scale_classes": False, "word_positions": False}
 
     class_embedding: bool = option(True, "embed whether a token is a whole word or part of a split one")
     scale_classes: bool = option(

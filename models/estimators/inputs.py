@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,16 @@ Columns = Sequence[Sequence[Source]]
 """One column of texts, or two for pairs."""
 CHUNK = 1 << 14
 """Texts of a list that are processed together."""
+
+
+class SplitText(list[str]):
+    """The words of a raw text, with the text."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str, words: Iterable[str]):
+        super().__init__(words)
+        self.text = text
 
 
 def as_list(X: Iterable[Any], columns: int = 1) -> Any:
@@ -224,16 +232,6 @@ def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | N
 def select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
     """The texts or labels with these indices; lazy ones stay lazy."""
     return items.take(numbers) if hasattr(items, "take") else [items[number] for number in numbers]
-
-
-def vocabulary_source(columns: Columns) -> Iterable[Source] | Counter[str]:
-    """Texts for training a vocabulary; for lazy ones, word counts."""
-    counts: Counter[str] = Counter()
-    for column in columns:
-        if not isinstance(column, LazyTexts):
-            return chain.from_iterable(columns)
-        counts.update(column.words())
-    return counts
 
 
 def check_same_tokenization(columns: Columns, split: str) -> None:

@@ -16,7 +16,7 @@ from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import WordSplitter, words_of
 from graphattn.exceptions import GraphAttnWarning, Hint
-from graphattn.models.estimators.inputs import Columns
+from graphattn.models.estimators.inputs import Columns, SplitText
 
 _SAMPLE = 1024  # texts of a training set
 _MANY_TOKENS = 1 << 22  # of a training set larger than memory
@@ -50,10 +50,10 @@ def expect_unknown_words(layouts: Sequence[Layout], vocabulary: Vocabulary) -> f
     return float((counts[counts == 1].sum() + counts[vocabulary.unknown_id]) / max(len(ids), 1))
 
 
-def hint_at_unsplit_texts(columns: Columns, splitter: WordSplitter) -> Hint | None:
-    """A hint for raw texts of fewer than two words that have more than ten letters on average."""
-    sample = [text for column in columns for text in islice(column, _SAMPLE) if isinstance(text, str)]
-    words = list(chain.from_iterable(splitter.split_sources(sample)))
+def hint_at_unsplit_texts(columns: Columns) -> Hint | None:
+    """A hint for raw texts, given as their words, of fewer than two words with more than ten letters on average."""
+    sample = [text for column in columns for text in islice(column, _SAMPLE) if isinstance(text, SplitText)]
+    words = list(chain.from_iterable(sample))
     letters = sum(map(len, words)) / max(len(words), 1)
     if len(sample) < _MANY_WORDS or len(words) >= 2 * len(sample) or letters <= 10:
         return None

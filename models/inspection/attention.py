@@ -428,7 +428,7 @@ def attention_of(estimator: Inspectable, inputs: EncodedInputs, capture: Forward
     tokens = {name: (*[CLS] * (name not in without), *sentence.tokens) for name, sentence in sentences.items()}
     nodes = node_texts(graph, {name: tokens[name] for name in inputs.graph_texts})
     relations = estimator.model_.encoder.relations()
-    title, prediction, probabilities = estimator._describe_prediction(inputs, capture.scores.detach())
+    title, prediction, probabilities = estimator.describe_prediction(inputs, capture.scores.detach())
     return Attention(
         title=title,
         prediction=prediction,

@@ -167,7 +167,7 @@ def read_json(folder: Path, name: str, like: str | None = None) -> Any:
 def read_architecture(folder: Path) -> Architecture:
     """The architecture in the directory's ``config.json``, with its other settings."""
     config = read_json(folder, CONFIG)
-    if {"format", "task"} <= config.keys():
+    if {"format_version", "task"} <= config.keys():
         raise ModelDirectoryError(f"{folder} is a model of GraphAttn. Continue its training with --init-from")
     try:
         architecture = Architecture.of(config)

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from graphattn.builders.files import atomic_file, read_sealed, write_sealed
 from graphattn.models.options import TrainingOptions
-from graphattn.models.saving import KEEP_BEST, PACKED, number_epochs
+from graphattn.models.saving import KEEP_BEST, PACKED
 from graphattn.models.training.averaging import Average, swap_in_averages
 from graphattn.models.training.checkpoints import BEST, HISTORY, is_first_process
 
@@ -111,8 +111,7 @@ class KeepBest(Callback):
 
     @override
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best, self.weights = state_dict["best"], state_dict["weights"]
-        self.rows = number_epochs(state_dict["rows"])
+        self.best, self.weights, self.rows = state_dict["best"], state_dict["weights"], state_dict["rows"]
 
 
 class StopEarly(EarlyStopping):

@@ -107,7 +107,7 @@ def tiny() -> Callable[..., Any]:
         Translator,
     )
     from graphattn.models.encoders import ENCODERS, encoder_options
-    from graphattn.models.estimators.labelling import PAPER
+    from graphattn.models.estimators.tasks.task import PAPER
 
     encoders = {
         "ms-trans": lambda: MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N/4"), alpha=1.0),
@@ -199,8 +199,8 @@ def parts(
 
     def make(kind: str = "classifier", count: int = 24, **arguments: Any) -> tuple[Any, Any]:
         inputs, labels = corpus(kind, count)
-        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}, **arguments).fit(inputs, labels)
-        return estimator.model_, encoded(estimator, inputs, labels)
+        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
+        return estimator.model_, estimator.encode(inputs, labels)
 
     return make
 

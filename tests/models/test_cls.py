@@ -85,7 +85,8 @@ def test_words_begin_at_the_first_token(corpus, tiny):
 @pytest.mark.parametrize("pooling", ["cls", "concat", "cls+max"])
 def test_pooling_that_needs_it(pooling):
     with pytest.raises(ConfigError) as caught:
-        TextClassifier("ms-trans", inputs=InputOptions(cls=False), head=HeadOptions(pooling=pooling))._resolve_options()
+        classifier = TextClassifier("ms-trans", inputs=InputOptions(cls=False), head=HeadOptions(pooling=pooling))
+        classifier.fit(["a", "b"], [0, 1])
     assert caught.value.options == ("pooling", "cls")
 
 

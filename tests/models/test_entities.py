@@ -61,7 +61,7 @@ def sequence_probabilities(estimator, words):
     """Every sequence of tag ids for one sentence, and its probability."""
     crf = estimator.model_.head.crf
     with torch.no_grad():
-        scores = estimator.model_(estimator.encode_inputs([words]).batch).double()
+        scores = estimator.model_(estimator.encode([words])[[0]]).double()
         sequences = torch.tensor(list(product(range(scores.shape[1]), repeat=len(words))))
         totals = scores[range(len(words)), sequences].sum(1)
         if crf is not None:

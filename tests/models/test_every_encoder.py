@@ -58,7 +58,7 @@ def test_every_weight_is_trained(encoder, corpus, fitted, encoded):
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
     model = deepcopy(estimator.model_).train()
-    loss, _ = model.loss(encoded(estimator, texts, labels)[list(range(16))])
+    loss, _ = model.loss(estimator.encode(texts, labels)[list(range(16))])
     loss.backward()
     idle = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
     assert idle == []
@@ -126,7 +126,7 @@ def test_compiled_equals_eager(encoder, corpus, fitted, encoded):
     """The encoder inside a function of one's own, and the whole model."""
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
-    model, data = deepcopy(estimator.model_), encoded(estimator, texts, labels)
+    model, data = deepcopy(estimator.model_), estimator.encode(texts, labels)
     _dynamo.reset()
 
     def states(batch, vectors):
@@ -155,7 +155,7 @@ def test_compiled_equals_eager(encoder, corpus, fitted, encoded):
 def test_func_grad_of_the_parameters(encoder, corpus, fitted, encoded):
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
-    model, batch = estimator.model_, encoded(estimator, texts, labels)[list(range(16))]
+    model, batch = estimator.model_, estimator.encode(texts, labels)[list(range(16))]
     parameters = dict(model.named_parameters())
     found = func.grad(lambda values: func.functional_call(model, values, batch).square().sum())(parameters)
     expected = torch.autograd.grad(model(batch).square().sum(), list(parameters.values()), materialize_grads=True)

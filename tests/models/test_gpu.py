@@ -32,7 +32,7 @@ def assert_same_losses(model, batch):
 def test_losses_and_gradients(kind, encoder, corpus, fitted, encoded):
     inputs, labels = corpus(kind, 16)
     estimator = fitted(kind, encoder)
-    assert_same_losses(estimator.model_, encoded(estimator, inputs, labels)[list(range(16))])
+    assert_same_losses(estimator.model_, estimator.encode(inputs, labels)[list(range(16))])
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -41,7 +41,7 @@ def test_losses_and_gradients(kind, encoder, corpus, fitted, encoded):
 def test_losses_in_half_precision(kind, encoder, dtype, corpus, fitted, encoded):
     inputs, labels = corpus(kind, 16)
     estimator = fitted(kind, encoder)
-    batch = encoded(estimator, inputs, labels)[list(range(16))]
+    batch = estimator.encode(inputs, labels)[list(range(16))]
     exact, _ = deepcopy(estimator.model_).double().eval().loss(batch)
     model = deepcopy(estimator.model_).to("cuda", dtype).eval()
     with torch.backends.cudnn.flags(enabled=False):

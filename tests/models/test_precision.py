@@ -35,7 +35,7 @@ def double_model(corpus, tiny, encoded):
         if kind != "translator":
             groups = {**groups, "inputs": {"embedding": 3, "character_embedding": 2, "character_filters": 2}}
         estimator = tiny(kind, encoder, training=training, **groups).fit(inputs, labels)
-        data = encoded(estimator, inputs[:3], labels[:3])
+        data = estimator.encode(inputs[:3], labels[:3])
         model = estimator.model_.double().eval()
         if kind == "crf":
             model.embedding.characters.embed.padding_idx = None  # its row has no gradient, whatever its effect
@@ -97,7 +97,7 @@ def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, ti
     groups = {} if kind == "translator" else {"inputs": {"characters": True, "character_filters": 3}}
     options = tiny_options(encoder, kind, hidden=12)
     estimator = tiny(kind, options, training={"epochs": 1, "dev_fraction": 0.0}, **groups).fit(inputs, labels)
-    data = encoded(estimator, inputs, labels)
+    data = estimator.encode(inputs, labels)
     for dtype in (torch.bfloat16, torch.float16):
         model = deepcopy(estimator.model_).to(dtype).eval()
         exact, _ = deepcopy(model).double().loss(data[[2, 4]])
@@ -138,7 +138,7 @@ def test_marks_of_predicates(tiny, encoded):
     sentences = [Sentence(["a", "b", "c"], tags=["X", "Y", "X"], predicates=[0, 1, 0])] * 4
     tagger = tiny("tagger", training={"epochs": 1, "dev_fraction": 0.0}).fit(sentences)
     model = tagger.model_.double().eval()
-    check_model(model, encoded(tagger, sentences, [sentence.tags for sentence in sentences])[[0, 1]])
+    check_model(model, tagger.encode(sentences, [sentence.tags for sentence in sentences])[[0, 1]])
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_labels_and_probabilities_in_one_pass(fitted, kind):
 
 def test_dropout_is_off_and_the_mode_does_not_change(fitted):
     estimator = fitted("classifier", "ms-trans")
-    data = estimator.encode_inputs(inputs_of("classifier")).corpus
+    data = estimator.encode(inputs_of("classifier"))
     for training in (True, False):
         estimator.model_.train(training)
         first = prediction.predict_corpus(estimator.model_, data, probabilities=True)
@@ -95,14 +95,14 @@ def test_a_text_of_20000_tokens(fitted):
 def test_vectors_are_float32_and_the_mode_does_not_change(kind, corpus, fitted):
     inputs, _ = corpus(kind)
     estimator = deepcopy(fitted(kind))
-    model, data = estimator.model_, estimator.encode_inputs(inputs[:3]).corpus
+    model, data = estimator.model_, estimator.encode(inputs[:3])
     actual = []
     for training in (True, False):
         model.train(training)
         actual.append(prediction.encode_corpus(model, data))
         assert model.training is training
     assert np.array_equal(*actual)
-    nothing = prediction.encode_corpus(model, estimator.encode_inputs([]).corpus)
+    nothing = prediction.encode_corpus(model, estimator.encode([]))
     assert nothing.shape == (0, actual[0].shape[1])
     assert prediction.encode_corpus(model.bfloat16(), data).dtype == nothing.dtype == np.float32
 

@@ -31,6 +31,7 @@ from graphattn.models import (
     register_task,
     saving,
 )
+from graphattn.models.estimators.tasks import Classification
 from graphattn.models.inspection import summarise
 from graphattn.models.inspection.summary import save_tables
 from graphattn.models.saving import FORMAT, ModelFiles, check_notes, read_config, read_model, read_task, write_model
@@ -61,7 +62,7 @@ def test_files_round_trip(model):
     read = read_model(model)
     assert {path.name for path in model.iterdir()} == NAMES
     assert read.config["task"] == "classify"
-    assert read.config["format"] == FORMAT == 1
+    assert read.config["format_version"] == FORMAT == 1
     assert (read.labels, read.tokenizer) == (["a", "b"], '{"a": "é"}')
     assert torch.equal(read.weights["weight"], torch.ones(3, 2))
     assert list(model.parent.iterdir()) == [model]  # no other files remain
@@ -156,7 +157,7 @@ def test_paths_that_no_file_can_have(writer, path, fitted, tmp_path):
         WRITERS[writer](fitted("classifier"), tmp_path / path)
 
 
-@pytest.mark.parametrize("config", ['{"name": "my web app"}', "{not json", "[]", '{"format": 1}'])
+@pytest.mark.parametrize("config", ['{"name": "my web app"}', "{not json", "[]", '{"format_version": 1}'])
 def test_configs_of_other_programs_are_not_overwritten(config, tmp_path):
     """For example a model of another library, with files of the same names."""
     mine = tmp_path / "mine"
@@ -173,7 +174,7 @@ def test_configs_of_other_programs_are_not_overwritten(config, tmp_path):
 def test_a_model_with_a_damaged_config_can_be_replaced(model):
     (model / "config.json").write_text("{half")
     write_model(model, files())
-    assert read_model(model).config["format"] == 1
+    assert read_model(model).config["format_version"] == 1
 
 
 # Failures while saving.
@@ -299,9 +300,9 @@ def test_damaged_file(name, how, model):
     ("text", "reason"),
     [
         ("", "Expecting value: line 1 column 1 (char 0)"),
-        ('{"format": 1,', "Expecting property name enclosed in double quotes: line 1 column 14 (char 13)"),
-        ("{}", "'format' is missing"),
-        ('{"format": 1}', "'sha256' is missing"),
+        ('{"format_version": 1,', "Expecting property name enclosed in double quotes: line 1 column 22 (char 21)"),
+        ("{}", "'format_version' is missing"),
+        ('{"format_version": 1}', "'sha256' is missing"),
         ("[]", "it is not an object"),
     ],
 )
@@ -330,7 +331,7 @@ def test_weights_that_are_not_finite(tmp_path):
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_version(version, model):
     config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, "format": version}))
+    (model / "config.json").write_text(json.dumps({**config, "format_version": version}))
     assert failure(read_model, model) == (
         f"{model} has format {version}, this GraphAttn reads format 1. "
         "Install the GraphAttn that wrote it, or train again"
@@ -391,7 +392,7 @@ def test_a_loaded_model_is_the_same(name, saved, corpus, figures):
     assert list(loaded.predict(X)) == list(estimator.predict(X))
     assert all(map(np.array_equal, figures(loaded, X), expected))
     assert loaded.history_ == estimator.history_
-    for group in estimator._parts():
+    for group in estimator.resolved_options():
         assert getattr(loaded, f"{group}_", None) == getattr(estimator, f"{group}_", None)
     if name != "translator":
         assert loaded.classes_.tolist() == estimator.classes_.tolist()
@@ -535,21 +536,19 @@ def test_a_config_without_the_weights_checksum_is_damaged(tmp_path, sums):
     )
 
 
-EARLIER = Path(__file__).parents[1] / "data" / "models"
-"""Models that earlier versions saved, one of each task and of some encoders, with their predictions."""
-EARLIER_TASKS = ("classify", "pair", "tag", "translate")
+SAVED = Path(__file__).parents[1] / "data" / "models"
+"""Models in the first released format, one of each task and of some encoders, with their predictions."""
+SAVED_TASKS = ("classify", "pair", "tag", "translate")
 TASK_OF = {"duo": "classify", "mtsa": "tag", "umst": "translate"}
 
 
-@pytest.mark.parametrize("name", [*EARLIER_TASKS, *TASK_OF])
-def test_a_model_of_an_earlier_version_predicts_the_same(name):
-    """Also if options whose defaults would change its predictions were added since."""
+@pytest.mark.parametrize("name", [*SAVED_TASKS, *TASK_OF])
+def test_a_saved_model_predicts_the_same(name):
     task = TASK_OF.get(name, name)
-    expected = json.loads((EARLIER / "predictions.json").read_text())[name]
+    expected = json.loads((SAVED / "predictions.json").read_text())[name]
     inputs = [tuple(x) if task == "pair" else x for x in expected["inputs"]]
-    estimator = load(EARLIER / name)
+    estimator = load(SAVED / name)
     assert type(estimator) is TASKS[task]
-    assert [row["epoch"] for row in estimator.history_] == [*range(1, len(estimator.history_) + 1)]  # there from 0
     assert [x if isinstance(x, str) else list(x) for x in estimator.predict(inputs)] == expected["predictions"]
     if task == "translate":
         scores = [outputs[0].score for outputs in estimator.outputs(inputs)]
@@ -559,23 +558,23 @@ def test_a_model_of_an_earlier_version_predicts_the_same(name):
             np.testing.assert_allclose(actual, np.reshape(row, actual.shape), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", TASK_OF)
-def test_a_model_of_an_earlier_version_keeps_its_options(name, tmp_path):
-    """The values that it had before the options existed are saved with it."""
-    estimator = load(EARLIER / name)
-    again = load(estimator.save(tmp_path / "model"))
-    former = {**estimator.inputs_.former, **estimator.encoder_.former}
-    for loaded in (estimator, again):
-        values = {**loaded.inputs_.to_dict(), **loaded.encoder_.to_dict()}
-        assert {option: values[option] for option in former} == former
-    assert again.encoder_ == estimator.encoder_
+def test_a_model_from_before_the_first_release_is_rejected_in_one_line(tmp_path):
+    folder = shutil.copytree(SAVED / "classify", tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    config["format"] = config.pop("format_version")
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelDirectoryError) as caught:
+        load(folder)
+    assert str(caught.value) == (
+        f"{folder} was saved before the first release of GraphAttn, whose models have other files. Train it again"
+    )
 
 
-@pytest.mark.parametrize("task", EARLIER_TASKS)
+@pytest.mark.parametrize("task", SAVED_TASKS)
 def test_predictions_in_bfloat16_are_close(task):
-    inputs = json.loads((EARLIER / "predictions.json").read_text())[task]["inputs"]
+    inputs = json.loads((SAVED / "predictions.json").read_text())[task]["inputs"]
     inputs = [tuple(x) if task == "pair" else x for x in inputs]
-    exact, fast = load(EARLIER / task), load(EARLIER / task, precision="bf16")
+    exact, fast = load(SAVED / task), load(SAVED / task, precision="bf16")
     if task == "translate":
         expected, actual = ([[o.score for o in outputs] for outputs in m.outputs(inputs)] for m in (exact, fast))
     else:
@@ -588,13 +587,13 @@ def test_predictions_in_bfloat16_are_close(task):
 
 def test_an_unknown_precision_is_rejected():
     with pytest.raises(ConfigError) as caught:
-        load(EARLIER / "classify", precision="16")
+        load(SAVED / "classify", precision="16")
     assert caught.value.options == ("precision",)
 
 
-@pytest.mark.parametrize("task", EARLIER_TASKS)
-def test_a_model_of_an_earlier_version_splits_as_before(task):
-    inputs = load(EARLIER / task).encode_inputs([("a #tag", "b :)") if task == "pair" else "a #tag b :)"])
+@pytest.mark.parametrize("task", SAVED_TASKS)
+def test_a_saved_model_splits_as_before(task):
+    inputs = load(SAVED / task).encode_inputs([("a #tag", "b :)") if task == "pair" else "a #tag b :)"])
     words = [word.removeprefix(BLANK) for sentences in inputs.sentences.values() for word in sentences[0].words]
     assert words[:6] == ["a", "#", "tag", "b", ":", ")"]
 
@@ -716,12 +715,11 @@ def places(value, place=()):
         yield from places(inner, (*place, key))
 
 
-@pytest.mark.parametrize("task", EARLIER_TASKS)
-def test_any_change_of_an_old_config_is_harmless_or_one_error(task, tmp_path):
-    """Old configs have no checksum."""
-    folder = shutil.copytree(EARLIER / task, tmp_path / "model")
+@pytest.mark.parametrize("task", SAVED_TASKS)
+def test_any_change_of_a_config_without_checksum_is_harmless_or_one_error(task, tmp_path):
+    folder = shutil.copytree(SAVED / task, tmp_path / "model")
     text = (folder / "config.json").read_text()
-    inputs = json.loads((EARLIER / "predictions.json").read_text())[task]["inputs"][:2]
+    inputs = json.loads((SAVED / "predictions.json").read_text())[task]["inputs"][:2]
     errors = 0
     for number, place in enumerate(places(json.loads(text))):
         # a few values for each place, other ones for the next
@@ -784,16 +782,20 @@ def registry(monkeypatch):
     return saving.TASKS
 
 
+class MoodClassification(Classification):
+    name = "mood"
+
+
 def test_a_registered_task_is_loaded_with_its_class(registry, corpus, tiny, tmp_path):
     @register_task
     class Mood(TextClassifier):
-        task = "mood"
+        task = MoodClassification
 
     trained = tiny("classifier", training={"epochs": 1})
     mood = Mood(**trained.get_params(deep=False)).fit(*corpus("classifier", 12))
     loaded = load(mood.save(tmp_path / "mood"))
     assert type(loaded) is Mood
-    assert list(registry)[-1] == read_task(tmp_path / "mood").task == "mood"
+    assert list(registry)[-1] == read_task(tmp_path / "mood").task.name == "mood"
 
 
 def test_a_task_belongs_to_one_class(registry):

@@ -9,6 +9,16 @@ from graphattn.models.corpus import BatchShard
 KINDS = ("classifier", "pair", "tagger", "crf")
 
 
+@pytest.fixture(scope="module")
+def model_and_data(corpus, tiny):
+    def get(kind):
+        inputs, labels = corpus(kind, 12)
+        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
+        return estimator.model_, estimator.encode(inputs, labels)
+
+    return get
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_loss_is_the_mean_over_items(kind, parts):
     model, data = parts(kind, 12)
@@ -57,8 +67,8 @@ def test_a_weight_equals_repeating_the_example(kind, corpus, tiny, encoded):
 
     numbers = np.repeat(np.arange(12), weights)
     repeated = [[part[number] for number in numbers] for part in (inputs, labels)]
-    expected = run(encoded(estimator, *repeated))
-    data = encoded(estimator, inputs, labels)
+    expected = run(estimator.encode(repeated[0], repeated[1]))
+    data = estimator.encode(inputs, labels)
     plain, weighted = run(data), run(data.with_weights(np.array(weights, float)))
     for actual, gradient in zip(weighted, expected, strict=True):
         torch.testing.assert_close(actual, gradient, rtol=1e-4, atol=1e-6)
@@ -66,9 +76,10 @@ def test_a_weight_equals_repeating_the_example(kind, corpus, tiny, encoded):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair"])
-def test_mean_pooling_equals_encode_and_head(kind, parts):
-    model, data = parts(kind, 12, head={"pooling": "mean"})
-    batch = data[list(range(12))]
+def test_mean_pooling_equals_encode_and_head(kind, corpus, tiny):
+    inputs, labels = corpus(kind, 12)
+    estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}, head={"pooling": "mean"}).fit(inputs, labels)
+    model, batch = estimator.model_, estimator.encode(inputs)[list(range(12))]
     assert torch.equal(model(batch), model.head(model.encode(batch), batch.graph))
 
 

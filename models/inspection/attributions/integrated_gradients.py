@@ -105,11 +105,11 @@ def integrate(
         vectors, presence = (torch.cat([part.flatten(0, 1) for part in x.split(lengths, dim=1)]) for x in points)
         vectors = vectors.to(dtype)
         copies = inputs.corpus[[0] * len(shares)]
-        return points, explained.value(estimator._copy_scores(copies, vectors=vectors, presence=presence))
+        return points, explained.value(estimator.score_copies(copies, vectors=vectors, presence=presence))
 
     with torch.inference_mode(False), in_evaluation(model):
         with torch.no_grad():
-            explained = estimator.target(inputs, estimator._copy_scores(batch)[0], label=label, word=word)
+            explained = estimator.target(inputs, estimator.score_copies(batch)[0], label=label, word=word)
             ids, unknown, is_special = _token_ids(inputs, model.device)
             origin, text = model.embed_tokens(unknown, _clear_characters(batch)), model.embed_tokens(ids, batch)
             dtype = text.dtype

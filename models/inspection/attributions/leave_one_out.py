@@ -78,7 +78,7 @@ def leave_one_edge_out(
             batch, is_cross = inputs.corpus[[0] * len(chunk)], chunk.relation == CROSS
             relations = estimator.model_.encoder.relations()
             graph = remove_edges(batch.graph, relations, inputs.graph_texts, chunk[~is_cross])
-            scores = estimator._copy_scores(replace(batch, graph=graph), hidden=chunk[is_cross])
+            scores = estimator.score_copies(replace(batch, graph=graph), hidden=chunk[is_cross])
             after += explained.value(scores).tolist()
     selected[explained.quantity] = after
     selected["effect"] = before - selected[explained.quantity]

@@ -203,7 +203,7 @@ def copied(classifier, tmp_path):
 
 def test_a_model_directory_of_another_version(graphattn, copied):
     config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps({**config, "format": 99}))
+    (copied / "config.json").write_text(json.dumps({**config, "format_version": 99}))
     answer = graphattn("predict", copied, stdin="a")
     assert (answer.code, answer.err) == (
         1,

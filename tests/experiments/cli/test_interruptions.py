@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from graphattn import load
-from graphattn.models import TextEstimator
+from graphattn.models import Estimator
 from graphattn.models.training.loop import TrainingModule
 
 
@@ -81,13 +81,13 @@ def test_a_full_disk_keeps_the_old_model(graphattn, command, tmp_path, limit_fil
     out = tmp_path / "model"
     graphattn(*command, "--out", out)
     before = load(out).predict_proba(["a good film"]).tolist()
-    save = TextEstimator.save
+    save = Estimator.save
 
     def save_on_a_full_disk(self, path, **notes):
         limit_file_size(4_000)
         return save(self, path, **notes)
 
-    monkeypatch.setattr(TextEstimator, "save", save_on_a_full_disk)
+    monkeypatch.setattr(Estimator, "save", save_on_a_full_disk)
     answer = graphattn(*command, "--seed", "1", "--overwrite", "--out", out)
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith(f"error: {out} could not be written (")
@@ -156,7 +156,7 @@ def test_a_failing_save_does_not_hide_a_divergence(graphattn, command, tmp_path,
         raise OSError(28, "No space left on device")
 
     with diverging_at(1), monkeypatch.context() as patch:
-        patch.setattr(TextEstimator, "save", full)
+        patch.setattr(Estimator, "save", full)
         answer = graphattn(*command, "--out", tmp_path / "model")
     assert (answer.code, answer.err) == (
         1,

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 from graphattn import TextClassifier, load
 from graphattn.experiments.cli.training_plan import TrainingPlan
-from graphattn.models import TextEstimator
+from graphattn.models import Estimator
 
 
 def weights(model):
@@ -229,7 +229,7 @@ def test_another_run_is_not_resumed(graphattn, corpora_folder, tmp_path, tiny, m
     """A run whose model could not be saved leaves a checkpoint that only the same command can resume."""
     command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
     with monkeypatch.context() as patch:
-        patch.setattr(TextEstimator, "save", interrupted)
+        patch.setattr(Estimator, "save", interrupted)
         assert graphattn(*command).code == 130
     answer = graphattn(*command, "--hidden", "20")
     assert (answer.code, answer.err) == (
@@ -247,7 +247,7 @@ def interrupted(*_arguments, **_keywords):
 def test_a_complete_run_without_a_model_is_saved(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
     command = ["train", "tag", corpora_folder / "tags.conll", *tiny, "--out"]
     with monkeypatch.context() as patch:
-        patch.setattr(TextEstimator, "save", interrupted)
+        patch.setattr(Estimator, "save", interrupted)
         answer = graphattn(*command, tmp_path / "model")
     assert (answer.code, answer.err) == (130, "stopped; run the same command again to resume\n")
     assert graphattn(*command, tmp_path / "model").code == 0

@@ -53,11 +53,15 @@ register_encoder(Options, Still)
 """
 TASK = """
 from graphattn import TextClassifier, register_task
+from graphattn.models.estimators.tasks import Classification
+
+class Moods(Classification):
+    name = "mood"
 
 @register_task
 class MoodClassifier(TextClassifier):
     \"\"\"Train a classifier of moods.\"\"\"
-    task = "mood"
+    task = Moods
 """
 
 

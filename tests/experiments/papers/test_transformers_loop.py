@@ -71,7 +71,7 @@ def test_both_models_compute_the_same_with_the_same_learning_rates(folder, tmp_p
         Encoded([2, *vocabulary.encode(text.split()).tolist(), 3], list(range(1, 1 + len(text.split()))), [])
         for text in texts
     ]
-    batch = estimator.encode_inputs([text.split() for text in texts]).corpus[[0, 1, 2]]
+    batch = estimator.encode([text.split() for text in texts])[[0, 1, 2]]
     with torch.no_grad():
         torch.testing.assert_close(model(encoded), estimator.model_(batch), atol=1e-5, rtol=1e-5)
     module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, evaluate=None)

@@ -44,6 +44,7 @@ from graphattn.models import (
     load,
 )
 from graphattn.models.encoders import ENCODERS
+from graphattn.models.estimators.tasks import Classification
 from graphattn.models.inspection import summarise
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
@@ -376,14 +377,25 @@ def test_the_dev_set_selects_the_epoch(corpus, tiny):
         assert other.history_ == first.history_
 
 
+class Measurement(Classification):
+    """A task that keeps what it measures."""
+
+    def metrics(self, labels, decisions, weights=None):
+        Measurement.gold, Measurement.weights = labels, weights
+        return super().metrics(labels, decisions, weights)
+
+
+class Measured(TextClassifier):
+    task = Measurement
+
+
 def test_held_out_data_is_not_trained_on(corpus, tiny):
     texts, labels = corpus("classifier", 40)
-    estimator = tiny("classifier", training={"dev_fraction": 0.25, "epochs": 1})
-    seen = {}
-    estimator._metrics = lambda gold, decisions: seen.update(gold=gold) or {"accuracy": 1.0}
-    estimator.fit(texts, labels)
-    assert len(seen["gold"]) == 10
-    assert abs(seen["gold"].count("bad") - labels.count("bad") / 4) <= 1  # the same fraction of each class
+    training = tiny("classifier", training={"dev_fraction": 0.25, "epochs": 1}).get_params(deep=False)
+    Measured(**training).fit(texts, labels)
+    gold = Measurement.gold
+    assert len(gold) == 10
+    assert abs(gold.count("bad") - labels.count("bad") / 4) <= 1  # the same fraction of each class
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -413,10 +425,9 @@ def test_scores_with_weights_equal_those_of_repeated_examples(kind, corpus, fitt
 
 def test_held_out_examples_keep_their_weights(corpus, tiny):
     texts, labels = corpus("classifier", 40)
-    estimator, seen = tiny("classifier", training={"dev_fraction": 0.25, "epochs": 1}), {}
-    estimator._metrics = lambda gold, _, weights: seen.update(gold=gold, weights=weights) or {"accuracy": 1.0}
-    estimator.fit(texts, labels, sample_weight=[2.0 if label == "good" else 0.5 for label in labels])
-    assert seen["weights"].tolist() == [2.0 if label == "good" else 0.5 for label in seen["gold"]]
+    training = tiny("classifier", training={"dev_fraction": 0.25, "epochs": 1}).get_params(deep=False)
+    Measured(**training).fit(texts, labels, sample_weight=[2.0 if label == "good" else 0.5 for label in labels])
+    assert Measurement.weights.tolist() == [2.0 if label == "good" else 0.5 for label in Measurement.gold]
 
 
 def test_a_translator_is_not_scored_with_weights(corpus, fitted):

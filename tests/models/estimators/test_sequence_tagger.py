@@ -325,7 +325,7 @@ def test_roles_depend_on_the_marked_predicate(level, roles, able, tmp_path):
 
 def test_marks_belong_to_all_tokens_of_a_word(roles, tiny):
     tagger = tiny("tagger", inputs={"level": "bpe", "vocabulary_size": 30}).fit(roles)
-    (layout,) = tagger._corpus([roles[:2]]).layouts
+    (layout,) = tagger.encode(roles[:2]).layouts
     sentences = tagger.vocabulary_.sentences(roles[:2])
     assert any(len(sentence) > 7 for sentence in sentences)
     marks = [0, *(roles[0].predicates[word] for word in sentences[0].word_ids)]

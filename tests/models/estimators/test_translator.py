@@ -22,6 +22,8 @@ from graphattn.models.decoders.options import (
     TranslationTraining,
 )
 from graphattn.models.encoders import ENCODERS
+from graphattn.models.estimators import parsing
+from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.translator import Translator
 
 
@@ -246,12 +248,12 @@ def test_a_long_source_of_a_dev_set_is_reported(small, toy_pairs):
 
 def test_a_long_source_is_rejected_before_parsing(small, toy_pairs, monkeypatch):
     sources, targets = toy_pairs(12)
-    monkeypatch.setattr(Translator, "_sentences", lambda *given: pytest.fail("parsed too early"))
+    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: pytest.fail("parsed too early"))
     for side in (0, 1):
         pairs = [list(sources), list(targets)]
         pairs[side][5] = LONG
         with pytest.raises(DataError, match=f"^{('source', 'target')[side]} 6 has "):
-            small("umst", training={"dev_fraction": 0.0}).fit(*pairs)
+            small("umst", training={"dev_fraction": 0.0}, parsing=ParsingOptions(parser="stanza")).fit(*pairs)
 
 
 def test_errors_in_a_chunk_number_the_sources_of_the_whole_input(small, toy_pairs):

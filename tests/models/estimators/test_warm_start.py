@@ -13,7 +13,7 @@ KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
 
 def scores(estimator, X):
     """Scores of the old classes by name, for each item."""
-    data = estimator._corpus(estimator._columns(X))
+    data = estimator.encode(X)
     with torch.inference_mode():
         rows = estimator.model_(data[list(range(len(data)))])
     return {name: rows[:, number] for number, name in enumerate(estimator.classes_.tolist())}

@@ -11,6 +11,7 @@ from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import GraphAttnWarning, Hint
 from graphattn.models import InputOptions, SequenceTagger, TextClassifier, TrainingOptions, load
+from graphattn.models.estimators.inputs import SplitText
 from graphattn.models.estimators.word_checks import (
     expect_unknown_words,
     hint_at_unsplit_texts,
@@ -105,7 +106,8 @@ def test_raw_text_of_a_tagger_of_segmented_words(tmp_path):
     ],
 )
 def test_unsplit_texts(texts, hinted):
-    assert (hint_at_unsplit_texts([texts * 100], WEB) is not None) == hinted
+    split = [SplitText(text, WEB.split(text)) for text in texts]
+    assert (hint_at_unsplit_texts([split * 100]) is not None) == hinted
 
 
 def test_a_classifier_of_unsplit_texts_hints_once():

@@ -26,6 +26,7 @@ from graphattn.models import (
     TrainingOptions,
 )
 from graphattn.models.estimators import parsing
+from graphattn.models.estimators.tasks import Classification
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.inspection.summary import CHUNK, summarise
 from graphattn.models.prediction import predict_corpus
@@ -81,14 +82,16 @@ def shares_of(estimator, X):
 def test_a_saved_model_and_an_input_alone_predict_the_same(folder, tmp_path, case):
     kind, options = CASES[case]
     estimator, X = fit(kind, folder, **options)
-    together = shares_of(estimator, X)
+    together = estimator.predict_details(X, probabilities=True).probabilities
     for x, expected in zip(X[:4], together[:4], strict=True):
-        np.testing.assert_allclose(shares_of(estimator, [x])[0], expected, atol=1e-5)
+        np.testing.assert_allclose(
+            estimator.predict_details([x], probabilities=True).probabilities[0], expected, atol=1e-5
+        )
     estimator.save(tmp_path / "model")
     for file in folder.iterdir():
         file.unlink()  # a saved model needs nothing else
     loaded = load(tmp_path / "model")
-    for again, expected in zip(shares_of(loaded, X), together, strict=True):
+    for again, expected in zip(loaded.predict_details(X, probabilities=True).probabilities, together, strict=True):
         np.testing.assert_array_equal(again, expected)
     assert loaded.pretrained_ == estimator.pretrained_
 
@@ -122,7 +125,7 @@ def test_training_starts_from_the_pretrained_weights(folder):
 def test_states_are_those_of_the_directory(folder):
     estimator, _ = fit(TextClassifier, folder, tuned_layers=0)
     encoder = PretrainedEncoder.from_directory(folder)
-    batch = estimator.encode_inputs(TEXTS[:3]).corpus[[0, 1, 2]]
+    batch = estimator.encode(TEXTS[:3])[[0, 1, 2]]
     with torch.no_grad():
         torch.testing.assert_close(estimator.model_.encode(batch), encoder(encoder.batch(TEXTS[:3])))
 
@@ -130,7 +133,7 @@ def test_states_are_those_of_the_directory(folder):
 def test_pairs_are_encoded_as_the_reference_does(make_reference, folder):
     reference = make_reference("bert")
     estimator, _ = fit(PairClassifier, folder, tuned_layers=0)
-    batch = estimator.encode_inputs([("a b", "c")]).batch
+    batch = estimator.encode([("a b", "c")])[[0]]
     # [CLS] a b [SEP] c [SEP]; letters begin at 5
     inputs = {
         "input_ids": torch.tensor([[2, 5, 6, 3, 7, 3]]),
@@ -199,9 +202,8 @@ def test_learning_rates_decay_towards_the_input(folder):
 
 @pytest.mark.parametrize(("count", "epochs"), [(500, 10), (6000, 5), (20_000, 3)])
 def test_epochs_by_default(folder, count, epochs):
-    estimator = TextClassifier(pretrained=str(folder))
-    estimator._resolve_options()
-    assert estimator.training_.resolve_epochs(count, **estimator._epochs_by_default()) == epochs
+    training = TextClassifier(pretrained=str(folder)).resolved_options()["training"]
+    assert training.resolve_epochs(count, **Classification.default_epochs(pretrained=True)) == epochs
 
 
 def test_defaults_of_fine_tuning():
@@ -275,7 +277,7 @@ def test_the_crf_counts_no_special_tokens(folder):
 def test_the_mean_of_the_pieces_of_a_word(folder):
     """The letters of each word, and no special token."""
     tagger, _ = fit(SequenceTagger, folder, head=HeadOptions(word_pieces="mean", crf=False))
-    batch = tagger.encode_inputs([["ab", "c"], ["d"]]).corpus[[0, 1]]
+    batch = tagger.encode([["ab", "c"], ["d"]])[[0, 1]]
     with torch.no_grad():
         states = tagger.model_.eval().encode(batch)  # [CLS] a b c [SEP] [CLS] d [SEP]
         words = torch.stack([states[1:3].mean(0), states[3], states[6]])
@@ -482,7 +484,7 @@ def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
     estimator.to_huggingface(tmp_path / "tuned")
     model = transformers.AutoModel.from_pretrained(tmp_path / "tuned").eval()
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "tuned").model_max_length == 48
-    batch = estimator.encode_inputs(["a good film"]).batch
+    batch = estimator.encode(["a good film"])[[0]]
     ids = batch.graph.node_features["token"]["id"][None].long()
     with torch.no_grad():
         expected = model(input_ids=ids).last_hidden_state[0]

@@ -24,7 +24,7 @@ def test_distances_of_each_head(make_reference, save_model):
     reference = make_reference("bert")
     mass = np.zeros((3, 4, 40))  # layer, head, distance
     for text in TEXTS:
-        ids = classifier.encode_inputs([text]).batch.graph.node_features["token"]["id"][None].long()
+        ids = classifier.encode([text])[[0]].graph.node_features["token"]["id"][None].long()
         positions = torch.arange(ids.shape[1])
         distances = (positions[:, None] - positions).abs().flatten().numpy()
         for layer, weights in enumerate(reference(input_ids=ids, output_attentions=True).attentions):

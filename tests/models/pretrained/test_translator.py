@@ -62,7 +62,7 @@ def test_a_saved_model_writes_the_same(folder, tmp_path, case):
 def test_the_memory_is_that_of_the_directory(folder):
     translator = make(folder, tuned_layers=0).fit(SOURCES, TARGETS)
     encoder = PretrainedEncoder.from_directory(folder)
-    batch = translator.encode_inputs(SOURCES[:3]).corpus[[0, 1, 2]]
+    batch = translator.encode(SOURCES[:3])[[0, 1, 2]]
     with torch.no_grad():
         memory, expected = translator.model_.encode(batch), encoder(encoder.batch(SOURCES[:3]))
         kept = memory.mask[:, 0, 0]

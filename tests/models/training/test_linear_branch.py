@@ -75,7 +75,7 @@ def test_probabilities_are_a_product_of_both_models(corpus):
     texts, labels = corpus
     classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels)
     graph, full = scores_of(classifier, texts[:20])
-    batch = classifier.encode_inputs(texts[:20]).corpus[list(range(20))]
+    batch = classifier.encode(texts[:20])[list(range(20))]
     with torch.no_grad():
         linear = classifier.model_.linear_branch(batch).double().numpy()
     product = torch.from_numpy(graph + linear).softmax(1).numpy()
@@ -86,8 +86,8 @@ def test_the_factors_have_the_least_loss_on_the_dev_set(corpus):
     texts, labels = corpus
     dev = make_texts(400, np.random.default_rng(2))
     classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels, dev=dev)
-    deep, linear = classifier.mixture_["deep"], classifier.mixture_["linear"]
-    batch = classifier.encode_inputs(dev[0]).corpus[list(range(400))]
+    deep, wide = classifier.mixture_["deep"], classifier.mixture_["wide"]
+    batch = classifier.encode(dev[0])[list(range(400))]
     gold = torch.tensor([classifier.classes_.tolist().index(label) for label in dev[1]])
     with torch.no_grad():
         added = classifier.model_.linear_branch(batch).double() / linear
@@ -212,8 +212,8 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path, enc
     tags = [[("A" if word[0] == "A" else "V") if rng.random() < 0.9 else "X" for word in words] for words in sentences]
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
     tagger = SequenceTagger(encoder_options(SMALL), training=options).fit(sentences, tags)
-    encoded = encoded(tagger, sentences, tags)
-    branch, head = linear_branch._fit_word_features(tagger.model_.head, encoded)
+    encoded = tagger.encode(sentences, tags)
+    branch, head = wide._fit_word_features(tagger.model_.head, encoded)
     with torch.no_grad():
         for parameter in tagger.model_.head.output.parameters():
             parameter.zero_()

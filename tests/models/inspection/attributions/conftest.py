@@ -166,7 +166,7 @@ class Dense:
     text: str
 
     def __post_init__(self):
-        batch = self.estimator.encode_inputs([self.text]).batch
+        batch = self.estimator.encode([self.text])[[0]]
         data = batch.graph.node_features["token"]
         self.model, self.tokens = self.estimator.model_, self.estimator.model_.embedding(data["id"])
         self.graph, self.count = batch.graph, len(data["id"])

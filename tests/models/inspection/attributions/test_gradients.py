@@ -170,9 +170,7 @@ class Nudge:
 def log_probability(translator, source, text, tokens=slice(None)):
     """Log-probability of some tokens of a text, including the end of the text."""
     (ids,) = translator.subwords_.ids([text])
-    scores = capture_decoding(
-        translator.model_, translator.encode_inputs([source], targets=[text]).batch
-    ).scores.detach()
+    scores = capture_decoding(translator.model_, translator.encode([source], [text])[[0]]).scores.detach()
     chances = scores.exp() / scores.exp().sum(1, keepdim=True)
     return float(chances[torch.arange(len(ids) + 1), [*ids, 2]].log()[tokens].sum())
 

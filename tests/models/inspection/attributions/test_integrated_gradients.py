@@ -26,7 +26,7 @@ TEXT, TRANSLATION = "fine and never dull", "Ein hund, klein!"
 def interpolate(estimator, text, share):
     """Scores of token vectors interpolated between unknown words (0) and the text (1), and the gradient's argument."""
     model = estimator.model_
-    batch = estimator.encode_inputs([text]).batch
+    batch = estimator.encode([text])[[0]]
     ids = batch.graph.node_features["token"]["id"]
     unknown = torch.ones_like(ids)
     unknown[0] = ids[0]
@@ -68,7 +68,7 @@ def test_it_equals_captum(classifier, log_odds):
     def value(points):
         return log_odds(torch.stack([head(encoder(batch.graph, point), batch.graph)[0] for point in points]), 1)
 
-    head, encoder, batch = classifier.model_.head, classifier.model_.encoder, classifier.encode_inputs([TEXT]).batch
+    head, encoder, batch = classifier.model_.head, classifier.model_.encoder, classifier.encode([TEXT])[[0]]
     _, start, _ = interpolate(classifier, TEXT, 0.0)
     _, end, _ = interpolate(classifier, TEXT, 1.0)
     expected = captum.IntegratedGradients(value).attribute(end[None], start[None], n_steps=20)[0].sum(1).detach()
@@ -79,7 +79,7 @@ def test_it_equals_captum(classifier, log_odds):
 def interpolate_source(translator, source, share):
     """Log-probability of a text for interpolated token vectors of the source, and its gradient."""
     model, (ids,) = translator.model_, translator.subwords_.ids([TRANSLATION])
-    batch = translator.encode_inputs([source], targets=[TRANSLATION]).batch
+    batch = translator.encode([source])[[0]]
     own = batch.graph.node_features["token"]["id"]
     unknown = torch.ones_like(own)
     unknown[0] = own[0]
@@ -188,7 +188,7 @@ def test_attributions_add_up_to_the_change_of_the_prediction(kind, linear_branch
 
 def without_spelling(tagger, words):
     """The log-odds of :func:`predicted` for unknown words with an empty spelling."""
-    corpus, model = tagger.encode_inputs([words]).corpus, tagger.model_
+    corpus, model = tagger.encode([words]), tagger.model_
     batch, ids = corpus[[0]], torch.tensor([0] * tagger.builder_.cls + [1] * len(words))
     empty = corpus.token_types.take(np.zeros(len(ids), np.int64))
     with torch.inference_mode():

@@ -12,9 +12,9 @@ from graphattn.models.inspection.attributions import leave_one_edge_out, leave_o
 TEXT = "fine and never dull"
 
 
-def brute_force(without_edge, estimator, x, row, number):
+def brute_force(without_edge, estimator, inputs, row, number):
     """Scores without an edge; ``number`` is the number of its text in a pair."""
-    batch = estimator.encode_inputs([x]).batch
+    batch = estimator.encode(inputs)[[0]]
     first = int(batch.graph.batch_num_nodes()[:number].sum())
     smaller = without_edge(batch.graph, row.relation, row.source + first, row.target + first)
     with torch.no_grad():
@@ -27,11 +27,11 @@ def test_it_equals_brute_force(without_edge, classifier, log_odds, monkeypatch):
     degrees = classifier.attention(TEXT).table().drop_duplicates(["relation", "source", "target"])
     counted = degrees.groupby(["relation", "target"]).source.transform("size") > 1
     assert len(actual) == min(100, counted.sum())
-    batch = classifier.encode_inputs([TEXT]).batch
+    batch = classifier.encode([TEXT])[[0]]
     with torch.no_grad():
         whole = float(log_odds(classifier.model_(batch)[0], 1))
     for row in actual.itertuples():
-        expected = float(log_odds(brute_force(without_edge, classifier, TEXT, row, 0)[0], 1))
+        expected = float(log_odds(brute_force(without_edge, classifier, [TEXT], row, 0)[0], 1))
         assert row.log_odds == pytest.approx(expected, rel=1e-5, abs=1e-6)
         assert row.effect == pytest.approx(whole - expected, abs=1e-6)
     assert actual.effect.is_monotonic_decreasing
@@ -42,7 +42,7 @@ def test_edges_of_both_texts_of_a_pair(without_edge, pair_classifier, log_odds):
     actual = leave_one_edge_out(pair_classifier, pair, k=9, label="same")
     assert set(actual.source_part) == {"first", "second"}
     for row in actual.itertuples():
-        scores = brute_force(without_edge, pair_classifier, pair, row, ("first", "second").index(row.target_part))
+        scores = brute_force(without_edge, pair_classifier, [pair], row, ("first", "second").index(row.target_part))
         expected = float(log_odds(scores[0], pair_classifier.classes_.tolist().index("same")))
         assert row.log_odds == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
@@ -51,7 +51,7 @@ def test_a_word_of_a_tagger(without_edge, tagger, log_odds):
     words = TEXT.split()
     actual = leave_one_edge_out(tagger, words, k=5, word=2, label="X")
     for row in actual.itertuples():
-        expected = log_odds(brute_force(without_edge, tagger, words, row, 0)[2], tagger.classes_.tolist().index("X"))
+        expected = log_odds(brute_force(without_edge, tagger, [words], row, 0)[2], tagger.classes_.tolist().index("X"))
         assert row.log_odds == pytest.approx(float(expected), rel=1e-5, abs=1e-6)
 
 

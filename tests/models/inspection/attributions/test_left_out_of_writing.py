@@ -59,7 +59,7 @@ def test_edges_of_the_encoder(without_edge, translator, monkeypatch):
     named = ["relation", "source_part", "target_part", "source", "target"]
     edges = table[table.relation.isin(["window:3", "window:N"])][named].drop_duplicates()
     actual = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
-    graph = translator.encode_inputs([SOURCE]).batch.graph
+    graph = translator.encode([SOURCE])[[0]].graph
     whole = log_probability(translator, graph)
     assert len(actual) == len(edges)
     for row in actual.itertuples():
@@ -80,7 +80,7 @@ def test_edges_to_the_text(translator, monkeypatch):
     for row in actual.itertuples():
         with monkeypatch.context() as patch:
             without_source(patch, (row.target - 1) % count, row.source)
-            expected = log_probability(translator, graph)
+            expected = log_probability(translator, translator.encode([SOURCE])[[0]].graph)
         assert row.log_probability == pytest.approx(expected, abs=1e-4)
 
 

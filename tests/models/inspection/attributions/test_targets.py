@@ -33,7 +33,7 @@ def test_the_predicted_tag_is_explained(corpus, tiny):
     words, tags = corpus("crf")
     tagger = tiny("crf", training={"epochs": 2}).fit(words, tags)
     sentence = max(words, key=len)
-    predicted = predict_decisions(tagger.model_, tagger.encode_inputs([sentence]).corpus)[0].tolist()
+    predicted = tagger.predict_details([sentence]).decisions[0].tolist()
     for word, decided in enumerate(predicted):
         own = gradient_times_weight(tagger, sentence, word=word)
         named = gradient_times_weight(tagger, sentence, word=word, label=tagger.classes_[decided])

@@ -1,0 +1,20 @@
+"""Tasks: labels and targets, heads, metrics, reports and rows of output, one file for each."""
+
+from graphattn.models.estimators.tasks.classify import Classification
+from graphattn.models.estimators.tasks.pair import PairClassification, PairRegression
+from graphattn.models.estimators.tasks.regress import Regression
+from graphattn.models.estimators.tasks.tag import Tagging
+from graphattn.models.estimators.tasks.task import EncodedInputs, Examples, Task
+from graphattn.models.estimators.tasks.translate import Translation
+
+__all__ = [
+    "Classification",
+    "EncodedInputs",
+    "Examples",
+    "PairClassification",
+    "PairRegression",
+    "Regression",
+    "Tagging",
+    "Task",
+    "Translation",
+]
