@@ -54,8 +54,8 @@ class Inspectable(Protocol):
     """A fitted model whose predictions can be inspected, such as every :class:`~graphattn.models.Estimator`."""
 
     @property
-    def texts_per_input(self) -> int:
-        """2 for pairs."""
+    def task(self) -> Any:
+        """Its ``texts_per_input`` are 2 for pairs."""
 
     @property
     def encoder_(self) -> EncoderOptions:
@@ -82,10 +82,10 @@ class Inspectable(Protocol):
     ) -> ExplanationTarget:
         """The quantity that attributions explain for one input with (items, classes) scores."""
 
-    def _describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+    def describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
         """Title, prediction and probabilities of one input."""
 
-    def _copy_scores(
+    def score_copies(
         self,
         batch: Batch,
         *,

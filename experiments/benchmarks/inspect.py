@@ -14,7 +14,6 @@ from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.umst import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import InputOptions, TextClassifier, TrainingOptions
-from graphattn.models.corpus import Corpus
 from graphattn.models.encoders import EncoderOptions, encoder_options
 from graphattn.models.inspection.capture import attention_maps, capture_scores
 

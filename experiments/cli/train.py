@@ -189,7 +189,7 @@ def train_model(
     files: dict[str, Sequence[Any]] = {"training": train}
     if dev := plan.values["dev"]:
         files["dev"] = [dev] if isinstance(dev, str) else dev
-    if not estimator.source_and_target_files or len(train) != 2:
+    if not estimator.task.source_and_target_files or len(train) != 2:
         _reject_repetitions(train)
     corpus = plan.corpus
     options = {"format": corpus.format, **corpus.reader_options()}

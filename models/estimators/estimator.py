@@ -34,7 +34,6 @@ from graphattn.models.estimators.inputs import (
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.linear_branch import fit_linear_branch
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import Predictions, encode_corpus
 from graphattn.models.estimators.sklearn_protocol import (
     complete_tags,
     make_not_fitted_error,
@@ -42,12 +41,14 @@ from graphattn.models.estimators.sklearn_protocol import (
     set_requests,
 )
 from graphattn.models.estimators.tasks.files import CorpusFiles
-from graphattn.models.estimators.tasks.task import EncodedInputs, Examples, Task
+from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.estimators.warm_start import check_same_kind, check_same_options, copy_weights
 from graphattn.models.heads.word_features import WordFeatureBranch
+from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.parameters import Parameters
+from graphattn.models.prediction import Predictions, count_truncation, encode_corpus
 from graphattn.models.pretrained.options import PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained
 from graphattn.models.reports import Report
@@ -174,6 +175,10 @@ class Estimator(Parameters):
         ConfigError
             naming the option and a fix
         """
+        for name, kind in self._groups().items():
+            if not isinstance(getattr(self, name), kind):
+                given = type(getattr(self, name)).__name__
+                raise ConfigError(f"{name} of {type(self).__name__} is {given}; give {kind.__name__}")
         encoder, options = self.resolved_encoder(), self.resolved_options()
         encoder.validate()
         for group in options.values():
@@ -339,9 +344,10 @@ class Estimator(Parameters):
                 check_same_kind(self.text_inputs_, None if previous is None else previous.text_inputs_)
                 training = self.task_.fit_inputs(self.text_inputs_, training, self._options, previous)
                 self._make_model(self.task_.class_weights(training.labels, training.weights))
+                self._hint_at_unused_parser()
                 if previous is not None:
                     self._copy_model(previous)
-            corpus, dev_corpus = self._encode_training_set(training), self._encode_dev_set(held_out)
+            corpus, dev_corpus = self._encode_sets(training, held_out)
             self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
             self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
             self._give_hints(dev_corpus, held_out)
@@ -432,6 +438,24 @@ class Estimator(Parameters):
             values |= {} if name == "training" else options.to_dict()
         return values
 
+    def _hint_at_unused_parser(self) -> None:
+        if self.parsing.parser != "none" and self.builder_.deprel_id is None:
+            hint = (
+                "no relation of the encoder uses dependencies, so {parser} has no effect; add the relation dependency"
+            )
+            warnings.warn(Hint(hint, options=("parser",)), stacklevel=3)
+
+    def _encode_sets(self, training: Examples, held_out: Examples | None) -> tuple[Corpus, Corpus | None]:
+        """Encode the training set and the dev set, with one warning of truncation if both are of one corpus."""
+        if held_out is None or held_out.numbers is None:
+            return self._encode_training_set(training), self._encode_dev_set(held_out)
+        with count_truncation() as truncated:
+            encoded = self._encode_training_set(training), self._encode_dev_set(held_out)
+        count, tokens = truncated
+        if count:
+            warnings.warn(self.describe_truncation(count, tokens, "training set"), stacklevel=3)
+        return encoded
+
     def _encode_training_set(self, training: Examples) -> Corpus:
         corpus = self._encode(training.columns, training.labels, where="training set", numbers=training.numbers)
         return corpus if training.weights is None else corpus.with_weights(training.weights)
@@ -507,7 +531,7 @@ class Estimator(Parameters):
         """Add to the model what is fitted after training; ``refit`` also to the dev set, a part of the training set."""
         self.text_inputs_.finish(corpus)
         head = self._options.get("head")
-        if head is None or not head.wide:
+        if head is None or not head.linear_branch:
             return
         metric = self.training_.metric or self.main_metric
         self.mixture_ = fit_linear_branch(
@@ -522,7 +546,7 @@ class Estimator(Parameters):
             training=self.training_,
             callbacks=callbacks,
         )
-        self.text_inputs_.spelling = isinstance(self.model_.wide, WordFeatureBranch)
+        self.text_inputs_.spelling = isinstance(self.model_.linear_branch, WordFeatureBranch)
 
     def _give_hints(self, dev: Corpus | None, held_out: Examples | None) -> None:
         """Warn if the loss or the predictions for the dev set show that training went wrong."""
@@ -570,7 +594,7 @@ class Estimator(Parameters):
         Parameters
         ----------
         X : the inputs
-        options : those of :func:`~graphattn.models.estimators.prediction.predict_corpus`
+        options : those of :func:`~graphattn.models.prediction.predict_corpus`
         """
         self._check_fitted()
         return self._rerun(self._columns(X), **options)
@@ -661,7 +685,7 @@ class Estimator(Parameters):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "wrong",
+        unknown: str | None = None,
         sample_weight: Sequence[float] | npt.NDArray[Any] | float | None = None,
     ) -> dict[str, float]:
         """Metrics in percent.
@@ -670,12 +694,12 @@ class Estimator(Parameters):
         ----------
         X, y, sample_weight : as for :meth:`fit`
         unknown : ``"wrong"`` counts labels that the training set lacks as wrong, with a warning; ``"error"`` rejects
-            them
+            them; by default, they are rejected if the training set lacks all of them
 
         Raises
         ------
         DataError
-            without examples, or for an unknown label if ``unknown`` is ``"error"``
+            without examples, or for unknown labels, as ``unknown`` says
         ConfigError
             for weights and a translator, whose metrics are of the whole corpus
         """
@@ -689,10 +713,10 @@ class Estimator(Parameters):
         return self.task_.predict(self.model_, self._encode(columns))
 
     def _evaluation_set(
-        self, X: Iterable[Any], y: Iterable[Any] | None, unknown: str, sample_weight: Any = None
+        self, X: Iterable[Any], y: Iterable[Any] | None, unknown: str | None, sample_weight: Any = None
     ) -> Examples:
         """The examples with labels in the training set's notation."""
-        if unknown not in ("wrong", "error"):
+        if unknown not in (None, "wrong", "error"):
             raise ConfigError(f"unknown is {unknown!r}; choose wrong or error")
         self._check_fitted()
         self.task_.metric_names()  # an error if a library is missing
@@ -706,7 +730,7 @@ class Estimator(Parameters):
         X: Iterable[Any],
         y: Iterable[Any] | None = None,
         *,
-        unknown: str = "wrong",
+        unknown: str | None = None,
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         """:meth:`evaluate`, with the scores of each class, a confidence interval and the mistakes.
@@ -741,7 +765,7 @@ class Estimator(Parameters):
     def epoch_note(self) -> str | None:
         """What the dev metrics of an epoch measure, if not the final model."""
         head = self.resolved_options().get("head")
-        return "graph encoder alone" if head is not None and head.wide else self.task.dev_search
+        return "graph encoder alone" if head is not None and head.linear_branch else self.task.dev_search
 
     def dev_metrics(self) -> dict[str, float]:
         """Metrics of the model on the dev set; empty without one."""
@@ -948,10 +972,10 @@ class Estimator(Parameters):
         with torch.random.fork_rng():
             estimator._make_model()
         inputs.restore_frozen_weights(estimator.model_, weights)
-        if "wide.keys" in weights:
-            of_branch = {name: value for name, value in weights.items() if name.startswith("wide.")}
-            estimator.model_.wide = task.linear_branch.like(of_branch)
-        inputs.spelling = isinstance(getattr(estimator.model_, "wide", None), WordFeatureBranch)
+        if "linear_branch.keys" in weights:
+            of_branch = {name: value for name, value in weights.items() if name.startswith("linear_branch.")}
+            estimator.model_.linear_branch = task.linear_branch.like(of_branch)
+        inputs.spelling = isinstance(getattr(estimator.model_, "linear_branch", None), WordFeatureBranch)
         estimator.mixture_ = config["mixture"]
         estimator.model_.load_state_dict(weights)
         estimator.model_.eval()

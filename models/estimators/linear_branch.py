@@ -33,7 +33,7 @@ def fit_linear_branch(
     the dev set to the training set of the branch that is kept.
     """
     from graphattn.models.training.callbacks import shows_epochs
-    from graphattn.models.training.wide import add_wide_branch
+    from graphattn.models.training.linear_branch import add_linear_branch
 
     metrics = dict[str, float]()
     shown = shows_epochs(training, callbacks)
@@ -53,9 +53,9 @@ def fit_linear_branch(
         return accepted
 
     weights = model.head.class_weights
-    mixture = add_wide_branch(
+    mixture = add_linear_branch(
         model, corpus, dev, words, refit=refit, class_weights=weights, accept=accept, report=report
     )
     if mixture is None:
         return {}
-    return {"deep": mixture.deep, "wide": mixture.wide, **{f"dev_{name}": value for name, value in metrics.items()}}
+    return {"deep": mixture.deep, "linear": mixture.linear, **{f"dev_{name}": value for name, value in metrics.items()}}

@@ -4,12 +4,11 @@ from graphattn.models.estimators.tasks.classify import Classification
 from graphattn.models.estimators.tasks.pair import PairClassification, PairRegression
 from graphattn.models.estimators.tasks.regress import Regression
 from graphattn.models.estimators.tasks.tag import Tagging
-from graphattn.models.estimators.tasks.task import EncodedInputs, Examples, Task
+from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.tasks.translate import Translation
 
 __all__ = [
     "Classification",
-    "EncodedInputs",
     "Examples",
     "PairClassification",
     "PairRegression",

@@ -28,11 +28,11 @@ from graphattn.models.estimators.indicators import (
 )
 from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels, single_target
 from graphattn.models.estimators.labels import LabelSet, plain_label
-from graphattn.models.estimators.prediction import Predictions
 from graphattn.models.estimators.tasks.files import CorpusFiles
 from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import ClassificationHead, Head
+from graphattn.models.prediction import Predictions
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles
 

@@ -18,10 +18,11 @@ from graphattn.builders.readers.unlabelled import find_marks
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels, single_target
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.prediction import Predictions
-from graphattn.models.estimators.tasks.task import EncodedInputs, Examples, Task
+from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import Head, RegressionHead
+from graphattn.models.inspectable import EncodedInputs
+from graphattn.models.prediction import Predictions
 from graphattn.models.reports import Report, bootstrap_correlation
 from graphattn.models.saving import ModelFiles
 

@@ -18,7 +18,6 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Sentence
-from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
@@ -29,13 +28,14 @@ from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, input_fields, resolve_labels
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import Predictions, segment_probability
 from graphattn.models.estimators.tasks.files import CorpusFiles
 from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads.word_features import WordFeatureBranch
+from graphattn.models.prediction import Predictions, segment_probability
 from graphattn.models.reports import Outcomes
+from graphattn.ragged import Ints
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -75,7 +75,7 @@ class Tagging(Task):
         head, smoothing = options["head"], options["training"].label_smoothing
         if head.crf is None:
             head.crf = self.class_weight is None and not smoothing
-        head.wide = head.wide and head.crf
+        head.linear_branch = head.linear_branch and head.crf
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Tagging(Task):
         marked = (getattr(source, "predicates", None) is not None for source in column)
         inputs.predicates = not isinstance(column, LazyTexts) and any(marked)  # a store keeps no marks
         if inputs.predicates:  # the linear branch would not see them
-            options["head"].wide = inputs.spelling = False
+            options["head"].linear_branch = inputs.spelling = False
         return examples
 
     @override

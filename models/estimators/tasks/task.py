@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,14 +25,15 @@ from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, pair_columns, select, single_column
 from graphattn.models.estimators.labels import LabelSet, find_respellings
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models.estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import Head
+from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
-from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
+from graphattn.models.inspectable import EncodedInputs
+from graphattn.models.prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.options import DEFAULT_EPOCHS, FINE_TUNING
 from graphattn.models.reports import Outcomes, Report
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 PAPER: Mapping[str, Mapping[str, Any]] = {
     "inputs": {"embedding_start": "random", "word_dropout": 0.0, "characters": False, "tune_vectors": False},
-    "head": {"wide": False, "crf": False},
+    "head": {"linear_branch": False, "crf": False},
     "training": {"epochs": 20, "patience": None, "precision": "32"},
 }
 """Settings of the papers where the defaults differ: group of options -> values."""
@@ -77,37 +78,6 @@ class Examples:
         columns = [select(column, numbers) for column in self.columns]
         weights = None if self.weights is None else self.weights[numbers]
         return Examples(columns, select(self.labels, numbers), numbers, weights)
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedInputs:
-    """Encoded inputs, with a translator's outputs.
-
-    Parameters
-    ----------
-    corpus : the inputs, with targets for a translator
-    sentences : part of the input -> its sentences: ``text``, ``first`` and ``second``, or ``source`` and ``target``
-    outputs : a translator's target texts
-    """
-
-    corpus: Corpus
-    sentences: Mapping[str, Sequence[Sentence]]
-    outputs: Sequence[str] = ()
-
-    @cached_property
-    def batch(self) -> Batch:
-        """The first input as a batch."""
-        return self.corpus[[0]]
-
-    @property
-    def single(self) -> dict[str, Sentence]:
-        """The sentences of the first input."""
-        return {name: sentences[0] for name, sentences in self.sentences.items()}
-
-    @property
-    def graph_texts(self) -> list[str]:
-        """The parts whose tokens are nodes of the graph; a translator's target is not."""
-        return list(self.sentences)[: len(self.corpus.layouts)]
 
 
 class Task:
@@ -148,7 +118,7 @@ class Task:
     score_metric: ClassVar[str | None] = None
     estimator_type: ClassVar[str | None] = None
     changeable: ClassVar[tuple[str, ...]] = ()
-    linear_branch: ClassVar[type[WideBranch]] = NgramBranch
+    linear_branch: ClassVar[type[LinearBranch]] = NgramBranch
     truncates: ClassVar[bool] = True
     """Whether long texts may be truncated."""
     has_characters: ClassVar[bool] = False
@@ -196,8 +166,8 @@ class Task:
         """Set the options whose default depends on others, and check the rules between groups."""
         inputs, head, pretrained = options["inputs"], options["head"], options["pretrained"]
         joins = self.texts_per_input == 2 and pretrained.join_pairs
-        if pretrained.pretrained and joins and head.wide:
-            raise ConfigError("{wide} needs {join_pairs=False}", options=("wide", "join_pairs"))
+        if pretrained.pretrained and joins and head.linear_branch:
+            raise ConfigError("{linear_branch} needs {join_pairs=False}", options=("linear_branch", "join_pairs"))
         self.joins_pairs = bool(pretrained.pretrained) and joins
         if head.pooling is None:
             head.pooling = encoder.pooling
@@ -273,12 +243,11 @@ class Task:
         if not respellings:
             return labels
         if not known:
-            count = sum(name in respellings for name in self.names_in(labels))
             example = next(iter(respellings.values()))
             warnings.warn(
                 Hint(
                     f"{self.label_field.removesuffix('s')}s such as {example!r} are written in several Unicode forms; "
-                    f"{count:,} are read as the form that occurs first"
+                    "all are read as the form that occurs first"  # without counts, so that folds repeat one warning
                 ),
                 stacklevel=6,
             )
@@ -324,13 +293,17 @@ class Task:
     def targets(self, labels: Sequence[Any], where: str) -> Any:
         """Labels as targets of a :class:`~graphattn.models.corpus.Corpus`."""
 
-    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str) -> None:
+    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
         """Reject labels that cannot be evaluated."""
         self.check_sizes(labels, columns, inputs, "evaluation set", None)
         try:
             self.targets(labels, "evaluation set")
         except UnknownLabelError as error:
             if unknown == "error":
+                raise
+            if unknown is None and error.count == error.total:  # probably another column, or labels of another corpus
+                error.hint = f"{error.hint} No label here is known; {{unknown=wrong}} counts all as wrong."
+                error.options += ("unknown",)
                 raise
             advice = error.alternative or "{unknown=error} rejects them"
             message = f"{error.message} ({error.count:,} in all); these count as wrong. {advice}"
@@ -381,7 +354,7 @@ class Task:
         else:
             made = WordInputs(options["inputs"])
         made.texts_per_input, made.truncates = self.texts_per_input, self.truncates
-        made.spelling = self.linear_branch is WordFeatureBranch and options["head"].wide
+        made.spelling = self.linear_branch is WordFeatureBranch and options["head"].linear_branch
         return made
 
     def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
@@ -496,7 +469,7 @@ class Task:
         raise NotImplementedError
 
     def run(self, model: Any, corpus: Corpus, **options: Any) -> Predictions:
-        """See :func:`~graphattn.models.estimators.prediction.predict_corpus`."""
+        """See :func:`~graphattn.models.prediction.predict_corpus`."""
         return predict_corpus(model, corpus, **options)
 
     # -- rows of output ------------------------------------------------------------------------------------------------
@@ -611,7 +584,7 @@ class Task:
             rows = model(batch)
         else:
             encoded = model.head(model.encoder(batch.graph, vectors), batch.graph)
-            rows = model.add_wide_scores(encoded, batch, presence)
+            rows = model.add_linear_scores(encoded, batch, presence)
         scores: Tensor = rows.unflatten(0, (batch.size, -1))
         return scores
 

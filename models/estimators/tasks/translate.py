@@ -34,14 +34,15 @@ from graphattn.models.encoders import EncoderOptions, NoEncoderOptions
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions, add_heads, make_roots, warn_about_missing_parses
-from graphattn.models.estimators.prediction import Predictions, prediction_batches
 from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models.estimators.subword_inputs import SubwordInputs
 from graphattn.models.estimators.tasks.files import CorpusFiles
-from graphattn.models.estimators.tasks.task import EncodedInputs, Examples, Task
+from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import Head
+from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import InputOptions
+from graphattn.models.prediction import Predictions, prediction_batches
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles
@@ -263,7 +264,7 @@ class Translation(Task):
         return self.target_inputs.ids(labels)
 
     @override
-    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str) -> None:
+    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
         """Any text is a target."""
 
     @override

@@ -16,7 +16,6 @@ from graphattn.experiments.papers.runs import combine, execute, with_changes
 from graphattn.experiments.papers.settings import MINILM, make_estimator, settings
 from graphattn.experiments.papers.smoke import smoke_folder
 from graphattn.experiments.papers.transformers_loop import Encoded, FineTunedModel, learning_rates
-from graphattn.models.corpus import Corpus
 from graphattn.models.training.module import TrainingModule
 from graphattn.models.training.optimizer import make_optimizer
 

@@ -34,7 +34,7 @@ def test_fit_splits_each_text_once(kind, inputs, count_splits, tiny):
     texts = [f"film {number} was {'good' if number % 2 else 'bad'}" for number in range(40)]
     seconds = [f"the second {text}" for text in texts]
     X = list(zip(texts, seconds, strict=True)) if kind == "pair" else texts
-    estimator = tiny(kind, inputs=inputs, head={"wide": True}, training={"epochs": 1, "dev_fraction": 0.2})
+    estimator = tiny(kind, inputs=inputs, head={"linear_branch": True}, training={"epochs": 1, "dev_fraction": 0.2})
     estimator.fit(X, [number % 2 for number in range(40)])
     assert count_splits == Counter(texts + seconds if kind == "pair" else texts)
 

@@ -76,9 +76,9 @@ def dense_reference(model, tokens, word, heads):
 
 def test_weights_equal_a_dense_reference(fitted_estimator):
     estimator, x = fitted_estimator
-    wide = in_float64(estimator)
-    attention = wide.attention(x)
-    graph = wide.encode([x])[[0]].graph
+    double = in_float64(estimator)
+    attention = double.attention(x)
+    graph = double.encode([x])[[0]].graph
     data = graph.node_features["token"]
     lengths = graph.batch_num_nodes("token").tolist()
     with torch.no_grad():
@@ -109,9 +109,9 @@ def test_weights_of_other_encoders_equal_dense_references(options):
     """Duo's two sets in their order; MTSA's weights by feature, and their means."""
     training = TrainingOptions(epochs=1, dev_fraction=0.0)
     model = TextClassifier(options, inputs=InputOptions(embedding=6), training=training, preset="paper")
-    wide = in_float64(model.fit(TEXTS * 4, [3, 4] * 4))
-    attention = wide.attention(TEXTS[0], features=options is MTSA)
-    graph = wide.encode([TEXTS[0]])[[0]].graph
+    double = in_float64(model.fit(TEXTS * 4, [3, 4] * 4))
+    attention = double.attention(TEXTS[0], features=options is MTSA)
+    graph = double.encode([TEXTS[0]])[[0]].graph
     word = torch.arange(len(attention.tokens["text"]))
     with torch.no_grad():
         tokens = double.model_.embedding(graph.node_features["token"]["id"])

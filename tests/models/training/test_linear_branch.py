@@ -86,7 +86,7 @@ def test_the_factors_have_the_least_loss_on_the_dev_set(corpus):
     texts, labels = corpus
     dev = make_texts(400, np.random.default_rng(2))
     classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels, dev=dev)
-    deep, wide = classifier.mixture_["deep"], classifier.mixture_["wide"]
+    deep, linear = classifier.mixture_["deep"], classifier.mixture_["linear"]
     batch = classifier.encode(dev[0])[list(range(400))]
     gold = torch.tensor([classifier.classes_.tolist().index(label) for label in dev[1]])
     with torch.no_grad():
@@ -213,7 +213,7 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path, enc
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
     tagger = SequenceTagger(encoder_options(SMALL), training=options).fit(sentences, tags)
     encoded = tagger.encode(sentences, tags)
-    branch, head = wide._fit_word_features(tagger.model_.head, encoded)
+    branch, head = linear_branch._fit_word_features(tagger.model_.head, encoded)
     with torch.no_grad():
         for parameter in tagger.model_.head.output.parameters():
             parameter.zero_()

@@ -6,7 +6,6 @@ import torch
 
 from graphattn.models.inspection.attributions import gradient_times_weight
 from graphattn.models.inspection.attributions.targets import select_class
-from graphattn.models.prediction import predict_decisions
 
 
 def test_with_a_crf_the_best_sequence_is_explained(corpus, tiny):
