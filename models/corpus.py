@@ -25,7 +25,7 @@ from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
 from graphattn.models.lexicon import Lexicon
 from graphattn.models.spelling import hash_tokens
-from graphattn.ragged import Ints
+from graphattn.ragged import Ints, Ragged
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -249,11 +249,8 @@ class Corpus(Dataset[Batch]):
             return None
         if not isinstance(self.targets, tuple):
             return torch.from_numpy(self.targets[sentences])
-        flat, counts = self.targets
-        starts = (np.cumsum(counts) - counts)[sentences]
-        lengths = counts[sentences]
-        shift = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        return torch.from_numpy(flat[np.arange(int(lengths.sum())) + shift].astype(np.int64))
+        rows = Ragged.from_counts(*self.targets).take(np.asarray(sentences, np.int64))
+        return torch.from_numpy(rows.values.astype(np.int64))
 
     def _count_targets(self, sentences: list[int]) -> float:
         if isinstance(self.targets, tuple):

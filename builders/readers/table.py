@@ -221,7 +221,8 @@ def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns) -> _RowPa
     pair, separator, multilabel = columns.text_separator, columns.label_separator, columns.multilabel
     flags = list(zip(columns.label, index["label"], strict=False))
     label = flags[0][1] if len(flags) == 1 else None
-    text, second = _text_getter(index["text"]), _text_getter(index["second"])
+    text = _text_getter(index["text"])
+    second = _text_getter(index["second"]) if index["second"] else None
 
     def parse(_: int, row: list[str]) -> Example:
         parsed: Label | None = None
@@ -231,17 +232,15 @@ def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns) -> _RowPa
         elif flags:
             parsed = flagged_labels({name: row[field] for name, field in flags})
         if pair is not None:
-            return Example(*split_pair(text(row) or "", pair), parsed)
-        return Example(text(row) or "", second(row), parsed)
+            return Example(*split_pair(text(row), pair), parsed)
+        return Example(text(row), None if second is None else second(row), parsed)
 
     return parse
 
 
-def _text_getter(fields: Sequence[int]) -> Callable[[list[str]], str | None]:
-    """A function from a row to a text, which joins several fields; the text of no field is None."""
-    if len(fields) == 1:
-        return itemgetter(fields[0])
-    return lambda row: join_texts(row[field] for field in fields) if fields else None
+def _text_getter(fields: Sequence[int]) -> Callable[[list[str]], str]:
+    """A function from a row to a text, which joins several fields."""
+    return itemgetter(fields[0]) if len(fields) == 1 else lambda row: join_texts(row[field] for field in fields)
 
 
 def _is_quoted(name: str) -> bool:

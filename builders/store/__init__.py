@@ -3,7 +3,6 @@
 Building: corpus -> blocks -> shards -> manifest. Reading: store -> chunks -> layouts -> batches.
 """
 
-from graphattn.builders.jobs import LocalEngine
 from graphattn.builders.store.blocks import CorpusFile
 from graphattn.builders.store.build import StoreSettings, build_store
 from graphattn.builders.store.datasets import GraphStream, StoreBatch
@@ -13,7 +12,6 @@ from graphattn.builders.store.store import Store
 __all__ = [
     "CorpusFile",
     "GraphStream",
-    "LocalEngine",
     "Manifest",
     "Store",
     "StoreBatch",

@@ -184,7 +184,7 @@ def test_a_part_that_is_damaged_before_it_is_read_is_an_error(classifier, texts,
 
 
 def make_run(model, texts):
-    from graphattn.builders.store import LocalEngine
+    from graphattn.builders.jobs import LocalEngine
     from graphattn.experiments.cli.chunks import ModelJob, ModelSettings
 
     lines = enumerate(texts.read_text().splitlines(), 1)
