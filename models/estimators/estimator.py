@@ -204,6 +204,9 @@ class Estimator(Parameters):
         self._fitted_task = self._make_task()
         self.task_.complete_options(self.encoder_, options)
         self.text_inputs_ = self.task_.make_inputs(options)
+        self.text_inputs_.texts_per_input, self.text_inputs_.truncates = self.task.texts_per_input, self.task.truncates
+        has_branch = "head" in options and options["head"].wide
+        self.text_inputs_.spelling = has_branch and self.task.linear_branch is WordFeatureBranch
 
     def _make_task(self) -> Task:
         arguments = self._task_arguments()
@@ -944,6 +947,7 @@ class Estimator(Parameters):
         estimator._forget_unset(config["set_options"])
         estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
         inputs, task = estimator.text_inputs_, estimator.task_
+        inputs.spelling = "wide.keys" in weights and task.linear_branch is WordFeatureBranch
         task.restore(inputs, files)
         with torch.random.fork_rng():
             estimator._make_model()
@@ -951,7 +955,6 @@ class Estimator(Parameters):
         if "wide.keys" in weights:
             of_branch = {name: value for name, value in weights.items() if name.startswith("wide.")}
             estimator.model_.wide = task.linear_branch.like(of_branch)
-        inputs.spelling = isinstance(getattr(estimator.model_, "wide", None), WordFeatureBranch)
         estimator.mixture_ = config["mixture"]
         estimator.model_.load_state_dict(weights)
         estimator.model_.eval()
