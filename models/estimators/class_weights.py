@@ -35,27 +35,11 @@ def class_weights(
     *,
     texts: float | None = None,
 ) -> torch.Tensor | None:
-    """The weight of each class.
+    """(classes,) the weight of each class.
 
-    Parameters
-    ----------
-    class_weight : None for no weights; ``"balanced"`` for the inverse of each class' share, or with several labels per
-        text the ratio of texts without the class to texts with it; or class -> weight, 1 for others
-    labels : the classes
-    occurrences : all labels of the training set
-    weights : of the occurrences; None for equal ones
-    texts : number of texts, or the sum of their weights, if each has any number of labels; None if each has one
-
-    Returns
-    -------
-    (classes,), float32
-
-    Raises
-    ------
-    ConfigError
-        for a weight that is not positive
-    DataError
-        for the weight of an unknown class
+    ``"balanced"`` is the inverse of each class' share among the occurrences, which ``weights`` weigh. If a text has any
+    number of classes, ``texts`` is their number, and the weight is the ratio of texts without the class to texts with
+    it. A mapping leaves other classes at 1.
 
     Examples
     --------

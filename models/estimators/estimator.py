@@ -209,6 +209,9 @@ class Estimator(Parameters):
         self._fitted_task = self._make_task()
         self.task_.complete_options(self.encoder_, options)
         self.text_inputs_ = self.task_.make_inputs(options)
+        self.text_inputs_.texts_per_input, self.text_inputs_.truncates = self.task.texts_per_input, self.task.truncates
+        has_branch = "head" in options and options["head"].linear_branch
+        self.text_inputs_.spelling = has_branch and self.task.linear_branch is WordFeatureBranch
 
     def _make_task(self) -> Task:
         arguments = self._task_arguments()
@@ -968,6 +971,7 @@ class Estimator(Parameters):
         estimator._forget_unset(config["set_options"])
         estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
         inputs, task = estimator.text_inputs_, estimator.task_
+        inputs.spelling = "linear_branch.keys" in weights and task.linear_branch is WordFeatureBranch
         task.restore(inputs, files)
         with torch.random.fork_rng():
             estimator._make_model()
@@ -975,7 +979,6 @@ class Estimator(Parameters):
         if "linear_branch.keys" in weights:
             of_branch = {name: value for name, value in weights.items() if name.startswith("linear_branch.")}
             estimator.model_.linear_branch = task.linear_branch.like(of_branch)
-        inputs.spelling = isinstance(getattr(estimator.model_, "linear_branch", None), WordFeatureBranch)
         estimator.mixture_ = config["mixture"]
         estimator.model_.load_state_dict(weights)
         estimator.model_.eval()

@@ -20,11 +20,7 @@ BOTH_FORMS = (
 class IndicatorRows(list[tuple[int, ...]]):
     """The columns that are 1 in each row of a matrix of zeros and ones.
 
-    Parameters
-    ----------
-    rows : for each text the columns
-    columns : of the matrix
-    collections : the rows as collections of the classes 0 and 1, if they may be such; None for what is a matrix
+    ``collections`` are the rows as collections of the classes 0 and 1, if they may be such; None for a matrix.
     """
 
     def __init__(
@@ -40,13 +36,7 @@ def detach(values: Any) -> Any:
 
 
 def as_matrix(y: Any) -> npt.NDArray[Any] | None:
-    """An array, tensor, sparse matrix or frame of zeros and ones as an array; None for labels in another form.
-
-    Raises
-    ------
-    DataError
-        for other numbers
-    """
+    """An array, tensor, sparse matrix or frame of zeros and ones as an array; None for labels in another form."""
     if hasattr(y, "columns"):
         y = y.to_numpy()
     if len(getattr(y, "shape", ())) != 2:
@@ -71,11 +61,6 @@ def find_indicators(labels: Sequence[Any]) -> IndicatorRows | None:
 
     Rows are those of a matrix if all have the same length, hold only 0 and 1 (also as truth values or text) and some
     repeat one, as no collection of classes does. Rows of two without repetitions may be either.
-
-    Raises
-    ------
-    DataError
-        for rows of a matrix among others
     """
     rows = list(map(_as_flags, labels))
     is_matrix = any(row is not None and len(set(row)) < len(row) for row in rows)

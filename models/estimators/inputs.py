@@ -37,12 +37,7 @@ def as_list(X: Iterable[Any], columns: int = 1) -> Any:
 
 
 def unpack_dev_set(dev: Any) -> tuple[Any, Any]:
-    """A dev set's inputs and labels; None if the inputs contain the labels.
-
-    Parameters
-    ----------
-    dev : a tuple or list of inputs and labels; or inputs with labels
-    """
+    """A dev set's inputs and labels; None if the inputs contain the labels."""
     if isinstance(dev, tuple) and len(dev) != 2 and not all(isinstance(item, (Example, Sentence)) for item in dev):
         raise DataError(f"the dev set has {len(dev)} parts", hint="Give (inputs, labels), or inputs with labels.")
     single = (str, tuple, Example, Sentence) if isinstance(dev, list) else (Example, Sentence)
@@ -86,18 +81,7 @@ def as_text(source: Source) -> str:
 
 
 def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
-    """Inputs; of a frame or a two-dimensional array the only column, or the rows of a table of pairs.
-
-    Parameters
-    ----------
-    X : what the user gives as inputs
-    columns : texts per input
-
-    Raises
-    ------
-    DataError
-        for a single input, or another number of columns
-    """
+    """Inputs; of a frame or a two-dimensional array the only column, or the rows of a table of pairs."""
     if isinstance(X, (str, bytes, Sentence, Example)):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
     if isinstance(X, Mapping):
@@ -116,13 +100,7 @@ def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
 
 
 def single_column(X: Iterable[Any]) -> Columns:
-    """The texts of inputs.
-
-    Raises
-    ------
-    DataError
-        for an input that is no text, list of words, ``Sentence`` or ``Example``; a tuple may be meant as a pair
-    """
+    """The texts of inputs."""
     if isinstance(X, LazyCorpus):
         return [X.texts()]
     items = as_list(X)
@@ -148,13 +126,7 @@ def _source(item: Any, index: int) -> Source:
 
 
 def pair_columns(X: Iterable[Any]) -> Columns:
-    """The first and the second texts of inputs.
-
-    Raises
-    ------
-    DataError
-        for an input that is no pair
-    """
+    """The first and the second texts of inputs."""
     if isinstance(X, LazyCorpus):
         return X.pairs()
     first, second = [], []
@@ -173,13 +145,7 @@ def single_target(y: Any) -> Any:
 
 
 def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field: str) -> Sequence[Any]:
-    """``y`` as a list, or the ``field`` of the inputs when it is None.
-
-    Raises
-    ------
-    DataError
-        when there are none, or not one for each input
-    """
+    """``y`` as a list, or the ``field`` of the inputs when it is None."""
     items = X.texts() if isinstance(X, LazyCorpus) else X
     if y is not None:
         if hasattr(y, "columns"):
@@ -202,18 +168,7 @@ _MAX_WEIGHT = 1e38
 
 
 def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | None:
-    """Weights of examples as an array; None if there are none, the same weight for all if it is a number.
-
-    Parameters
-    ----------
-    sample_weight : one for each example, a number, or None
-    count : number of examples
-
-    Raises
-    ------
-    DataError
-        for another number of weights, or for weights that are negative, not finite, too large, or all zero
-    """
+    """Weights of examples as an array; None if there are none, the same weight for all if it is a number."""
     if sample_weight is None:
         return None
     weights = np.asarray(detach(sample_weight), np.float64)
@@ -235,13 +190,7 @@ def select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
 
 
 def check_same_tokenization(columns: Columns, split: str) -> None:
-    """Reject a store whose tokenization rule is not that of raw texts.
-
-    Raises
-    ------
-    ConfigError
-        naming both rules
-    """
+    """Reject a store whose tokenization rule is not that of raw texts."""
     rules = {column.tokenized_by for column in columns if isinstance(column, LazyTexts)} - {None, split}
     for rule in rules:
         fix = (

@@ -18,10 +18,6 @@ from graphattn.exceptions import DataError, UnknownLabelError, verbatim
 class LabelSet:
     """The classes of a task, sorted. A label is looked up in any Unicode form.
 
-    Parameters
-    ----------
-    classes : names; strings, numbers or truth values
-
     Examples
     --------
     >>> LabelSet.of(["b", "a", "b"]).ids(["b", "a"]).tolist()
@@ -35,19 +31,7 @@ class LabelSet:
 
     @classmethod
     def of(cls, labels: Iterable[Any], *, what: str = "label", least: int = 2) -> LabelSet:
-        """The set of all labels.
-
-        Parameters
-        ----------
-        labels : strings, numbers or truth values; or a counter of them
-        what : their name in errors
-        least : minimum number of classes
-
-        Raises
-        ------
-        DataError
-            for fewer classes, a missing label, or one of another type
-        """
+        """The set of all labels."""
         counts = Counter(labels)
         plain = set(map(plain_label, counts))
         for label in plain:
@@ -66,21 +50,7 @@ class LabelSet:
     def ids(
         self, labels: Iterable[Any], *, where: str = "data", what: str = "label", kind: npt.DTypeLike = np.int64
     ) -> npt.NDArray[np.integer]:
-        """(n,) the id of each label.
-
-        Parameters
-        ----------
-        labels : iterated once
-        where, what : names of the corpus and of the labels in errors
-        kind : data type of the ids
-
-        Raises
-        ------
-        UnknownLabelError
-            for labels that are no classes
-        DataError
-            for a missing label
-        """
+        """(n,) the id of each label."""
         unknown: dict[str, Any] = {}
         count = 0
 
@@ -124,11 +94,6 @@ def find_respellings(names: Iterable[Any], known: Iterable[Any] = ()) -> Mapping
     """Name -> the first name that is equal in another Unicode form, for those that are not the first.
 
     Of entity tags the types are compared, so that all tags of an entity have the same.
-
-    Parameters
-    ----------
-    names : distinct labels or tags; only strings have several forms
-    known : names that come before them
 
     Examples
     --------

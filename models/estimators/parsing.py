@@ -44,29 +44,12 @@ class ParsingOptions(Options):
         return with_cache(parser, self.parse_cache)
 
 
-def parse_column(texts: Sequence[Source], splitter: WordSplitter, parser: Parser) -> list[Sentence]:
-    """Texts as sentences with heads: given ones, or the parser's.
-
-    Parameters
-    ----------
-    texts : sources, which :meth:`~graphattn.builders.word_boundaries.WordSplitter.sentences` divides
-    splitter : splits raw texts into words
-    parser : parses texts without heads
-    """
-    sentences = splitter.sentences(texts)
-    return add_heads(sentences, sentences, splitter, parser)
-
-
 def add_heads(
     sentences: Sequence[Sentence], texts: Sequence[Source], splitter: WordSplitter, parser: Parser
 ) -> list[Sentence]:
     """Add the parser's heads to sentences without heads.
 
-    Parameters
-    ----------
-    sentences : of the same words as the texts, which may be spelled otherwise
-    texts : what the parser reads: raw texts, lists of words, or sentences
-    splitter, parser : as for :func:`parse_column`
+    The parser reads ``texts``: raw texts, lists of words or sentences, of the same words, perhaps spelled otherwise.
     """
     completed = list(sentences)
     unparsed = [number for number, sentence in enumerate(sentences) if sentence.heads is None]
@@ -101,18 +84,7 @@ def count_relations(columns: Columns) -> Counter[str]:
 
 
 def check_scheme(counts: Counter[str], known: Sequence[str]) -> None:
-    """Reject sentences whose dependency relations are of another scheme than those of the training set.
-
-    Parameters
-    ----------
-    counts : of :func:`count_relations` for the sentences
-    known : the relations of the training set
-
-    Raises
-    ------
-    DataError
-        when the training set has relations, but not those of many words, unless both are of Universal Dependencies
-    """
+    """Reject sentences whose dependency relations are of another scheme than those of the training set."""
     relations = {name.partition(":")[0] for name in known}
     new = {name: n for name, n in counts.items() if name and name.partition(":")[0] not in relations}
     universal = relations <= {*UNIVERSAL_RELATIONS}

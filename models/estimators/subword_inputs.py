@@ -34,7 +34,6 @@ class SubwordInputs(TextInputs):
 
     options: SubwordOptions
     subwords: Subwords
-    truncates = False
     vectors: npt.NDArray[np.float32] | None = None
 
     @override

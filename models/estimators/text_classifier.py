@@ -1,4 +1,4 @@
-"""Classifiers: predict one or several classes of a text, or a class of a pair of texts."""
+"""The text classifier: predicts one or several classes of a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.estimator import PRESET_HELP, PRESETS, Estimator
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.tasks.classify import Classification
-from graphattn.models.estimators.tasks.pair import PairClassification
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.saving import register_task
@@ -27,14 +26,6 @@ class ClassifierOptions(Options):
     preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
     class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     multilabel: bool = option(False, "a text may have several labels, or none", common=True)
-
-
-@dataclass
-class PairOptions(Options):
-    """Arguments of :class:`PairClassifier` besides its groups of options."""
-
-    preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
-    class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
 
 
 class ClassScores:
@@ -118,45 +109,3 @@ class TextClassifier(ClassScores, Estimator):
         """(S,) classes; with ``multilabel`` a tuple for each input, or a (S, C) matrix if the labels were one."""
         predicted: npt.NDArray[Any] | list[tuple[Any, ...]] = super().predict(X)
         return predicted
-
-
-@register_task
-class PairClassifier(ClassScores, Estimator):
-    """Classify pairs of texts; both go through the same encoder (MS-Trans, section 4.3).
-
-    Inputs are pairs of texts or :class:`Example` with ``second``.
-
-    Parameters
-    ----------
-    encoder, inputs, head, training, class_weight, parsing, pretrained, preset, warm_start : as for
-        :class:`TextClassifier`
-    """
-
-    task = PairClassification
-    option_groups: ClassVar = {**Estimator.option_groups, "task": PairOptions}
-    unused_options = frozenset({"crf", "word_pieces", "predicate_embedding"})
-
-    def __init__(
-        self,
-        encoder: str | EncoderOptions | None = None,
-        *,
-        inputs: InputOptions | None = None,
-        head: HeadOptions | None = None,
-        training: TrainingOptions | None = None,
-        class_weight: str | Mapping[Any, float] | None = None,
-        parsing: ParsingOptions | None = None,
-        pretrained: PretrainedOptions | str | None = None,
-        preset: str = "default",
-        warm_start: bool = False,
-    ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            class_weight=class_weight,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            warm_start=warm_start,
-        )

@@ -259,9 +259,13 @@ class TextInputs:
         words = {"characters": list[str] | None, "gazetteer": list[list[str]] | None}
         return {**shares, **words, "predicates": bool, "deprels": list[str] | None, "features": int | None}
 
+    @property
+    def _has_features(self) -> bool:
+        """Whether there are features of words, whose version counts."""
+        return self.lexicon is not None or self.spelling
+
     def to_config(self) -> dict[str, Any]:
         """Everything besides the options, the vocabulary and the vectors, for ``config.json``."""
-        has_features = self.lexicon is not None or self.spelling
         return {
             "characters": None if self.characters is None else list(self.characters.characters),
             "gazetteer": None if self.gazetteer is None else [list(entry) for entry in self.gazetteer.entries],
@@ -269,7 +273,7 @@ class TextInputs:
             "deprels": self.deprels,
             "cut_words": self.cut_words,
             "unknown_words": self.unknown_words,
-            "features": FEATURES if has_features else None,
+            "features": FEATURES if self._has_features else None,
         }
 
     def restore(self, config: Mapping[str, Any], tokenizer: str, weights: Mapping[str, Any]) -> None:
@@ -279,7 +283,7 @@ class TextInputs:
         self.gazetteer = None if entries is None else Gazetteer((entry, kind) for entry, kind in entries)
         self.predicates, self.deprels = config["predicates"], config["deprels"]
         self.cut_words, self.unknown_words = config["cut_words"], config["unknown_words"]
-        if config["features"] not in (None, FEATURES):
+        if config["features"] != (FEATURES if self._has_features else None):
             raise ModelDirectoryError(
                 "another version of GraphAttn computes other features of words. Install the GraphAttn that wrote the "
                 "model, or train again"

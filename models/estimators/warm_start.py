@@ -23,18 +23,7 @@ _CHANGEABLE = {
 
 
 def check_same_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Reject another value of an option that describes the trained model.
-
-    Parameters
-    ----------
-    before : option -> value of the trained model; ``name`` is the encoder's
-    now : the same for the next training; other options are ignored
-
-    Raises
-    ------
-    ConfigError
-        naming the option and both values
-    """
+    """Reject another value of an option that describes the trained model."""
     for name in now:
         if name in before and before[name] != now[name] and not name.endswith("dropout") and name not in _CHANGEABLE:
             option = "encoder" if name == "name" else name
@@ -61,11 +50,7 @@ def copy_weights(
 ) -> None:
     """Copy weights to a model that may have more classes; the weights of new classes stay as they are.
 
-    Parameters
-    ----------
-    before, model : the models
-    classes : the new id of each class of ``before``
-    without : names of weights that are not copied
+    ``classes`` are the new ids of the old classes; weights named in ``without`` are not copied.
     """
     weights = before.state_dict()
     for name, tensor in model.state_dict().items():
@@ -81,13 +66,7 @@ def copy_weights(
 def copy_vectors(
     before: TokenEmbedding, words_before: Sequence[str], embedding: TokenEmbedding, words: Sequence[str]
 ) -> None:
-    """Copy the vectors of words; those of new words are drawn with the old ones' mean and standard deviation.
-
-    Parameters
-    ----------
-    before, words_before : the old vectors, and the words by id
-    embedding, words : the same of the new model
-    """
+    """Copy the vectors of words; those of new words are drawn with the old ones' mean and standard deviation."""
     old = torch.cat([before.trained, before.table]).float()
     ids = {word: number for number, word in enumerate(words_before)}
     origins = torch.tensor([ids.get(word, -1) for word in words])

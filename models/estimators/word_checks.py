@@ -67,15 +67,7 @@ def hint_at_unsplit_texts(columns: Columns) -> Hint | None:
 def warn_about_words(
     columns: Columns, layouts: Sequence[Layout], vocabulary: Vocabulary, *, cut: float | None, expected: float | None
 ) -> GraphAttnWarning | None:
-    """A warning for raw texts that are split otherwise than the training set; a hint for unknown words.
-
-    Parameters
-    ----------
-    columns, layouts : texts, and their encoding
-    vocabulary : of the model
-    cut : of :func:`share_of_cut_words` for the training set
-    expected : of :func:`expect_unknown_words` for the training set; None for subwords
-    """
+    """A warning for raw texts that are split otherwise than the training set; a hint for unknown words."""
     is_raw = cut is not None and any(
         isinstance(text, str) for column in columns if not isinstance(column, LazyTexts) for text in column
     )

@@ -231,14 +231,7 @@ def _train_vocabulary(options: InputOptions, counts: Counter[str]) -> tuple[list
 def warn_about_few_vectors(
     files: Sequence[str], sets: Sequence[WordVectors], counts: Counter[str], spelling: Callable[[str], str]
 ) -> None:
-    """Warn if few words of the training set have a vector, as with another language or spelling.
-
-    Parameters
-    ----------
-    files, sets : files of vectors, and their contents
-    counts : words of the training set
-    spelling : normalizes words as the vocabulary does
-    """
+    """Warn if few words of the training set have a vector, as with another language or spelling."""
     normalized: Counter[str] = Counter()
     for word, count in counts.items():
         normalized[spelling(word)] += count

@@ -69,7 +69,7 @@ def test_suffixes_depend_on_their_length_and_ignore_case():
     assert all(number > 0 for number in suffix_ids("talks", 9))
 
 
-def test_features_of_tokens_are_those_of_their_words():
+def test_features_of_text_inputs_are_those_of_their_words():
     lexicon = Lexicon(2, Gazetteer([("unknown", "x")]))
     columns = lexicon.features([Sentence(["un", "known", "dog"], word_ids=[0, 0, 1]), Sentence([])])
     suffixes, marks = (columns[name][0] for name in ("suffixes", "gazetteer"))
@@ -111,13 +111,13 @@ def test_a_model_with_a_lexicon(corpus, tiny, figures, names, tmp_path, kind, le
     (tmp_path / "names.txt").unlink()
     loaded = graphattn.load(model.save(tmp_path / "model"))
     assert all(map(np.array_equal, figures(loaded, X), together))
-    assert loaded.tokens_.gazetteer.entries == model.tokens_.gazetteer.entries
-    loaded.tokens_.gazetteer = Gazetteer(
-        [(f"none{number}", kind) for number, kind in enumerate(model.tokens_.gazetteer.types)]
+    assert loaded.text_inputs_.gazetteer.entries == model.text_inputs_.gazetteer.entries
+    loaded.text_inputs_.gazetteer = Gazetteer(
+        [(f"none{number}", kind) for number, kind in enumerate(model.text_inputs_.gazetteer.types)]
     )
     assert not all(map(np.array_equal, figures(loaded, X), together))
     model.warm_start = True
-    assert model.fit(X, y).tokens_.gazetteer is not None
+    assert model.fit(X, y).text_inputs_.gazetteer is not None
 
 
 def test_a_tagger_learns_names_that_it_has_not_seen(tiny, names, tmp_path):

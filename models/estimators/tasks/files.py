@@ -27,16 +27,7 @@ _OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "skip"})
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """Files of a corpus, and how to read them.
-
-    Parameters
-    ----------
-    paths : files or stores
-    format, options : as for :func:`~graphattn.builders.readers.read_corpus`
-    training : how the training corpus was read, which decides where format and options leave it open
-    renew : whether these files are the training corpus; also if ``training`` is empty
-    split : rule for raw texts
-    """
+    """Files of a corpus, and how to read them."""
 
     paths: Sequence[str | Path]
     format: str

@@ -198,16 +198,6 @@ class Regression(Task):
 def parse_number(label: Any, *, index: int | None = None, path: str | None = None, line: int | None = None) -> float:
     """A target as a number.
 
-    Parameters
-    ----------
-    label : a number, or its text in a file
-    index, path, line : where it is, for errors
-
-    Raises
-    ------
-    DataError
-        when it is no number, not finite, or too large
-
     Examples
     --------
     >>> parse_number("4.5")

@@ -25,13 +25,14 @@ from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, pair_columns, select, single_column
 from graphattn.models.estimators.labels import LabelSet, find_respellings
 from graphattn.models.estimators.parsing import ParsingOptions
+from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models.estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models.estimators.text_inputs import TextInputs
+from graphattn.models.estimators.word_inputs import WordInputs
 from graphattn.models.heads import Head
 from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
-from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models.pretrained.architecture import Architecture
@@ -325,8 +326,8 @@ class Task:
         if labels is not None:
             self.check_sizes(labels, columns, inputs, where, numbers)
             targets = self.targets(labels, where)
-        is_labelled = labels is not None
-        corpus = inputs.encode(columns, parsing=parsing, where=where, numbers=numbers, labelled=is_labelled)
+        labelled = labels is not None
+        corpus = inputs.encode(columns, parsing=parsing, where=where, numbers=numbers, labelled=labelled)
         corpus.targets = targets
         return corpus
 
@@ -345,17 +346,9 @@ class Task:
 
     def make_inputs(self, options: Mapping[str, Any]) -> TextInputs:
         """Inputs for :meth:`make_model`, not yet fitted."""
-        from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
-        from graphattn.models.estimators.word_inputs import WordInputs
-
-        made: TextInputs
         if options["pretrained"].pretrained:
-            made = PretrainedInputs(options["inputs"], options["pretrained"])
-        else:
-            made = WordInputs(options["inputs"])
-        made.texts_per_input, made.truncates = self.texts_per_input, self.truncates
-        made.spelling = self.linear_branch is WordFeatureBranch and options["head"].linear_branch
-        return made
+            return PretrainedInputs(options["inputs"], options["pretrained"])
+        return WordInputs(options["inputs"])
 
     def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
         """Learn the vocabulary of the training set, or the new words if there is an estimator to continue from.

@@ -70,7 +70,6 @@ _NAMED_COLUMNS = (".csv", ".jsonl", ".ndjson")
 class PretrainedSources(PretrainedInputs):
     """Sources of a translator that a pretrained model reads; none of them may be longer than it reads."""
 
-    truncates = False
     embedding_name = "sources"
 
     def ids(self, texts: Sequence[Source]) -> Sequence[npt.NDArray[np.integer]]:
@@ -130,6 +129,7 @@ class Translation(Task):
     output_formats = ("json", "csv", "tsv")
     source_and_target_files = True
     weighted_metrics = False
+    truncates = False
     dev_search = "greedy search"
     changeable = ("inputs", "search", "training")
     main_metric = "bleu"

@@ -207,7 +207,7 @@ def test_a_model_directory_of_another_version(graphattn, copied):
     answer = graphattn("predict", copied, stdin="a")
     assert (answer.code, answer.err) == (
         1,
-        f"error: {copied} has format 99, this GraphAttn reads format {config['format']}. "
+        f"error: {copied} has format 99, this GraphAttn reads format {config['format_version']}. "
         "Install the GraphAttn that wrote it, or train again\n",
     )
 

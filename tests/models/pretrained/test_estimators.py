@@ -26,7 +26,9 @@ from graphattn.models import (
     TrainingOptions,
 )
 from graphattn.models.estimators import parsing
+from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models.estimators.tasks import Classification
+from graphattn.models.estimators.word_inputs import WordInputs
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.inspection.summary import CHUNK, summarise
 from graphattn.models.prediction import predict_corpus
@@ -171,7 +173,7 @@ def test_more_segments_than_the_model_has(save_trained):
 
 def test_words_of_a_byte_level_tokenizer_are_whole(save_trained):
     tagger, _ = fit(SequenceTagger, save_trained("roberta"), inputs=InputOptions(characters=True))
-    assert set("".join(chain.from_iterable(WORDS))) <= set(tagger.tokens_.characters.characters)
+    assert set("".join(chain.from_iterable(WORDS))) <= set(tagger.text_inputs_.characters.characters)
     words = set(tagger.attention(["the", "plot", "is", "good"]).table().source_word)
     assert words == {"<s>", "the", "plot", "is", "good", "</s>"}
 
@@ -515,8 +517,9 @@ def test_attributions_add_up_to_the_change_of_the_log_odds(folder, kind, linear_
 def test_a_fit_without_a_pretrained_model_after_one_with_it(folder):
     estimator, _ = fit(TextClassifier, folder)
     estimator.set_params(pretrained=PretrainedOptions(), encoder=SMALL)
-    assert estimator.fit(TEXTS, LABELS).architecture_ is None
-    assert estimator.set_params(pretrained=str(folder), encoder=None).fit(TEXTS, LABELS).architecture_ is not None
+    assert isinstance(estimator.fit(TEXTS, LABELS).text_inputs_, WordInputs)
+    estimator.set_params(pretrained=str(folder), encoder=None).fit(TEXTS, LABELS)
+    assert isinstance(estimator.text_inputs_, PretrainedInputs)
 
 
 def test_texts_of_a_pair_that_are_encoded_apart_count_apart(folder):

@@ -76,7 +76,6 @@ def test_edges_to_the_text(translator, monkeypatch):
     edges = edges.assign(relation="cross", source_part="source", target_part="target")
     actual = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
     assert np.ptp(actual.effect) > 1e-3
-    graph = translator.encode_inputs([SOURCE], targets=[TARGET]).batch.graph
     for row in actual.itertuples():
         with monkeypatch.context() as patch:
             without_source(patch, (row.target - 1) % count, row.source)
