@@ -389,7 +389,6 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
     """The second half of :func:`load`, after the files were read."""
     task = _find_task(path, files.config)
     _check_config(path, files.config, task)
-    _add_former_values(files.config, task)
     try:
         estimator = task._from_files(files)
     except ModelDirectoryError as error:
@@ -407,13 +406,6 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
         message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"
         warnings.warn(GraphAttnWarning(message), stacklevel=3)
     return estimator
-
-
-def _add_former_values(config: dict[str, Any], task: type[Estimator]) -> None:
-    """Add the options that the version that saved a model did not have, with the values that describe its model."""
-    for name, kind in {**task.option_groups, "encoder": options_class(config["encoder"]["name"])}.items():
-        if isinstance(config.get(name), dict):
-            config[name] = {**kind.former, **config[name]}
 
 
 def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estimator]) -> None:

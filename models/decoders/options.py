@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from typing_extensions import override
 
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders.umst import SIZES
-from graphattn.models.options import CLS_HELP, Options, TrainingOptions, option
+from graphattn.models.options import CLS_HELP, TrainingOptions
+from graphattn.options import Options, option
 
 BLEU_TOKENIZERS = ("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "none")
 """See :func:`~graphattn.models.training.text_metrics.choose_tokenizer`; the others are sacrebleu's."""
@@ -20,8 +21,6 @@ BLEU_TOKENIZERS = ("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", 
 @dataclass
 class SubwordOptions(Options):
     """How sources and targets become subwords of one joint vocabulary."""
-
-    former: ClassVar[Mapping[str, Any]] = {"cls": True}
 
     vocabulary_size: int = option(
         8000, "maximum size of the joint vocabulary, or with a pretrained model that of the targets", min=1, common=True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +31,7 @@ from graphattn.layers.norm import LayerNorm
 from graphattn.layers.rectified import FUSIONS, RectifiedAttention
 from graphattn.layers.upsampling import KINDS, Upsampling
 from graphattn.models.encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
-from graphattn.models.options import option
+from graphattn.options import option
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 from graphattn.validation import require_choice
 
@@ -58,7 +58,6 @@ class UMSTOptions(BlockOptions):
     """Options of UMST; every row of the paper's Tables 5, 6 and 8 is one of them."""
 
     name = "umst"
-    former: ClassVar[Mapping[str, Any]] = {"scale_classes": False, "word_positions": False}
 
     class_embedding: bool = option(True, "embed whether a token is a whole word or part of a split one")
     scale_classes: bool = option(

@@ -24,6 +24,7 @@ from typing_extensions import override
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.files import TextLines, display_name, is_store, open_text
 from graphattn.builders.lazy_texts import LazyTexts
+from graphattn.builders.parsers import make_parser
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.readers.corpus import describe_corpus
 from graphattn.builders.readers.formats import resolve_like_training
@@ -51,7 +52,7 @@ from graphattn.models.estimators.inputs import (
     single_column,
 )
 from graphattn.models.estimators.labels import LabelSet, find_respellings
-from graphattn.models.estimators.parsing import ParsingOptions, parse_column
+from graphattn.models.estimators.parsing import parse_column
 from graphattn.models.estimators.prediction import Predictions, encode_corpus, predict_corpus, predict_decisions
 from graphattn.models.estimators.task import EncodedInputs, Examples
 from graphattn.models.estimators.token_inputs import TokenInputs
@@ -67,7 +68,7 @@ from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
 from graphattn.models.heads.wide import WideBranch
 from graphattn.models.heads.word_features import WordFeatureBranch
-from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.options import DEFAULT_EPOCHS, FINE_TUNING, PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained
@@ -76,6 +77,7 @@ from graphattn.models.saving import ModelFiles, number_epochs
 from graphattn.models.spelling import FEATURES
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding
+from graphattn.options import Options, ParsingOptions, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -734,7 +736,7 @@ class LabellingEstimator(Estimator):
 
     def _add_heads(self, columns: Columns) -> Columns:
         """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""
-        parser = None if self.builder_.deprel_id is None else self.parsing.make_parser()
+        parser = None if self.builder_.deprel_id is None else make_parser(self.parsing)
         if parser is None:
             return columns
         splitter = self.vocabulary_.splitter

@@ -20,10 +20,10 @@ from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.decoders.options import SubwordOptions
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.inputs import Columns, select
-from graphattn.models.options import InputOptions, Options, TrainingOptions
-from graphattn.models.parameters import Parameters
+from graphattn.models.options import InputOptions, TrainingOptions
 from graphattn.models.saving import ModelFiles
 from graphattn.models.text_model import Trainable
+from graphattn.options import Options, Parameters
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:

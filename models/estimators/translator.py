@@ -21,6 +21,7 @@ from typing_extensions import override
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.files import TextLines, is_store, open_text, split_suffix
 from graphattn.builders.foreign import reject_markup
+from graphattn.builders.parsers import make_parser
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders.readers.rows import Skip, raise_or_skip
 from graphattn.builders.subwords import Subwords, join_pieces
@@ -47,16 +48,10 @@ from graphattn.models.encoders import (
 )
 from graphattn.models.estimators.base import Estimator
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
-from graphattn.models.estimators.parsing import (
-    ParsingOptions,
-    add_heads,
-    make_roots,
-    warn_about_missing_parses,
-)
+from graphattn.models.estimators.parsing import add_heads, make_roots, warn_about_missing_parses
 from graphattn.models.estimators.prediction import prediction_batches
 from graphattn.models.estimators.task import EncodedInputs, Examples
 from graphattn.models.estimators.warm_start import check_same_kind
-from graphattn.models.options import Options, option
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import find_transformer, read_architecture, read_vocabulary
 from graphattn.models.pretrained.options import PretrainedOptions, pretrained_options
@@ -72,6 +67,7 @@ from graphattn.models.training.text_metrics import (
     signatures,
     text_metrics,
 )
+from graphattn.options import Options, ParsingOptions, option
 from graphattn.validation import require_multiple, require_range
 
 if TYPE_CHECKING:
@@ -440,7 +436,7 @@ class Translator(Estimator):
         vocabulary = self.source_vocabulary_
         splitter = self.subwords_.splitter if vocabulary is None else vocabulary.splitter
         sentences = self.subwords_.sources(sources) if vocabulary is None else splitter.sentences(sources)
-        parser = None if self.builder_.deprel_id is None else self.parsing.make_parser()
+        parser = None if self.builder_.deprel_id is None else make_parser(self.parsing)
         return sentences if parser is None else add_heads(sentences, sources, splitter, parser)
 
     @override

@@ -20,7 +20,6 @@ from graphattn.models.estimators.inputs import single_column
 from graphattn.models.estimators.prediction import require_finite
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import InputOptions, resolve_precision
-from graphattn.models.parameters import Parameters
 from graphattn.models.pretrained.checkpoint import (
     CONFIG,
     OTHER_SENTENCES,
@@ -34,6 +33,7 @@ from graphattn.models.pretrained.checkpoint import (
 )
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.schema import PoolingConfig, SentenceConfig, TokenizerConfig
+from graphattn.options import Parameters
 from graphattn.schema import TOKEN
 
 _POOLINGS = ("mean", "cls", "max")

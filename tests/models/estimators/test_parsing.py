@@ -8,7 +8,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window
-from graphattn.builders.parsers import Parse
+from graphattn.builders.parsers import Parse, make_parser
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import WordSplitter
@@ -208,7 +208,7 @@ def test_the_texts_of_a_store_keep_their_heads(tiny, tmp_path, monkeypatch):
 
 def test_an_unknown_language(tmp_path):
     pytest.importorskip("stanza")
-    parser = ParsingOptions("stanza", "xx", parser_model=str(tmp_path), parse_cache=None).make_parser()
+    parser = make_parser(ParsingOptions("stanza", "xx", parser_model=str(tmp_path), parse_cache=None))
     with pytest.raises(ConfigError) as caught:
         parser.parse([["a"]])
     assert str(caught.value) == (
@@ -218,7 +218,7 @@ def test_an_unknown_language(tmp_path):
 
 
 def test_a_parser_is_loaded_only_if_needed():
-    assert ParsingOptions().make_parser() is None
+    assert make_parser(ParsingOptions()) is None
 
 
 def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
@@ -229,12 +229,12 @@ def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
         parser_model=str(corpora / "stanza_en_ewt_small"),
         parse_cache=str(tmp_path / "parses.sqlite"),
     )
-    one, two = parse_sources(TEXTS, subwords, options.make_parser())
+    one, two = parse_sources(TEXTS, subwords, make_parser(options))
     assert one.num_words == 7
     assert one.heads[:3] == (2, 0, 2)
     assert two.heads == (2, 0, 2)
     assert two.deprels == ("nsubj", "root", "punct")
-    assert parse_sources(TEXTS, subwords, options.make_parser()) == [one, two]
+    assert parse_sources(TEXTS, subwords, make_parser(options)) == [one, two]
 
 
 UNIVERSAL = "nsubj root obj case det obl punct cop conj".split()
