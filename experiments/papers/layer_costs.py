@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphattn.models.options import Options, option
 from graphattn.optional_packages import import_optional
+from graphattn.options import Options, option
 from graphattn.validation import require_choice
 
 LAYER_COSTS = "layer-costs"

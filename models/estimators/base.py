@@ -33,9 +33,9 @@ from graphattn.models.estimators.inputs import (
 from graphattn.models.estimators.parsing import check_scheme, count_relations
 from graphattn.models.estimators.task import Examples, Task
 from graphattn.models.estimators.warm_start import check_same_options, copy_weights
-from graphattn.models.options import Options
 from graphattn.models.reports import Report
 from graphattn.models.saving import write_model
+from graphattn.options import Options
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback

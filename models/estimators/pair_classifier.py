@@ -11,8 +11,8 @@ from typing_extensions import override
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.text_classifier import TextClassifier
 from graphattn.models.heads import Head, PairHead
-from graphattn.models.options import Options, option
 from graphattn.models.saving import register_task
+from graphattn.options import Options, option
 
 
 @dataclass

@@ -30,15 +30,15 @@ from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, input_fields, resolve_labels
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import predict_corpus, segment_probability
 from graphattn.models.estimators.task import Examples
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads.word_features import WordFeatureBranch
-from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task
+from graphattn.options import Options, ParsingOptions, option
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store

@@ -31,14 +31,14 @@ from graphattn.models.estimators.indicators import (
 from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels, single_target
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
-from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import predict_corpus
 from graphattn.models.estimators.task import Examples
 from graphattn.models.heads import ClassificationHead, Head
-from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task
+from graphattn.options import Options, ParsingOptions, option
 
 
 @dataclass

@@ -26,13 +26,13 @@ from graphattn.models.estimators.inputs import (
 )
 from graphattn.models.estimators.labelling import PRESET_HELP, PRESETS, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.task import EncodedInputs, Examples
 from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
-from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.models.reports import Report, bootstrap_correlation
 from graphattn.models.saving import ModelFiles, register_task
+from graphattn.options import Options, ParsingOptions, option
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
