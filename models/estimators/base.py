@@ -70,24 +70,37 @@ class Estimator(Task):
     def resolved_encoder(self) -> EncoderOptions:
         """The encoder's options, where those that were not set have the defaults of the task and the preset."""
         encoder = self._named_encoder()
-        return encoder.with_defaults(vars(self._encoder_defaults(type(encoder))))
+        return encoder.with_defaults(vars(self.encoder_defaults(type(encoder), self._preset)))
 
     def _named_encoder(self) -> EncoderOptions:
         """The encoder's options as they were set."""
-        return encoder_options(self._default_encoder() if self.encoder is None else self.encoder)
+        return encoder_options(self.default_encoder(self._pretrained) if self.encoder is None else self.encoder)
 
-    def _default_encoder(self) -> str:
+    @property
+    def _preset(self) -> str:
+        return getattr(self, "preset", "default")
+
+    @property
+    def _pretrained(self) -> str | None:
+        return getattr(getattr(self, "pretrained", None), "pretrained", None)
+
+    @classmethod
+    def default_encoder(cls, pretrained: str | None) -> str:
+        """The name of the encoder unless one is chosen, with a pretrained model or without."""
         return "ms-trans"
 
-    def _encoder_defaults(self, kind: type[EncoderOptions]) -> EncoderOptions:
-        return kind()
+    @classmethod
+    def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
+        """The options of an encoder where they are not set; the preset of a task without presets is "default"."""
+        return options()
 
     def resolved_options(self) -> dict[str, Any]:
         """Group -> its options, where those that were not set have the defaults of the preset or pretrained model."""
-        defaults = self._option_defaults()
+        defaults = self.option_defaults(self._preset, self._pretrained)
         return {name: getattr(self, name).with_defaults(defaults.get(name, {})) for name in self._parts()}
 
-    def _option_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+    @classmethod
+    def option_defaults(cls, preset: str, pretrained: str | None) -> Mapping[str, Mapping[str, Any]]:
         """Group -> option -> default, where it differs from that of the class."""
         return {}
 

@@ -424,13 +424,15 @@ class LabellingEstimator(Estimator):
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
+    @classmethod
     @override
-    def _default_encoder(self) -> str:
-        return "pretrained" if self.pretrained.pretrained else super()._default_encoder()
+    def default_encoder(cls, pretrained: str | None) -> str:
+        return "pretrained" if pretrained else super().default_encoder(pretrained)
 
+    @classmethod
     @override
-    def _option_defaults(self) -> Mapping[str, Mapping[str, Any]]:
-        return FINE_TUNING if self.pretrained.pretrained else PAPER if self.preset == "paper" else {}
+    def option_defaults(cls, preset: str, pretrained: str | None) -> Mapping[str, Mapping[str, Any]]:
+        return FINE_TUNING if pretrained else PAPER if preset == "paper" else {}
 
     @override
     def _resolve_options(self) -> None:

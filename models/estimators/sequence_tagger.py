@@ -186,9 +186,10 @@ class SequenceTagger(LabellingEstimator):
             return [json.dumps(tagged.to_row(), ensure_ascii=False) + "\n" for tagged in self.predict_spans(X)]
         return super().format_predictions(X, output)
 
+    @classmethod
     @override
-    def _encoder_defaults(self, kind: type[EncoderOptions]) -> EncoderOptions:
-        return kind.for_tagging()
+    def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
+        return options.for_tagging()
 
     @override
     def _resolve_options(self) -> None:

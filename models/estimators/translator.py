@@ -195,17 +195,20 @@ class Translator(Estimator):
 
     # -- options -------------------------------------------------------------------------------------------------------
 
+    @classmethod
     @override
-    def _default_encoder(self) -> str:
-        return NoEncoderOptions.name if self.pretrained.pretrained else "transformer"
+    def default_encoder(cls, pretrained: str | None) -> str:
+        return NoEncoderOptions.name if pretrained else "transformer"
 
+    @classmethod
     @override
-    def _encoder_defaults(self, kind: type[EncoderOptions]) -> EncoderOptions:
-        return kind.for_translation(_find_preset(self.preset).encoder)
+    def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
+        return options.for_translation(_find_preset(preset).encoder)
 
+    @classmethod
     @override
-    def _option_defaults(self) -> Mapping[str, Mapping[str, Any]]:
-        sizes = _find_preset(self.preset)
+    def option_defaults(cls, preset: str, pretrained: str | None) -> Mapping[str, Mapping[str, Any]]:
+        sizes = _find_preset(preset)
         return {"decoder": sizes.decoder, "training": sizes.training}
 
     @override

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import Sentence
 from graphattn.builders.parsers import Parse
+from graphattn.builders.parsers import cache as parse_cache
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
 from graphattn.experiments.cli.inspect import _format_prediction
 from graphattn.experiments.cli.training_plan import TrainingPlan
@@ -25,7 +26,6 @@ from graphattn.models import (
     ParsingOptions,
     TrainingOptions,
 )
-from graphattn.models.estimators import parsing
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.inspection.summary import CHUNK, summarise
 from graphattn.models.pretrained.encoder import PretrainedEncoder
@@ -282,7 +282,7 @@ def _chain(words):
 
 def test_dependency_arcs_between_words(folder, monkeypatch):
     parser = SimpleNamespace(parse=lambda sentences: list(map(_chain, sentences)))
-    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: parser)
+    monkeypatch.setattr(parse_cache, "StanzaParser", lambda *options: parser)
     options = {"training": TRAINING, "parsing": ParsingOptions("stanza", parse_cache=None)}
     options["pretrained"] = PretrainedOptions(str(folder), pretrained_heads="2:all=3,dependency=1")
     trees = [Sentence(words, heads=_chain(words).heads, deprels=_chain(words).deprels) for words in WORDS]
