@@ -33,11 +33,6 @@ def format_table(rows: Sequence[Sequence[object]], suffix: str) -> str:
 def format_row(cells: Iterable[object], suffix: str, *, quoted: bool = False) -> str:
     """A row of a table; with ``quoted`` all fields are in quotes.
 
-    Raises
-    ------
-    DataError
-        when a field cannot be written
-
     Examples
     --------
     >>> format_row(["a, b", 0.5, None, ["x", "y"]], ".csv")
@@ -60,15 +55,7 @@ def _spell(cell: object) -> str:
 
 @dataclass(frozen=True)
 class PredictionTable:
-    """A table of inputs and predictions.
-
-    Parameters
-    ----------
-    columns : of the input
-    added : of the predictions
-    suffix : of the file
-    quoted : whether all fields are in quotes
-    """
+    """A table of inputs and predictions: columns of the input, those added, and whether all fields are in quotes."""
 
     columns: tuple[str, ...]
     added: tuple[str, ...]

@@ -29,16 +29,7 @@ def import_option(*, hidden: bool = False) -> Any:
 
 
 def find_values(flag: str, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Find a flag anywhere among unparsed arguments, up to ``--``.
-
-    Parameters
-    ----------
-    flag : ``--import`` is found in ``--import MODULE`` and ``--import=MODULE``
-    arguments : of the command line
-
-    Returns
-    -------
-    The flag's values, and the other arguments.
+    """The values of a flag anywhere among unparsed arguments, up to ``--``, and the other arguments.
 
     Examples
     --------
@@ -73,17 +64,7 @@ def modules_in_environment() -> list[str]:
 
 
 def import_modules(names: Iterable[str]) -> None:
-    """Import installed modules, or modules in the working folder.
-
-    Parameters
-    ----------
-    names : such as ``my_relations`` or ``project.relations``
-
-    Raises
-    ------
-    ConfigError
-        for a missing module, or one that fails (with error, file and line)
-    """
+    """Import installed modules, or modules in the working folder; errors name file and line."""
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)  # last, so that files of the folder do not shadow installed packages
