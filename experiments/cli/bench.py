@@ -32,7 +32,7 @@ class BenchOptions(Options):
     )
     sentences: int = option(1_000_000, "Sentences to generate.", min=1)
     repeats: int | None = option(None, "Timed runs of each contender (default: 9, quick: 3).", min=1)
-    peers: str | None = option(None, "Comma-separated peers, or none (default: all that can run).")
+    peers: str = option("", "Comma-separated peers, or none (default: all that can run).")
     threads: int | None = option(None, "Threads of all contenders (default: all cores).", min=1)
     seconds: float = option(120.0, "Seconds after which no new round on a workload starts.", min=0)
     pretrained: str | None = option(None, "Hugging Face directory, or its name on the hub (default: all-MiniLM-L6-v2).")
@@ -196,7 +196,7 @@ def measure(name: str, options: BenchOptions) -> Report:
 
     lengths = module.QUICK if options.quick else module.LENGTHS
     repeats = 1 if name == "memory" else options.repeats or (3 if options.quick else 9)
-    peers = () if options.peers == "none" else _split("--peers", options.peers)
+    peers = () if options.peers == "none" else _split("--peers", options.peers or None)
     settings = Settings(_split("--lengths", options.lengths) or lengths, repeats, peers, options.seconds)
     texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained") else {}
     return function(settings, **texts, **({"directory": options.pretrained} if name == "pretrained" else {}))

@@ -112,7 +112,7 @@ def build(
     task = PAIR if pairs or "second_column" in given else None
     arguments = {**corpus_options.reader_options(), "multilabel": multilabel, "split": split}
     corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
-    executor = make_engine(engine, jobs, address, gpus=_gpus_per_actor(engine, parsing.device))
+    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, parsing.device))
     _build(corpora, out, settings, executor, append=append, materialize=materialize)
 
 
@@ -196,7 +196,7 @@ def _print_counts(manifest: Manifest, out: Path) -> None:
         print(f"{relation}: {edges:,} edges")
 
 
-def _gpus_per_actor(engine: str, device: str | None) -> float | None:
+def choose_gpus(engine: str, device: str | None) -> float | None:
     """The share of a GPU for a parser on this device; None for a share of all GPUs."""
     gpus = {None: None, "cpu": 0.0, "cuda": 1.0}  # of each actor, which sees no other
     if engine == "ray" and device not in gpus:

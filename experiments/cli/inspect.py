@@ -373,7 +373,7 @@ def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str
     from graphattn.models.inspection.attention_map import for_display
     from graphattn.models.inspection.notebook import printable
 
-    lines = [printable(attention.title, 100), _format_prediction(attention)]
+    lines = [printable(attention.title, 100), format_prediction(attention)]
     table = attention.top(top, by=by)
     if table.empty:
         return [*lines, "no token has more than one edge"]
@@ -395,7 +395,8 @@ def _name_single_edge_heads(relations: Iterable[str], total: int) -> list[str]:
     return [f"{len(relations)} of {total} heads have one edge for each token, of weight 1: {names}{longer}"]
 
 
-def _format_prediction(attention: Attention) -> str:
+def format_prediction(attention: Attention) -> str:
+    """The prediction in one line, with probabilities if there are any."""
     from graphattn.models.inspection.attention_map import TARGET
     from graphattn.models.inspection.notebook import printable
 

@@ -80,7 +80,7 @@ class Commands(LazyGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command and end with its exit code."""
         try:
-            with _plain_warnings():
+            with print_plain_warnings():
                 return super().invoke(ctx)
         except GraphAttnError as error:
             print(f"error: {' '.join(error.render(as_flag).split())}", file=sys.stderr)
@@ -98,7 +98,7 @@ class Commands(LazyGroup):
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
+def print_plain_warnings() -> Iterator[None]:
     """Print our own warnings in one line, without Python's source location."""
     with warnings.catch_warnings():
         others = warnings.showwarning

@@ -50,12 +50,13 @@ _IMPORTING = ("<frozen ", str(Path(__file__).parents[2]))
 _INSTALLED = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
 """Where modules that import others are, and installed ones."""
 
-_imported: dict[str, None] = {}
+IMPORTED: dict[str, None] = {}
+"""The modules that were imported, in order."""
 
 
 def imported_modules() -> tuple[str, ...]:
     """The modules that were imported so far, for other processes to import."""
-    return tuple(name for name in _imported if name in sys.modules)
+    return tuple(name for name in IMPORTED if name in sys.modules)
 
 
 def modules_in_environment() -> list[str]:
@@ -73,7 +74,7 @@ def import_modules(names: Iterable[str]) -> None:
             raise ConfigError(f"--import takes the name of a module, such as my_relations, not {name!r}")
         try:
             import_module(name)
-            _imported[name] = None
+            IMPORTED[name] = None
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise ConfigError(f"importing {name} fails{verbatim(describe_failure(error))}") from error

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import graphattn as package
 from graphattn.exceptions import DataError, GraphAttnWarning
 from graphattn.experiments.cli.flags import as_flag
-from graphattn.experiments.cli.main import _plain_warnings, app, main
+from graphattn.experiments.cli.main import app, main, print_plain_warnings
 from graphattn.models.encoders import ENCODERS, encoder_options
 
 
@@ -59,7 +59,7 @@ def test_our_warnings_print_one_line(graphattn, tmp_path, monkeypatch):
     (tmp_path / "store.json").write_text("{}")
     answer = graphattn("info", tmp_path)
     assert (answer.code, answer.err) == (1, "warning: something else\nerror: no store\n")
-    with pytest.warns(UserWarning, match="of others"), _plain_warnings():
+    with pytest.warns(UserWarning, match="of others"), print_plain_warnings():
         warnings.warn("of others", UserWarning, stacklevel=1)
 
 

@@ -16,7 +16,7 @@ from graphattn.builders import Sentence
 from graphattn.builders.parsers import Parse
 from graphattn.builders.parsers import cache as parse_cache
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
-from graphattn.experiments.cli.inspect import _format_prediction
+from graphattn.experiments.cli.inspect import format_prediction
 from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.models import (
     HeadOptions,
@@ -333,7 +333,7 @@ def test_attention_and_attributions_name_the_tokens_of_texts_that_are_cut(folder
 def test_the_prediction_of_a_tagger_is_printed_by_word(folder):
     tagger, _ = fit(SequenceTagger, folder)
     words, prediction = ["the", "plot"], tagger.predict([["the", "plot"]])[0]
-    printed = _format_prediction(tagger.attention(words))
+    printed = format_prediction(tagger.attention(words))
     assert printed == " ".join(f"{word}/{tag}" for word, tag in zip(words, prediction, strict=True))
 
 

@@ -8,7 +8,7 @@ import pytest
 from graphattn.builders.parsers import Parse
 from graphattn.builders.parsers import cache as parse_cache
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.prediction_options import apply_search_changes
+from graphattn.experiments.cli.loaded_models import apply_search_changes
 from graphattn.models import SearchOptions
 
 
