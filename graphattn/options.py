@@ -383,7 +383,8 @@ def list_options(
     panel : heading in ``--help``
     without : fields to omit
     """
-    value_types = _value_types(options if isinstance(options, type) else type(options))
+    owner: Any = options if isinstance(options, type) else type(options)
+    value_types = _value_types(owner)
     return [
         Option(
             item.name,
@@ -400,7 +401,7 @@ def list_options(
 
 
 @cache
-def _value_types(options: type[Options]) -> dict[str, tuple[type, bool]]:
+def _value_types(options: type[Any]) -> dict[str, tuple[type, bool]]:
     """Option -> its key in :data:`NOTATIONS`, and whether it may be None."""
     return {name: _value_type(hint) for name, hint in get_type_hints(options).items()}
 

@@ -131,6 +131,11 @@ class CorpusOptions(Options):
         """Names of the options that differ from their defaults."""
         return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The arguments of :func:`~graphattn.builders.readers.read_corpus`."""
+        return {"format": self.format, **self.reader_options()}
+
     def reader_options(self) -> dict[str, Any]:
         """The options to pass to a reader, by its names; defaults must not narrow down the formats."""
         options = {
@@ -176,7 +181,7 @@ def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sente
         from graphattn.builders.store.store import open_store
 
         return iter(open_store(path))
-    return read_corpus(path, format=options.format, **options.reader_options())
+    return read_corpus(path, **options.reading)
 
 
 def count_texts(items: list[Example | Sentence] | Store) -> int:

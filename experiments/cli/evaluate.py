@@ -91,8 +91,7 @@ def evaluate(
     change_search(estimator, search, longest)
     if bleu_tokenizer:
         estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
-    reader = CorpusOptions(**given)
-    reading = {"format": reader.format, **reader.reader_options()}
+    reading = CorpusOptions(**given).reading
     training = estimator.reading_defaults().get("training", {})
     reading |= {name: given[name] for name in (given.keys() & training.keys()) - reading.keys()}  # a default is meant
     reports: dict[str, Report] = {}

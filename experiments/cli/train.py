@@ -173,8 +173,7 @@ def train_model(
     files: dict[str, Sequence[Any]] = {"training": train}
     if dev := plan.values["dev"]:
         files["dev"] = [dev] if isinstance(dev, str) else dev
-    corpus = plan.corpus
-    options = {"format": corpus.format, **corpus.reader_options()}
+    options = plan.corpus.reading
     skipped: list[DataError] = []
     skip: dict[str, Any] = {"skip": skipped.append} if skip_bad else {}
     with warnings.catch_warnings():

@@ -108,10 +108,10 @@ def resolve_options(task: type[Estimator], given: Values, config: Path | None = 
     trained = read_options(task, Path(both["init_from"]), both) if both.get("init_from") else {}
     values = {**trained, **both}
     flags, of_encoders = training_flags(task, values), _encoder_flags(task, values)
-    default = trained.get("encoder", task.default_encoder(values.get("pretrained")))
-    encoder_of_file = from_file.get("encoder", default)
+    default: str = trained.get("encoder", task.default_encoder(values.get("pretrained")))
+    encoder_of_file: str = from_file.get("encoder", default)
     _check_encoder(encoder_of_file, from_file, of_encoders, f"{config}: ")
-    encoder = given.get("encoder", encoder_of_file)
+    encoder: str = given.get("encoder", encoder_of_file)
     _check_encoder(encoder, given, of_encoders, "--")
     of_any, of_encoder = {name for options in of_encoders.values() for name in options}, of_encoders[encoder]
     values |= {name: of_encoder[name].parse(values[name]) for name in both if name in of_encoder}

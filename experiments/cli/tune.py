@@ -166,7 +166,7 @@ def _read_corpora(
     from graphattn.experiments.cli.training_plan import TrainingPlan
 
     plan = TrainingPlan.of(task, given, config)
-    estimator, options = plan.estimator(), {"format": plan.corpus.format, **plan.corpus.reader_options()}
+    estimator, options = plan.estimator(), plan.corpus.reading
     training = estimator.read(train, **options)
     dev = dev or plan.values.get("dev")
     if dev:
