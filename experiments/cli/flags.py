@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -165,13 +166,13 @@ def _parse_argument(flag: Option, word: Any) -> Any:
 class LazyGroup(TyperGroup):
     """Commands that are built when they are called; ``--help`` needs only their summaries."""
 
+    @abstractmethod
     def list_summaries(self) -> Mapping[str, str]:
         """Name of each command -> one line about it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def build_command(self, name: str, arguments: Sequence[str]) -> TyperCommand | TyperGroup:
         """The command, which is called with these arguments."""
-        raise NotImplementedError
 
     @override
     def list_commands(self, ctx: Any) -> list[str]:
