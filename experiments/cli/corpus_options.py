@@ -20,37 +20,12 @@ CLASSIFY, PAIR, TAG, TRANSLATE = "classify", "pair", "tag", "translate"
 NONE = "none"
 
 
-def _not_target(kind: CorpusKind) -> bool:
-    return not kind.target
-
-
-def _has_text(kind: CorpusKind) -> bool:
-    return kind.label or kind.target
-
-
-def _has_second_text(kind: CorpusKind) -> bool:
-    return kind.second is not False or kind.target
-
-
-def _has_label(kind: CorpusKind) -> bool:
-    return kind.label
-
-
-def _has_label_or_tags(kind: CorpusKind) -> bool:
-    return kind.label or kind.tags
-
-
-def _may_have_several_labels(kind: CorpusKind) -> bool:
-    return kind.label and not kind.second
-
-
-def _has_tags(kind: CorpusKind) -> bool:
-    return kind.tags
-
-
 @dataclass
 class CorpusOptions(Options):
-    """Where a corpus has its texts, labels and tags."""
+    """Where a corpus has its texts, labels and tags.
+
+    An option is one ``of`` corpora that have one of these: a label, several labels, tags, a second or a target text.
+    """
 
     format: str = option(
         "auto",
@@ -61,70 +36,66 @@ class CorpusOptions(Options):
     text_column: str = option(
         "text",
         "column of the text, or several to join: title,body (csv, tsv, jsonl)",
-        applies=_has_text,
+        of=("label", "target"),
         reader="text",
         common=True,
     )
     second_column: str = option(
-        "second", "column of the other text (csv, tsv, jsonl)", applies=_has_second_text, reader="second", common=True
+        "second", "column of the other text (csv, tsv, jsonl)", of=("second", "target"), reader="second", common=True
     )
     label_column: str = option(
         "label",
         "column of the label, or none, or several of 0 and 1: joy,anger (csv, tsv, jsonl)",
-        applies=_has_label,
+        of=("label",),
         reader="label",
         common=True,
     )
-    label_separator: str | None = option(
-        None, "characters between several labels of one text", applies=_may_have_several_labels
-    )
+    label_separator: str | None = option(None, "characters between several labels of one text", of=("labels",))
     text_separator: str | None = option(
-        None, "characters between the two texts of a pair in one column", applies=lambda kind: kind.second is not False
+        None, "characters between the two texts of a pair in one column", of=("second",)
     )
     columns: tuple[str, ...] = option(
         (),
         "what each field holds: label, text, second, none; ... skips the rest (labelled); of trees: index, token, tag, "
         "head, deprel, none",
-        applies=_has_label_or_tags,
     )
     drop_label: Sequence[str] = option(
         (),
         "label that stands for none, such as -: leave its texts, or words, out; may be repeated",
-        applies=_has_label_or_tags,
     )
     header: bool | None = option(
         None, "whether the first line names columns (labelled, conll; default: decide by the lines)"
     )
-    delimiter: str | None = option(None, "character between two fields (csv, tsv)", applies=_has_label)
-    quoted: bool | None = option(None, "whether fields may be in double quotes (csv, tsv)", applies=_has_label)
+    delimiter: str | None = option(None, "character between two fields (csv, tsv)", of=("label",))
+    quoted: bool | None = option(None, "whether fields may be in double quotes (csv, tsv)", of=("label",))
     separator: str | None = option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
     token_column: int | None = option(
         None,
         "column of the token, from 0; -1 is the last (conll; default: the first that does not count)",
-        applies=_has_tags,
+        of=("tags",),
     )
     tag_column: int | str = option(
         -1,
         "column of the tag, from 0; -1 is the last; 11+ for columns of semantic roles (conll)",
-        applies=_has_tags,
+        of=("tags",),
         common=True,
     )
     predicate_column: int | None = option(
         None,
         "column that marks the predicate whose roles are tagged, from 0; others have 0, -, _ or O (conll)",
-        applies=_has_tags,
+        of=("tags",),
     )
     tags: str = option(
         "upos",
         "column of the tags, such as xpos or parseme:mwe, or the values of a key: misc:KEY (conllu, conllup), or the "
         "field (sentences)",
-        applies=_has_tags,
+        of=("tags",),
         common=True,
     )
     layer: str = option(
-        "auto", "layer or feature whose spans are the tags, such as NamedEntity (webanno)", applies=_has_tags
+        "auto", "layer or feature whose spans are the tags, such as NamedEntity (webanno)", of=("tags",)
     )
-    comment: str | None = option(None, "first characters of a line to skip (conll)", applies=_has_tags)
+    comment: str | None = option(None, "first characters of a line to skip (conll)", of=("tags",))
 
     @property
     def non_default(self) -> list[str]:
@@ -155,7 +126,15 @@ class CorpusOptions(Options):
 
 def irrelevant_options(kind: CorpusKind) -> set[str]:
     """Names of the options that do not apply to a kind of corpus."""
-    return {item.name for item in fields(CorpusOptions) if not item.metadata.get("applies", _not_target)(kind)}
+    has = {
+        "label": kind.label,
+        "labels": kind.label and not kind.second,
+        "tags": kind.tags,
+        "second": kind.second is not False,
+        "target": kind.target,
+    }
+    applies = {item.name: item.metadata.get("of", ("label", "tags")) for item in fields(CorpusOptions)}
+    return {name for name, any_of in applies.items() if not any(has[fact] for fact in any_of)}
 
 
 def parser_flags() -> list[Option]:
