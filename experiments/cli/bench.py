@@ -18,6 +18,7 @@ from graphattn.optional_packages import import_optional
 from graphattn.options import Options, list_options, option
 
 if TYPE_CHECKING:
+    from graphattn.experiments.benchmarks.harness import Settings
     from graphattn.experiments.benchmarks.report import Report
 
 
@@ -192,14 +193,19 @@ def measure(name: str, options: BenchOptions) -> Report:
     if name == "corpora":
         return function(options.jobs, data=options.data, folder=options.folder)
 
+    settings = _make_settings(options, module, one_run=name == "memory")
+    texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained") else {}
+    return function(settings, **texts, **({"directory": options.pretrained} if name == "pretrained" else {}))
+
+
+def _make_settings(options: BenchOptions, module: Any, *, one_run: bool) -> Settings:
+    """The settings of a benchmark, whose module has the default workloads."""
     from graphattn.experiments.benchmarks.harness import Settings
 
     lengths = module.QUICK if options.quick else module.LENGTHS
-    repeats = 1 if name == "memory" else options.repeats or (3 if options.quick else 9)
+    repeats = 1 if one_run else options.repeats or (3 if options.quick else 9)
     peers = () if options.peers == "none" else _split("--peers", options.peers or None)
-    settings = Settings(_split("--lengths", options.lengths) or lengths, repeats, peers, options.seconds)
-    texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained") else {}
-    return function(settings, **texts, **({"directory": options.pretrained} if name == "pretrained" else {}))
+    return Settings(_split("--lengths", options.lengths) or lengths, repeats, peers, options.seconds)
 
 
 def _split(flag: str, text: str | None) -> tuple[str, ...] | None:

@@ -87,7 +87,7 @@ class TrainCommands(LazyGroup):
 
     @override
     def list_summaries(self) -> dict[str, str]:
-        return {task: _describe(task)[0] for task in [*_TASKS, *_find_registered()]}
+        return {name: _describe(name)[0] for name in [*_TASKS, *_find_registered()]}
 
     @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
