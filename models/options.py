@@ -1,26 +1,19 @@
-"""Options as dataclasses: one definition for constructors, scikit-learn, flags, YAML and model files."""
+"""Options that all estimators of labels share: inputs, training, and the layers after the encoder."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from dataclasses import MISSING, asdict, dataclass, field, fields
-from numbers import Real
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, Self
 
-import numpy as np
 import torch
 from typing_extensions import override
 
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError
-from graphattn.models.parameters import Parameters
-from graphattn.scales import Scale
-from graphattn.validation import require_choice, require_multiple, require_range, suggest
-
-OptionsT = TypeVar("OptionsT", bound="Options")
-_BOUNDS = ("min", "max", "above", "below")
+from graphattn.options import Options, option
+from graphattn.validation import require_choice
 
 BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 """CPU flags of instructions for bfloat16 products; the last is ARM's."""
@@ -28,139 +21,6 @@ BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 
 CLS_HELP = "begin each text with a token [CLS] (default: yes, except for mtsa, duo and duo-transformer)"
 """Help of an option."""
-
-
-def option(
-    default: Any,
-    help: str,
-    *,
-    choices: tuple[str, ...] | None = None,
-    min: float | None = None,
-    max: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    multiple_of: int | str | None = None,
-    common: bool = False,
-) -> Any:
-    """A dataclass field with its help text and bounds.
-
-    Parameters
-    ----------
-    default : its default value
-    help : one line for ``--help``
-    choices : all allowed values
-    min, max : inclusive bounds
-    above, below : exclusive bounds
-    multiple_of : a number, or the name of another option of the same dataclass
-    common : list it in ``--help``; other options are listed in ``--help-all`` only
-    """
-    bounds = {"min": min, "max": max, "above": above, "below": below, "multiple_of": multiple_of}
-    metadata = {
-        "help": help,
-        "choices": choices,
-        "common": common,
-        **{name: value for name, value in bounds.items() if value is not None},
-    }
-    if isinstance(default, (list, dict)):
-        return field(default_factory=lambda: type(default)(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-@dataclass
-class Options(Parameters):
-    """Base of all options; fields are nested parameters for scikit-learn (``training__epochs``).
-
-    An instance stores the options that were set; the others have the default of the class, or in an estimator that of
-    its preset or pretrained model. ``dataclasses.replace`` sets all of them, ``set_params`` only those that it names.
-    """
-
-    def __new__(cls, /, *values: Any, **named: Any) -> Self:
-        """Note which options are passed to ``__init__``."""
-        options = super().__new__(cls)
-        if values or named:  # not in unpickling
-            vars(options)["_passed"] = {*[item.name for item in fields(cls)][: len(values)], *named}
-        return options
-
-    def __post_init__(self) -> None:
-        """Remove the defaults that ``__init__`` stored, so that ``vars`` has what was passed."""
-        passed = vars(self).pop("_passed", ())
-        for item in fields(self):
-            if item.name not in passed and item.default is not MISSING:
-                delattr(self, item.name)
-
-    def __sklearn_clone__(self) -> Self:
-        return deepcopy(self)  # scikit-learn's own way passes all options, and so sets them
-
-    def with_defaults(self, defaults: Mapping[str, Any]) -> Self:
-        """A copy that stores all options: those that were not set have these defaults, or else the class's."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        unset = {name: value for name, value in defaults.items() if name not in vars(self)}
-        return type(self)(**values | unset).copy()
-
-    def validate(self) -> None:
-        """Check each option's bounds, then the rules between options.
-
-        Raises
-        ------
-        ConfigError
-            naming the option and its bounds
-        """
-        for item in fields(self):
-            value, choices = getattr(self, item.name), item.metadata.get("choices")
-            bounds = {kind: item.metadata[kind] for kind in _BOUNDS if kind in item.metadata}
-            if value is not None and choices:
-                require_choice(item.name, value, choices)
-            if value is not None and bounds:
-                require_range(item.name, value, **bounds)
-        for item in fields(self):
-            divisor = item.metadata.get("multiple_of")
-            if isinstance(divisor, str):
-                require_multiple(item.name, getattr(self, item.name), getattr(self, divisor), divisor)
-            elif divisor is not None:
-                require_multiple(item.name, getattr(self, item.name), divisor)
-        self.check()
-
-    def check(self) -> None:
-        """Check the rules between options; :meth:`validate` calls it after the bounds."""
-
-    def copy(self: OptionsT) -> OptionsT:
-        """A copy whose values are plain Python objects."""
-        names = [item.name for item in fields(self) if item.name in vars(self)]
-        return type(self)(**{name: _plain(getattr(self, name)) for name in names})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for ``config.json``."""
-        return asdict(self.copy())
-
-    @classmethod
-    def from_dict(cls: type[OptionsT], values: Mapping[str, Any]) -> OptionsT:
-        """Options from plain values.
-
-        Raises
-        ------
-        ConfigError
-            for an unknown name
-        """
-        known = {item.name for item in fields(cls)}
-        unknown = sorted(set(values) - known)
-        if unknown:
-            hint = f"{suggest(unknown[0], known)}it has"
-            raise ConfigError(f"{cls.__name__} has no option {unknown[0]!r}; {hint}: {', '.join(sorted(known))}")
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
-
-
-def _plain(value: Any) -> Any:
-    """Paths, scales, sequences and NumPy scalars as plain Python values."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, Scale):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {_plain(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, (tuple, list)):
-        return tuple(_plain(part) for part in value)
-    value = value.item() if isinstance(value, np.generic) else value
-    return float(value) if isinstance(value, Real) and not isinstance(value, (int, float)) else value
 
 
 @dataclass

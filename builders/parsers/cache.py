@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 
 from graphattn.builders.files import seal, unseal
 from graphattn.builders.parsers.parser import Parse, Parser
+from graphattn.builders.parsers.stanza_pipeline import StanzaParser
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError, verbatim
+from graphattn.options import ParsingOptions
 
 _BATCH = 500  # parses written together, and lost together when the process is killed
 _TIMEOUT = 60.0  # seconds to wait while another process writes
@@ -104,11 +106,14 @@ class CachedParser:
             raise DataError(problem, path=self.path, hint="Name another file, or remove it.") from error
 
 
-def with_cache(parser: Parser, cache: str | None) -> Parser:
-    """The parser with a cache of parses."""
-    if cache is None:
+def make_parser(options: ParsingOptions) -> Parser | None:
+    """The parser, which loads its models when it is used; None without one."""
+    if options.parser == "none":
+        return None
+    parser = StanzaParser(options.parser_language, options.parser_model, options.parser_package, options.parser_device)
+    if options.parse_cache is None:
         return parser
-    return CachedParser(parser, _default_cache() if cache == "auto" else Path(cache))
+    return CachedParser(parser, _default_cache() if options.parse_cache == "auto" else Path(options.parse_cache))
 
 
 def _default_cache() -> Path:

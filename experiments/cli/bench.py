@@ -2,56 +2,46 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
+from typing_extensions import override
 
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.cli.flags import LazyGroup, Values, make_command, with_flags
 from graphattn.optional_packages import import_optional
+from graphattn.options import Options, list_options, option
 
 if TYPE_CHECKING:
+    from graphattn.experiments.benchmarks.harness import Settings
     from graphattn.experiments.benchmarks.report import BenchmarkReport
 
-app = typer.Typer(help="Measure speed and memory; only ratios within one run mean anything.", no_args_is_help=True)
 
+@dataclass
+class BenchOptions(Options):
+    """The options of all benchmarks; each benchmark has some of these."""
 
-@dataclass(frozen=True)
-class BenchFlags:
-    """The flags of all benchmarks; each benchmark has some of these."""
-
-    lengths: Annotated[
-        str | None,
-        typer.Option(
-            help="Comma-separated workloads: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb; random lengths: "
-            "questions, sentences, reviews."
-        ),
-    ] = None
-    sentences: Annotated[int, typer.Option(help="Sentences to generate.", min=1)] = 1_000_000
-    repeats: Annotated[int | None, typer.Option(help="Timed runs of each contender (default: 9, quick: 3).", min=1)] = (
-        None
+    lengths: str | None = option(
+        None,
+        "Comma-separated workloads: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb; random lengths: questions, "
+        "sentences, reviews.",
     )
-    peers: Annotated[str | None, typer.Option(help="Comma-separated peers, or none (default: all that can run).")] = (
-        None
-    )
-    threads: Annotated[int | None, typer.Option(help="Threads of all contenders (default: all cores).", min=1)] = None
-    seconds: Annotated[float, typer.Option(help="Seconds after which no new round on a workload starts.", min=0)] = (
-        120.0
-    )
-    pretrained: Annotated[
-        str | None,
-        typer.Option(help="Hugging Face directory, or its name on the hub (default: all-MiniLM-L6-v2)."),
-    ] = None
-    jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2
-    data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None
-    folder: Annotated[Path | None, typer.Option(help="Folder for temporary files (default: the system's).")] = None
-    out: Annotated[Path | None, typer.Option(help="Folder for NAME.md, NAME.json and NAME.png.")] = None
-    quick: Annotated[bool, typer.Option("--quick", help="A trial: few small workloads and few runs.")] = False
+    sentences: int = option(1_000_000, "Sentences to generate.", min=1)
+    repeats: int | None = option(None, "Timed runs of each contender (default: 9, quick: 3).", min=1)
+    peers: str = option("", "Comma-separated peers, or none (default: all that can run).")
+    threads: int | None = option(None, "Threads of all contenders (default: all cores).", min=1)
+    seconds: float = option(120.0, "Seconds after which no new round on a workload starts.", min=0)
+    pretrained: str | None = option(None, "Hugging Face directory, or its name on the hub (default: all-MiniLM-L6-v2).")
+    jobs: int = option(2, "Processes that build.", min=1)
+    data: Path | None = option(None, "Data folder (default: the one GRAPHATTN_DATA names).")
+    folder: Path | None = option(None, "Folder for temporary files (default: the system's).")
+    out: Path | None = option(None, "Folder for NAME.md, NAME.json and NAME.png.")
+    quick: bool = option(False, "A trial: few small workloads and few runs.")
 
 
 class Benchmark(NamedTuple):
@@ -142,43 +132,56 @@ _FUNCTIONS = {
 """Name -> the function that measures, where it is not ``measure`` of the module of that name."""
 
 
-def _add_command(name: str) -> None:
-    """Register the command of a benchmark, which has only the benchmark's flags."""
-    benchmark = BENCHMARKS[name]
-    parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in inspect.signature(BenchFlags, eval_str=True).parameters.values()
-        if parameter.name in benchmark.flags.split()
-    ]
+class BenchCommands(LazyGroup):
+    """One command for each benchmark, which has only the benchmark's flags."""
 
-    def command(**values: Any) -> None:
-        run(name, BenchFlags(**values))
+    @override
+    def list_summaries(self) -> dict[str, str]:
+        return {name: benchmark.help for name, benchmark in BENCHMARKS.items()}
 
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    app.command(name, help=benchmark.help, epilog=f"graphattn bench {name} {benchmark.example}")(command)
+    @override
+    def build_command(self, name: str, arguments: Sequence[str]) -> Any:
+        benchmark = BENCHMARKS[name]
+
+        def command(given: Values) -> None:
+            run(name, BenchOptions(**given))
+
+        flags = [
+            replace(flag, common=True) for flag in list_options(BenchOptions) if flag.name in benchmark.flags.split()
+        ]
+        return make_command(with_flags(flags)(command), benchmark.help, f"graphattn bench {name} {benchmark.example}")
 
 
-for _name in BENCHMARKS:
-    _add_command(_name)
+app = typer.Typer(
+    cls=BenchCommands,
+    help="Measure speed and memory; only ratios within one run mean anything.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 
-def run(name: str, flags: BenchFlags) -> None:
-    """Measure, print the table, and write it if ``flags.out`` is set."""
+@app.callback()
+def benchmarks() -> None:
+    """Measure speed and memory; only ratios within one run mean anything."""
+
+
+def run(name: str, options: BenchOptions) -> None:
+    """Measure, print the table, and write it if ``options.out`` is set."""
+    options.validate()
     for package in ("psutil", "matplotlib"):  # DGL installs psutil
         import_optional(package, "graphattn bench needs", "bench")
-    _set_threads(flags.threads)
-    for folder, flag in ((flags.out, "--out"), (flags.folder, "--folder")):
+    _set_threads(options.threads)
+    for folder, flag in ((options.out, "--out"), (options.folder, "--folder")):
         if folder is not None:
             _make_folder(folder, flag)
     for member in ALL if name == "all" else (name,):
-        report = measure(member, flags)
+        report = measure(member, options)
         print(report.to_markdown(), end="")
-        if flags.out is not None:
-            report.write(flags.out)
+        if options.out is not None:
+            report.write(options.out)
 
 
-def measure(name: str, flags: BenchFlags) -> BenchmarkReport:
+def measure(name: str, options: BenchOptions) -> BenchmarkReport:
     """Run one benchmark."""
     module_name, _, function_name = _FUNCTIONS.get(name, f"graphattn.experiments.benchmarks.{name}:measure").partition(
         ":"
@@ -186,18 +189,23 @@ def measure(name: str, flags: BenchFlags) -> BenchmarkReport:
     module = import_module(module_name)
     function: Callable[..., BenchmarkReport] = getattr(module, function_name)
     if name == "store":
-        return function(flags.sentences, flags.jobs, folder=flags.folder)
+        return function(options.sentences, options.jobs, folder=options.folder)
     if name == "corpora":
-        return function(flags.jobs, data=flags.data, folder=flags.folder)
+        return function(options.jobs, data=options.data, folder=options.folder)
 
+    settings = _make_settings(options, module, one_run=name == "memory")
+    texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained") else {}
+    return function(settings, **texts, **({"directory": options.pretrained} if name == "pretrained" else {}))
+
+
+def _make_settings(options: BenchOptions, module: Any, *, one_run: bool) -> Settings:
+    """The settings of a benchmark, whose module has the default workloads."""
     from graphattn.experiments.benchmarks.harness import Settings
 
-    lengths = module.QUICK if flags.quick else module.LENGTHS
-    repeats = 1 if name == "memory" else flags.repeats or (3 if flags.quick else 9)
-    peers = () if flags.peers == "none" else _split("--peers", flags.peers)
-    settings = Settings(_split("--lengths", flags.lengths) or lengths, repeats, peers, flags.seconds)
-    texts: dict[str, Any] = module.QUICK_TEXTS if flags.quick and name in ("memory", "pretrained") else {}
-    return function(settings, **texts, **({"directory": flags.pretrained} if name == "pretrained" else {}))
+    lengths = module.QUICK if options.quick else module.LENGTHS
+    repeats = 1 if one_run else options.repeats or (3 if options.quick else 9)
+    peers = () if options.peers == "none" else _split("--peers", options.peers or None)
+    return Settings(_split("--lengths", options.lengths) or lengths, repeats, peers, options.seconds)
 
 
 def _split(flag: str, text: str | None) -> tuple[str, ...] | None:

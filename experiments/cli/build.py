@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.chunks import Address, EngineName, Jobs, make_engine
-from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, ParserOptions
-from graphattn.experiments.cli.flags import Values, flags_of, option_group, with_flags
+from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions
+from graphattn.experiments.cli.flags import Address, EngineName, Jobs, Values, with_flags
 from graphattn.experiments.cli.output import show_progress
+from graphattn.experiments.cli.resumable import make_engine
+from graphattn.options import ParsingOptions, list_options, option
 
 if TYPE_CHECKING:
     from graphattn.builders import Vocabulary
@@ -30,7 +32,21 @@ _LEARN = {"level": "word", "split": None, "lowercase": True, "min_count": 1, "si
 _SKIP = "Or skip and list such lines with --skip-bad."
 
 
-@with_flags([*flags_of(ParserOptions(), "Parser"), *flags_of(CorpusOptions(), "Corpus", without={"predicate_column"})])
+@dataclass
+class StoreParsing(ParsingOptions):
+    """How the texts of a store are parsed."""
+
+    parser_cuts: bool = option(False, "let the parser split raw texts into sentences and words")
+
+    @property
+    def device(self) -> str | None:
+        """Where the parser works: None for a GPU if there is one; ``"cpu"`` without a parser."""
+        return "cpu" if self.parser == "none" else self.parser_device
+
+
+@with_flags(
+    [*list_options(StoreParsing, "Parser"), *list_options(CorpusOptions, "Corpus", without={"predicate_column"})]
+)
 def build(
     corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help="Corpora; several are read as one.")],
     given: Values,
@@ -87,18 +103,16 @@ def build(
         from graphattn.dgl_graphs import import_dgl
 
         import_dgl()  # reports a missing package before the store is built
-    parser_options, corpus_options = option_group(given, ParserOptions), option_group(given, CorpusOptions)
+    parsing, corpus_options = StoreParsing.from_values(given), CorpusOptions.from_values(given)
     learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
     vocabulary = None if tokenizer is None else _load_vocabulary(tokenizer, learn)
     if split is None:
         del learn["split"]
-    settings = _make_settings(
-        relations, vocabulary, learn, parser_options, cls=cls, skip=skip_bad, megabytes=shard_size
-    )
+    settings = _make_settings(relations, vocabulary, learn, parsing, cls=cls, skip=skip_bad, megabytes=shard_size)
     task = PAIR if pairs or "second_column" in given else None
     arguments = {**corpus_options.reader_options(), "multilabel": multilabel, "split": split}
     corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
-    executor = make_engine(engine, jobs, address, gpus=_gpus_per_actor(engine, parser_options.device))
+    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, parsing.device))
     _build(corpora, out, settings, executor, append=append, materialize=materialize)
 
 
@@ -106,7 +120,7 @@ def _make_settings(
     relations: str,
     vocabulary: Vocabulary | None,
     learn: dict[str, Any],
-    parser_options: ParserOptions,
+    parsing: StoreParsing,
     *,
     cls: bool,
     skip: bool,
@@ -114,14 +128,15 @@ def _make_settings(
 ) -> StoreSettings:
     """The settings of a store; ``megabytes`` of text are in a shard, None for the default."""
     from graphattn.builders import TextGraphBuilder
+    from graphattn.builders.parsers import make_parser
     from graphattn.builders.store import StoreSettings
 
     return StoreSettings(
         TextGraphBuilder(_parse_relations(relations), cls=cls, vocabulary=vocabulary),
         learn=learn if vocabulary is None else {},
         skip=skip,
-        parser=parser_options.create_parser(),
-        raw=parser_options.parser_cuts,
+        parser=make_parser(parsing),
+        raw=parsing.parser_cuts,
         block_bytes=None if megabytes is None else round(megabytes * (1 << 20)),
     )
 
@@ -181,7 +196,7 @@ def _print_counts(manifest: Manifest, out: Path) -> None:
         print(f"{relation}: {edges:,} edges")
 
 
-def _gpus_per_actor(engine: str, device: str | None) -> float | None:
+def choose_gpus(engine: str, device: str | None) -> float | None:
     """The share of a GPU for a parser on this device; None for a share of all GPUs."""
     gpus = {None: None, "cpu": 0.0, "cuda": 1.0}  # of each actor, which sees no other
     if engine == "ray" and device not in gpus:

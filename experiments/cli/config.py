@@ -9,20 +9,15 @@ from typing import Any
 import yaml
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.flags import Flag, Values
+from graphattn.experiments.cli.flags import Values
+from graphattn.options import Option
 from graphattn.validation import suggest
 
 _FORMAT = "write one 'option: value' on each line"
 
 
-def read_config(path: Path, flags: Sequence[Flag]) -> Values:
-    """Read the options in a YAML file.
-
-    Raises
-    ------
-    ConfigError
-        for an unreadable file, an unknown name or an invalid value, with its line
-    """
+def read_config(path: Path, flags: Sequence[Option]) -> Values:
+    """Read the options in a YAML file; errors name the line."""
     known = {flag.name: flag for flag in flags}
     values = {}
     content, lines = _load_mapping(path)
@@ -42,13 +37,7 @@ def read_config(path: Path, flags: Sequence[Flag]) -> Values:
 
 
 def config_text(values: Mapping[str, Any], heading: str) -> str:
-    """Write options as YAML that :func:`read_config` reads.
-
-    Parameters
-    ----------
-    values : name -> value
-    heading : comment in the first line
-    """
+    """Write options as YAML that :func:`read_config` reads, below a comment."""
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
     return f"# {heading}\n{yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)}"
 

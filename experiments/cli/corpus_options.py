@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError, verbatim
-from graphattn.experiments.cli.flags import Flag, Values, flags_of
+from graphattn.experiments.cli.flags import Values
+from graphattn.options import Option, Options, ParsingOptions, list_options, option
 
 if TYPE_CHECKING:
     from graphattn.builders import Example, Sentence
-    from graphattn.builders.parsers import Parser
     from graphattn.builders.readers import CorpusKind
     from graphattn.builders.store import Store
 
@@ -20,128 +20,97 @@ CLASSIFY, PAIR, TAG, TRANSLATE = "classify", "pair", "tag", "translate"
 NONE = "none"
 
 
-def _option(
-    default: Any,
-    help: str,
-    applies: Callable[[CorpusKind], bool] = lambda kind: not kind.target,
-    *,
-    reader: str | None = None,
-    choices: tuple[str, ...] | None = None,
-    common: bool = False,
-) -> Any:
-    """A field with its help, the kinds of corpora it applies to, the reader's name, and whether ``--help`` lists it."""
-    metadata = {"help": help, "applies": applies, "reader": reader, "choices": choices, "common": common}
-    return field(default=default, metadata=metadata)
-
-
-def _has_text(kind: CorpusKind) -> bool:
-    return kind.label or kind.target
-
-
-def _has_second_text(kind: CorpusKind) -> bool:
-    return kind.second is not False or kind.target
-
-
-def _has_label(kind: CorpusKind) -> bool:
-    return kind.label
-
-
-def _has_label_or_tags(kind: CorpusKind) -> bool:
-    return kind.label or kind.tags
-
-
-def _may_have_several_labels(kind: CorpusKind) -> bool:
-    return kind.label and not kind.second
-
-
-def _has_tags(kind: CorpusKind) -> bool:
-    return kind.tags
-
-
-@dataclass(frozen=True)
-class CorpusOptions:
+@dataclass
+class CorpusOptions(Options):
     """Where a corpus has its texts, labels and tags.
 
-    This module does not import PyTorch, so that ``--help`` is quick.
+    An option is one ``of`` corpora that have one of these: a label, several labels, tags, a second or a target text.
     """
 
-    format: str = _option(
+    format: str = option(
         "auto",
         "csv, tsv, jsonl, labelled, fasttext, conll, conllu, conllup, word/tag, sentences, spans, webanno, folder or "
         "your own; auto: detect",
         common=True,
     )
-    text_column: str = _option(
+    text_column: str = option(
         "text",
         "column of the text, or several to join: title,body (csv, tsv, jsonl)",
-        _has_text,
+        of=("label", "target"),
         reader="text",
         common=True,
     )
-    second_column: str = _option(
-        "second", "column of the other text (csv, tsv, jsonl)", _has_second_text, reader="second", common=True
+    second_column: str = option(
+        "second", "column of the other text (csv, tsv, jsonl)", of=("second", "target"), reader="second", common=True
     )
-    label_column: str = _option(
+    label_column: str = option(
         "label",
         "column of the label, or none, or several of 0 and 1: joy,anger (csv, tsv, jsonl)",
-        _has_label,
+        of=("label",),
         reader="label",
         common=True,
     )
-    label_separator: str | None = _option(
-        None, "characters between several labels of one text", _may_have_several_labels
+    label_separator: str | None = option(None, "characters between several labels of one text", of=("labels",))
+    text_separator: str | None = option(
+        None, "characters between the two texts of a pair in one column", of=("second",)
     )
-    text_separator: str | None = _option(
-        None, "characters between the two texts of a pair in one column", lambda kind: kind.second is not False
-    )
-    columns: tuple[str, ...] = _option(
+    columns: tuple[str, ...] = option(
         (),
         "what each field holds: label, text, second, none; ... skips the rest (labelled); of trees: index, token, tag, "
         "head, deprel, none",
-        _has_label_or_tags,
     )
-    drop_label: Sequence[str] = _option(
-        (), "label that stands for none, such as -: leave its texts, or words, out; may be repeated", _has_label_or_tags
+    drop_label: Sequence[str] = option(
+        (),
+        "label that stands for none, such as -: leave its texts, or words, out; may be repeated",
     )
-    header: bool | None = _option(
+    header: bool | None = option(
         None, "whether the first line names columns (labelled, conll; default: decide by the lines)"
     )
-    delimiter: str | None = _option(None, "character between two fields (csv, tsv)", _has_label)
-    quoted: bool | None = _option(None, "whether fields may be in double quotes (csv, tsv)", _has_label)
-    separator: str | None = _option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
-    token_column: int | None = _option(
-        None, "column of the token, from 0; -1 is the last (conll; default: the first that does not count)", _has_tags
+    delimiter: str | None = option(None, "character between two fields (csv, tsv)", of=("label",))
+    quoted: bool | None = option(None, "whether fields may be in double quotes (csv, tsv)", of=("label",))
+    separator: str | None = option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
+    token_column: int | None = option(
+        None,
+        "column of the token, from 0; -1 is the last (conll; default: the first that does not count)",
+        of=("tags",),
     )
-    tag_column: int | str = _option(
+    tag_column: int | str = option(
         -1,
         "column of the tag, from 0; -1 is the last; 11+ for columns of semantic roles (conll)",
-        _has_tags,
+        of=("tags",),
         common=True,
     )
-    predicate_column: int | None = _option(
+    predicate_column: int | None = option(
         None,
         "column that marks the predicate whose roles are tagged, from 0; others have 0, -, _ or O (conll)",
-        _has_tags,
+        of=("tags",),
     )
-    tags: str = _option(
+    tags: str = option(
         "upos",
         "column of the tags, such as xpos or parseme:mwe, or the values of a key: misc:KEY (conllu, conllup), or the "
         "field (sentences)",
-        _has_tags,
+        of=("tags",),
         common=True,
     )
-    layer: str = _option("auto", "layer or feature whose spans are the tags, such as NamedEntity (webanno)", _has_tags)
-    comment: str | None = _option(None, "first characters of a line to skip (conll)", _has_tags)
+    layer: str = option(
+        "auto", "layer or feature whose spans are the tags, such as NamedEntity (webanno)", of=("tags",)
+    )
+    comment: str | None = option(None, "first characters of a line to skip (conll)", of=("tags",))
 
     @property
     def non_default(self) -> list[str]:
         """Names of the options that differ from their defaults."""
         return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The arguments of :func:`~graphattn.builders.readers.read_corpus`."""
+        return {"format": self.format, **self.reader_options()}
+
     def reader_options(self) -> dict[str, Any]:
         """The options to pass to a reader, by its names; defaults must not narrow down the formats."""
         options = {
-            item.metadata["reader"] or item.name: getattr(self, item.name)
+            item.metadata.get("reader", item.name): getattr(self, item.name)
             for item in fields(self)
             if item.name != "format" and item.name in self.non_default
         }
@@ -157,41 +126,22 @@ class CorpusOptions:
 
 def irrelevant_options(kind: CorpusKind) -> set[str]:
     """Names of the options that do not apply to a kind of corpus."""
-    return {item.name for item in fields(CorpusOptions) if not item.metadata["applies"](kind)}
+    has = {
+        "label": kind.label,
+        "labels": kind.label and not kind.second,
+        "tags": kind.tags,
+        "second": kind.second is not False,
+        "target": kind.target,
+    }
+    applies = {item.name: item.metadata.get("of", ("label", "tags")) for item in fields(CorpusOptions)}
+    return {name for name, any_of in applies.items() if not any(has[fact] for fact in any_of)}
 
 
-@dataclass(frozen=True)
-class ParserOptions:
-    """:class:`~graphattn.models.ParsingOptions` for commands, whose ``--help`` must not load PyTorch."""
-
-    parser: str = _option(NONE, "parser of texts without heads", choices=(NONE, "stanza"), common=True)
-    parser_model: str | None = _option(None, "folder of the parser's models (default: its own folder)")
-    parser_language: str = _option("en", "language of the parser's models")
-    parser_device: str | None = _option(None, "cpu, cuda or cuda:1 (default: a GPU if there is one)")
-    parser_cuts: bool = _option(False, "let the parser split raw texts into sentences and words")
-    parse_cache: str | None = _option("auto", "file that caches parses, or none; auto: one in the user's cache folder")
-    parser_package: str = _option("default", "name of the parser's models")
-
-    @property
-    def device(self) -> str | None:
-        """Where the parser works: None for a GPU if there is one; ``"cpu"`` without a parser."""
-        return "cpu" if self.parser == NONE else self.parser_device
-
-    def create_parser(self) -> Parser | None:
-        """The parser, which loads its models when it is used; None for no parser."""
-        if self.parser == NONE:
-            return None
-        from graphattn.builders.parsers import StanzaParser
-        from graphattn.builders.parsers.cache import with_cache
-
-        parser = StanzaParser(self.parser_language, self.parser_model, self.parser_package, self.parser_device)
-        return with_cache(parser, self.parse_cache)
-
-
-def parser_flags() -> list[Flag]:
+def parser_flags() -> list[Option]:
     """The flags that change the parser of a trained model."""
-    flags = flags_of(ParserOptions(), "Parser (default: that of the training)", without={"parser_cuts"})
-    return [replace(flag, default=None) for flag in flags]
+    return [
+        replace(flag, default=None) for flag in list_options(ParsingOptions, "Parser (default: that of the training)")
+    ]
 
 
 def split_parser_flags(given: Values) -> tuple[Values, Values]:
@@ -210,7 +160,7 @@ def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sente
         from graphattn.builders.store.store import open_store
 
         return iter(open_store(path))
-    return read_corpus(path, format=options.format, **options.reader_options())
+    return read_corpus(path, **options.reading)
 
 
 def count_texts(items: list[Example | Sentence] | Store) -> int:

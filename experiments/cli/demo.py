@@ -36,13 +36,7 @@ def demo(
 
 
 def run_steps(run: Demo, text: str) -> None:
-    """Run the steps of a demo and print their results.
-
-    Parameters
-    ----------
-    run : the demo
-    text : to predict
-    """
+    """Run the steps of a demo, which predicts ``text``, and print their results."""
     _print_title("a corpus, written by a small grammar")
     example = run.write_corpus()
     print(f"{run.size.train} reviews to train on, in {run.out / 'corpus'}. One of them:")

@@ -12,28 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.chunks import (
-    CHUNK,
-    Address,
-    Chunk,
-    EngineName,
-    Jobs,
-    MaxTokens,
-    ModelJob,
-    ModelSettings,
-    Part,
-    Precision,
-    Tally,
-    TextError,
-    apply_to_texts,
-    iter_chunks,
-    keep_parts,
-    load_once,
-    make_engine,
-)
+from graphattn.experiments.cli.chunks import CHUNK, Chunk, TextError, apply_to_texts, iter_chunks
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
-from graphattn.experiments.cli.flags import Values, flags_of, with_flags
+from graphattn.experiments.cli.flags import Address, EngineName, Jobs, MaxTokens, Precision, Values, with_flags
+from graphattn.experiments.cli.loaded_models import ModelSettings, load_once
 from graphattn.experiments.cli.output import check_output, model_files, open_output
+from graphattn.experiments.cli.resumable import ChunkResult, ModelJob, Tally, keep_results, make_engine
+from graphattn.options import list_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,11 +34,11 @@ EXAMPLES = (
 )
 _UNUSED = {"drop_label", "label_separator", "layer", "tag_column", "tags"}
 _FORMATS = (".npy", ".parquet")
-_PARTS_PER_GROUP = 64
+_CHUNKS_PER_GROUP = 64
 """Chunks in a row group of a Parquet file."""
 
 
-@with_flags([*flags_of(CorpusOptions(), "Input", without=_UNUSED), *parser_flags()])
+@with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
 def encode(
     model: Annotated[
         Path, typer.Argument(help="Model directory of a classifier; or a Hugging Face directory, or a name on its hub.")
@@ -102,13 +87,13 @@ def encode(
         texts, read_as.corpus_kind, CorpusOptions(**given), split=estimator.inputs_.split, label_column=label_column
     )
     job, chunks = ModelJob(settings, encode_chunk, {"width": width}), iter_chunks(numbered, chunk)
-    with keep_parts(out) as parts:
+    with keep_results(out) as results:
         with open_output(out, binary=True):  # a full disk is reported before anything is encoded
-            parts.compute(job, chunks, make_engine(engine, jobs, address), "encoding")
+            results.compute(job, chunks, make_engine(engine, jobs, address), "encoding")
         tally = Tally()
-        deque(tally.count(parts), maxlen=0)
+        deque(tally.count(results), maxlen=0)
         with open_output(out, binary=True) as file:
-            count = (_write_numpy if out.suffix == ".npy" else _write_parquet)(file, parts, width)
+            count = (_write_numpy if out.suffix == ".npy" else _write_parquet)(file, results, width)
     print(f"{count} vector{'s' * (count != 1)} of {width} numbers: {out}")
     tally.report(estimator, "The vectors are NaN there.")
 
@@ -121,14 +106,10 @@ def _resolve_model(model: Path) -> Path:
     return find_directory(model) if is_name else model
 
 
-def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:
+def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> ChunkResult:
     """Encode a chunk as an Arrow table of texts, labels and vectors; those of a text with an error are NaN.
 
-    Parameters
-    ----------
-    estimator : a fitted classifier
-    chunk : its inputs; the two texts of a pair make two rows
-    width : of a vector
+    The two texts of a pair make two rows, unless the model reads them as one.
     """
     import numpy as np
     import pyarrow as pa
@@ -150,39 +131,39 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return Part(sink.getvalue().to_pybytes(), bad_lines, errors[0].message if errors else "")
+    return ChunkResult(sink.getvalue().to_pybytes(), bad_lines, errors[0].message if errors else "")
 
 
-def _read_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
+def _read_tables(results: Iterable[ChunkResult]) -> Iterator[pa.Table]:
     import pyarrow as pa
 
-    return (pa.ipc.open_stream(part.content).read_all() for part in parts)
+    return (pa.ipc.open_stream(result.content).read_all() for result in results)
 
 
-def _write_numpy(file: Any, parts: Iterable[Part], width: int) -> int:
-    """Write the vectors as one array, a part at a time; return their number."""
+def _write_numpy(file: Any, results: Iterable[ChunkResult], width: int) -> int:
+    """Write the vectors as one array, a chunk at a time; return their number."""
     import numpy as np
 
-    count = sum(int(table.num_rows) for table in _read_tables(parts))
+    count = sum(int(table.num_rows) for table in _read_tables(results))
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False}
     np.lib.format.write_array_header_1_0(file, {**header, "shape": (count, width)})
-    for table in _read_tables(parts):
+    for table in _read_tables(results):
         file.write(table["vector"].combine_chunks().values.to_numpy().tobytes())
     return count
 
 
-def _write_parquet(file: Any, parts: Iterable[Part], width: int) -> int:
-    """Write texts, vectors and, if there are any, labels, some parts at a time; return their number."""
+def _write_parquet(file: Any, results: Iterable[ChunkResult], width: int) -> int:
+    """Write texts, vectors and, if there are any, labels, some chunks at a time; return their number."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {table["label"].type for table in _read_tables(parts)} - {pa.null()}
-    if len(kinds) > 1:  # a list in some parts, a single label in others
+    kinds = {table["label"].type for table in _read_tables(results)} - {pa.null()}
+    if len(kinds) > 1:  # a list in some chunks, a single label in others
         kinds = {pa.list_(pa.string())}
     fields = [("text", pa.string()), ("vector", pa.list_(pa.float32(), width)), *(("label", kind) for kind in kinds)]
-    schema, count, tables = pa.schema(fields), 0, _read_tables(parts)
+    schema, count, tables = pa.schema(fields), 0, _read_tables(results)
     with pq.ParquetWriter(file, schema) as writer:
-        while group := [_with_label_type(table, schema) for table in islice(tables, _PARTS_PER_GROUP)]:
+        while group := [_with_label_type(table, schema) for table in islice(tables, _CHUNKS_PER_GROUP)]:
             writer.write_table(pa.concat_tables(group))
             count += sum(table.num_rows for table in group)
     return count
@@ -208,7 +189,7 @@ def _texts(item: Any, rows: int) -> list[str]:
     if hasattr(item, "text"):
         return [item.text] if item.second is None or rows == 1 else [item.text, item.second]
     if isinstance(item, tuple):
-        return [text for part in item for text in _texts(part, 1)]
+        return [text for each in item for text in _texts(each, 1)]
     return [" ".join(getattr(item, "words", item))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -11,6 +12,8 @@ _KEPT = 2**30
 """Bytes."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's ``mallopt``."""
+_FEW_COLLECTIONS = 5_000
+"""New objects between collections of garbage: imports make many objects and no garbage."""
 
 
 def keep_freed_memory() -> None:
@@ -34,9 +37,13 @@ def main() -> None:
     # PyTorch's matrix products keep a compiled kernel for each shape, and batches have many
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
     keep_freed_memory()
+    gc.set_threshold(_FEW_COLLECTIONS)
     try:
         from graphattn.experiments.cli.main import main as run
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         raise SystemExit(130) from None
-    run()
+    try:
+        run()
+    finally:
+        gc.freeze()  # or the last collections of the interpreter visit every object of PyTorch and Numba

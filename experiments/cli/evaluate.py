@@ -7,16 +7,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verbatim
-from graphattn.experiments.cli.chunks import Longest, MaxTokens, Precision, Search
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
-from graphattn.experiments.cli.flags import Values, flags_of, with_flags
+from graphattn.experiments.cli.flags import Longest, MaxTokens, Precision, Search, Values, with_flags
+from graphattn.experiments.cli.loaded_models import change_search, load_model, reject_unused
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output, unpack_single
 from graphattn.experiments.cli.tables import format_table
+from graphattn.options import list_options
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
@@ -29,7 +30,7 @@ EXAMPLES = (
 )
 
 
-@with_flags([*flags_of(CorpusOptions(), "Corpus"), *parser_flags()])
+@with_flags([*list_options(CorpusOptions, "Corpus"), *parser_flags()])
 def evaluate(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     corpus: Annotated[
@@ -79,13 +80,6 @@ def evaluate(
 
     Prints metrics in percent as JSON to standard output, and a table of the scores of each class to standard error.
     """
-    from graphattn.experiments.cli.prediction_options import (
-        change_search,
-        load_model,
-        outputs_to_compare,
-        reject_unused,
-    )
-
     _check_files(out, picture, mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)])
     parser, given = split_parser_flags(given)
     estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
@@ -100,15 +94,14 @@ def evaluate(
     change_search(estimator, search, longest)
     if bleu_tokenizer:
         estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
-    reader = CorpusOptions(**given)
-    reading = {"format": reader.format, **reader.reader_options()}
+    reading = CorpusOptions(**given).reading
     training = estimator.reading_defaults().get("training", {})
     reading |= {name: given[name] for name in (given.keys() & training.keys()) - reading.keys()}  # a default is meant
     reports: dict[str, Report] = {}
     for name, paths in corpora.items():
         with _name_corpus(paths[0], estimator):
             X, y = estimator.read(paths, **reading)
-            others = {} if compare is None else {str(compare): outputs_to_compare(compare, X, search, longest)}
+            others = {} if compare is None else {str(compare): _read_outputs(compare, X, search, longest)}
             reports[name] = estimator.report(X, y, unknown=unknown, others=others)
     _write_reports(reports, out)
     _write_details(next(iter(reports.values())), picture, mistakes)
@@ -129,6 +122,23 @@ def _check_files(
         )
     for file in filter(None, (out, picture, mistakes)):
         check_output(file, *inputs)
+
+
+def _read_outputs(path: Path, sources: Sequence[Any], changes: str, longest: int | None) -> Sequence[str]:
+    """The outputs of another translator for the sources, or those in a file, one on each line."""
+    from graphattn.builders.files import numbered_lines
+    from graphattn.models import load
+
+    if path.is_dir():
+        translator = load(path)
+        if "compare" not in translator.task.prediction_options:
+            raise ConfigError(f"{path} {translator.task.description}; give --compare a translator or a file of outputs")
+        change_search(translator, changes, longest)
+        return [str(output) for output in translator.predict(sources)]
+    outputs = [line for _, line in numbered_lines(path)]
+    if len(outputs) != len(sources):
+        raise DataError(f"{len(outputs)} outputs for {len(sources)} sources", path=path, hint="Give one on each line.")
+    return outputs
 
 
 def _write_reports(reports: Mapping[str, Report], out: Path | None) -> None:

@@ -89,7 +89,7 @@ def _store_lines(folder: Path, manifest: Manifest, batch_size: int) -> list[str]
         "",
         *_histogram(manifest.lengths),
         "",
-        *format_table(("relation", "edges", "a sentence"), edges),
+        *align_table(("relation", "edges", "a sentence"), edges),
         "",
         _batch_memory(manifest, batch_size),
     ]
@@ -106,7 +106,7 @@ def _histogram(lengths: Mapping[str, int]) -> list[str]:
         first, last = int(low), max(2 * int(low) - 1, 0)
         bar = "#" * round(_BAR_WIDTH * count / largest)
         rows.append((f"{first}" if first == last else f"{first}-{last}", f"{count:,}", bar))
-    return format_table(("tokens", "sentences", ""), rows)
+    return align_table(("tokens", "sentences", ""), rows)
 
 
 def _batch_memory(manifest: Manifest, batch_size: int) -> str:
@@ -173,15 +173,15 @@ def _epoch_lines(estimator: Estimator) -> list[str]:
     metrics_of_both = estimator.dev_metrics()
     if any(best.get(f"dev_{name}") != value for name, value in metrics_of_both.items()):
         note = f"; with the linear branch dev {estimator.main_metric} {metrics_of_both[estimator.main_metric]:.4g}"
-    return [*format_table(header, rows), f"* has the weights that are kept{note}"]
+    return [*align_table(header, rows), f"* has the weights that are kept{note}"]
 
 
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def align_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table: the first column and one without heading are left-aligned, the others right-aligned.
 
     Examples
     --------
-    >>> print(*format_table(("epoch", "loss"), [("1", "0.7"), ("2", "0.55")]), sep="\\n")
+    >>> print(*align_table(("epoch", "loss"), [("1", "0.7"), ("2", "0.55")]), sep="\\n")
     epoch  loss
     1       0.7
     2      0.55

@@ -14,8 +14,10 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
-from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
-from graphattn.experiments.cli.output import check_output, model_files
+from graphattn.experiments.cli.flags import Values, as_flag, with_flags
+from graphattn.experiments.cli.loaded_models import load_model
+from graphattn.experiments.cli.output import check_output, model_files, open_output, show_progress
+from graphattn.options import list_options
 from graphattn.validation import require_choice
 
 if TYPE_CHECKING:
@@ -39,14 +41,7 @@ _KINDS = ("arcs", "matrices")
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where weights and pictures go, and a second model to compare with.
-
-    Parameters
-    ----------
-    out, picture, html : files, or None
-    kind : of the picture, ``arcs`` or ``matrices``
-    other : directory of the second model
-    """
+    """Where weights and pictures go, and the directory of a second model to compare with."""
 
     out: Path | None
     picture: Path | None
@@ -60,7 +55,7 @@ class Outputs:
         return any(file is not None for file in (self.out, self.picture, self.html))
 
 
-@with_flags([*flags_of(CorpusOptions(), "Input", without=_UNUSED), *parser_flags()])
+@with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model directory written by train.")],
     given: Values,
@@ -104,7 +99,7 @@ def inspect(
     of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
     """
     parser, given = split_parser_flags(given)
-    load = partial(_load, parser=parser)
+    load = partial(load_model, parser=parser)
     selection = {"layer": layer, "head": head, "relation": relation}
     outputs = Outputs(out, picture, html, kind, other)
     selecting = _set_flags(**selection, by=by)
@@ -184,7 +179,6 @@ def _inspect_words(
     load: Callable[[Path], Estimator], model: Path, text: str, options: CorpusOptions, outputs: Outputs, top: int
 ) -> None:
     """Print the words with the largest attributions in each text; write the attributions of all words."""
-    from graphattn.experiments.cli.output import open_output
     from graphattn.models.inspection.attributions import word_attributions
     from graphattn.models.inspection.files import check_suffix, save_table
     from graphattn.models.inspection.notebook import words_html
@@ -237,7 +231,6 @@ def _inspect_corpus(
     selection: tuple[int | None, int],
 ) -> None:
     """Print statistics by head, and write those that ``outputs`` asks for; ``selection`` are ``layer`` and ``top``."""
-    from graphattn.experiments.cli.output import show_progress
     from graphattn.models.inspection import compare_summaries, summarise
     from graphattn.models.inspection.summary import save_tables, strongest_dependencies
 
@@ -271,12 +264,6 @@ def _inspect_corpus(
         from graphattn.experiments.drawing import draw_distances
 
         print(draw_distances(summary, outputs.picture, layer=layer or 0))
-
-
-def _load(model: Path, parser: Values) -> Estimator:
-    from graphattn.experiments.cli.prediction_options import load_model
-
-    return load_model(model, parser)
 
 
 def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
@@ -386,7 +373,7 @@ def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str
     from graphattn.models.inspection.attention_map import for_display
     from graphattn.models.inspection.notebook import printable
 
-    lines = [printable(attention.title, 100), _format_prediction(attention)]
+    lines = [printable(attention.title, 100), format_prediction(attention)]
     table = attention.top(top, by=by)
     if table.empty:
         return [*lines, "no token has more than one edge"]
@@ -408,7 +395,8 @@ def _name_single_edge_heads(relations: Iterable[str], total: int) -> list[str]:
     return [f"{len(relations)} of {total} heads have one edge for each token, of weight 1: {names}{longer}"]
 
 
-def _format_prediction(attention: Attention) -> str:
+def format_prediction(attention: Attention) -> str:
+    """The prediction in one line, with probabilities if there are any."""
     from graphattn.models.inspection.attention_map import TARGET
     from graphattn.models.inspection.notebook import printable
 

@@ -7,34 +7,19 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from inspect import getdoc
 from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typing_extensions import override
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError, GraphAttnWarning, Hint, MissingPackageError
-from graphattn.experiments.cli import (
-    bench,
-    build,
-    demo,
-    encode,
-    evaluate,
-    info,
-    inspect,
-    predict,
-    reproduce,
-    show,
-    train,
-    tune,
-)
-from graphattn.experiments.cli.chunks import RESUME
-from graphattn.experiments.cli.flags import as_flag
+from graphattn.experiments.cli.flags import LazyGroup, as_flag, make_command
 from graphattn.experiments.cli.user_modules import (
     describe_failure,
     find_values,
@@ -43,25 +28,49 @@ from graphattn.experiments.cli.user_modules import (
     modules_in_environment,
 )
 
+COMMANDS = {
+    "demo": "See everything once: corpus, graphs, a classifier, a tagger, a prediction, pictures.",
+    "train": "Train a model on a corpus and save it with its metrics.",
+    "evaluate": "Measure a model on a corpus.",
+    "predict": "Predict texts; prints one JSON object for each, in order.",
+    "inspect": "Show the attention weights of a text's edges.",
+    "build": "Build a store of corpora: sentences as columns, from which batches of graphs are built at memory speed.",
+    "info": "Summarize a store or a model.",
+    "show": "Show the graph of one text of a corpus.",
+    "encode": "Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a "
+    "search.",
+    "tune": "Search learning rate, depth, dropout and weight decay on a dev set, and print the best settings as YAML.",
+    "reproduce": "Train and test on the corpora of the result tables, write each run's figures as it ends, print the "
+    "table.",
+    "bench": "Measure speed and memory; only ratios within one run mean anything.",
+}
+"""Name of a command, which is that of its module and its function -> its first line of help."""
 WRONG, NOT_INSTALLED, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 """Exit codes of an error, of Ctrl-C or SIGTERM, and of a closed pipe (the last two as a shell reports SIGINT and
 SIGPIPE); 2: usage."""
 
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_FIRST = ["demo", "train", "evaluate", "predict", "inspect", "build"]
-"""Commands listed first in ``--help``."""
 _RESUMED = {"train", "build", "reproduce", "tune"}
 """Commands that resume."""
 
 
-class Commands(TyperGroup):
+class Commands(LazyGroup):
     """All commands; an error becomes one line on standard error, without a traceback."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names in the order of ``--help``."""
-        names = super().list_commands(ctx)
-        return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+    @override
+    def list_summaries(self) -> dict[str, str]:
+        return COMMANDS
+
+    @override
+    def build_command(self, name: str, arguments: Sequence[str]) -> Any:
+        module: Any = import_module(f"graphattn.experiments.cli.{name}")
+        if hasattr(module, "app"):
+            return typer.main.get_command(module.app)
+        function = getattr(module, name)
+        # each paragraph of its docstring becomes one line, which the help wraps
+        about = "\n\n".join(" ".join(paragraph.split()) for paragraph in (getdoc(function) or "").split("\n\n"))
+        return make_command(function, about, module.EXAMPLES)
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -71,7 +80,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command and end with its exit code."""
         try:
-            with _plain_warnings():
+            with print_plain_warnings():
                 return super().invoke(ctx)
         except GraphAttnError as error:
             print(f"error: {' '.join(error.render(as_flag).split())}", file=sys.stderr)
@@ -80,7 +89,7 @@ class Commands(TyperGroup):
             _discard_output()
             raise typer.Exit(PIPE_CLOSED) from error
         except KeyboardInterrupt as error:
-            hint = f"; {RESUME}" if error.args or ctx.invoked_subcommand in _RESUMED else ""
+            hint = "; run the same command again to resume" if error.args or ctx.invoked_subcommand in _RESUMED else ""
             print(f"stopped{hint}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from error
         except SystemExit as error:  # a user's module; exit code 0 would mean success
@@ -89,15 +98,15 @@ class Commands(TyperGroup):
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
+def print_plain_warnings() -> Iterator[None]:
     """Print our own warnings in one line, without Python's source location."""
     with warnings.catch_warnings():
         others = warnings.showwarning
 
         def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
             if isinstance(message, GraphAttnWarning):
-                kind = "hint" if isinstance(message, Hint) else "warning"
-                print(f"{kind}: {' '.join(message.render(as_flag).split())}", file=sys.stderr)
+                title = "hint" if isinstance(message, Hint) else "warning"
+                print(f"{title}: {' '.join(message.render(as_flag).split())}", file=sys.stderr)
             else:
                 others(message, category, *place, **more)
 
@@ -141,27 +150,6 @@ def options(
 ) -> None:
     """Options before a command."""
     import_modules([*modules_in_environment(), *(imported or [])])
-
-
-def _add_command(function: Callable[..., None], examples: str) -> None:
-    """Add a command; each paragraph of its docstring is one line, which the help wraps."""
-    paragraphs = (getdoc(function) or "").split("\n\n")
-    about = "\n\n".join(" ".join(text.split()) for text in paragraphs)
-    app.command(help=about, epilog=examples)(function)
-
-
-_add_command(demo.demo, demo.EXAMPLES)
-_add_command(build.build, build.EXAMPLES)
-_add_command(info.info, info.EXAMPLES)
-_add_command(show.show, show.EXAMPLES)
-app.add_typer(train.app, name="train")
-_add_command(evaluate.evaluate, evaluate.EXAMPLES)
-_add_command(predict.predict, predict.EXAMPLES)
-_add_command(inspect.inspect, inspect.EXAMPLES)
-_add_command(encode.encode, encode.EXAMPLES)
-_add_command(tune.tune, tune.EXAMPLES)
-_add_command(reproduce.reproduce, reproduce.EXAMPLES)
-app.add_typer(bench.app, name="bench")
 
 
 def _interrupt(number: int, _frame: Any) -> None:

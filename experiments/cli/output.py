@@ -11,11 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import track
-from rich.table import Table
-
 from graphattn.exceptions import DataError
 
 Item = TypeVar("Item")
@@ -42,10 +37,7 @@ def open_output(path: Path, *, binary: bool = False) -> Iterator[Any]:
 def check_output(path: Path, *read: str | Path) -> None:
     """Reject a file that cannot be written or is one of the inputs, before work is done for it.
 
-    Parameters
-    ----------
-    path : the file to write
-    read : inputs: files, ``-``, or texts
+    ``read`` are the inputs: files, ``-``, or texts.
     """
     from graphattn.builders.files import is_stream, write_error  # loads PyTorch
 
@@ -95,10 +87,6 @@ def unpack_single(named: Mapping[str, Item]) -> Item | Mapping[str, Item]:
 def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
     """Print metrics in percent: a table on a terminal, one line per value on a pipe.
 
-    Parameters
-    ----------
-    columns : data set (or model) -> metric -> percent
-
     Examples
     --------
     >>> print_metrics({"dev": {"accuracy": 81.25}})
@@ -109,6 +97,10 @@ def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
             for metric, value in values.items():
                 print(f"{column} {_title(metric)}: {value:.2f}")
         return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table("", *map(escape, columns))
     for metric in dict.fromkeys(metric for values in columns.values() for metric in values):
         row = [f"{values[metric]:.2f}" if metric in values else "" for values in columns.values()]
@@ -122,5 +114,10 @@ def _title(metric: str) -> str:
 
 def show_progress(items: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
     """Pass items on; on a terminal, count them with a bar on standard error."""
-    on_terminal = sys.stderr is not None and sys.stderr.isatty()
-    yield from track(items, description, total, console=Console(stderr=True), disable=not on_terminal)
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, description, total, console=Console(stderr=True))

@@ -13,32 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.chunks import (
-    CHUNK,
+from graphattn.experiments.cli.chunks import CHUNK, Chunk, TextError, apply_to_texts, iter_chunks
+from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
+from graphattn.experiments.cli.flags import (
     Address,
-    Chunk,
     EngineName,
     Jobs,
     Longest,
     MaxTokens,
-    ModelJob,
-    ModelSettings,
-    Part,
     Precision,
     Search,
-    Tally,
-    TextError,
-    apply_to_texts,
-    iter_chunks,
-    keep_parts,
-    load_once,
-    make_engine,
-    stream_parts,
+    Values,
+    with_flags,
 )
-from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
-from graphattn.experiments.cli.flags import Values, flags_of, with_flags
+from graphattn.experiments.cli.loaded_models import ModelSettings, load_once, reject_unused
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output
+from graphattn.experiments.cli.resumable import ChunkResult, ModelJob, Tally, keep_results, make_engine, stream_results
 from graphattn.experiments.cli.tables import PredictionTable
+from graphattn.options import list_options
 
 if TYPE_CHECKING:
     from graphattn.experiments.cli.text_stream import NumberedText
@@ -64,7 +56,7 @@ _OUTPUTS = {
 """Extension -> what such a file may have; the first by default."""
 
 
-@with_flags([*flags_of(CorpusOptions(), "Input", without=_UNUSED), *parser_flags()])
+@with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
 def predict(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     given: Values,
@@ -105,7 +97,6 @@ def predict(
     translator prints its outputs with their scores.
     """
     from graphattn.builders.readers.samples import SAMPLE_LINES
-    from graphattn.experiments.cli.prediction_options import reject_unused
     from graphattn.experiments.cli.text_stream import read_numbered_texts
     from graphattn.models.saving import read_task
 
@@ -200,14 +191,14 @@ def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, ou
     tally = Tally()
     if out is None or is_stream(out):
         with nullcontext(sys.stdout.buffer) if out is None else open_output(out, binary=True) as file:
-            for content in tally.count(stream_parts(job, chunks, executor)):
+            for content in tally.count(stream_results(job, chunks, executor)):
                 file.write(content)
                 file.flush()
     else:
-        with keep_parts(out) as parts:
-            parts.compute(job, chunks, executor, "predicting")
+        with keep_results(out) as results:
+            results.compute(job, chunks, executor, "predicting")
             with open_output(out, binary=True) as file:
-                file.writelines(tally.count(parts))
+                file.writelines(tally.count(results))
     return tally
 
 
@@ -220,17 +211,10 @@ def predict_chunk(
     plain: bool = False,
     output: str = "json",
     table: PredictionTable | None = None,
-) -> Part:
+) -> ChunkResult:
     """Predict a chunk; a text that cannot be predicted has a row with its line and the error, else an empty line.
 
-    Parameters
-    ----------
-    estimator : a fitted estimator
-    chunk : its inputs
-    n_best, probabilities : see :meth:`~graphattn.models.Estimator.predict_rows`
-    plain : write outputs of a translator or regressor without JSON; several of a source with its number and scores
-    output : one of the estimator's ``output_formats``
-    table : the table for the outputs csv and tsv
+    ``plain`` writes outputs of a translator or regressor without JSON, several of a source with its number and scores.
     """
     from graphattn.models.entities import HTML_HEAD
 
@@ -258,7 +242,7 @@ def predict_chunk(
                 lines.append(encode_line(row) if _has_rows(output, plain=plain) else "\n")
         else:
             lines.append(line)
-    return Part("".join(lines).encode(), tuple(bad_lines), error)
+    return ChunkResult("".join(lines).encode(), tuple(bad_lines), error)
 
 
 def _has_rows(output: str, *, plain: bool) -> bool:
@@ -267,19 +251,12 @@ def _has_rows(output: str, *, plain: bool) -> bool:
 
 
 def predict_lines(estimator: Estimator, items: Iterable[Any], *, chunk: int = CHUNK, **options: Any) -> Iterator[str]:
-    """Predict a chunk of inputs at a time; yield the lines of each chunk.
-
-    Parameters
-    ----------
-    estimator : a fitted estimator
-    items : its inputs
-    chunk : number of inputs that are held in memory and predicted together
-    options : of :func:`predict_chunk`
-    """
+    """Predict ``chunk`` inputs at a time with options of :func:`predict_chunk`; yield the lines of each chunk."""
     from graphattn.experiments.cli.text_stream import NumberedText
 
-    for part in iter_chunks((NumberedText(number, item) for number, item in enumerate(items, 1)), chunk):
-        yield predict_chunk(estimator, part, **options).content.decode()
+    numbered = (NumberedText(number, item) for number, item in enumerate(items, 1))
+    for texts in iter_chunks(numbered, chunk):
+        yield predict_chunk(estimator, texts, **options).content.decode()
 
 
 def _format_plain(number: int, row: dict[str, Any], n_best: int) -> str:

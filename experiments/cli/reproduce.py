@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.options import list_options
 from graphattn.validation import suggest
 
 if TYPE_CHECKING:
@@ -33,17 +34,8 @@ EXAMPLES = (
 class Request:
     """What a call of the command asks for, besides names.
 
-    Parameters
-    ----------
-    words : of ``--set``
-    labels : of rows; empty for all
-    seeds : of the runs
-    options : ``fold`` and ``on_test`` of the runs
-    folder : data folder; None for that of the environment
-    out : file of results
-    jobs : processes; None for the default
-    only_show : whether nothing runs
-    picture : file of a picture, or None
+    ``words`` are those of ``--set``, ``labels`` of rows (all if empty), ``options`` the ``fold`` and ``on_test`` of the
+    runs, ``folder`` that of the data (None: named by the environment). With ``only_show`` nothing runs.
     """
 
     words: Sequence[str]
@@ -58,9 +50,34 @@ class Request:
 
     def changes(self, data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
         """The changes of ``--set`` to a run."""
-        from graphattn.experiments.cli.option_changes import parse_changes
-
         return parse_changes(self.words, data_set, encoder)
+
+
+def parse_changes(words: Sequence[str], data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
+    """Group of options -> options that ``--set`` changes, with values as in the flags of ``train``.
+
+    Examples
+    --------
+    >>> parse_changes(["encoder.alpha=0", "training.clip=none"], "sst2", "ms-trans")
+    {'encoder': {'alpha': 0.0}, 'training': {'clip': None}}
+    """
+    from graphattn.experiments.papers.runs import check_changes, option_groups
+
+    changes: dict[str, dict[str, Any]] = {}
+    for word in words:
+        place, has_value, value = word.partition("=")
+        group, has_name, name = place.partition(".")
+        if not has_value or not has_name:
+            raise ConfigError(f"--set {word}: write GROUP.OPTION=VALUE, encoder.layers=2 for example")
+        name = name.replace("-", "_")
+        check_changes(data_set, encoder, {group: {name: value}})
+        options = option_groups(data_set, encoder)[group]
+        changed = next(each for each in list_options(options) if each.name == name)
+        try:
+            changes.setdefault(group, {})[name] = changed.parse(value)
+        except ConfigError as error:
+            raise ConfigError(f"--set {word}: {error}") from error
+    return changes
 
 
 Names = Annotated[

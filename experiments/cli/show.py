@@ -12,8 +12,9 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions, reject_for_store, stream_items
-from graphattn.experiments.cli.flags import Values, flags_of, with_flags
+from graphattn.experiments.cli.flags import Values, with_flags
 from graphattn.experiments.cli.output import open_output
+from graphattn.options import list_options
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -32,7 +33,7 @@ EXAMPLES = (
 _WINDOWS = "window:3,window:N/4"
 
 
-@with_flags(flags_of(CorpusOptions(), "Corpus"))
+@with_flags(list_options(CorpusOptions, "Corpus"))
 def show(
     corpus: Annotated[str, typer.Argument(help="Corpus, or folder that build wrote; - for standard input.")],
     given: Values,

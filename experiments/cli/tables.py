@@ -47,11 +47,6 @@ def format_markdown(rows: Sequence[Sequence[str]]) -> str:
 def format_row(cells: Iterable[object], suffix: str, *, quoted: bool = False) -> str:
     """A row of a table; with ``quoted`` all fields are in quotes.
 
-    Raises
-    ------
-    DataError
-        when a field cannot be written
-
     Examples
     --------
     >>> format_row(["a, b", 0.5, None, ["x", "y"]], ".csv")
@@ -74,15 +69,7 @@ def _spell(cell: object) -> str:
 
 @dataclass(frozen=True)
 class PredictionTable:
-    """A table of inputs and predictions.
-
-    Parameters
-    ----------
-    columns : of the input
-    added : of the predictions
-    suffix : of the file
-    quoted : whether all fields are in quotes
-    """
+    """A table of inputs and predictions: columns of the input, those added, and whether all fields are in quotes."""
 
     columns: tuple[str, ...]
     added: tuple[str, ...]

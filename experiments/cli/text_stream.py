@@ -35,13 +35,9 @@ _PATH = re.compile(
 
 
 class NumberedText(NamedTuple):
-    """A text with its place in a file.
+    """A text (words, an example, a sentence), or the error of one that cannot be read.
 
-    Parameters
-    ----------
-    line : 1-based line where it begins, or ends if it is a row of a table; its number in a store
-    content : a text, a list of words, an example or a sentence; None if it cannot be read
-    error : why it cannot be read
+    ``line`` counts from 1; a row of a table has the line where it ends, a text of a store its number.
     """
 
     line: int
@@ -79,23 +75,11 @@ def read_numbered_texts(
 ) -> Iterator[NumberedText]:
     """Read inputs for ``predict`` and ``encode`` in constant memory.
 
-    Labels are kept where every line has one anyway, and from a table's column that is named.
-
-    Parameters
-    ----------
-    path : a file, a store, or ``-`` for standard input; or a text, if it does not look like a path
-    task : of the model; a line has the two texts of a pair with a tab between them
-    options : format and columns
-    split : the model's rule for raw texts, by which a store's must be tokenized; None for any
-    label_column : the column of a table whose labels are kept
-    training, labels : how the training corpus was read, and the labels or tags that the model knows
-    sample_lines : how many lines to read ahead in order to detect the format
-    keep_rows : keep all fields of a table, see :func:`~graphattn.builders.readers.read_table`
-
-    Returns
-    -------
-    An iterator over texts, lists of words, examples or sentences; an empty line is an empty text. A text that cannot be
-    read has an error; errors after which reading cannot continue are raised.
+    ``path`` is a file, a store, or ``-`` for standard input; or a text, if it does not look like a path. Labels are
+    kept where every line has one anyway, and from a table's ``label_column``. ``split`` is the model's rule for raw
+    texts, by which a store's must be tokenized. ``training`` is how the training corpus was read, ``labels`` are those
+    that the model knows. An empty line is an empty text. A text that cannot be read has an error; errors after which
+    reading cannot continue are raised.
     """
     pairs = corpus_kind(task).second is True
     if not is_corpus(path):

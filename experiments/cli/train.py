@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
-from graphattn.experiments.cli.flags import Flag, Values, as_flag, with_flags
+from graphattn.experiments.cli.flags import LazyGroup, Values, as_flag, make_command, with_flags
 from graphattn.experiments.cli.training_run import check_overwrite, choose_run_folder, fit_and_save, print_run
 from graphattn.experiments.cli.user_modules import find_values
+from graphattn.options import Option
 from graphattn.validation import suggest
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _TASKS = {
     ),
 }
 """Task -> summary and examples of its command, for ``--help`` without loading PyTorch."""
-_SKIP_BAD = Flag(
+_SKIP_BAD = Option(
     "skip_bad", bool, False, False, "leave out lines that cannot be used (not of test sets)", None, "Corpus"
 )
 _SHOWN = 5
@@ -83,25 +83,27 @@ def _describe(task: str) -> tuple[str, str]:
     return summary, f"graphattn --import MODULE train {task} train.tsv --out model"
 
 
-class TrainCommands(TyperGroup):
-    """One command for each task, built when it is called: its flags come from modules that load PyTorch."""
+class TrainCommands(LazyGroup):
+    """One command for each task, whose flags come from modules that load PyTorch."""
 
     @override
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(dict.fromkeys([*_TASKS, *_find_registered()]))
-
-    @override
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return TyperCommand(cmd_name, help=_describe(cmd_name)[0]) if cmd_name in self.list_commands(ctx) else None
+    def list_summaries(self) -> dict[str, str]:
+        return {name: _describe(name)[0] for name in [*_TASKS, *_find_registered()]}
 
     @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] not in self.list_commands(ctx):
-            tasks = self.list_commands(ctx)
+        tasks = self.list_commands(ctx)
+        if args[0] not in tasks:
             ctx.fail(f"There is no task {args[0]!r}; {suggest(args[0], tasks)}choose one of: {', '.join(tasks)}")
-        name, _, rest = super().resolve_command(ctx, args)
-        encoders = find_values("--encoder", rest)[0] if {"-h", "--help"} & set(rest) else []
-        return name, _command(str(name), encoders[-1] if encoders else None), rest
+        return super().resolve_command(ctx, args)
+
+    @override
+    def build_command(self, name: str, arguments: Sequence[str]) -> Any:
+        """The command of a task; its ``--help`` lists the options of ``--encoder`` instead of the usual ones."""
+        encoders = find_values("--encoder", arguments)[0] if {"-h", "--help"} & set(arguments) else []
+        summary, examples = _describe(name)
+        function = _make_function(name, encoders[-1] if encoders else None)
+        return make_command(function, f"{summary}\n\n{_ABOUT}", examples)
 
 
 app = typer.Typer(
@@ -109,6 +111,7 @@ app = typer.Typer(
     help="Train a model on a corpus and save it with its metrics.",
     epilog="graphattn train classify --help lists the options of a task.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
 
@@ -117,15 +120,7 @@ def tasks() -> None:
     """Train a model on a corpus and save it with its metrics."""
 
 
-def _command(task: str, encoder: str | None = None) -> Any:
-    """The command of a task; its ``--help`` lists the options of ``encoder`` instead of the usual ones, if given."""
-    summary, examples = _describe(task)
-    single = typer.Typer(add_completion=False)
-    single.command(task, help=f"{summary}\n\n{_ABOUT}", short_help=summary, epilog=examples)(_function(task, encoder))
-    return typer.main.get_command(single)
-
-
-def _function(task: str, encoder: str | None) -> Callable[..., None]:
+def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
     """The function behind ``graphattn train TASK``; the options of the task are its flags."""
     from graphattn.experiments.cli.training_plan import TrainingPlan, training_flags, training_flags_of_encoder
     from graphattn.models import TASKS
@@ -164,20 +159,10 @@ def train_model(
     report: bool = False,
     **training: Any,
 ) -> dict[str, Any]:
-    """Read, train, measure and save; an interrupted run resumes.
+    """Read, train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
-    Parameters
-    ----------
-    plan : the options
-    train : corpora to train on
-    out : the model directory; checkpoints and logs go to ``OUT.run`` unless the plan says otherwise
-    skip_bad : leave out lines of the training and dev sets that cannot be used
-    report : print hints, and a line for each epoch where there is no progress bar
-    training : options of the training to override
-
-    Returns
-    -------
-    The content of ``metrics.json``
+    ``skip_bad`` leaves out lines of the training and dev sets that cannot be used; ``report`` prints hints, and a line
+    for each epoch where there is no progress bar; ``training`` overrides options.
     """
     from graphattn.models import load
 
@@ -191,15 +176,14 @@ def train_model(
         files["dev"] = [dev] if isinstance(dev, str) else dev
     if not estimator.task.source_and_target_files or len(train) != 2:
         _reject_repetitions(train)
-    corpus = plan.corpus
-    options = {"format": corpus.format, **corpus.reader_options()}
+    options = plan.corpus.reading
     skipped: list[DataError] = []
     skip: dict[str, Any] = {"skip": skipped.append} if skip_bad else {}
     with warnings.catch_warnings():
         if not report:
             warnings.simplefilter("ignore", Hint)
         try:
-            parts = {part: estimator.read(paths, **options, **skip) for part, paths in files.items()}
+            corpora = {name: estimator.read(paths, **options, **skip) for name, paths in files.items()}
         except DataError as error:
             if error.skippable:
                 error.alternative = "Or leave out such lines with --skip-bad."
@@ -210,7 +194,7 @@ def train_model(
             name: estimator.read(paths, **options)
             for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
         }
-    return fit_and_save(estimator, plan, parts, out, tests=tests, report=report)
+    return fit_and_save(estimator, plan, corpora, out, tests=tests, report=report)
 
 
 def _reject_repetitions(files: Sequence[Path]) -> None:

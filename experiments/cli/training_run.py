@@ -29,39 +29,23 @@ BEST_MODEL = "best-model"
 def fit_and_save(
     estimator: Estimator,
     plan: TrainingPlan,
-    parts: Mapping[str, tuple[Any, Any]],
+    corpora: Mapping[str, tuple[Any, Any]],
     out: Path,
     *,
     tests: Mapping[str, tuple[Any, Any]],
     report: bool = False,
 ) -> dict[str, Any]:
-    """Train, measure and save; an interrupted run resumes.
+    """Train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
-    Parameters
-    ----------
-    estimator : the estimator to train
-    plan : its options
-    parts : ``training`` and perhaps ``dev`` -> inputs and labels; None for labels that inputs carry
-    out : the model directory
-    tests : name of a test set -> the same
-    report : print hints, and a line for each epoch where there is no progress bar
-
-    Returns
-    -------
-    The content of ``metrics.json``; only the first process of a run measures and saves, in the others it is empty
-
-    Raises
-    ------
-    DataError
-        when a part is not valid; if it is the test set, the model is saved first
-    DivergenceError
-        when loss or weights are not finite; the model of the best epoch is saved in the run's folder first
+    Only the first process of a run measures and saves; in the others the result is empty. The model is saved before an
+    error in a test set is raised, and the model of the best epoch, in the run's folder, before one of divergence.
+    ``corpora`` are ``training`` and perhaps ``dev``; labels are None if inputs carry them.
     """
     from graphattn.models.training.callbacks import EpochLines
     from graphattn.models.training.checkpoints import is_first_process
 
     run_dir = estimator.training.run_dir
-    examples: dict[str, Any] = {part: count_texts(inputs) for part, (inputs, _) in parts.items()}
+    examples: dict[str, Any] = {name: count_texts(inputs) for name, (inputs, _) in corpora.items()}
     try:
         with warnings.catch_warnings():
             if report:
@@ -69,7 +53,7 @@ def fit_and_save(
             else:
                 warnings.simplefilter("ignore", Hint)
             callbacks = [EpochLines(estimator.epoch_note)] if report else []
-            estimator.fit(*parts["training"], dev=parts.get("dev"), callbacks=callbacks)
+            estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
         if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
             raise
@@ -135,9 +119,9 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
     """Print the metrics of a model and its directory; nothing in a process that has not saved it."""
     if not figures:
         return
-    columns = {part: figures[part] for part in ("dev", "test") if part in figures}
+    columns = {name: figures[name] for name in ("dev", "test") if name in figures}
     if "dev_search" in figures:  # other than that of the test set
-        columns = {f"{part} ({figures['dev_search']})" if part == "dev" else part: columns[part] for part in columns}
+        columns = {f"{name} ({figures['dev_search']})" if name == "dev" else name: columns[name] for name in columns}
     if any(isinstance(value, Mapping) for value in columns.get("test", {}).values()):
         columns |= {f"test {name}": metrics for name, metrics in columns.pop("test").items()}
     print_metrics(columns)
@@ -150,13 +134,7 @@ def is_model(path: Path) -> bool:
 
 
 def check_overwrite(out: Path, *, overwrite: bool) -> None:
-    """Reject a path that exists or cannot be written, before hours of training.
-
-    Raises
-    ------
-    ConfigError
-        with a fix
-    """
+    """Reject a path that exists or cannot be written, before hours of training."""
     from graphattn.models.saving import is_model_directory
 
     if is_model_directory(out):
@@ -198,13 +176,7 @@ def finish_run(run_dir: str | None, out: Path) -> None:
 
 
 def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str, Any]:
-    """Metrics of the best epoch on the dev set, and what was trained.
-
-    Parameters
-    ----------
-    estimator : a fitted one
-    examples : part of the corpus -> how many it has
-    """
+    """Metrics of the best epoch on the dev set, and what was trained on how many examples of each corpus."""
     from graphattn.models.training.loop import count_parameters
 
     best = estimator.best_epoch()

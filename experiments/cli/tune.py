@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +16,9 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnWarning, verbatim
 from graphattn.experiments.cli.corpus_options import CorpusOptions
-from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
+from graphattn.experiments.cli.flags import Values, as_flag, with_flags
 from graphattn.optional_packages import import_optional
+from graphattn.options import Options, list_options
 from graphattn.validation import require_choice, suggest
 
 if TYPE_CHECKING:
@@ -33,13 +34,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class Range:
-    """Values of an option to try.
-
-    Parameters
-    ----------
-    low, high : inclusive bounds
-    step : distance of the values; None for any number, on a logarithmic scale
-    """
+    """Values of an option to try, with inclusive bounds; without a step any number, on a logarithmic scale."""
 
     low: float
     high: float
@@ -75,15 +70,7 @@ SPACE = {
 
 @dataclass(frozen=True)
 class Search:
-    """What all trials share.
-
-    Parameters
-    ----------
-    task : the estimator
-    given : flags for reading corpora
-    config : YAML file of options that are not searched
-    training, dev : inputs and labels; without a dev set a part of the training set is held out
-    """
+    """What all trials share: flags for reading corpora, the file of options that are not searched, and the corpora."""
 
     task: type[Estimator]
     given: Values
@@ -99,15 +86,12 @@ class Search:
 
     def space(self, encoder: str) -> dict[str, Range]:
         """The options of an encoder that are searched."""
-        from dataclasses import fields
+        from graphattn.models.encoders import NoEncoderOptions, options_class
 
-        from graphattn.models.encoders import NoEncoderOptions
-
-        estimator = self.plan(encoder, {}).estimator()
-        parts = estimator.option_objects()
-        pretrained = any(getattr(part, "pretrained", None) for part in parts)
-        groups = [*parts, *([] if encoder == NoEncoderOptions.name else [estimator.resolved_encoder()])]
-        options = {item.name: item.metadata for group in groups for item in fields(group)}
+        pretrained = bool(self.plan(encoder, {}).values.get("pretrained"))
+        groups = {name: group for name, group in self.task.option_groups.items() if name not in ("files", "task")}
+        groups["encoder"] = Options if encoder == NoEncoderOptions.name else options_class(encoder)
+        options = {item.name: item.metadata for group in groups.values() for item in fields(group)}
         unused = set() if pretrained else {"tuning_rate"}
         if pretrained and "word_dropout" in options:  # else of a translator, whose targets have their own embedding
             unused = {"embedding_dropout", "word_dropout"}
@@ -130,7 +114,7 @@ class Search:
         return dict(json.loads(json.dumps({**values, **sizes}, default=str)))
 
 
-@with_flags(flags_of(CorpusOptions(), "Corpus"))
+@with_flags(list_options(CorpusOptions, "Corpus"))
 def tune(
     task: Annotated[str, typer.Argument(help="Task, as of graphattn train.")],
     train: Annotated[list[Path], typer.Argument(help="Corpora to train on; for translate SOURCE,TARGET.")],
@@ -161,7 +145,7 @@ def tune(
     for name in encoder or ():
         require_choice("encoder", name, list_encoders(kind))
     from_file = {} if config is None else read_config(config, training_flags(kind))
-    encoders = encoder or [from_file.get("encoder", kind().resolved_encoder().name)]
+    encoders = encoder or [from_file.get("encoder", kind.task.default_encoder(pretrained=False))]
     search = _read_corpora(kind, train, dev, given, config)
     try:
         best = {name: run_trials(search, name, trials, out, seed) for name in dict.fromkeys(encoders)}
@@ -182,7 +166,7 @@ def _read_corpora(
     from graphattn.experiments.cli.training_plan import TrainingPlan
 
     plan = TrainingPlan.of(task, given, config)
-    estimator, options = plan.estimator(), {"format": plan.corpus.format, **plan.corpus.reader_options()}
+    estimator, options = plan.estimator(), plan.corpus.reading
     training = estimator.read(train, **options)
     dev = dev or plan.values.get("dev")
     if dev:
@@ -196,15 +180,7 @@ def _read_corpora(
 
 
 def run_trials(search: Search, encoder: str, trials: int, out: Path, seed: int) -> tuple[float, Values]:
-    """Run the trials of an encoder that the file lacks; return the best dev metric and its options.
-
-    Raises
-    ------
-    ConfigError
-        when Optuna is not installed, or the file has trials with other options
-    DataError
-        when the file is not one of trials, or all trials diverged
-    """
+    """Run the trials of an encoder that the file lacks; return the best dev metric and its options."""
     study = _open_study(out, encoder)
     _check_options(study, encoder, search.fixed_options(encoder), out)
     space, finished = search.space(encoder), _list_finished(study)
@@ -264,16 +240,7 @@ def _open_study(out: Path, encoder: str) -> Any:
 class TrialFile:
     """A backend of Optuna's journal: lines of JSON with checksums, each flushed to the disk.
 
-    A last line that was not written completely is overwritten.
-
-    Parameters
-    ----------
-    path : the file; created if it does not exist
-
-    Raises
-    ------
-    DataError
-        when another line is damaged, or is no line of trials
+    A last line that was not written completely is overwritten; another one that is damaged is an error.
     """
 
     def __init__(self, path: Path):

@@ -29,16 +29,7 @@ def import_option(*, hidden: bool = False) -> Any:
 
 
 def find_values(flag: str, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Find a flag anywhere among unparsed arguments, up to ``--``.
-
-    Parameters
-    ----------
-    flag : ``--import`` is found in ``--import MODULE`` and ``--import=MODULE``
-    arguments : of the command line
-
-    Returns
-    -------
-    The flag's values, and the other arguments.
+    """The values of a flag anywhere among unparsed arguments, up to ``--``, and the other arguments.
 
     Examples
     --------
@@ -59,12 +50,13 @@ _IMPORTING = ("<frozen ", str(Path(__file__).parents[2]))
 _INSTALLED = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
 """Where modules that import others are, and installed ones."""
 
-_imported: dict[str, None] = {}
+IMPORTED: dict[str, None] = {}
+"""The modules that were imported, in order."""
 
 
 def imported_modules() -> tuple[str, ...]:
     """The modules that were imported so far, for other processes to import."""
-    return tuple(name for name in _imported if name in sys.modules)
+    return tuple(name for name in IMPORTED if name in sys.modules)
 
 
 def modules_in_environment() -> list[str]:
@@ -73,17 +65,7 @@ def modules_in_environment() -> list[str]:
 
 
 def import_modules(names: Iterable[str]) -> None:
-    """Import installed modules, or modules in the working folder.
-
-    Parameters
-    ----------
-    names : such as ``my_relations`` or ``project.relations``
-
-    Raises
-    ------
-    ConfigError
-        for a missing module, or one that fails (with error, file and line)
-    """
+    """Import installed modules, or modules in the working folder; errors name file and line."""
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)  # last, so that files of the folder do not shadow installed packages
@@ -92,7 +74,7 @@ def import_modules(names: Iterable[str]) -> None:
             raise ConfigError(f"--import takes the name of a module, such as my_relations, not {name!r}")
         try:
             import_module(name)
-            _imported[name] = None
+            IMPORTED[name] = None
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise ConfigError(f"importing {name} fails{verbatim(describe_failure(error))}") from error

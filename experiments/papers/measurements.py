@@ -20,10 +20,11 @@ from graphattn.edges import lengths_of
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import EncoderOptions, encoder_options, make_encoder
 from graphattn.models.heads.pooling import pool
-from graphattn.models.options import Options, TrainingOptions, option
+from graphattn.models.options import TrainingOptions
 from graphattn.models.training.loop import count_parameters
 from graphattn.models.training.optimizer import relative_rate
 from graphattn.optional_packages import import_optional
+from graphattn.options import Options, option
 from graphattn.schema import TOKEN
 from graphattn.validation import require_choice
 

@@ -45,8 +45,8 @@ from graphattn.experiments.papers.settings import (
 )
 from graphattn.experiments.papers.transformers_loop import check_fine_tuning, fine_tune
 from graphattn.models import Estimator, SequenceTagger, TextClassifier
-from graphattn.models.options import Options
 from graphattn.models.training.loop import count_parameters
+from graphattn.options import Options
 from graphattn.validation import suggest
 
 Changes = Mapping[str, Mapping[str, Any]]

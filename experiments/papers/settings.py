@@ -13,8 +13,8 @@ from graphattn.experiments.papers.baselines import BASELINES
 from graphattn.experiments.papers.data_sets import MTL_DOMAINS, find_data_set
 from graphattn.models import TASKS, Estimator
 from graphattn.models.encoders import ENCODERS, encoder_options
-from graphattn.models.options import Options
 from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.options import Options
 from graphattn.validation import suggest
 
 Groups = dict[str, dict[str, Any]]

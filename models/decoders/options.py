@@ -11,7 +11,8 @@ from typing_extensions import override
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders.umst import SIZES
-from graphattn.models.options import CLS_HELP, Options, TrainingOptions, option
+from graphattn.models.options import CLS_HELP, TrainingOptions
+from graphattn.options import Options, option
 
 BLEU_TOKENIZERS = ("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "none")
 """See :func:`~graphattn.models.training.text_metrics.choose_tokenizer`; the others are sacrebleu's."""

@@ -16,7 +16,7 @@ from typing_extensions import override
 from graphattn.builders.relations import Relation
 from graphattn.edges import Edges, features_of, lengths_of
 from graphattn.models.heads.pooling import pool
-from graphattn.models.options import Options, option
+from graphattn.options import Options, option
 from graphattn.precision import residual_type
 from graphattn.schema import TOKEN
 from graphattn.transforms import OpaqueModule, is_transformed

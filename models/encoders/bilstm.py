@@ -12,8 +12,8 @@ from typing_extensions import override
 from graphattn.builders.relations import Relation, Window
 from graphattn.edges import lengths_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.options import option
 from graphattn.models.padding import pad, padding_groups, reversal, unpad
+from graphattn.options import option
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:

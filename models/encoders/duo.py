@@ -21,8 +21,8 @@ from graphattn.layers.linear import Linear
 from graphattn.layers.tensorized import ACTIVATIONS
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.heads.pooling import pool
-from graphattn.models.options import option
 from graphattn.models.padding import pad, unpad
+from graphattn.options import option
 from graphattn.precision import at_least_float32
 from graphattn.schema import TOKEN
 from graphattn.transforms import opaque

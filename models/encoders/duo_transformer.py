@@ -19,7 +19,7 @@ from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, linear
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.encoders.duo import resolve_parts, split_single_part, validate_parts
-from graphattn.models.options import option
+from graphattn.options import option
 from graphattn.precision import at_least_float32
 from graphattn.schema import ALL
 

@@ -23,7 +23,7 @@ from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.layers.norm import LayerNorm
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.encoders.relation_heads import head_relation, parse_heads, parse_relation_heads
-from graphattn.models.options import option
+from graphattn.options import option
 from graphattn.scales import Scale, allocate_heads
 from graphattn.schema import TOKEN
 from graphattn.validation import require_choice, require_multiple, require_range

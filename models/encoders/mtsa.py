@@ -27,7 +27,7 @@ from graphattn.models.encoders.base import (
 )
 from graphattn.models.encoders.relation_heads import parse_heads
 from graphattn.models.encoders.transformer import TransformerLayer
-from graphattn.models.options import option
+from graphattn.options import option
 from graphattn.schema import TOKEN
 from graphattn.validation import require_multiple, require_range
 

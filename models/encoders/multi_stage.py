@@ -24,7 +24,7 @@ from graphattn.models.encoders.base import (
     run_layers,
 )
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
-from graphattn.models.options import option
+from graphattn.options import option
 from graphattn.schema import ALL, ALL_WORDS, DEPENDENCY, MEMBERSHIP, WORD
 
 if TYPE_CHECKING:

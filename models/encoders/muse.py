@@ -26,7 +26,7 @@ from graphattn.models.encoders.base import (
     position_vectors,
     run_layers,
 )
-from graphattn.models.options import option
+from graphattn.options import option
 from graphattn.precision import at_least_float32
 from graphattn.schema import ALL
 

@@ -13,7 +13,7 @@ from graphattn.edges import edges_of
 from graphattn.layers.norm import LayerNorm
 from graphattn.models.encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
-from graphattn.models.options import option
+from graphattn.options import option
 from graphattn.schema import ALL, GROUP
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from graphattn.models.encoders.base import (
     position_vectors,
     run_layers,
 )
-from graphattn.models.options import option
+from graphattn.options import option
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from graphattn.layers.norm import LayerNorm
 from graphattn.layers.rectified import FUSIONS, RectifiedAttention
 from graphattn.layers.upsampling import METHODS, Upsampling
 from graphattn.models.encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
-from graphattn.models.options import option
+from graphattn.options import option
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 from graphattn.validation import require_choice
 

@@ -33,7 +33,6 @@ from graphattn.models.estimators.inputs import (
 )
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.linear_branch import fit_linear_branch
-from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.sklearn_protocol import (
     complete_tags,
     make_not_fitted_error,
@@ -46,14 +45,14 @@ from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.estimators.warm_start import check_same_kind, check_same_options, copy_weights
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.inspectable import EncodedInputs
-from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
-from graphattn.models.parameters import Parameters
+from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.prediction import Predictions, count_truncation, encode_corpus
 from graphattn.models.pretrained.options import PretrainedOptions, pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_model import TextModel
+from graphattn.options import Options, Parameters, ParsingOptions, option
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback

@@ -1,47 +1,26 @@
-"""Dependency heads for encoders that use dependency arcs: the parser's options, and sentences with its heads."""
+"""Dependency heads for encoders that use dependency arcs, and sentences with the heads of a parser."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from graphattn.builders import Sentence
 from graphattn.builders.lazy_texts import LazyTexts
-from graphattn.builders.parsers import Parser, StanzaParser
-from graphattn.builders.parsers.cache import with_cache
+from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers.parser import parse_texts
 from graphattn.builders.relations.dependency import UNIVERSAL_RELATIONS
 from graphattn.builders.word_boundaries import Source, WordSplitter
 from graphattn.exceptions import DataError, GraphAttnWarning
 from graphattn.models.estimators.inputs import Columns
-from graphattn.models.options import Options, option
 
 _NEW_RELATIONS = 0.15
 """Share of words whose relations may be new."""
 _FEW_WORDS = 20
 """So many words may have new relations of a scheme whose relations are not listed here: a rare one, in a short text."""
-
-
-@dataclass
-class ParsingOptions(Options):
-    """How texts without heads are parsed, for encoders that use dependency arcs; they may change after training."""
-
-    parser: str = option("none", "parser of texts without heads", choices=("none", "stanza"), common=True)
-    parser_language: str = option("en", "language of the parser's models")
-    parser_package: str = option("default", "name of the parser's models")
-    parser_model: str | None = option(None, "folder of the parser's models (default: its own folder)")
-    parse_cache: str | None = option("auto", "file that caches parses, or none; auto: one in the user's cache folder")
-    parser_device: str | None = option(None, "cpu, cuda or cuda:1 (default: a GPU if there is one)")
-
-    def make_parser(self) -> Parser | None:
-        """The parser, which loads its models when it is used; None without one."""
-        if self.parser == "none":
-            return None
-        parser = StanzaParser(self.parser_language, self.parser_model, self.parser_package, self.parser_device)
-        return with_cache(parser, self.parse_cache)
 
 
 def add_heads(

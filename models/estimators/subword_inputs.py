@@ -12,6 +12,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
+from graphattn.builders.parsers import make_parser
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.corpus import Corpus
@@ -19,8 +20,9 @@ from graphattn.models.decoders.model import PretrainedEmbedding, SharedEmbedding
 from graphattn.models.decoders.options import SubwordOptions
 from graphattn.models.encoders import EncoderOptions, make_encoder
 from graphattn.models.estimators.inputs import Columns
-from graphattn.models.estimators.parsing import ParsingOptions, add_heads
+from graphattn.models.estimators.parsing import add_heads
 from graphattn.models.estimators.text_inputs import InputLayers, TextInputs
+from graphattn.options import ParsingOptions
 
 
 class SubwordInputs(TextInputs):
@@ -99,7 +101,7 @@ class SubwordInputs(TextInputs):
         """Sentences of marked words, with the parser's heads if the encoder uses dependency arcs."""
         splitter = self.subwords.splitter
         sentences = [self.subwords.sources(column) for column in columns]
-        if self.builder.deprel_id is None or (parser := parsing.make_parser()) is None:
+        if self.builder.deprel_id is None or (parser := make_parser(parsing)) is None:
             return sentences
         pairs = zip(sentences, columns, strict=True)
         return [add_heads(of_column, column, splitter, parser) for of_column, column in pairs]

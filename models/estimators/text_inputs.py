@@ -13,19 +13,20 @@ from torch import Tensor
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.lazy_texts import LazyTexts
-from graphattn.builders.parsers import Parser
+from graphattn.builders.parsers import Parser, make_parser
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Corpus, truncated_lengths
 from graphattn.models.encoders import Encoder, EncoderOptions
 from graphattn.models.estimators.inputs import Columns, iter_chunks
-from graphattn.models.estimators.parsing import ParsingOptions, add_heads, check_scheme, count_relations
+from graphattn.models.estimators.parsing import add_heads, check_scheme, count_relations
 from graphattn.models.estimators.word_checks import expect_unknown_words, warn_about_words
 from graphattn.models.lexicon import Gazetteer, Lexicon
 from graphattn.models.options import InputOptions
 from graphattn.models.spelling import FEATURES
 from graphattn.models.token_embedding import TokenEmbedding, part_widths
+from graphattn.options import ParsingOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +217,7 @@ class TextInputs:
         """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""
         if self.builder.deprel_id is None:
             return columns
-        parser = parsing.make_parser()
+        parser = make_parser(parsing)
         if parser is not None:
             columns = [column if isinstance(column, LazyTexts) else self.parse(column, parser) for column in columns]
         return columns

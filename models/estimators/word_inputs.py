@@ -20,12 +20,12 @@ from graphattn.builders.word_boundaries import Source, WordSplitter
 from graphattn.exceptions import GraphAttnWarning
 from graphattn.models.encoders import Encoder, EncoderOptions, make_encoder
 from graphattn.models.estimators.inputs import Columns, SplitText, check_same_tokenization, iter_chunks
-from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.text_inputs import InputLayers, TextInputs
 from graphattn.models.estimators.warm_start import copy_vectors
 from graphattn.models.estimators.word_checks import hint_at_unsplit_texts, share_of_cut_words
 from graphattn.models.options import InputOptions
 from graphattn.models.token_embedding import TokenEmbedding
+from graphattn.options import ParsingOptions
 
 _FEW = 0.05
 """A file with vectors for a smaller share of the words causes a warning."""

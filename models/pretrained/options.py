@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphattn.models.options import Options, option
+from graphattn.options import Options, option
 
 FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
     "inputs": {"level": "bpe", "word_dropout": 0.0, "characters": False},

@@ -20,7 +20,6 @@ from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.inputs import single_column
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import InputOptions, resolve_precision
-from graphattn.models.parameters import Parameters
 from graphattn.models.prediction import require_finite, run_model, split_rows
 from graphattn.models.pretrained.checkpoint import (
     CONFIG,
@@ -35,6 +34,7 @@ from graphattn.models.pretrained.checkpoint import (
     read_modules,
 )
 from graphattn.models.pretrained.encoder import PretrainedEncoder
+from graphattn.options import Parameters
 from graphattn.schema import TOKEN
 
 _POOLINGS = ("mean", "cls", "max")

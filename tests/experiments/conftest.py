@@ -17,7 +17,6 @@ from graphattn.experiments.cli.main import app
 TINY = (
     "--hidden 16 --heads 2 --layers 1 --scales 1,3 --embedding 16 --epochs 2 --batch-size 16 --no-logs --quiet".split()
 )
-SCRIPT = "from graphattn.experiments.cli.main import main; main()"
 GOOD, BAD = ("good", "fine", "great"), ("bad", "poor", "dull")
 
 
@@ -49,10 +48,10 @@ def _accept_ctrl_c() -> None:
 
 @pytest.fixture(scope="session")
 def start_command() -> Callable[..., subprocess.Popen]:
-    """Start ``graphattn`` in a new process: ``start_command("train", ..., script=...)``."""
+    """Start ``graphattn`` in a new process: ``start_command("train", ...)``."""
 
-    def start(*words: object, script: str = SCRIPT, **options: object) -> subprocess.Popen:
-        command = [sys.executable, "-c", script, *map(str, words)]
+    def start(*words: object, **options: object) -> subprocess.Popen:
+        command = [sys.executable, "-m", "graphattn", *map(str, words)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         # Background jobs of a shell ignore Ctrl-C, and so do their children.
         return subprocess.Popen(command, **pipes, env={**os.environ}, preexec_fn=_accept_ctrl_c, **options)

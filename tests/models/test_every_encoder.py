@@ -11,10 +11,10 @@ from torch import _dynamo, func
 import graphattn
 from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.flags import flags_of
 from graphattn.experiments.cli.training_plan import training_flags
 from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
+from graphattn.options import list_options
 
 HIDDEN = 20  # a multiple of every encoder's heads
 
@@ -92,7 +92,7 @@ def test_attention_weights_of_a_prediction(encoder, corpus, fitted):
 @pytest.mark.parametrize("task", TASKS)
 def test_every_option_is_a_flag(task, encoder):
     flags = {flag.name: flag for flag in training_flags(TASKS[task])}
-    for flag in flags_of(encoder_options(encoder)):
+    for flag in list_options(encoder_options(encoder)):
         assert flag.name in flags
         own = flags[flag.name]
         assert own.panel == "Encoder"

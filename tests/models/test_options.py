@@ -24,7 +24,8 @@ from graphattn.models import (
     TranslationTraining,
 )
 from graphattn.models.encoders import ENCODERS
-from graphattn.models.options import BF16_FLAGS, Options, supports_bf16
+from graphattn.models.options import BF16_FLAGS, supports_bf16
+from graphattn.options import Options
 
 ALL = (InputOptions, TrainingOptions, HeadOptions, MSTransOptions, TransformerOptions, BiLSTMOptions)
 

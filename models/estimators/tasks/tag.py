@@ -27,7 +27,6 @@ from graphattn.models.entities import EntitySpan, TaggedText, locate_words, merg
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, input_fields, resolve_labels
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.tasks.files import CorpusFiles
 from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
@@ -35,6 +34,7 @@ from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.prediction import Predictions, segment_probability
 from graphattn.models.reports import Outcomes
+from graphattn.options import ParsingOptions
 from graphattn.ragged import Ints
 
 if TYPE_CHECKING:

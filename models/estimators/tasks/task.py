@@ -24,7 +24,6 @@ from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, pair_columns, select, single_column
 from graphattn.models.estimators.labels import LabelSet, find_respellings
-from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models.estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models.estimators.text_inputs import TextInputs
@@ -40,6 +39,7 @@ from graphattn.models.pretrained.options import DEFAULT_EPOCHS, FINE_TUNING
 from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles
 from graphattn.models.text_model import TextModel, Trainable
+from graphattn.options import ParsingOptions
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from typing_extensions import override
 from graphattn.builders import Example, Sentence
 from graphattn.builders.files import TextLines, is_store, open_text, split_suffix
 from graphattn.builders.foreign import reject_markup
+from graphattn.builders.parsers import make_parser
 from graphattn.builders.readers.rows import Skip, raise_or_skip
 from graphattn.builders.subwords import join_pieces
 from graphattn.builders.word_boundaries import Source
@@ -33,7 +34,7 @@ from graphattn.models.decoders.options import PRESETS, Preset, SearchOptions, Su
 from graphattn.models.encoders import EncoderOptions, NoEncoderOptions
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.parsing import ParsingOptions, add_heads, make_roots, warn_about_missing_parses
+from graphattn.models.estimators.parsing import add_heads, make_roots, warn_about_missing_parses
 from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models.estimators.subword_inputs import SubwordInputs
 from graphattn.models.estimators.tasks.files import CorpusFiles
@@ -55,6 +56,7 @@ from graphattn.models.training.text_metrics import (
     signatures,
     text_metrics,
 )
+from graphattn.options import ParsingOptions
 from graphattn.validation import require_choice, require_multiple
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ class PretrainedSources(PretrainedInputs):
     def add_heads(self, columns: Columns, parsing: ParsingOptions) -> Columns:
         if self.builder.deprel_id is None:
             return columns
-        splitter, parser = self.vocabulary.splitter, parsing.make_parser()
+        splitter, parser = self.vocabulary.splitter, make_parser(parsing)
         sentences = [splitter.sentences(column) for column in columns]
         if parser is None:
             return sentences

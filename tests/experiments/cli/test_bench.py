@@ -111,7 +111,8 @@ def test_wrong_flags_are_reported_on_one_line(graphattn, words, message):
 
 @pytest.mark.parametrize("flag", ["--repeats", "--threads"])
 def test_counts_start_at_one(graphattn, flag):
-    assert graphattn("bench", "attention", flag, "0").code == 2
+    answer = graphattn("bench", "attention", flag, "0")
+    assert (answer.code, answer.err) == (1, f"error: {flag} is 0; it must be at least 1\n")
 
 
 def test_an_unwritable_folder_is_an_error_before_measuring(graphattn, tmp_path):

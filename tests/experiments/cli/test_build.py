@@ -91,7 +91,7 @@ def test_lines_with_several_labels(graphattn, tmp_path):
 def test_a_custom_relation_reads_ids(graphattn, corpora_folder, tmp_path, monkeypatch):
     """A short version of the example in docs/extend.md."""
     monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
-    monkeypatch.setattr(user_modules, "_imported", {})  # or worker processes of other tests import it, too
+    monkeypatch.setattr(user_modules, "IMPORTED", {})  # or worker processes of other tests import it, too
     (tmp_path / "same_words.py").write_text(
         "from graphattn.builders.relations import Window, register_relation\n\n\n"
         "class Known(Window):\n"

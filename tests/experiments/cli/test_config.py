@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.config import config_text, read_config
-from graphattn.experiments.cli.flags import Flag
+from graphattn.options import Option
 
 FLAGS = [
-    Flag("learning_rate", float, False, 5e-4, ""),
-    Flag("epochs", int, False, 20, ""),
-    Flag("clip", float, True, 5.0, ""),
-    Flag("scales", tuple, False, (), ""),
-    Flag("format", str, False, "auto", ""),
-    Flag("crf", bool, False, False, ""),
+    Option("learning_rate", float, False, 5e-4, ""),
+    Option("epochs", int, False, 20, ""),
+    Option("clip", float, True, 5.0, ""),
+    Option("scales", tuple, False, (), ""),
+    Option("format", str, False, "auto", ""),
+    Option("crf", bool, False, False, ""),
 ]
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)
 VALUES = st.fixed_dictionaries(

@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 
 from graphattn.builders import Sentence, TextGraphBuilder, Window
-from graphattn.builders.parsers import CachedParser, StanzaParser
+from graphattn.builders.parsers import CachedParser, StanzaParser, make_parser
 from graphattn.builders.readers import FORMATS, corpus_kind
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.build import _gpus_per_actor
-from graphattn.experiments.cli.corpus_options import CorpusOptions, ParserOptions, irrelevant_options, stream_items
-from graphattn.experiments.cli.flags import as_flag, flags_of
-from graphattn.models import ParsingOptions
+from graphattn.experiments.cli.build import StoreParsing, choose_gpus
+from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_options, stream_items
+from graphattn.experiments.cli.flags import as_flag
 from graphattn.models.saving import TASKS
 
-STANZA = ParserOptions("stanza", "models", "de", "cuda", parse_cache=None)
+STANZA = StoreParsing("stanza", "de", parser_model="models", parse_cache=None, parser_device="cuda")
 
 
 def read_items(path, task, options, **arguments):
@@ -30,14 +29,17 @@ def test_the_help_names_every_format():
 
 def test_every_option_is_an_option_of_a_reader():
     known = {name for entry in FORMATS.values() for name in entry.options}
-    assert {item.metadata["reader"] or item.name for item in fields(CorpusOptions)} - {"format", "drop_label"} <= known
+    assert {item.metadata.get("reader", item.name) for item in fields(CorpusOptions)} - {
+        "format",
+        "drop_label",
+    } <= known
 
 
 @pytest.mark.parametrize("task", ["classify", "pair", "tag"])
 def test_every_task_can_use_its_relevant_options(task):
     known = {name for entry in FORMATS.values() if task in entry.tasks for name in entry.options}
     left = [item for item in fields(CorpusOptions) if item.name not in irrelevant_options(corpus_kind(task))]
-    assert {item.metadata["reader"] or item.name for item in left} - {"format", "drop_label"} <= known
+    assert {item.metadata.get("reader", item.name) for item in left} - {"format", "drop_label"} <= known
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_readers_get_the_non_default_options(options, expected):
 
 
 def test_readers_options_are_flags():
-    names = {item.metadata["reader"] or item.name: item.name for item in fields(CorpusOptions)}
+    names = {item.metadata.get("reader", item.name): item.name for item in fields(CorpusOptions)}
     assert all(as_flag(name) == as_flag(field) for name, field in names.items())
 
 
@@ -165,42 +167,37 @@ def test_options_of_other_formats(write, read):
 
 
 def test_no_parser_needs_no_device():
-    assert (ParserOptions().create_parser(), ParserOptions(parser_device="cuda").device) == (None, "cpu")
+    assert (make_parser(StoreParsing()), StoreParsing(parser_device="cuda").device) == (None, "cpu")
 
 
 def test_a_parser_with_its_models_and_device():
-    assert STANZA.create_parser() == StanzaParser("de", "models", device="cuda")
+    assert make_parser(STANZA) == StanzaParser("de", "models", device="cuda")
     assert (STANZA.device, replace(STANZA, parser_device=None).device) == ("cuda", None)
 
 
 def test_parses_are_kept_in_the_cache_folder_or_a_given_file(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    parser = STANZA.create_parser()
-    kept = replace(STANZA, parse_cache="auto").create_parser()
+    parser = make_parser(STANZA)
+    kept = make_parser(replace(STANZA, parse_cache="auto"))
     assert kept == CachedParser(parser, tmp_path / "graphattn" / "parses.sqlite")
-    assert replace(STANZA, parse_cache="mine").create_parser() == CachedParser(parser, Path("mine"))
+    assert make_parser(replace(STANZA, parse_cache="mine")) == CachedParser(parser, Path("mine"))
 
 
 @pytest.mark.parametrize(("device", "gpus"), [(None, None), ("cpu", 0.0), ("cuda", 1.0)])
 def test_gpus_of_an_actor_follow_from_the_parsers_device(device, gpus):
-    assert _gpus_per_actor("ray", device) == gpus
+    assert choose_gpus("ray", device) == gpus
 
 
 def test_ray_chooses_the_gpu():
     with pytest.raises(ConfigError) as caught:
-        _gpus_per_actor("ray", "cuda:1")
+        choose_gpus("ray", "cuda:1")
     assert str(caught.value) == (
         "--parser-device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
     )
-
-
-def test_the_parsers_flags_are_the_options_of_estimators():
-    for_build = {flag.name: flag for flag in flags_of(ParserOptions(), without={"parser_cuts"})}
-    assert for_build == {flag.name: flag for flag in flags_of(ParsingOptions())}
 
 
 def test_an_invalid_cache_folder(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigError, match="set parse_cache to a file, or to none"):
-        ParserOptions("stanza").create_parser()
+        make_parser(StoreParsing("stanza"))

@@ -1,6 +1,6 @@
 """Dataclass options as flags: parsing, help, and the arguments of commands."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 import pytest
 import typer
@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.flags import Flag, as_flag, flags_of, merge_flags, with_flags
+from graphattn.experiments.cli.flags import as_flag, merge_flags, with_flags
 from graphattn.models import MSTransOptions
-
-
-def option(default, help, **metadata):
-    return field(default=default, metadata={"help": help, **metadata})
+from graphattn.options import Option, Options, list_options, option
 
 
 @dataclass
-class Cake:
+class Cake(Options):
     """Options of every kind."""
 
     layers: int = option(3, "how many", common=True)
@@ -29,7 +26,7 @@ class Cake:
     name: str | None = option(None, "whose it is [sic]")
 
 
-FLAGS = {flag.name: flag for flag in flags_of(Cake())}
+FLAGS = {flag.name: flag for flag in list_options(Cake())}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +85,7 @@ def test_invalid_values_are_rejected(name, given, message):
     ],
 )
 def test_a_number_can_be_given_per_relation(given, value):
-    (flag,) = [flag for flag in flags_of(MSTransOptions()) if flag.name == "heads"]
+    (flag,) = [flag for flag in list_options(MSTransOptions()) if flag.name == "heads"]
     assert flag.parse(given) == value
     assert (flag.optional, flag.default) == (False, 10)
     with pytest.raises(ConfigError) as error:
@@ -111,7 +108,7 @@ def run():
     app = typer.Typer()
 
     @app.command()
-    @with_flags(flags_of(Cake(), "Cake"))
+    @with_flags(list_options(Cake(), "Cake"))
     def bake(place: str, given: dict, hot: bool = False) -> None:
         arguments.update(place=place, given=given, hot=hot)
 
@@ -157,19 +154,19 @@ def test_help_lists_common_flags_and_help_all_every_flag(run):
 
 
 def test_flags_can_be_excluded():
-    assert [flag.name for flag in flags_of(Cake(), without={"sugar", "name"})] == [
+    assert [flag.name for flag in list_options(Cake(), without={"sugar", "name"})] == [
         *("layers", "topping", "candles", "cold"),
     ]
 
 
 def test_defaults_are_those_of_the_instance():
-    (layers, *_) = flags_of(Cake(layers=9))
+    (layers, *_) = list_options(Cake(layers=9))
     assert layers.default == 9
 
 
 def test_shared_flags_show_different_defaults():
-    one = [Flag("depth", int, False, 3, "how deep"), Flag("width", int, False, 5, "how wide")]
-    two = [Flag("depth", int, False, 1, "how far down", common=True), Flag("ends", tuple, False, (), "where")]
+    one = [Option("depth", int, False, 3, "how deep"), Option("width", int, False, 5, "how wide")]
+    two = [Option("depth", int, False, 1, "how far down", common=True), Option("ends", tuple, False, (), "where")]
     flags = merge_flags({"lake": one, "pond": two}, "Water")
     assert [(flag.name, flag.help, flag.panel, flag.common) for flag in flags] == [
         ("depth", "how deep (pond: 1)", "Water", True),

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,9 +47,8 @@ def test_a_killed_run_resumes_with_identical_results(graphattn, run_in_fork, com
     assert figures[0] == figures[1]
 
 
-def test_a_kill_while_saving_keeps_the_old_model(graphattn, run_in_fork, command, tmp_path):
-    out = tmp_path / "model"
-    graphattn(*command, "--out", out)
+def test_a_kill_while_saving_keeps_the_old_model(graphattn, run_in_fork, classifier, command, tmp_path):
+    out = shutil.copytree(classifier, tmp_path / "model")
     before = load(out).predict_proba(["a good film"]).tolist()
 
     def train_and_move_the_old_model():
@@ -77,9 +77,8 @@ def limit_file_size():
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_keeps_the_old_model(graphattn, command, tmp_path, limit_file_size, monkeypatch):
-    out = tmp_path / "model"
-    graphattn(*command, "--out", out)
+def test_a_full_disk_keeps_the_old_model(graphattn, classifier, command, tmp_path, limit_file_size, monkeypatch):
+    out = shutil.copytree(classifier, tmp_path / "model")
     before = load(out).predict_proba(["a good film"]).tolist()
     save = Estimator.save
 
@@ -166,6 +165,7 @@ def test_a_failing_save_does_not_hide_a_divergence(graphattn, command, tmp_path,
 
 def test_other_files_in_the_run_folder_are_kept(graphattn, command, tmp_path):
     """A model saved into the folder of its run, and a folder of the user in the run folder."""
+    command += ["--epochs", "1"]
     run = tmp_path / "run"
     path = run / "best-model"
     assert graphattn(*command, "--run-dir", run, "--out", path).code == 0

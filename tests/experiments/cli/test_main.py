@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import graphattn as package
 from graphattn.exceptions import DataError, GraphAttnWarning
 from graphattn.experiments.cli.flags import as_flag
-from graphattn.experiments.cli.main import _plain_warnings, app, main
+from graphattn.experiments.cli.main import COMMANDS, app, main, print_plain_warnings
 from graphattn.models.encoders import ENCODERS, encoder_options
 
 
@@ -36,6 +36,12 @@ def all_commands(command=None, path=()):
 
 def test_the_version(graphattn):
     assert graphattn("--version").out == f"graphattn {package.__version__}\n"
+
+
+def test_the_summary_of_a_command_is_the_first_paragraph_of_its_help():
+    for name, summary in COMMANDS.items():
+        command = get_command(app).resolve_command(typer.Context(get_command(app)), [name])[1]
+        assert command.help.partition("\n\n")[0] == summary
 
 
 def test_help_lists_the_commands_in_order(graphattn):
@@ -59,7 +65,7 @@ def test_our_warnings_print_one_line(graphattn, tmp_path, monkeypatch):
     (tmp_path / "store.json").write_text("{}")
     answer = graphattn("info", tmp_path)
     assert (answer.code, answer.err) == (1, "warning: something else\nerror: no store\n")
-    with pytest.warns(UserWarning, match="of others"), _plain_warnings():
+    with pytest.warns(UserWarning, match="of others"), print_plain_warnings():
         warnings.warn("of others", UserWarning, stacklevel=1)
 
 
@@ -195,7 +201,7 @@ FULL = "error: the output cannot be written (No space left on device)\n"
 def test_output_to_a_full_device_is_an_error():
     """The output is short enough to stay in Python's buffer until the command ends."""
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-c", "from graphattn.experiments.cli.main import main; main()", "--version"]
+        command = [sys.executable, "-m", "graphattn", "--version"]
         answer = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=BUFFERED)
     assert (answer.returncode, answer.stderr) == (1, FULL)
 
@@ -247,8 +253,7 @@ def test_a_closed_pipe_after_buffered_output_ends_quietly():
     """The output is short enough to stay in Python's buffer until the command ends."""
     reading, writing = os.pipe()
     os.close(reading)
-    script = "from graphattn.experiments.cli.main import main; main()"
-    command = [sys.executable, "-c", script, "--version"]
+    command = [sys.executable, "-m", "graphattn", "--version"]
     answer = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, env=BUFFERED)
     os.close(writing)
     assert (answer.returncode, answer.stderr) == (141, "")

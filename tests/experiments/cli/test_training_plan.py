@@ -5,10 +5,11 @@ import typer
 from typer.testing import CliRunner
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.flags import flags_of, with_flags
+from graphattn.experiments.cli.flags import with_flags
 from graphattn.experiments.cli.training_plan import RUN_DIR, TrainingPlan, training_flags
 from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS, encoder_options
+from graphattn.options import list_options
 
 
 def plan(task, given, config=None):
@@ -30,7 +31,7 @@ def test_each_option_of_the_task_and_of_all_encoders_is_one_flag(task):
     assert len(names) == len(set(names))
     groups = {name: kind for name, kind in TASKS[task].option_groups.items() if name != "encoder"}
     for options in (*(kind() for kind in groups.values()), *map(encoder_options, ENCODERS)):
-        assert {flag.name for flag in flags_of(options)} <= {*names, *TASKS[task].unused_options}
+        assert {flag.name for flag in list_options(options)} <= {*names, *TASKS[task].unused_options}
 
 
 @pytest.mark.parametrize("task", TASKS)

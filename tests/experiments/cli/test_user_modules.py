@@ -31,7 +31,7 @@ ENCODER = """
 from dataclasses import dataclass
 from graphattn.builders import Window
 from graphattn.models import Encoder, EncoderOptions, register_encoder
-from graphattn.models.options import option
+from graphattn.options import option
 
 @dataclass
 class Options(EncoderOptions):

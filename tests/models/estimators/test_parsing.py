@@ -8,14 +8,14 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window
-from graphattn.builders.parsers import Parse
+from graphattn.builders.parsers import Parse, make_parser
+from graphattn.builders.parsers import cache as parse_cache
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
 from graphattn.experiments.cli.flags import as_flag
 from graphattn.models import MSTransOptions, ParsingOptions, load
-from graphattn.models.estimators import parsing
 from graphattn.models.estimators.parsing import (
     add_heads,
     check_scheme,
@@ -116,7 +116,7 @@ ARCS = MSTransOptions(hidden=8, heads="dependency=2", layers=1, dropout=0)
 @pytest.mark.parametrize("kind", KINDS)
 def test_raw_texts_equal_parsed_sentences(kind, tiny, monkeypatch):
     """An estimator with a parser, in training and prediction, is the same as one on sentences with these heads."""
-    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: Chain())
+    monkeypatch.setattr(parse_cache, "StanzaParser", lambda *options: Chain())
     inputs = KINDS[kind] * 6
     labels = [["X"] * len(text.split()) for text in inputs] if kind == "tagger" else ["x", "y"] * 6
     if kind == "tagger":
@@ -144,7 +144,7 @@ def test_raw_texts_equal_parsed_sentences(kind, tiny, monkeypatch):
 
 
 def test_attention_of_a_translator_has_the_parse_of_its_source(tiny, monkeypatch):
-    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: Chain())
+    monkeypatch.setattr(parse_cache, "StanzaParser", lambda *options: Chain())
     arguments = {"training": {"epochs": 1}, "parsing": ParsingOptions("stanza", parse_cache=None)}
     translator = tiny("translator", ARCS, **arguments).fit(TEXTS * 6, ["a b", "b a"] * 6)
     attention = translator.attention(TEXTS[0], target="a b")
@@ -173,7 +173,7 @@ def test_without_a_parser_the_error_names_it(tiny):
 
 def test_a_saved_model_parses_with_its_settings(tiny, tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: made.append(options) or Chain())
+    monkeypatch.setattr(parse_cache, "StanzaParser", lambda *options: made.append(options) or Chain())
     settings = ParsingOptions("stanza", "de", "small", "models", str(tmp_path / "parses.sqlite"), "cpu")
     model = tiny("classifier", ARCS, training={"epochs": 1}, parsing=settings)
     model.fit(["a b", "b a"] * 6, ["x", "y"] * 6).save(tmp_path / "model")
@@ -188,7 +188,7 @@ def test_a_saved_model_parses_with_its_settings(tiny, tmp_path, monkeypatch):
 
 
 def test_an_encoder_without_arcs_needs_no_parser(tiny, monkeypatch):
-    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: pytest.fail("a parser is made"))
+    monkeypatch.setattr(parse_cache, "StanzaParser", lambda *options: pytest.fail("a parser is made"))
     with pytest.warns(Hint, match="so parser has no effect; add the relation dependency"):
         model = tiny("classifier", parsing=ParsingOptions("stanza")).fit(["a b", "b a"] * 6, ["x", "y"] * 6)
     model.predict(["a"])
@@ -201,7 +201,7 @@ def test_the_texts_of_a_store_keep_their_heads(tiny, tmp_path, monkeypatch):
     ]
     (tmp_path / "trees.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows * 4))
     build_store([CorpusFile(tmp_path / "trees.jsonl")], tmp_path / "s", StoreSettings(TextGraphBuilder([Dependency()])))
-    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: Chain())
+    monkeypatch.setattr(parse_cache, "StanzaParser", lambda *options: Chain())
     store = Store(tmp_path / "s")
     plain = tiny("classifier", ARCS, training={"epochs": 1}).fit(store)
     parser = tiny("classifier", ARCS, training={"epochs": 1}, parsing=ParsingOptions("stanza", parse_cache=None))
@@ -210,7 +210,7 @@ def test_the_texts_of_a_store_keep_their_heads(tiny, tmp_path, monkeypatch):
 
 def test_an_unknown_language(tmp_path):
     pytest.importorskip("stanza")
-    parser = ParsingOptions("stanza", "xx", parser_model=str(tmp_path), parse_cache=None).make_parser()
+    parser = make_parser(ParsingOptions("stanza", "xx", parser_model=str(tmp_path), parse_cache=None))
     with pytest.raises(ConfigError) as caught:
         parser.parse([["a"]])
     assert str(caught.value) == (
@@ -220,7 +220,7 @@ def test_an_unknown_language(tmp_path):
 
 
 def test_a_parser_is_loaded_only_if_needed():
-    assert ParsingOptions().make_parser() is None
+    assert make_parser(ParsingOptions()) is None
 
 
 def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
@@ -231,12 +231,12 @@ def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
         parser_model=str(corpora / "stanza_en_ewt_small"),
         parse_cache=str(tmp_path / "parses.sqlite"),
     )
-    one, two = parse_sources(TEXTS, subwords, options.make_parser())
+    one, two = parse_sources(TEXTS, subwords, make_parser(options))
     assert one.num_words == 7
     assert one.heads[:3] == (2, 0, 2)
     assert two.heads == (2, 0, 2)
     assert two.deprels == ("nsubj", "root", "punct")
-    assert parse_sources(TEXTS, subwords, options.make_parser()) == [one, two]
+    assert parse_sources(TEXTS, subwords, make_parser(options)) == [one, two]
 
 
 UNIVERSAL = "nsubj root obj case det obl punct cop conj".split()

@@ -23,8 +23,8 @@ from graphattn.models.decoders.options import (
 )
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators import parsing
-from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.translator import Translator
+from graphattn.options import ParsingOptions
 
 
 @pytest.fixture(scope="session")

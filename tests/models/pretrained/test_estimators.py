@@ -14,8 +14,9 @@ from sklearn.model_selection import GridSearchCV
 from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import Sentence
 from graphattn.builders.parsers import Parse
+from graphattn.builders.parsers import cache as parse_cache
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
-from graphattn.experiments.cli.inspect import _format_prediction
+from graphattn.experiments.cli.inspect import format_prediction
 from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.models import (
     HeadOptions,
@@ -25,7 +26,6 @@ from graphattn.models import (
     ParsingOptions,
     TrainingOptions,
 )
-from graphattn.models.estimators import parsing
 from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models.estimators.tasks import Classification
 from graphattn.models.estimators.word_inputs import WordInputs
@@ -293,7 +293,7 @@ def _chain(words):
 
 def test_dependency_arcs_between_words(folder, monkeypatch):
     parser = SimpleNamespace(parse=lambda sentences: list(map(_chain, sentences)))
-    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: parser)
+    monkeypatch.setattr(parse_cache, "StanzaParser", lambda *options: parser)
     options = {"training": TRAINING, "parsing": ParsingOptions("stanza", parse_cache=None)}
     options["pretrained"] = PretrainedOptions(str(folder), pretrained_heads="2:all=3,dependency=1")
     trees = [Sentence(words, heads=_chain(words).heads, deprels=_chain(words).deprels) for words in WORDS]
@@ -344,7 +344,7 @@ def test_attention_and_attributions_name_the_tokens_of_texts_that_are_cut(folder
 def test_the_prediction_of_a_tagger_is_printed_by_word(folder):
     tagger, _ = fit(SequenceTagger, folder)
     words, prediction = ["the", "plot"], tagger.predict([["the", "plot"]])[0]
-    printed = _format_prediction(tagger.attention(words))
+    printed = format_prediction(tagger.attention(words))
     assert printed == " ".join(f"{word}/{tag}" for word, tag in zip(words, prediction, strict=True))
 
 

@@ -6,10 +6,10 @@ from typing import ClassVar
 import pytest
 
 from graphattn.builders.parsers import Parse
+from graphattn.builders.parsers import cache as parse_cache
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.prediction_options import apply_search_changes
+from graphattn.experiments.cli.loaded_models import apply_search_changes
 from graphattn.models import SearchOptions
-from graphattn.models.estimators import parsing
 
 
 def test_changes_of_a_search():
@@ -51,7 +51,7 @@ class Chain:
 
 
 def test_a_model_parses_raw_texts_with_the_settings_of_its_training(graphattn, tmp_path, tiny, monkeypatch):
-    monkeypatch.setattr(parsing, "StanzaParser", Chain)
+    monkeypatch.setattr(parse_cache, "StanzaParser", Chain)
     monkeypatch.setattr(Chain, "inputs", [])
     for name, count in (("train", 8), ("test", 3)):
         lines = [f"{'xy'[number % 2]}\t{name} {'xy'[number % 2]} no{number}\n" for number in range(count)]
@@ -102,7 +102,7 @@ def test_a_model_parses_raw_texts_with_the_settings_of_its_training(graphattn, t
 
 
 def test_a_model_without_arcs_needs_no_parser(graphattn, classifier, monkeypatch):
-    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: pytest.fail("a parser is made"))
+    monkeypatch.setattr(parse_cache, "StanzaParser", lambda *options: pytest.fail("a parser is made"))
     answer = graphattn("predict", classifier, "--parser", "stanza", stdin="a film\n")
     assert (answer.code, answer.err) == (0, "")
 

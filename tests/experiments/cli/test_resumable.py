@@ -13,8 +13,10 @@ import pytest
 
 from graphattn import load
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli import chunks, encode, predict
-from graphattn.experiments.cli.chunks import Chunk, TextError, apply_to_texts, iter_chunks, keep_parts
+from graphattn.experiments.cli import encode, predict, resumable
+from graphattn.experiments.cli.chunks import Chunk, TextError, apply_to_texts, iter_chunks
+from graphattn.experiments.cli.loaded_models import ModelSettings, load_once
+from graphattn.experiments.cli.resumable import ModelJob, keep_results, make_engine
 from graphattn.experiments.cli.text_stream import NumberedText
 
 
@@ -55,8 +57,7 @@ def computed(monkeypatch):
     ("command", "flags", "name"),
     [
         ("predict", ["--probabilities"], "out.jsonl"),
-        ("predict", ["--probabilities"], None),
-        ("encode", [], "out.npy"),
+        ("predict", ["--max-tokens-per-text", "3"], None),
         ("encode", [], "out.parquet"),
     ],
 )
@@ -66,6 +67,7 @@ def test_several_processes_write_the_same_bytes(graphattn, classifier, texts, tm
         out = [] if name is None else ["--out", tmp_path / folder / name]
         answer = graphattn(command, classifier, texts, "--chunk", "2", *flags, *out, *more)
         assert (answer.code, "line 3" in answer.err) == (1, True)
+        assert answer.err.startswith("warning: 9 texts truncated to 3 tokens") is (name is None)
         files = list((tmp_path / folder).iterdir())
         assert [file.name for file in files] == ([] if name is None else [name])
         return answer.out if name is None else files[0].read_bytes()
@@ -78,7 +80,7 @@ def test_a_killed_command_resumes(graphattn, run_in_fork, classifier, texts, tmp
     call = [command, classifier, texts, "--chunk", "2"]
 
     def kill_after_two_parts():
-        load, left = chunks.load_once, [2]
+        load, left = resumable.load_once, [2]
 
         def killing(settings):
             left[0] -= 1
@@ -87,7 +89,7 @@ def test_a_killed_command_resumes(graphattn, run_in_fork, classifier, texts, tmp
             return load(settings)
 
         killing.cache_clear = load.cache_clear
-        chunks.load_once = killing
+        resumable.load_once = killing
         graphattn(*call, "--out", tmp_path / name)
 
     assert run_in_fork(kill_after_two_parts) == -signal.SIGKILL
@@ -105,8 +107,8 @@ def test_parts_of_another_run_are_not_used(graphattn, classifier, texts, tmp_pat
     model, out, call = tmp_path / "model", tmp_path / "out.jsonl", ["--chunk", "2", "--out", tmp_path / "out.jsonl"]
     load(classifier).save(model)
     texts.write_text("a film\n" * 8)
-    with keep_parts(out) as parts:
-        parts.compute(*make_run(model, texts))
+    with keep_results(out) as results:
+        results.compute(*make_run(model, texts))
         shutil.copytree(tmp_path / ".out.jsonl.parts", tmp_path / "kept")
     shutil.copytree(tmp_path / "kept", tmp_path / ".out.jsonl.parts")
     assert computed == [1, 3, 5, 7]
@@ -127,14 +129,14 @@ def test_parts_of_another_run_are_not_used(graphattn, classifier, texts, tmp_pat
 @pytest.mark.parametrize("name", ["out.jsonl", "out.npy", None])
 def test_a_model_that_is_replaced_meanwhile_is_an_error(graphattn, classifier, texts, tmp_path, monkeypatch, name):
     """No process may use another model than the one whose digest names the parts."""
-    model, original = tmp_path / "model", chunks.make_engine
+    model, original = tmp_path / "model", make_engine
     load(classifier).save(model)
 
     def replace_model(*arguments):
         estimator = load(model)
         estimator.model_.head.perceptron[-1].bias.data += 1
         estimator.save(model)
-        chunks.load_once.cache_clear()  # as in a process that starts now
+        load_once.cache_clear()  # as in a process that starts now
         return original(*arguments)
 
     command, module = ("encode", encode) if name == "out.npy" else ("predict", predict)
@@ -150,8 +152,8 @@ def test_a_model_that_is_replaced_meanwhile_is_an_error(graphattn, classifier, t
 def test_damaged_parts_are_made_again(graphattn, classifier, texts, tmp_path, computed, damage):
     texts.write_text("a film\n" * 8)
     folder, call = tmp_path / ".out.jsonl.parts", ["predict", classifier, texts, "--chunk", "2"]
-    with keep_parts(tmp_path / "out.jsonl") as parts:
-        parts.compute(*make_run(classifier, texts))
+    with keep_results(tmp_path / "out.jsonl") as results:
+        results.compute(*make_run(classifier, texts))
         shutil.copytree(folder, tmp_path / "kept")
     shutil.copytree(tmp_path / "kept", folder)
     for leftover in (folder / ".some.part.1.new", tmp_path / ".out.jsonl.1.new"):
@@ -175,17 +177,16 @@ def test_damaged_parts_are_made_again(graphattn, classifier, texts, tmp_path, co
 
 def test_a_part_that_is_damaged_before_it_is_read_is_an_error(classifier, texts, tmp_path):
     texts.write_text("a film\n" * 3)
-    with keep_parts(tmp_path / "out.jsonl") as parts:
-        parts.compute(*make_run(classifier, texts))
+    with keep_results(tmp_path / "out.jsonl") as results:
+        results.compute(*make_run(classifier, texts))
         next((tmp_path / ".out.jsonl.parts").glob("*.part")).write_bytes(b"")
         with pytest.raises(DataError, match="was damaged") as caught:
-            list(parts)
+            list(results)
     assert Path(caught.value.path).suffix == ".part"
 
 
 def make_run(model, texts):
     from graphattn.builders.jobs import LocalEngine
-    from graphattn.experiments.cli.chunks import ModelJob, ModelSettings
 
     lines = enumerate(texts.read_text().splitlines(), 1)
     options = {"n_best": 1, "probabilities": False, "plain": False, "output": "json"}
@@ -194,7 +195,7 @@ def make_run(model, texts):
 
 
 def test_a_second_writer_is_rejected(graphattn, classifier, texts, tmp_path):
-    with keep_parts(tmp_path / "out.jsonl"):
+    with keep_results(tmp_path / "out.jsonl"):
         answer = graphattn("predict", classifier, texts, "--out", tmp_path / "out.jsonl")
     assert (answer.code, "is being written by another process" in answer.err) == (1, True)
 
@@ -227,11 +228,10 @@ def test_numbers_of_texts_do_not_depend_on_errors():
     assert seen == {4: "a", 6: "b", 8: "c"}
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_truncated_texts_are_counted_once(graphattn, classifier, tmp_path, jobs):
+def test_truncated_texts_are_counted_once(graphattn, classifier, tmp_path):
     texts = ["a good film " * count for count in (1, 2, 30, 1, 40)]
     (tmp_path / "long.txt").write_text("\n".join(texts))
-    command = ["predict", classifier, tmp_path / "long.txt", "--probabilities", "--chunk", 2, "--jobs", jobs]
+    command = ["predict", classifier, tmp_path / "long.txt", "--probabilities", "--chunk", 2]
     answer = graphattn(*command, "--max-tokens-per-text", 6)
     assert (answer.code, answer.err) == (0, "warning: 2 texts truncated to 6 tokens, which leaves out 198\n")
     (tmp_path / "long.txt").write_text("\n".join("a good film " * min(2, text.count("good")) for text in texts))

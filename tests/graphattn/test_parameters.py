@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
-from graphattn.models.parameters import Parameters
+from graphattn.options import Parameters
 
 
 def make(base):
