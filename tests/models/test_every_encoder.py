@@ -96,7 +96,7 @@ def test_every_option_is_a_flag(task, encoder):
         assert flag.name in flags
         own = flags[flag.name]
         assert own.panel == "Encoder"
-        assert (own.kind, own.choices) == (flag.kind, flag.choices) or own.kind is object, (
+        assert (own.value_type, own.choices) == (flag.value_type, flag.choices) or own.value_type is object, (
             "encoders with the same flag parse it in the same way"
         )
 

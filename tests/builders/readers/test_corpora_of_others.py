@@ -11,6 +11,7 @@ import pytest
 
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import Hint
+from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.training_plan import TrainingPlan, training_flags
 from graphattn.models import TASKS
 
@@ -318,15 +319,15 @@ def test_every_row_has_an_input():
 def parse(command):
     """Task, paths, and the values of the flags."""
     _, _, task, *words, _, _ = shlex.split(command)  # without --out model
-    flags = {flag.flag: flag for flag in training_flags(TASKS[task])}
+    flags = {as_flag(flag.name): flag for flag in training_flags(TASKS[task])}
     paths, given = [], {}
     while words:
         word = words.pop(0)
         flag = flags.get(word) or flags.get(f"--{word.removeprefix('--no-')}")
         if flag is None:
             paths += word.split(",")
-        elif flag.kind is bool:
-            given[flag.name] = word == flag.flag
+        elif flag.value_type is bool:
+            given[flag.name] = word == as_flag(flag.name)
         else:
             given[flag.name] = flag.parse(words.pop(0))
     return task, paths, given
