@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -62,7 +61,7 @@ def _aggregate(values: Tensor, edges: Edges, coefficients: Tensor | None) -> Ten
 
 def mean_coefficients(edges: Edges) -> Tensor:
     r"""(E,) :math:`1 / |N(i)|` in CSC order, float64, with which :func:`aggregate` computes means; cached."""
-    return _read_cache(edges, "mean", lambda: 1 / _degrees(edges)[edges.destinations])
+    return edges.compute_once("mean", lambda edges: 1 / _degrees(edges)[edges.destinations])
 
 
 def symmetric_coefficients(edges: Edges) -> Tensor:
@@ -71,18 +70,11 @@ def symmetric_coefficients(edges: Edges) -> Tensor:
     The edges must be symmetric.
     """
 
-    def compute() -> Tensor:
+    def compute(edges: Edges) -> Tensor:
         roots = _degrees(edges).rsqrt()
         return roots[edges.destinations] * roots[edges.sources]
 
-    return _read_cache(edges, "symmetric", compute)
-
-
-def _read_cache(edges: Edges, name: str, compute: Callable[[], Tensor]) -> Tensor:
-    if name not in edges.plans:
-        with torch.inference_mode(False):
-            edges.plans[name] = compute()
-    return cast(Tensor, edges.plans[name])
+    return edges.compute_once("symmetric", compute)
 
 
 def _degrees(edges: Edges) -> Tensor:

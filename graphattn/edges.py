@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData | Data"
 """What ``attend``, layers and encoders read edges from."""
+
+
+T = TypeVar("T")
 
 
 class GraphBatch(Protocol):
@@ -92,7 +95,7 @@ class Edges:
         self.ranges: tuple[Tensor, Tensor] | None = None
         """(low, high) when :meth:`of_ranges` made the edges."""
         self.plans: dict[object, object] = {}
-        """Cache: what backends computed from these edges, by backend; copies on other devices, by device."""
+        """Cache: what :meth:`compute_once` computed, by name; copies on other devices, by device."""
         self._indices: Tensor | None = indices
 
     @classmethod
@@ -251,6 +254,13 @@ class Edges:
         torch.cumsum(torch.bincount(self.indices, minlength=self.num_sources), 0, out=indptr[1:])
         sources = self.destinations[slots].to(indptr.dtype)
         return Edges(indptr, sources, self.num_destinations, checked=True), slots
+
+    def compute_once(self, name: str, compute: Callable[[Edges], T]) -> T:
+        """What a backend computes from these edges once, under a name of its own."""
+        if name not in self.plans:
+            with torch.inference_mode(False):
+                self.plans[name] = compute(self)
+        return cast(T, self.plans[name])
 
     def by_slot(self, values: Tensor) -> Tensor:
         """(E, ...) values in the order of edge ids, reordered to CSC order."""

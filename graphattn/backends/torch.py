@@ -9,7 +9,7 @@ Letters: E edges of a chunk, H heads, D features of a head.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -45,7 +45,7 @@ class TorchBackend(Backend):
         dropout: float,
         return_weights: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        plan = None if return_weights or bias is not None else _plan_of(edges)
+        plan = None if return_weights or bias is not None else edges.compute_once("tiles", _plan_tiles)
         if plan is not None:
             return tiles.attend(plan, query, key, value, scale, dropout), None
         keep = None
@@ -55,16 +55,12 @@ class TorchBackend(Backend):
         return out, weights if return_weights else None
 
 
-@torch.inference_mode(False)
-def _plan_of(edges: Edges) -> tiles.TilePlan | None:
-    """The tiles of complete graphs, and on a GPU those of other edges; None if there are none. Layers share them."""
-    if "tiles" not in edges.plans:
-        sizes, device = edges.blocks, edges.indptr.device
-        if sizes is not None and sizes.numel():
-            edges.plans["tiles"] = tiles.plan_blocks(sizes, device)
-        else:
-            edges.plans["tiles"] = None if device.type == "cpu" else tiles.plan_tiles(edges)
-    return cast("tiles.TilePlan | None", edges.plans["tiles"])
+def _plan_tiles(edges: Edges) -> tiles.TilePlan | None:
+    """The tiles of complete graphs, and on a GPU those of other edges; None if there are none."""
+    sizes, device = edges.blocks, edges.indptr.device
+    if sizes is not None and sizes.numel():
+        return tiles.plan_blocks(sizes, device)
+    return None if device.type == "cpu" else tiles.plan_tiles(edges)
 
 
 class Segment(NamedTuple):

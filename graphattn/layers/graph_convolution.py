@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -121,16 +119,15 @@ class NeighbourMean(OpaqueModule):
         return aggregate(edges, values, mean_coefficients(edges)).to(values.dtype)
 
 
-@torch.inference_mode(False)
 def block_members(edges: Edges) -> Edges | None:
     """Edges from the nodes to their blocks, see :attr:`Edges.blocks`; None when there are none. Cached."""
-    if "members" not in edges.plans:
-        sizes = edges.blocks
-        members = None
-        if sizes is not None:
-            ends = sizes.cumsum(0)
-            indptr = F.pad(ends, (1, 0))
-            members = Edges.from_valid_ranges(ends - sizes, ends, edges.num_sources, indptr, edges.num_sources)
-            members = members.to(edges.indptr.device)
-        edges.plans["members"] = members
-    return cast("Edges | None", edges.plans["members"])
+    return edges.compute_once("members", _make_members)
+
+
+def _make_members(edges: Edges) -> Edges | None:
+    sizes, count = edges.blocks, edges.num_sources
+    if sizes is None:
+        return None
+    ends = sizes.cumsum(0)
+    members = Edges.from_valid_ranges(ends - sizes, ends, count, F.pad(ends, (1, 0)), count)
+    return members.to(edges.indptr.device)

@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import torch
@@ -125,11 +124,7 @@ class EdgePlan:
 
 def plan_of(edges: Edges) -> RangePlan | EdgePlan:
     """The plan of a relation, cached in its edges."""
-    plan = edges.plans.get("fused")
-    if plan is None:
-        plan = edges.plans["fused"] = _make_plan(edges)
-    assert isinstance(plan, (RangePlan, EdgePlan))
-    return plan
+    return edges.compute_once("fused", _make_plan)
 
 
 def split_runs(edges: Edges) -> tuple[Edges, Edges] | None:
@@ -137,13 +132,12 @@ def split_runs(edges: Edges) -> tuple[Edges, Edges] | None:
 
     None when all sources are contiguous, or kernels for contiguous keys would compute too few of the edges.
     """
-    if "fused, split" not in edges.plans:
-        is_mixed = edges.num_edges >= MIN_SPLIT_EDGES and not is_narrow(edges) and isinstance(plan_of(edges), EdgePlan)
-        edges.plans["fused, split"] = _split_runs(edges) if is_mixed else None
-    return cast("tuple[Edges, Edges] | None", edges.plans["fused, split"])
+    return edges.compute_once("fused, split", _split_runs)
 
 
 def _split_runs(edges: Edges) -> tuple[Edges, Edges] | None:
+    if edges.num_edges < MIN_SPLIT_EDGES or is_narrow(edges) or not isinstance(plan_of(edges), EdgePlan):
+        return None
     indptr, indices = edges.indptr.numpy(), edges.indices.numpy()
     longest = 2 * edges.num_edges // edges.num_destinations
     low, high, pointers, rest = _find_runs(indptr, indices, longest)
@@ -179,11 +173,7 @@ def narrow_plan(relations: Sequence[Edges]) -> NarrowPlan:
 
 def is_narrow(edges: Edges) -> bool:
     """Whether each node's sources are contiguous and near the node."""
-    result = edges.plans.get("fused, is narrow")
-    if result is None:
-        result = edges.plans["fused, is narrow"] = _has_local_ranges(edges)
-    assert isinstance(result, bool)
-    return result
+    return edges.compute_once("fused, is narrow", _has_local_ranges)
 
 
 def _has_local_ranges(edges: Edges) -> bool:

@@ -10,7 +10,6 @@ Letters: N nodes, E edges, H heads, P features of a head padded to a multiple of
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -82,7 +81,9 @@ class _Fused(Function):
         grad_sums = torch.cat([upper, -upper * out], -1)
         grads = [torch.zeros_like(tensor) for tensor in (q, k, weighed, by_head)]
         arrays = [tensor.numpy() for tensor in (q, k, weighed, by_head, grad_sums, *grads)]
-        _run_kernel(kernels.backward, ctx.edges, arrays, ctx.rule, _sentence_starts(ctx.edges))
+        _run_kernel(
+            kernels.backward, ctx.edges, arrays, ctx.rule, ctx.edges.compute_once("sentence starts", sentence_starts)
+        )
         width, feats = ctx.widths
         grad_query, grad_key = (grad[:, :, :width].transpose(0, 1) for grad in grads[:2])
         grad_weighed_values, grad_exp_sources = (half[:, :, :feats].transpose(0, 1) for half in grads[2].chunk(2, -1))
@@ -92,22 +93,14 @@ class _Fused(Function):
         return grad_query, grad_key, grad_value, grad_scores, grads[3].t() if ctx.has_bias else None, None, None
 
 
-_starts: WeakKeyDictionary[Edges, np.ndarray] = WeakKeyDictionary()
-
-
-def _sentence_starts(edges: Edges) -> np.ndarray:
-    """First nodes of the sentences, and the number of nodes; cached."""
-    if edges not in _starts:
-        _starts[edges] = sentence_starts(edges)
-    return _starts[edges]
-
-
 def _exp_source_scores(edges: Edges, scores: Tensor) -> Tensor:
     """(N, H, F) e^S, less the largest S of each sentence, head and feature."""
     source = scores.detach().numpy()  # NumPy's functions, unlike some of PyTorch's, are safe after a fork
     if not source.size:
         return scores.detach()
-    bounds = _sentence_starts(edges) if edges.num_sources == edges.num_destinations else np.array([0, len(source)])
+    bounds: np.ndarray = np.array([0, len(source)])
+    if edges.num_sources == edges.num_destinations:
+        bounds = edges.compute_once("sentence starts", sentence_starts)
     maximum = np.maximum(np.maximum.reduceat(source, bounds[:-1], axis=0), np.finfo(source.dtype).min)
     shifted = source - np.repeat(maximum, np.diff(bounds), axis=0)
     return torch.from_numpy(np.exp(shifted, out=shifted))
@@ -139,8 +132,8 @@ def _run_kernel(kernel: Any, edges: Edges, arrays: list[np.ndarray], rule: Score
     remaining = iter(tasks)
 
     def work(_: int) -> None:
-        for task in remaining:
-            kernel(*arguments, *task)
+        for head_and_ends in remaining:
+            kernel(*arguments, *head_and_ends)
 
     with announce_compilation((kernel, arrays[0].dtype)):
         run_in_threads(work, alone=len(tasks) < 2)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -105,9 +104,6 @@ class BlockPlan:
     keyless: Tensor
 
 
-_plans: WeakKeyDictionary[Edges, BlockPlan | None] = WeakKeyDictionary()
-
-
 def block_plan_of(edges: Edges) -> BlockPlan | None:
     """The cached plan of a relation; None when keys are not contiguous, or blocks would be mostly empty.
 
@@ -117,9 +113,7 @@ def block_plan_of(edges: Edges) -> BlockPlan | None:
     >>> [(chunk.size, chunk.length) for chunk in block_plan_of(edges).chunks]
     [(1, 3)]
     """
-    if edges not in _plans:
-        _plans[edges] = _make_plan(edges)
-    return _plans[edges]
+    return edges.compute_once("tensorized", _make_plan)
 
 
 def _make_plan(edges: Edges) -> BlockPlan | None:
