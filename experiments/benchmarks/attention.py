@@ -94,14 +94,7 @@ def summarize_pair_cost(rows: Sequence[Row], task: str) -> str | None:
 
 
 class AttentionProblem:
-    """Three layers of MS-Trans heads (Table 1 of the paper) over a workload.
-
-    Parameters
-    ----------
-    workload : the sentences
-    options : heads, scales and widths; the paper's when None
-    seed : of the random inputs
-    """
+    """Three layers of MS-Trans heads (Table 1 of the paper) over a workload."""
 
     def __init__(self, workload: Workload, options: MSTransOptions | None = None, *, seed: int = 0):
         options = options or MSTransOptions()

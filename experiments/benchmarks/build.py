@@ -35,13 +35,7 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
 
 
 def measure(settings: Settings, *, seed: int = 0) -> Report:
-    """Time building and encoding interleaved.
-
-    Parameters
-    ----------
-    settings : workloads and repeats; there are no peers
-    seed : of the random trees and vectors
-    """
+    """Time building and encoding interleaved."""
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
     encoder = MSTransEncoder(MSTransOptions()).eval()

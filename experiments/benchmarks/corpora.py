@@ -33,22 +33,7 @@ _TREEBANK, _MODELS = "ud_english_ewt/en_ewt-ud-test.conllu", "stanza_en_ewt_smal
 
 
 def measure_corpora(jobs: int, *, data: Path | None = None, folder: Path | None = None, parsed: int = 2000) -> Report:
-    """Build stores of the corpora in the data folder.
-
-    Parameters
-    ----------
-    jobs : processes that build, without a parser
-    data : folder of corpora; None for the one that ``GRAPHATTN_DATA`` names
-    folder : for the stores, which are removed at the end; None for the system's
-    parsed : sentences to parse
-
-    Raises
-    ------
-    ConfigError
-        if there is no folder of corpora
-    BuildError
-        if a build fails
-    """
+    """Build stores of the corpora in the data folder, parse some sentences, and remove the stores."""
     data = (data or data_folder()).absolute()
     report = Report("corpora", DESCRIPTION, _COLUMNS, {"jobs": jobs, "parsed": parsed})
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:

@@ -85,13 +85,7 @@ def arithmetic_limit(workload: Workload) -> float:
 
 
 class EncoderProblem(TokenProblem):
-    """Random token vectors for MS-Trans.
-
-    Parameters
-    ----------
-    workload : the sentences
-    options : of the MS-Trans encoder, without dropout; the paper's when None
-    """
+    """Random token vectors for MS-Trans."""
 
     def __init__(self, workload: Workload, options: MSTransOptions | None = None):
         self.options = options or MSTransOptions(dropout=0.0)

@@ -29,34 +29,20 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of a benchmark.
+    """Options of a benchmark."""
 
-    Parameters
-    ----------
-    lengths : workloads, as ``--lengths`` names them
-    repeats : timed runs of each contender
-    peers : their names; None for all
-    seconds : start no further round on a workload after this much measured time
-    """
-
-    lengths: tuple[str, ...]
-    repeats: int = 9
-    peers: tuple[str, ...] | None = None
-    seconds: float = 120.0
+    lengths: tuple[str, ...]  # workloads, as ``--lengths`` names them
+    repeats: int = 9  # timed runs of each contender
+    peers: tuple[str, ...] | None = None  # their names; None for all
+    seconds: float = 120.0  # start no further round on a workload after this much measured time
 
 
 @dataclass(frozen=True)
 class Job:
-    """A function to time.
+    """A function to time."""
 
-    Parameters
-    ----------
-    run : gets what ``prepare`` returns
-    prepare : called before every run, not timed, so that no run can reuse what an earlier one cached
-    """
-
-    run: Callable[[Any], object]
-    prepare: Callable[[], Any] = lambda: None
+    run: Callable[[Any], object]  # gets what ``prepare`` returns
+    prepare: Callable[[], Any] = lambda: None  # before every run, not timed: no run reuses what another cached
 
     def time(self) -> float:
         """Run once and return the milliseconds."""
@@ -98,11 +84,7 @@ def _quartiles(values: Sequence[float]) -> list[float]:
 def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = math.inf) -> dict[str, Timing]:
     """Time jobs in rounds, so that a busy machine slows all of them; the first job of a round rotates.
 
-    Parameters
-    ----------
-    jobs : name -> job; each runs once untimed before the first round
-    rounds : timed runs of each job
-    seconds : start no further round after this much measured time
+    Each job runs once untimed before; no round starts after so many ``seconds`` of measured time.
     """
     for job in jobs.values():
         job.time()
@@ -128,24 +110,14 @@ def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> 
 
 
 class Contender(ABC):
-    """One way to compute what a benchmark compares.
+    """One way to compute what a benchmark compares."""
 
-    Attributes
-    ----------
-    name : in ``--peers`` and in JSON
-    title : in tables
-    problem : makes the inputs of all contenders from a workload
-    packages : the packages it needs besides our dependencies
-    has_backward : whether it has gradients on a CPU
-    is_trial : another public setting of a peer, which runs only when ``--peers`` names it
-    """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    problem: ClassVar[type[Any]]
-    packages: ClassVar[Sequence[str]] = ()
-    has_backward: ClassVar[bool] = True
-    is_trial: ClassVar[bool] = False
+    name: ClassVar[str]  # in ``--peers`` and in JSON
+    title: ClassVar[str]  # in tables
+    problem: ClassVar[type[Any]]  # makes the inputs of all contenders from a workload
+    packages: ClassVar[Sequence[str]] = ()  # the packages it needs besides our dependencies
+    has_backward: ClassVar[bool] = True  # whether it has gradients on a CPU
+    is_trial: ClassVar[bool] = False  # another public setting of a peer, which runs only when ``--peers`` names it
 
     def check_requirements(self) -> Contender:
         """Raise an UnableError if it cannot run on this machine; return itself."""
@@ -217,19 +189,7 @@ def try_each(
 def select(
     contenders: Iterable[type[Contender]], names: Sequence[str] | None, options: Mapping[str, Any] | None = None
 ) -> list[Contender]:
-    """Our contender and the peers with these names.
-
-    Parameters
-    ----------
-    contenders : ours and all peers
-    names : of peers; None for all that are no trial
-    options : arguments of each contender
-
-    Raises
-    ------
-    ConfigError
-        if there is no peer of that name
-    """
+    """Our contender and the peers with these names, or all that are no trials; ``options`` are their arguments."""
     known = {contender.name: contender for contender in contenders}
     peers = [name for name in known if name != OURS]
     for name in names or ():
@@ -336,17 +296,9 @@ def compare(
     add_columns: Callable[[Contender, Workload], Row] = lambda contender, workload: {},
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Measure all contenders on all workloads and add the rows to a report.
+    """Measure all contenders, ours first, on all workloads; the report gets rows, and lines about what is left out.
 
-    Parameters
-    ----------
-    report : gets rows, and a line for everything that is left out
-    contenders : ours first
-    tasks : name -> whether with gradients
-    settings : workloads, peers and repeats
-    measure : what to measure
-    add_columns : more columns of a row
-    options : arguments of each contender
+    ``tasks`` maps the name of a task to whether it needs gradients; ``options`` are arguments of each contender.
     """
     skipped: list[Skipped] = []
     able = try_each(select(contenders, settings.peers, options), Contender.check_requirements, skipped)

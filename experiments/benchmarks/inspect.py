@@ -37,13 +37,7 @@ _COLUMNS = {
 
 
 def measure(settings: Settings, *, encoders: tuple[str | EncoderOptions, ...] = ENCODERS) -> Report:
-    """Time passes with and without weights.
-
-    Parameters
-    ----------
-    settings : workloads and repeats; there are no peers
-    encoders : names, or options
-    """
+    """Time passes with and without weights."""
     workloads, missing = parse_workloads(settings.lengths)
     report = Report("inspect", DESCRIPTION, _COLUMNS, settings, left_out=missing)
     for encoder in encoders:

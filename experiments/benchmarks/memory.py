@@ -52,13 +52,7 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
 
 
 def measure(settings: Settings, *, text: str = LONG_TEXT) -> Report:
-    """Measure all contenders on all workloads, and a training step on one long text.
-
-    Parameters
-    ----------
-    settings : workloads and peers; every contender runs once
-    text : the workload of the long text
-    """
+    """Measure all contenders on all workloads, and a training step on one long text."""
     report = Report("memory", DESCRIPTION, _COLUMNS, settings, plot=plot_memory)
     compare(report, CONTENDERS, {BOTH: True}, settings, measure=measure_memory, add_columns=count_pairs)
     long_text = replace(settings, lengths=(text,), peers=())

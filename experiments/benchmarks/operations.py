@@ -41,11 +41,6 @@ def count_umst(lengths: Sequence[int], word_counts: Sequence[int], *, hidden: in
     """Operations of a forward pass through the UMST encoder: those of a Transformer, and those on words.
 
     Both graph convolutions multiply words, as the tokens of a word share their mean; arcs are not counted.
-
-    Parameters
-    ----------
-    lengths, word_counts : tokens and words of each sentence
-    hidden, layers, ffn : of the encoder
     """
     per_word = 4 * 2 * hidden * hidden  # two convolutions, queries and keys
     pairs = sum(count * count for count in word_counts)
@@ -54,13 +49,7 @@ def count_umst(lengths: Sequence[int], word_counts: Sequence[int], *, hidden: in
 
 
 class WindowHeads:
-    """The heads of an MS-Trans encoder over a workload: their windows, operations and memory.
-
-    Parameters
-    ----------
-    workload : the sentences
-    options : of the encoder
-    """
+    """The heads of an MS-Trans encoder over a workload: their windows, operations and memory."""
 
     def __init__(self, workload: Workload, options: MSTransOptions):
         self.workload, self.options = workload, options
@@ -115,14 +104,9 @@ class WindowHeads:
         ]
 
     def estimate_edge_bytes(self, *, per_pair: int, kept: int, transient: int, per_edge: int) -> int:
-        """Bytes of arrays with a value per edge.
+        """Bytes of arrays with ``per_pair`` bytes for each edge and head, and ``per_edge`` bytes for each edge.
 
-        Parameters
-        ----------
-        per_pair : bytes of one array for each edge and head
-        kept : such arrays that are kept for the backward pass, for every layer and relation
-        transient : such arrays that exist while one relation of one layer is computed
-        per_edge : bytes for each edge of all relations
+        Of the former, ``kept`` arrays exist for every layer and relation, ``transient`` ones for one at a time.
         """
         pairs = [count * self.count_edges(name) for heads in self.layers for name, count in heads.items()]
         edges = sum(self.count_edges(name) for name in self.relations)

@@ -22,18 +22,11 @@ _PANEL_WIDTH, _HEIGHT, _DPI = 5.0, 3.8, 120
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot of a row of plots.
+    """One plot of a row of plots."""
 
-    Parameters
-    ----------
-    heading : its title
-    across : label of the horizontal axis
-    points : its lines
-    """
-
-    heading: str
-    across: str
-    points: Points
+    heading: str  # its title
+    across: str  # label of the horizontal axis
+    points: Points  # its lines
 
 
 def plot_cost(rows: Sequence[Row], path: Path) -> None:
@@ -63,14 +56,7 @@ def collect_costs(rows: Sequence[Row]) -> Points:
 
 
 def draw(panels: Sequence[Panel], path: Path, *, up: str) -> None:
-    """Write a picture in the format of its extension.
-
-    Parameters
-    ----------
-    panels : from left to right
-    path : the file to write
-    up : label of the vertical axes
-    """
+    """Write a picture in the format of its extension."""
     figure = Figure(figsize=(_PANEL_WIDTH * len(panels), _HEIGHT), layout="constrained")
     FigureCanvasAgg(figure)
     names = list(dict.fromkeys(name for panel in panels for name in panel.points))

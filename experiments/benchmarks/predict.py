@@ -52,13 +52,7 @@ _COLUMNS = {
 
 
 def measure(settings: Settings, *, options: MSTransOptions | None = None) -> Report:
-    """Train a model for one epoch, save and load it, and time it.
-
-    Parameters
-    ----------
-    settings : workloads and repeats; there are no peers
-    options : of the encoder; the paper's when None
-    """
+    """Train a model for one epoch, save and load it, and time it."""
     workloads, missing = parse_workloads(settings.lengths)
     report = Report("predict", DESCRIPTION, _COLUMNS, settings, left_out=missing)
     with tempfile.TemporaryDirectory() as name:

@@ -99,19 +99,7 @@ class Comparison(NamedTuple):
 def measure(
     settings: Settings, *, directory: str | Path | None = None, long: str = LONG, longest: str = LONGEST
 ) -> Report:
-    """Time all contenders at every task.
-
-    Parameters
-    ----------
-    settings : workloads, peers and repeats
-    directory : of the model, or its name on the hub; all-MiniLM-L6-v2 when None
-    long, longest : workloads of one long text each: for all, and for windows only
-
-    Raises
-    ------
-    ConfigError
-        without a directory, when no package has the model; or for an unknown peer
-    """
+    """Time all contenders at every task; ``longest`` is a workload for windows only."""
     model = {"directory": str(find_transformer(find_minilm() if directory is None else directory))}
     report = Report("pretrained", DESCRIPTION, _COLUMNS, settings)
     lengths = settings.lengths
@@ -160,12 +148,7 @@ def find_minilm() -> Path:
 
 
 class TextProblem:
-    """Random ids for the texts of a workload.
-
-    Parameters
-    ----------
-    workload : lengths of the texts, with special tokens
-    """
+    """Random ids for the texts of a workload."""
 
     def __init__(self, workload: Workload):
         self.workload = workload
@@ -196,14 +179,9 @@ class Padded(NamedTuple):
 
 @dataclass
 class ModelContender(Contender):
-    """A model over all batches: inference, or training steps.
+    """A model over all batches: inference, or training steps."""
 
-    Parameters
-    ----------
-    directory : of the model
-    """
-
-    directory: str
+    directory: str  # of the model
     problem: ClassVar[type[TextProblem]] = TextProblem
     dropout: ClassVar[bool] = True
 
@@ -445,16 +423,11 @@ class LongTransformers(Transformers):
 
 @dataclass
 class OursEncoding(Contender):
-    """Texts to vectors.
-
-    Parameters
-    ----------
-    directory : of the model
-    """
+    """Texts to vectors."""
 
     name, title, problem = OURS, "GraphAttn SentenceEncoder", TextProblem
     has_backward = False
-    directory: str
+    directory: str  # of the model
 
     @override
     def make_job(self, problem: TextProblem, *, backward: bool) -> Job:

@@ -36,39 +36,21 @@ class UnableError(RuntimeError):
 
 @dataclass(frozen=True)
 class PeakMemory:
-    """Memory of one run, in bytes.
+    """Memory of one run, in bytes."""
 
-    Parameters
-    ----------
-    held : graph and inputs, before the run
-    added : the peak of the run on top of that
-    whole : the peak of the process from its start on, with libraries and graph construction
-    run_ms : milliseconds of the run
-    """
-
-    held: int
-    added: int
-    whole: int
-    run_ms: float
+    held: int  # graph and inputs, before the run
+    added: int  # the peak of the run on top of that
+    whole: int  # the peak of the process from its start on, with libraries and graph construction
+    run_ms: float  # milliseconds of the run
 
 
 def measure_peak_memory(
     contender: Contender, workload: Workload, *, keep_freed: bool = True, backward: bool = True
 ) -> PeakMemory:
-    """Run once in a fresh process with as many threads as this one.
+    """Run once in a fresh process with as many threads as this one, on the contender made again from its attributes.
 
-    Parameters
-    ----------
-    contender : made again there from its attributes
-    workload : the sentences
-    keep_freed : whether the allocator may keep freed blocks of a megabyte or more; if not, the peak is what a
-        contender needs
-    backward : whether with gradients
-
-    Raises
-    ------
-    UnableError
-        if the process ends without a measurement, for example killed for lack of memory
+    Without ``keep_freed``, the allocator returns freed blocks of a megabyte or more at once, so that the peak is what a
+    contender needs. Raises an UnableError if the process ends without a measurement.
     """
     kind = type(contender)
     request = [kind.__module__, kind.__name__, vars(contender), workload.name, workload.batches, backward]
@@ -148,32 +130,15 @@ def reset_peak() -> None:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """A finished ``graphattn build``.
+    """A finished ``graphattn build``."""
 
-    Parameters
-    ----------
-    seconds : from the start of the process to its end
-    parent, worker : peak memory of it, and of the largest process below it, in bytes
-    """
-
-    seconds: float
+    seconds: float  # from the start of the process to its end
     parent: int
     worker: int
 
 
 def build_in_subprocess(corpora: Sequence[Path], store: Path, *flags: str) -> BuildResult:
-    """Run ``graphattn build`` and sample its memory.
-
-    Parameters
-    ----------
-    corpora, store : absolute paths
-    flags : more arguments of the command
-
-    Raises
-    ------
-    BuildError
-        if it fails; the message contains its last line
-    """
+    """Run ``graphattn build`` and sample its memory."""
     command = [sys.executable, "-c", _COMMAND, "build", *map(str, corpora), "--out", str(store), *flags]
     parent = worker = 0
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:

@@ -42,30 +42,17 @@ def describe_machine() -> Row:
 
 @dataclass
 class Report:
-    """The result of one benchmark.
+    """The result of one benchmark."""
 
-    Parameters
-    ----------
-    name : of the benchmark and its files
-    description : what is compared and how, in sentences
-    columns : heading -> cell of a row
-    settings : the options; of workload benchmarks a :class:`~graphattn.experiments.benchmarks.harness.Settings`
-    rows : the measurements
-    notes : lines below the table
-    left_out : lines about what did not run, and why
-    plot : draws the rows into a file
-    machine : as :func:`describe_machine` returns it
-    """
-
-    name: str
-    description: str
-    columns: Mapping[str, Callable[[Row], str]]
+    name: str  # of the benchmark and its files
+    description: str  # what is compared and how, in sentences
+    columns: Mapping[str, Callable[[Row], str]]  # heading -> cell of a row
     settings: Row | Settings
-    rows: list[Row] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    plot: Callable[[Sequence[Row], Path], None] | None = None
-    machine: Row = field(default_factory=describe_machine)
+    rows: list[Row] = field(default_factory=list)  # the measurements
+    notes: list[str] = field(default_factory=list)  # lines below the table
+    left_out: list[str] = field(default_factory=list)  # lines about what did not run, and why
+    plot: Callable[[Sequence[Row], Path], None] | None = None  # draws the rows into a file
+    machine: Row = field(default_factory=describe_machine)  # as :func:`describe_machine` returns it
 
     def to_markdown(self, picture: str | None = None) -> str:
         """The report as Markdown; ``picture`` is the file name of the plot."""

@@ -35,20 +35,7 @@ _BATCH, _INFERRED = 128, 40
 
 
 def measure_store(sentences: int, jobs: int, *, folder: Path | None = None, seed: int = 0) -> Report:
-    """Generate, build, read, and run a model.
-
-    Parameters
-    ----------
-    sentences : how many
-    jobs : processes that build
-    folder : for the corpus and the store, which are removed at the end; None for the system's
-    seed : of the corpus
-
-    Raises
-    ------
-    BuildError
-        if the process that builds fails; the message contains its last line
-    """
+    """Generate, build, read, and run a model."""
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
         corpus, store = Path(name) / "corpus.conllu", Path(name) / "store"
         with open(corpus, "w", encoding="utf-8") as file:

@@ -21,14 +21,7 @@ LEARNING_RATE = 1e-4
 
 
 class TokenProblem:
-    """Random token vectors for a workload, and the weights of a loss that depends on every number of the output.
-
-    Parameters
-    ----------
-    workload : the sentences
-    width : features of a token
-    seed : of the vectors
-    """
+    """Random token vectors for a workload, and the weights of a loss that depends on every number of the output."""
 
     def __init__(self, workload: Workload, width: int, *, seed: int = 0):
         self.workload = workload

@@ -80,10 +80,6 @@ def arithmetic_limit(workload: Workload) -> float:
 def split_layout(lengths: Lengths) -> Layout:
     """The columns of sentences in which one word in seven has two tokens and the head of word i is word (i - 1) / 2.
 
-    Parameters
-    ----------
-    lengths : tokens of each sentence
-
     Examples
     --------
     >>> split_layout((10,)).word_ids.tolist(), split_layout((10,)).heads.tolist()

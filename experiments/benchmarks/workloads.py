@@ -45,16 +45,10 @@ SAMPLE_TOKENS, BATCH_TOKENS = 24_000, 8_192
 
 @dataclass(frozen=True)
 class Workload:
-    """Batches to compute one after the other.
+    """Batches to compute one after the other."""
 
-    Parameters
-    ----------
-    name : ``8x2048`` (sentences x tokens), or a corpus
-    batches : the tokens of each sentence, batch by batch
-    """
-
-    name: str
-    batches: tuple[Lengths, ...]
+    name: str  # ``8x2048`` (sentences x tokens), or a corpus
+    batches: tuple[Lengths, ...]  # the tokens of each sentence, batch by batch
 
     @property
     def lengths(self) -> Lengths:
@@ -107,15 +101,6 @@ def uniform(sentences: int, length: int) -> Workload:
 
 def parse_workloads(names: Iterable[str]) -> tuple[list[Workload], list[str]]:
     """Parse ``["22", "8x2048", "mr", "reviews"]``: a length, sentences x length, a corpus, or random lengths.
-
-    Returns
-    -------
-    The workloads, and a line for each missing corpus.
-
-    Raises
-    ------
-    ConfigError
-        for any other name
 
     Examples
     --------
@@ -178,15 +163,7 @@ def _read_texts(folder: Path, pattern: str, columns: Columns) -> tuple[str, ...]
 
 
 def corpus_texts(name: str) -> tuple[str, ...]:
-    """All texts of a corpus of :data:`CORPORA`.
-
-    Raises
-    ------
-    ConfigError
-        if there is no data folder
-    FileNotFoundError
-        if the corpus is not in it
-    """
+    """All texts of a corpus of :data:`CORPORA`."""
     return _read_texts(data_folder(), *CORPORA[name])
 
 
@@ -194,13 +171,6 @@ def draw_sample(name: str, population: Sequence[int], *, tokens: int = SAMPLE_TO
     """Draw sentences at random and batch them by length.
 
     A batch is as large as padding allows: sentences x longest sentence within :data:`BATCH_TOKENS`.
-
-    Parameters
-    ----------
-    name : of the corpus
-    population : tokens of each of its sentences
-    tokens : approximate number to draw
-    seed : of the draw
     """
     shuffled = np.random.default_rng(seed).permutation(np.asarray(population))
     count = int(np.searchsorted(np.cumsum(shuffled), tokens)) + 1

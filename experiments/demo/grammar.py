@@ -94,18 +94,9 @@ _TOPICS = (
 
 
 def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]:
-    """Generate distinct sentences, half of them positive.
+    """Generate distinct sentences of 4 to 40 tokens: of sentences 2 i and 2 i + 1, one is positive and one negative.
 
-    Parameters
-    ----------
-    count : number of sentences
-    seed : the same seed gives the same sentences
-    subwords : split adjectives such as "unpleasant" into "un" and "pleasant"
-
-    Returns
-    -------
-    Sentences of 4 to 40 tokens with label, tags, heads and relation names; of sentences 2 i and 2 i + 1, one is
-    positive and one negative.
+    With ``subwords``, adjectives such as "unpleasant" are split into "un" and "pleasant".
 
     Examples
     --------
@@ -124,11 +115,6 @@ def corpus(
 ) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
     """Generate the three parts of a corpus; no sentence is in two of them.
 
-    Parameters
-    ----------
-    train, dev, test : sentences of each part
-    seed, subwords : as in :func:`generate`
-
     Examples
     --------
     >>> [len(part) for part in corpus(60, 20, 20, seed=1)]
@@ -140,11 +126,6 @@ def corpus(
 
 def explain(sentence: Sentence) -> str:
     """Explain the label of a generated sentence on one line.
-
-    Raises
-    ------
-    DataError
-        if the sentence is not from :func:`generate`
 
     Examples
     --------

@@ -35,42 +35,26 @@ SENTENCE = "although the soup was lovely , the fish that the guests never ordere
 
 @dataclass(frozen=True)
 class DemoSize:
-    """The size of the corpus and of the models.
-
-    Parameters
-    ----------
-    train, dev, test : sentences
-    hidden : width of the models
-    classifier_epochs, tagger_epochs : training epochs
-    """
+    """The size of the corpus and of the models."""
 
     train: int = 3000
     dev: int = 300
     test: int = 500
-    hidden: int = 64
+    hidden: int = 64  # width of the models
     classifier_epochs: int = 12
     tagger_epochs: int = 4
 
 
 @dataclass(frozen=True)
 class DemoModel:
-    """One of the models: its corpus, its training and its baseline.
+    """One of the models: its corpus, its training and its baseline."""
 
-    Parameters
-    ----------
-    folder : of the model
-    suffix, header, format : of the corpus files: their names, their first line, and the lines of a sentence
-    options : of the training
-    epochs : from the size of the demo
-    baseline, measure_baseline : its name, and its accuracy from the training and test set
-    """
-
-    folder: str
+    folder: str  # of the model
     suffix: str
     header: str
     format: Callable[[Sentence], str]
-    options: dict[str, Any]
-    epochs: Callable[[DemoSize], int]
+    options: dict[str, Any]  # of the training
+    epochs: Callable[[DemoSize], int]  # from the size of the demo
     baseline: str
     measure_baseline: Callable[[Sequence[Sentence], Sequence[Sentence]], float]
 
@@ -80,19 +64,7 @@ MARK = ".graphattn-demo"
 
 
 class Demo:
-    """One run of the demo; each step needs the steps before it and returns its result.
-
-    Parameters
-    ----------
-    out : folder for everything
-    seed : of the corpus and the models
-    size : of the corpus and the models
-
-    Raises
-    ------
-    ConfigError
-        if ``out`` exists and is not the folder of a demo
-    """
+    """One run of the demo; each step needs the steps before it and returns its result."""
 
     def __init__(self, out: Path, *, seed: int = 0, size: DemoSize | None = None):
         self.out, self.seed, self.size = out, seed, size or DemoSize()
@@ -166,13 +138,7 @@ class Demo:
         return attention, attention.save(self.out / "attention.csv")
 
     def draw_attention(self, attention: Attention) -> Path | None:
-        """Draw the weights of the first layer; None for a long text.
-
-        Raises
-        ------
-        MissingPackageError
-            without matplotlib
-        """
+        """Draw the weights of the first layer; None for a long text."""
         from graphattn.experiments.drawing.canvas import MAX_TOKENS
         from graphattn.experiments.drawing.sentence import draw_sentence
 

@@ -18,34 +18,20 @@ from graphattn.experiments.drawing.canvas import GREY, INK, PALETTE, new_picture
 
 @dataclass(frozen=True)
 class Floor:
-    """One of the four folders at the root.
+    """One of the four folders at the root."""
 
-    Parameters
-    ----------
-    name : of the folder
-    content : what it is for
-    rooms : (module, or sub-folder with a slash at its end) -> what it is for
-    """
-
-    name: str
-    content: str
-    rooms: dict[str, str]
+    name: str  # of the folder
+    content: str  # what it is for
+    rooms: dict[str, str]  # (module, or sub-folder with a slash at its end) -> what it is for
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a text's path.
+    """One step of a text's path."""
 
-    Parameters
-    ----------
-    floor : index into :data:`FLOORS`
-    name : function, method or class, below the package ``graphattn``
-    content : what it does
-    """
-
-    floor: int
-    name: str
-    content: str
+    floor: int  # index into :data:`FLOORS`
+    name: str  # function, method or class, below the package ``graphattn``
+    content: str  # what it does
 
     @property
     def title(self) -> str:
@@ -129,17 +115,6 @@ _HEADER, _ROOM, _STEP, _BOX = 0.78, 0.36, 0.62, 0.46
 
 def draw_architecture(path: str | os.PathLike[str]) -> Path:
     """Draw the floors with their folders, and below them the path of one text.
-
-    Parameters
-    ----------
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
-
-    Raises
-    ------
-    ConfigError
-        for another suffix
-    DataError
-        if the file cannot be written
 
     Examples
     --------

@@ -52,13 +52,7 @@ def isolate(text: str) -> str:
 
 
 def check_format(path: str | os.PathLike[str]) -> Path:
-    """Return the path if a picture can have its suffix.
-
-    Raises
-    ------
-    ConfigError
-        if the suffix is not one of :data:`FORMATS`
-    """
+    """Return the path if a picture can have its suffix."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise ConfigError(
@@ -85,20 +79,7 @@ def default_style() -> Iterator[None]:
 
 @contextmanager
 def new_picture(path: str | os.PathLike[str], width: float, height: float) -> Iterator[Figure]:
-    """A figure to draw on, which is written at the end.
-
-    Parameters
-    ----------
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
-    width, height : inches
-
-    Raises
-    ------
-    ConfigError
-        for another suffix
-    DataError
-        if the file cannot be written
-    """
+    """A figure to draw on, which is written at the end."""
     path = check_format(path)
     with default_style():
         matplotlib.rcParams["font.family"] = font_families()
@@ -108,18 +89,7 @@ def new_picture(path: str | os.PathLike[str], width: float, height: float) -> It
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure atomically, without a date.
-
-    Parameters
-    ----------
-    figure : finished
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
-
-    Raises
-    ------
-    DataError
-        if the file cannot be written
-    """
+    """Write a figure atomically, without a date."""
     suffix = path.suffix.lower()
     metadata = {".png": {"Software": "graphattn"}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
     try:
@@ -152,12 +122,7 @@ def _characters(path: str) -> frozenset[int]:
 
 
 def add_fonts(texts: Iterable[str]) -> None:
-    """Add installed fonts for letters that the others lack; warn, once for each script, if there is none.
-
-    Parameters
-    ----------
-    texts : that a picture shows
-    """
+    """Add installed fonts for letters that the others lack; warn, once for each script, if there is none."""
     missing = {letter for text in texts for letter in text if letter.isprintable() and not letter.isascii()}
     for family in font_families():
         missing -= set(map(chr, _characters(font_manager.findfont(font_manager.FontProperties(family=[family])))))
@@ -203,11 +168,6 @@ def token_centres(texts: Sequence[str], words: Sequence[int]) -> list[float]:
     """The centres of tokens in a row, from the left end of the row; closer within a word.
 
     Sentences of scripts that run from right to left begin at the right.
-
-    Parameters
-    ----------
-    texts : of the tokens
-    words : the word of each token
     """
     centres: list[float] = []
     end = 0.0

@@ -142,10 +142,6 @@ def _label_dependencies(
 def to_dot(exported: nx.MultiDiGraph) -> str:
     """Write a ``.dot`` file for ``dot -Tsvg``: tokens in a row, edges in the colour of their relation.
 
-    Parameters
-    ----------
-    exported : the graph of :func:`~graphattn.networkx_graphs.to_networkx`
-
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder, Window

@@ -65,29 +65,6 @@ def draw_sentence(
 ) -> Path:
     """Draw tokens and the edges between them.
 
-    Parameters
-    ----------
-    tokens : up to 100
-    edges : relation -> its (source, destination) pairs, 0-based token positions
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
-    word_ids : word of each token, from 0 and without gaps; brackets join the tokens of a word
-    word_relations : relations whose edges are between words, not tokens
-    other_nodes : relation -> texts of its other nodes, whose positions follow those of the tokens
-    edge_labels : relation -> one text for each edge; shown on arcs, not in matrices
-    weights : relation -> one weight >= 0 for each edge; the larger, the darker
-    title : first line of the picture
-
-    Returns
-    -------
-    The path. The file is written atomically.
-
-    Raises
-    ------
-    ConfigError
-        for another suffix, or for too many tokens
-    DataError
-        if an edge leaves the sentence, if lengths differ, if a weight is negative, or if the file cannot be written
-
     Examples
     --------
     >>> folder = getfixture("tmp_path")
@@ -169,26 +146,16 @@ def _scale_weights(name: str, weights: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation to draw.
-
-    Parameters
-    ----------
-    name, colour : for the legend
-    texts, centres : of its nodes; centres in the row of tokens
-    edges : (source, destination) positions among its nodes
-    strengths : for each edge, from 0 to 1; None if all are equal
-    labels : a text for each edge; None if there are none
-    in_row : whether all nodes are in the row of tokens, so that arcs can join them
-    """
+    """A relation to draw."""
 
     name: str
     colour: str
     texts: list[str]
     centres: list[float]
-    edges: list[tuple[int, int]]
-    strengths: list[float] | None = None
-    labels: Sequence[str] | None = None
-    in_row: bool = True
+    edges: list[tuple[int, int]]  # (source, destination) positions among its nodes
+    strengths: list[float] | None = None  # for each edge, from 0 to 1; None if all are equal
+    labels: Sequence[str] | None = None  # a text for each edge; None if there are none
+    in_row: bool = True  # whether all nodes are in the row of tokens, so that arcs can join them
 
     @property
     def is_regular(self) -> bool:

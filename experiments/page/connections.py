@@ -22,12 +22,6 @@ class Connection(H11Protocol):
     """A connection that ends if its client is late with a request's header, or with reading an answer.
 
     uvicorn itself limits only the time between an answer and the first byte of the next request.
-
-    Parameters
-    ----------
-    seconds : in which the client must act
-    on_end : called when the connection has ended
-    uvicorn : arguments for uvicorn
     """
 
     def __init__(self, seconds: float, on_end: Callable[[], None], **uvicorn: Any):
@@ -92,14 +86,7 @@ class Connection(H11Protocol):
 
 
 class PageServer(Server):
-    """A server that leaves clients beyond its limit of connections waiting in the queue of its listening socket.
-
-    Parameters
-    ----------
-    config : of uvicorn
-    listener : listening socket
-    limits : of connections and of their time
-    """
+    """A server that leaves clients beyond its limit of connections waiting in the queue of its listening socket."""
 
     def __init__(self, config: Config, listener: socket.socket, limits: Limits):
         super().__init__(config)

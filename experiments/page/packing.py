@@ -21,17 +21,10 @@ _LEVELS = 65535
 
 @dataclass(frozen=True)
 class _HeadMap:
-    """The edges of one head along one relation, sorted by target, then by source.
+    """The edges of one head along one relation, sorted by target, then by source."""
 
-    Parameters
-    ----------
-    fields : the map's entries that are not arrays
-    pointers : the edges of target t are at pointers[t]:pointers[t + 1]
-    sources, weights : of each edge
-    """
-
-    fields: dict[str, Any]
-    pointers: npt.NDArray[np.int64]
+    fields: dict[str, Any]  # the map's entries that are not arrays
+    pointers: npt.NDArray[np.int64]  # the edges of target t are at pointers[t]:pointers[t + 1]
     sources: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float32]
 
@@ -45,23 +38,8 @@ def pack_page(page: Mapping[str, Any], max_edges: int = MAX_EDGES) -> dict[str, 
 
     Weights become 16-bit integers times a unit of their map, with an error of at most one part in 131,070 of the map's
     largest weight. If the text has more edges than ``max_edges``, every token keeps its strongest incoming edges, the
-    same number in each map.
-
-    Parameters
-    ----------
-    page : title, prediction, tokens, parts and maps
-    max_edges : edges to keep, over all maps
-
-    Returns
-    -------
-    The page with ``edges`` (pointers into the sources by target; only the first source of each target if all targets
-    have contiguous sources), ``maps`` (index into ``edges``, weights, unit) and ``kept`` (edges kept for each target,
-    or None for all)
-
-    Raises
-    ------
-    ConfigError
-        if a text is too long for a page
+    same number in each map: ``kept``, or None. ``edges`` are pointers into the sources by target, with only the first
+    source of each target if all targets have contiguous sources; ``maps`` have an index into ``edges`` and weights.
     """
     if max(map(len, page["tokens"].values())) > MAX_TOKENS:
         raise ConfigError(f"a page shows texts of up to {MAX_TOKENS:,} tokens; cut the text")

@@ -87,14 +87,7 @@ class RequestError(Exception):
 
 
 class RequestQueue:
-    """Answers requests, one at a time.
-
-    Parameters
-    ----------
-    models : to predict with
-    texts : of an input
-    limits : of requests
-    """
+    """Answers requests, one at a time."""
 
     def __init__(self, models: Sequence[LiveModel], texts: int, limits: Limits):
         self.models, self.texts, self.limits = models, texts, limits

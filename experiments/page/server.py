@@ -70,15 +70,6 @@ def make_app(
     """The application: ``GET /`` is the page, ``POST /attention`` takes ``{"texts": [...]}``.
 
     Only requests to ``host`` or to this machine are answered, which prevents DNS rebinding.
-
-    Parameters
-    ----------
-    models, texts, host, limits : as for :func:`serve`
-
-    Raises
-    ------
-    ConfigError
-        if FastAPI or uvicorn are not installed
     """
     for package in ("fastapi", "uvicorn"):
         import_optional(package, "the live page needs", "inspect")

@@ -19,16 +19,6 @@ PAPERS: dict[str, tuple[Experiment, ...]] = {
 def find_experiments(paper: str, *, table: str | None = None, figure: str | None = None) -> list[Experiment]:
     """Tables and figures of a paper: one, or all.
 
-    Parameters
-    ----------
-    paper : its name
-    table, figure : number of a table or a figure; all without any
-
-    Raises
-    ------
-    ConfigError
-        when the paper has no such table or figure
-
     Examples
     --------
     >>> [experiment.name for experiment in find_experiments("ms-trans", table="6")]

@@ -34,28 +34,16 @@ _SHARED_WORDS = 8
 
 @dataclass(frozen=True)
 class DataSet:
-    """One corpus.
+    """One corpus."""
 
-    Parameters
-    ----------
-    task : name of the estimator
-    train, test : files below the data folder; a corpus without a test file is cut into ten folds, and the seed of a
-        run selects the test fold
-    dev : file of the dev set; when None a tenth of the training set is held out
-    read : reader of one file
-    metric : what the tables report, in percent
-    words : regular expression of a word, for the baselines
-    size : number of training examples, drawn at random; None for all
-    """
-
-    task: str
+    task: str  # name of the estimator
     train: str
-    test: str | None
-    read: Callable[[Path], Iterable[Any]]
-    dev: str | None = None
-    metric: str = "accuracy"
-    words: str = r"\S+"
-    size: int | None = None
+    test: str | None  # without one, there are ten folds, and the seed of a run selects the test fold
+    read: Callable[[Path], Iterable[Any]]  # reader of one file
+    dev: str | None = None  # file of the dev set; when None a tenth of the training set is held out
+    metric: str = "accuracy"  # what the tables report, in percent
+    words: str = r"\S+"  # regular expression of a word, for the baselines
+    size: int | None = None  # number of training examples, drawn at random; None for all
 
     def files(self, *, on_test: bool = True) -> list[str]:
         """Its files below the data folder, without the test set's unless ``on_test``."""
@@ -67,15 +55,7 @@ class DataSet:
         return list(self.read((folder or data_folder()) / getattr(self, part)))
 
     def load_parts(self, seed: int, folder: Path, *, on_test: bool = True, fold: int | None = None) -> dict[str, Any]:
-        """All parts of a run: ``train``, and if they exist ``dev``, ``test`` and ``held_out``.
-
-        Parameters
-        ----------
-        seed : of the run
-        folder : data folder
-        on_test : also load the test set
-        fold : hold out this fold of the training set as ``held_out`` instead of loading the test set
-        """
+        """All parts of a run: ``train``, and if they exist ``dev``, ``test`` or the ``fold`` of ``train``, ``held_out``."""
         on_test = on_test and fold is None
         require_files(folder, self.files(on_test=on_test))
         parts = {part: self.load(part, folder) for part in ("train", "dev") if getattr(self, part) is not None}
@@ -113,16 +93,10 @@ class DataSet:
 
 @dataclass(frozen=True)
 class TextPair:
-    """A source and its targets.
+    """A source and its targets."""
 
-    Parameters
-    ----------
-    sentences : of the source
-    targets : one text, or several references
-    """
-
-    sentences: tuple[str, ...]
-    targets: tuple[str, ...]
+    sentences: tuple[str, ...]  # of the source
+    targets: tuple[str, ...]  # one text, or several references
 
     @property
     def source(self) -> str:
@@ -132,14 +106,9 @@ class TextPair:
 
 @dataclass(frozen=True)
 class ParallelSet(DataSet):
-    """A corpus of :class:`TextPair`.
+    """A corpus of :class:`TextPair`."""
 
-    Parameters
-    ----------
-    summary : whether targets summarize sources, so that the first sentence of a source is a baseline
-    """
-
-    summary: bool = False
+    summary: bool = False  # whether targets summarize sources, so that the first sentence of a source is a baseline
 
     @override
     def examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
@@ -233,13 +202,7 @@ def _list_word_runs(text: str) -> list[str]:
 
 
 def find_data_set(name: str) -> DataSet:
-    """The corpus of a name; ``sst2:500`` has 500 training examples.
-
-    Raises
-    ------
-    ConfigError
-        if it does not exist
-    """
+    """The corpus of a name; ``sst2:500`` has 500 training examples."""
     known, _, size = name.partition(":")
     if known not in DATA_SETS:
         raise ConfigError(

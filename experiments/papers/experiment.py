@@ -18,18 +18,11 @@ SEPARATOR = " / "
 
 @dataclass(frozen=True)
 class Measure:
-    """A column of numbers.
+    """A column of numbers."""
 
-    Parameters
-    ----------
-    heading : of the column
-    value : row of results -> number; a KeyError if it has none
-    form : of one number
-    """
-
-    heading: str
-    value: Callable[[Mapping[str, Any]], float]
-    form: str = ".1f"
+    heading: str  # of the column
+    value: Callable[[Mapping[str, Any]], float]  # row of results -> number; a KeyError if it has none
+    form: str = ".1f"  # of one number
 
 
 def _per_128_texts(row: Mapping[str, Any]) -> float:
@@ -59,21 +52,13 @@ _DEV = Measure("dev", lambda row: row["dev"])
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table, a cell of a table with several columns, or a point of a figure.
+    """A row of a table, a cell of a table with several columns, or a point of a figure."""
 
-    Parameters
-    ----------
-    label : as in the paper; parts such as row and column are separated by " / "
-    data_set, encoder : as for :class:`~graphattn.experiments.papers.runs.Run`
-    changes : group of options -> changes to the settings of the data set and encoder
-    paper : name of a measure -> the paper's number
-    """
-
-    label: str
+    label: str  # as in the paper; parts such as row and column are separated by " / "
     data_set: str
     encoder: str
     changes: Changes = field(default_factory=dict)
-    paper: Mapping[str, float] = field(default_factory=dict)
+    paper: Mapping[str, float] = field(default_factory=dict)  # name of a measure -> the paper's number
 
     def parts(self) -> list[str]:
         """The parts of the label."""
@@ -82,32 +67,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or a figure.
+    """A table or a figure."""
 
-    Parameters
-    ----------
-    paper : its name: ``ms-trans``, ``mtsa``, ``umst``, ``duo``, or ``pretrained``
-    name : such as ``table 6``
-    title : what it compares
-    rows : its rows
-    measures : names of :data:`MEASURES`, its columns
-    note : what differs from the paper
-    observe : names of observations that its runs add
-    timed : whether it compares times, so that a run must be alone on the machine
-    averages : last part of labels -> the paper's average over the rows with it
-    curves : of a picture: label of the horizontal axis; None for a table
-    """
-
-    paper: str
-    name: str
-    title: str
-    rows: tuple[Row, ...]
-    measures: tuple[str, ...] = ("test",)
-    note: str = ""
-    observe: tuple[str, ...] = ()
-    timed: bool = False
+    paper: str  # its name: ``ms-trans``, ``mtsa``, ``umst``, ``duo``, or ``pretrained``
+    name: str  # such as ``table 6``
+    title: str  # what it compares
+    rows: tuple[Row, ...]  # its rows
+    measures: tuple[str, ...] = ("test",)  # names of :data:`MEASURES`, its columns
+    note: str = ""  # what differs from the paper
+    observe: tuple[str, ...] = ()  # names of observations that its runs add
+    timed: bool = False  # whether it compares times, so that a run must be alone on the machine
     averages: Mapping[str, float | None] = field(default_factory=dict)
-    curves: str | None = None
+    curves: str | None = None  # of a picture: label of the horizontal axis; None for a table
 
     @property
     def full_name(self) -> str:
@@ -120,13 +91,7 @@ class Experiment:
         return {label for row in self.rows for label in (*row.parts(), row.label)}
 
     def select(self, labels: Sequence[str]) -> list[Row]:
-        """The rows with these labels, or with these parts of a label; all rows without labels.
-
-        Raises
-        ------
-        ConfigError
-            when no row has a label
-        """
+        """The rows with these labels, or with these parts of a label; all rows without labels."""
         for label in labels:
             if label not in self.labels:
                 raise ConfigError(
@@ -150,13 +115,7 @@ class Experiment:
 
 
 def find_results(plan: Mapping[str, Run], results: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Label of a row -> results of its run with all seeds; of two with one seed, the later counts.
-
-    Parameters
-    ----------
-    plan : label of a row -> its run with seed 0
-    results : rows of results
-    """
+    """Label of a row -> results of its run with all seeds; of two with one seed, the later counts."""
     by_key: dict[str, dict[int, Mapping[str, Any]]] = {}
     for result in results:
         by_key.setdefault(row_key({**result, "seed": 0}), {})[result["seed"]] = result
@@ -170,12 +129,6 @@ def show_experiment(
     """Our numbers next to the paper's, as Markdown: mean and standard deviation over the seeds that have run.
 
     Columns of the paper and the dev set are left out if they are empty.
-
-    Parameters
-    ----------
-    experiment : the table or figure
-    rows : rows to show
-    found : of :func:`find_results`
     """
     measures = [MEASURES[name] for name in experiment.measures]
     heads = ["row", *(head for measure in measures for head in (f"{measure.heading}, paper", measure.heading))]

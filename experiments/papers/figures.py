@@ -21,19 +21,7 @@ _BY_EPOCH = {"last_bleu": "dev_bleu", "last_perplexity": "dev_perplexity"}
 
 
 def draw_experiment(experiment: Experiment, results: Results, path: Path) -> None:
-    """Draw the curves of a figure, means over seeds.
-
-    Parameters
-    ----------
-    experiment : one with ``curves``
-    results : of its rows
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
-
-    Raises
-    ------
-    ConfigError
-        when the experiment is not drawn, has no results yet, or the path has another suffix
-    """
+    """Draw the curves of a figure, means over seeds."""
     if experiment.curves is None:
         raise ConfigError(f"{experiment.full_name} is not drawn; leave {{picture}} out", options=("picture",))
     panels = {heading: curves for heading, curves in collect_panels(experiment, results).items() if curves}

@@ -31,14 +31,7 @@ def layer_groups(encoder: str) -> dict[str, Options]:
 
 
 def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Median milliseconds of forward and backward, and the MiB that they add to weights and inputs.
-
-    Parameters
-    ----------
-    encoder : one of :data:`LAYERS`
-    seed : not used
-    changes : of the group ``task``
-    """
+    """Median milliseconds of forward and backward, and the MiB that they add to weights and inputs."""
     import_optional("psutil", f"{LAYER_COSTS} needs", "bench")
     from graphattn.experiments.benchmarks.harness import (
         MEBIBYTE,

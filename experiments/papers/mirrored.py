@@ -49,13 +49,7 @@ def _default_encoder(name: str) -> EncoderOptions:
 
 
 def mirrored_options(encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> tuple[MirroredOptions, EncoderOptions]:
-    """Options of the task and of the encoder; the encoder is 100 wide and without dropout by default.
-
-    Raises
-    ------
-    ConfigError
-        for an unknown or impossible option
-    """
+    """Options of the task and of the encoder; the encoder is 100 wide and without dropout by default."""
     task = replace(MirroredOptions(), **changes.get("task", {}))
     options = replace(_default_encoder(encoder), **changes.get("encoder", {}))
     task.validate()
@@ -68,13 +62,7 @@ def mirrored_options(encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> 
 
 
 class MirroredModel(nn.Module):
-    """A linear layer, an encoder, half the sum of ``[CLS]`` and the maximum, and a perceptron with one hidden layer.
-
-    Parameters
-    ----------
-    task : sizes
-    options : of the encoder
-    """
+    """A linear layer, an encoder, half the sum of ``[CLS]`` and the maximum, and a perceptron with one hidden layer."""
 
     def __init__(self, task: MirroredOptions, options: EncoderOptions):
         super().__init__()
@@ -93,13 +81,7 @@ class MirroredModel(nn.Module):
 
 
 class SequenceGraphs:
-    """Graphs of sequences of one length, built once for each number of sequences.
-
-    Parameters
-    ----------
-    model : its encoder names the relations
-    task : the length
-    """
+    """Graphs of sequences of one length, built once for each number of sequences."""
 
     def __init__(self, model: MirroredModel, task: MirroredOptions):
         self.builder = TextGraphBuilder(model.encoder.relations())
@@ -133,18 +115,7 @@ def draw_batches(task: MirroredOptions, seed: int) -> Iterator[Tensor]:
 
 
 def run_mirrored(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Train a model and return its mean squared error per feature on as many other sequences.
-
-    Parameters
-    ----------
-    encoder : its name
-    seed : of the weights and of the training sequences
-    changes : of the groups ``task`` and ``encoder``
-
-    Returns
-    -------
-    ``mse``, and ``mse_of_mean`` of the constant that is the mean target, with numbers of parameters and seconds
-    """
+    """Train a model and return its mean squared error per feature on as many other sequences."""
     task, options = mirrored_options(encoder, changes)
     with torch.random.fork_rng():
         torch.manual_seed(seed)

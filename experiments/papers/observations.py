@@ -19,13 +19,7 @@ FARTHEST = 15
 
 
 class EpochFigures(Callback):
-    """Seconds that each epoch trains, and for a translator the perplexity of the dev set after it.
-
-    Parameters
-    ----------
-    estimator : which is being fitted
-    dev : sources and targets of a translator's dev set; None for other estimators
-    """
+    """Seconds that each epoch trains, and for a translator the perplexity of the dev set after it."""
 
     def __init__(self, estimator: Estimator, dev: tuple[list[Any], list[Any] | None] | None):
         self.estimator, self.dev = estimator, dev

@@ -23,20 +23,12 @@ VOCABULARY = 37_000
 
 @dataclass(frozen=True)
 class Model:
-    """A model whose size a paper states.
+    """A model whose size a paper states."""
 
-    Parameters
-    ----------
-    paper : its name
-    label : table and row
-    figure : millions of parameters in the paper
-    count : number of parameters of ours
-    """
-
-    paper: str
-    label: str
-    figure: float
-    count: Callable[[], int]
+    paper: str  # its name
+    label: str  # table and row
+    figure: float  # millions of parameters in the paper
+    count: Callable[[], int]  # number of parameters of ours
 
 
 def count_translator(encoder: str, preset: str, changes: Mapping[str, Any] = {}) -> int:
@@ -94,12 +86,7 @@ MODELS = (
 
 
 def parameters_table(papers: Collection[str]) -> str:
-    """Millions of parameters in the papers and of ours, as Markdown.
-
-    Parameters
-    ----------
-    papers : names of papers
-    """
+    """Millions of parameters in the papers and of ours, as Markdown."""
     lines = [["paper", "model", "paper, M", "ours, M", "ours / paper"]]
     for model in MODELS:
         if model.paper in papers:

@@ -23,13 +23,7 @@ _FIGURES = ("dev", "test", "held_out", "mse", "milliseconds")
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows that earlier runs wrote; none if the file does not exist.
-
-    Raises
-    ------
-    DataError
-        if the file cannot be read, or a line is not a row
-    """
+    """The rows that earlier runs wrote; none if the file does not exist."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:

@@ -61,29 +61,17 @@ Changes = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Run:
-    """One run to make.
-
-    Parameters
-    ----------
-    data_set, encoder, seed : what to run; the encoder may be one of :data:`BASELINES`
-    changes : group of options -> changes to :func:`settings`
-    fold : hold out this fold (0 to 3) of the training set and evaluate ``held_out`` on it, not the test set; for
-        classification
-    on_test : also evaluate on the test set; not while choosing settings
-    observe : names of :data:`OBSERVATIONS` of the trained model to add
-    name : in errors, and of the folder of its checkpoints
-    timed : whether the run must have been alone on the machine
-    """
+    """One run to make."""
 
     data_set: str
     encoder: str
     seed: int
-    changes: Changes = field(default_factory=dict)
-    fold: int | None = None
-    on_test: bool = True
-    observe: tuple[str, ...] = ()
-    name: str = ""
-    timed: bool = False
+    changes: Changes = field(default_factory=dict)  # group of options -> changes to :func:`settings`
+    fold: int | None = None  # of the training set (0 to 3): is evaluated as ``held_out``, and the test set is not read
+    on_test: bool = True  # also evaluate on the test set; not while choosing settings
+    observe: tuple[str, ...] = ()  # names of :data:`OBSERVATIONS` of the trained model to add
+    name: str = ""  # in errors, and of the folder of its checkpoints
+    timed: bool = False  # whether the run must have been alone on the machine
 
     def key(self) -> str:
         """What identifies the run; :func:`row_key` gives the same for its row of results."""
@@ -122,17 +110,9 @@ def run(
 
 
 def execute_run(item: Run, folder: Path | None = None, run_dir: Path | None = None) -> dict[str, Any]:
-    """Train and evaluate one model.
+    """Train and evaluate one model; ``run_dir`` has the checkpoints, from which a stopped run resumes.
 
-    Parameters
-    ----------
-    item : what to run
-    folder : data folder; the one ``GRAPHATTN_DATA`` names when None
-    run_dir : folder of checkpoints, from which a stopped run resumes
-
-    Returns
-    -------
-    Scores in percent, numbers of parameters, seconds, versions; ``failed`` instead of scores if training diverges
+    Scores are in percent; a row has ``failed`` instead of scores if training diverges.
     """
     check_changes(item.data_set, item.encoder, item.changes)
     started = time.time()
@@ -256,26 +236,8 @@ def execute(
 ) -> list[dict[str, Any]]:
     """Make the runs that ``out`` does not contain yet, and append each row as its run ends.
 
-    A stopped run resumes from its last checkpoint, which is in a folder beside ``out``.
-
-    Parameters
-    ----------
-    runs : repeated ones are made once
-    out : file of JSON lines
-    folder : data folder; the one ``GRAPHATTN_DATA`` names when None
-    jobs : processes, which share the cores
-    report : called with each new row
-
-    Returns
-    -------
-    All rows in ``out``
-
-    Raises
-    ------
-    ConfigError
-        for an impossible run, before the first one, or a stopped one with other settings
-    DataError
-        when the data folder lacks a file, before the first run
+    Errors of impossible runs and missing files come before the first run. A stopped run resumes from its last
+    checkpoint, which is in a folder beside ``out``. ``report`` gets each new row; all rows in ``out`` are returned.
     """
     rows = read_rows(out)
     unique = list({item.key(): item for item in runs}.values())

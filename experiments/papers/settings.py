@@ -64,22 +64,15 @@ EPOCHS = {
 
 
 def settings(data_set: str, encoder: str) -> Groups:
-    """Options of a run: widths and heads of the paper's Table 1, other settings the best on dev sets.
+    """Options of a run that differ from the defaults, by group: the paper's of Table 1, others the best on dev sets.
+
+    After ``=``, an encoder has sets of word vectors, as in ``duo=cbow+skipgram``, a translator's an option to turn off,
+    as in ``umst=without-intra-group``, and a pretrained one the model, as in ``pretrained=all-MiniLM-L6-v2``.
 
     See ``docs/results.md``. Encoders other than Duo have the same inputs, epochs and batches, and the same head except
     for MTSA's pooling and that of MS-Trans on R8. The Transformer's feed-forward layer is 600 wide, so that it has
     slightly more parameters than MS-Trans instead of three times as many. Options of translators are relative to the
     preset ``small``.
-
-    Parameters
-    ----------
-    data_set : its name
-    encoder : its name; after ``=``, sets of word vectors, as in ``duo=cbow+skipgram``, for a translator an option
-        to turn off, as in ``umst=without-intra-group``, or a pretrained model, as in ``pretrained=all-MiniLM-L6-v2``
-
-    Returns
-    -------
-    Group of options, such as ``encoder`` or ``training`` -> options that differ from the defaults
     """
     if uses_defaults(encoder):
         return _choose_defaults(*encoder.split("=", 1))

@@ -127,17 +127,7 @@ def learning_rates(architecture: Architecture, pretrained: PretrainedOptions) ->
 
 
 def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Fine-tune on the training set and measure the epoch that is best on the dev set.
-
-    Parameters
-    ----------
-    estimator : has the options; it is not trained
-    corpus, parts : the data
-
-    Returns
-    -------
-    The figures of a run
-    """
+    """Fine-tune on the training set and measure the epoch that is best on the dev set."""
     transformers = import_transformers()
     training, is_tagger = estimator.training, corpus.task == "tag"
     folder = find_transformer(estimator.pretrained.pretrained or "")
