@@ -38,7 +38,7 @@ class DataSet:
 
     task: str  # name of the estimator
     train: str
-    test: str | None  # without one, there are ten folds, and the seed of a run selects the test fold
+    test: str | None  # without one, the seed of a run selects one of ten folds
     read: Callable[[Path], Iterable[Any]]  # reader of one file
     dev: str | None = None  # file of the dev set; when None a tenth of the training set is held out
     metric: str = "accuracy"  # what the tables report, in percent
@@ -55,7 +55,7 @@ class DataSet:
         return list(self.read((folder or data_folder()) / getattr(self, part)))
 
     def load_parts(self, seed: int, folder: Path, *, on_test: bool = True, fold: int | None = None) -> dict[str, Any]:
-        """All parts of a run: ``train``, and if they exist ``dev``, ``test`` or the ``fold`` of ``train``, ``held_out``."""
+        """The parts of a run: ``train``, and ``dev``, ``test`` or the held-out fold of ``train``, if they exist."""
         on_test = on_test and fold is None
         require_files(folder, self.files(on_test=on_test))
         parts = {part: self.load(part, folder) for part in ("train", "dev") if getattr(self, part) is not None}
