@@ -10,6 +10,8 @@ import os
 import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,6 +31,7 @@ from graphattn.experiments.benchmarks.harness import (
     COLUMNS,
     FORWARD,
     OURS,
+    Comparison,
     Contender,
     Job,
     Settings,
@@ -37,7 +40,7 @@ from graphattn.experiments.benchmarks.harness import (
 from graphattn.experiments.benchmarks.operations import FLOAT, WindowHeads
 from graphattn.experiments.benchmarks.plots import plot_cost
 from graphattn.experiments.benchmarks.processes import UnableError
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
 from graphattn.models import MSTransOptions
 from graphattn.models.padding import pad, prefix_mask
@@ -68,17 +71,17 @@ Inputs = list[Layers]
 def measure(settings: Settings) -> Report:
     """Time all contenders on all workloads."""
     report = Report("attention", DESCRIPTION, COLUMNS, settings, plot=plot_cost)
-    compare(report, CONTENDERS, {FORWARD: False, BOTH: True}, settings, add_columns=count_pairs)
+    compare(report, settings, Comparison(CONTENDERS, {FORWARD: False, BOTH: True}, add_columns=count_pairs))
     report.notes = [line for name in (FORWARD, BOTH) if (line := summarize_pair_cost(report.rows, name))]
     return report
 
 
-def count_pairs(contender: Contender, workload: Workload) -> Row:
+def count_pairs(contender: Contender, workload: Workload) -> Record:
     """The column ``pairs``: query-key pairs that the heads score."""
     return {"pairs": WindowHeads(workload, MSTransOptions()).pairs}
 
 
-def summarize_pair_cost(rows: Sequence[Row], task: str) -> str | None:
+def summarize_pair_cost(rows: Sequence[Record], task: str) -> str | None:
     """Our cost of a query-key pair at each length from :data:`LONG` tokens on; None if there is only one."""
     long = [
         row
@@ -161,8 +164,6 @@ class AttentionContender(Contender):
 class Ours(AttentionContender):
     """GraphAttn's ``attend_heads``, one call for each layer, as in models; each run on new graphs."""
 
-    name, title = OURS, "GraphAttn"
-
     @override
     def make_inputs(self, problem: AttentionProblem) -> Inputs:
         """One projection: queries and keys of the heads that see more than their own token, and all values."""
@@ -203,7 +204,7 @@ class AttendByRelation(AttentionContender):
 class TorchSegments(AttendByRelation):
     """GraphAttn's ``attend`` with PyTorch's gathers and segment sums."""
 
-    name, title, backend = "torch", "GraphAttn (backend torch)", "torch"
+    backend: ClassVar[str] = "torch"
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
@@ -223,7 +224,7 @@ class TorchSegments(AttendByRelation):
 class DGLOperators(TorchSegments):
     """GraphAttn's ``attend`` with DGL's u_dot_v, edge_softmax and u_mul_e_sum, on DGL graphs."""
 
-    name, title, backend, packages = "dgl", "DGL's three operators", "dgl", ("dgl",)
+    backend, packages = "dgl", ("dgl",)
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
@@ -243,15 +244,17 @@ def split_by_relation(heads: WindowHeads, layers: Layers) -> list[tuple[int, str
     return parts
 
 
+@dataclass(frozen=True)
 class DenseAttention(AttentionContender):
     """A plain Transformer's attention, PyTorch's ``scaled_dot_product_attention``, with masked padding."""
 
-    name, title = "dense", "dense SDPA (full attention)"
+    by_token: bool = False  # whether tensors lie in memory as (B, T, H, D)
 
     @override
     def to_layout(self, flat: Tensor, lengths: Lengths) -> Tensor:
-        """(B, H, T, D), contiguous."""
-        return pad(flat, torch.tensor(lengths)).transpose(1, 2).contiguous()
+        """(B, H, T, D)."""
+        padded = pad(flat, torch.tensor(lengths)).transpose(1, 2)
+        return padded if self.by_token else padded.contiguous()
 
     @override
     def prepare(self, problem: AttentionProblem) -> Callable[[], Sequence[Any]]:
@@ -266,8 +269,6 @@ class DenseAttention(AttentionContender):
 class DenseMath(DenseAttention):
     """The same by matrix products and a softmax, which store all scores."""
 
-    name, title = "dense-math", "dense SDPA, backend math"
-
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
         """Scores before and after the softmax; the backward pass keeps the latter of all layers."""
@@ -281,24 +282,12 @@ class DenseMath(DenseAttention):
             return super().attend(problem, context, layers)
 
 
-class DenseByToken(DenseAttention):
-    """The same on tensors that lie in memory as (B, T, H, D)."""
-
-    name, title, is_trial = "dense-by-token", "dense SDPA, (B, T, H, D)", True
-
-    @override
-    def to_layout(self, flat: Tensor, lengths: Lengths) -> Tensor:
-        return pad(flat, torch.tensor(lengths)).transpose(1, 2)
-
-
+@dataclass(frozen=True)
 class Flex(DenseAttention):
     """PyTorch's FlexAttention, compiled for each shape, with a block mask of every head's window."""
 
-    name, title, has_backward = "flex", "FlexAttention (compiled)", False
-    block_size: ClassVar[int] = 64
-
-    def __init__(self, *, compiled: bool = True):
-        self.compiled = compiled
+    compiled: bool = True
+    block_size: int = 64  # larger ones skip less of a window's neighbourhood
 
     @override
     def check_requirements(self) -> Contender:
@@ -345,12 +334,6 @@ class Flex(DenseAttention):
         return [function(*triple) for function, triple in zip(context, layers, strict=True)]
 
 
-class FlexLargeBlocks(Flex):
-    """The same with PyTorch's default of 128 tokens a block, which skips less of a window's neighbourhood."""
-
-    name, title, is_trial, block_size = "flex-128", "FlexAttention, blocks of 128", True, 128
-
-
 def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor], block_size: int) -> list[Any]:
     """A block mask of each layer; one for all sentences if they have one length."""
     from torch.nn.attention.flex_attention import create_block_mask
@@ -372,10 +355,13 @@ def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor], block_size: i
     return [make_mask(reach) for reach in reaches]
 
 
+@dataclass(frozen=True)
 class PyGTransformerConv(AttendByRelation):
     """The message passing of PyTorch Geometric's TransformerConv, without its projections."""
 
-    name, title, packages = "pyg", "PyG TransformerConv", ("torch_geometric",)
+    packages = ("torch_geometric",)
+
+    is_sorted: bool = False  # whether it gets an ``EdgeIndex`` that is known to be sorted by destination
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
@@ -405,23 +391,8 @@ class PyGTransformerConv(AttendByRelation):
 
     def make_index(self, edge_index: Tensor) -> Tensor:
         """The edges as ``propagate`` gets them."""
-        return edge_index
-
-    @override
-    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
-        return [
-            context[number, name](query=query, key=key, value=value, edge_attr=None)
-            for number, name, (query, key, value) in split_by_relation(problem.heads, layers)
-        ]
-
-
-class PyGSorted(PyGTransformerConv):
-    """The same on an ``EdgeIndex`` that is known to be sorted by destination."""
-
-    name, title, is_trial = "pyg-sorted", "PyG TransformerConv, sorted EdgeIndex", True
-
-    @override
-    def make_index(self, edge_index: Tensor) -> Tensor:
+        if not self.is_sorted:
+            return edge_index
         from torch_geometric import EdgeIndex
 
         index: Tensor = EdgeIndex(edge_index, sort_order="col")
@@ -429,8 +400,11 @@ class PyGSorted(PyGTransformerConv):
 
     @override
     def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
-        with torch.inference_mode(False):  # which an EdgeIndex does not support
-            return super().attend(problem, context, layers)
+        with torch.inference_mode(False) if self.is_sorted else nullcontext():  # which an EdgeIndex does not support
+            return [
+                context[number, name](query=query, key=key, value=value, edge_attr=None)
+                for number, name, (query, key, value) in split_by_relation(problem.heads, layers)
+            ]
 
 
 def _mask_padding(lengths: Lengths) -> Tensor | None:
@@ -438,14 +412,19 @@ def _mask_padding(lengths: Lengths) -> Tensor | None:
     return None if is_uniform(lengths) else prefix_mask(torch.tensor(lengths))[:, None, None, :]
 
 
+OURS_ATTENTION = Ours(OURS, "GraphAttn")
+TORCH = TorchSegments("torch", "GraphAttn (backend torch)")
+DENSE = DenseAttention("dense", "dense SDPA (full attention)")
+DGL = DGLOperators("dgl", "DGL's three operators")
+PYG = PyGTransformerConv("pyg", "PyG TransformerConv")
 CONTENDERS = (
-    Ours,
-    DenseAttention,
-    DenseMath,
-    DenseByToken,
-    DGLOperators,
-    Flex,
-    FlexLargeBlocks,
-    PyGTransformerConv,
-    PyGSorted,
+    OURS_ATTENTION,
+    DENSE,
+    DenseMath("dense-math", "dense SDPA, backend math"),
+    DenseAttention("dense-by-token", "dense SDPA, (B, T, H, D)", by_token=True, is_trial=True),
+    DGL,
+    Flex("flex", "FlexAttention (compiled)", has_backward=False),
+    Flex("flex-128", "FlexAttention, blocks of 128", block_size=128, has_backward=False, is_trial=True),
+    PYG,
+    PyGTransformerConv("pyg-sorted", "PyG TransformerConv, sorted EdgeIndex", is_sorted=True, is_trial=True),
 )

@@ -11,7 +11,7 @@ import torch
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
 from graphattn.experiments.benchmarks.harness import OURS, TIMES, Case, Job, Settings, column, time_jobs
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
@@ -25,7 +25,7 @@ Constructing a batch's graph (windows of scales 1, 3, N/16, N/8, N/4, and depend
 sentences, as in training, beside one MS-Trans forward pass over it (three layers, 300 wide, ten heads, inference mode,
 float32). `for models` is the form that models read edges from; `as DGL graph` is the form that the builder's `build`
 and `batch` return. `build / forward` is what construction adds to inference."""
-_COLUMNS: dict[str, Callable[[Row], str]] = {
+_COLUMNS: dict[str, Callable[[Record], str]] = {
     "workload": column("workload"),
     "step": column("title"),
     **TIMES,
@@ -48,7 +48,7 @@ def measure(settings: Settings, *, seed: int = 0) -> Report:
 
 def _measure_rows(
     workload: Workload, encoder: MSTransEncoder, random: np.random.Generator, settings: Settings
-) -> list[Row]:
+) -> list[Record]:
     builder = TextGraphBuilder([*encoder.options.windows(), Dependency()])
     layouts = [
         builder.layout([Sentence(("word",) * length, heads=make_tree(length, random)) for length in batch])

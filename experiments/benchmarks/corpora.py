@@ -15,7 +15,7 @@ from graphattn.builders.readers import read_conllu
 from graphattn.builders.store import Store
 from graphattn.experiments.benchmarks.harness import column
 from graphattn.experiments.benchmarks.processes import UnableError, build_in_subprocess
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.store import make_row
 from graphattn.experiments.papers.data_sets import data_folder
 
@@ -37,7 +37,7 @@ def measure_corpora(jobs: int, *, data: Path | None = None, folder: Path | None 
     data = (data or data_folder()).absolute()
     report = Report("corpora", DESCRIPTION, _COLUMNS, {"jobs": jobs, "parsed": parsed})
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
-        measures: dict[str, Callable[[], list[Row]]] = {
+        measures: dict[str, Callable[[], list[Record]]] = {
             "IMDB": lambda: _measure_imdb(data, Path(name), jobs),
             "EWT by Stanza": lambda: _measure_stanza(data, Path(name), parsed),
         }
@@ -49,7 +49,7 @@ def measure_corpora(jobs: int, *, data: Path | None = None, folder: Path | None 
     return report
 
 
-def _measure_imdb(data: Path, folder: Path, jobs: int) -> list[Row]:
+def _measure_imdb(data: Path, folder: Path, jobs: int) -> list[Record]:
     _require_files(data, _IMDB)
     corpora, store = [data / name for name in _IMDB], folder / "imdb"
     columns = ("--columns", "label,none,none,text", "--format", "labelled")
@@ -65,7 +65,7 @@ def _measure_imdb(data: Path, folder: Path, jobs: int) -> list[Row]:
     ]
 
 
-def _measure_stanza(data: Path, folder: Path, count: int) -> list[Row]:
+def _measure_stanza(data: Path, folder: Path, count: int) -> list[Record]:
     if find_spec("stanza") is None:
         raise UnableError("not installed: pip install 'graphattn[stanza]'")
     _require_files(data, (_TREEBANK, _MODELS))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -20,6 +21,7 @@ from graphattn.experiments.benchmarks.harness import (
     INFERENCE,
     OURS,
     TRAINING,
+    Comparison,
     Contender,
     Settings,
     column,
@@ -27,7 +29,7 @@ from graphattn.experiments.benchmarks.harness import (
 )
 from graphattn.experiments.benchmarks.operations import WindowHeads, count_transformer
 from graphattn.experiments.benchmarks.plots import plot_cost
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.token_modules import GraphContender, ModuleContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
 from graphattn.layers.multi_scale import MultiScaleAttention
@@ -57,21 +59,18 @@ padding and masks. `limit` is the ratio of floating-point operations, the same f
 
 def measure(settings: Settings) -> Report:
     """Time inference with every encoder on every workload."""
-    return _compare(Report("encoder", DESCRIPTION, _COLUMNS, settings, plot=plot_cost), {INFERENCE: False}, settings)
+    report = Report("encoder", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
+    return compare(report, settings, Comparison(CONTENDERS, {INFERENCE: False}, add_columns=_add_limit))
 
 
 def measure_training(settings: Settings) -> Report:
     """Time a training step of every encoder on every workload."""
     report = Report("train-step", TRAINING_DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
-    return _compare(report, {TRAINING: True}, settings)
+    return compare(report, settings, Comparison(CONTENDERS, {TRAINING: True}, add_columns=_add_limit))
 
 
-def _compare(report: Report, tasks: dict[str, bool], settings: Settings) -> Report:
-    def add_limit(contender: Contender, workload: Workload) -> Row:
-        return {"limit": arithmetic_limit(workload)} if isinstance(contender, DenseTransformer) else {}
-
-    compare(report, CONTENDERS, tasks, settings, add_columns=add_limit)
-    return report
+def _add_limit(contender: Contender, workload: Workload) -> Record:
+    return {"limit": arithmetic_limit(workload)} if isinstance(contender, DenseTransformer) else {}
 
 
 _COLUMNS = {**COLUMNS, "limit": column("limit", ".2f")}
@@ -96,7 +95,8 @@ class EncoderProblem(TokenProblem):
 class OursEncoder(GraphContender):
     """The MS-Trans encoder as models use it."""
 
-    name, title, problem, backend = OURS, "GraphAttn MS-Trans", EncoderProblem, "auto"
+    problem = EncoderProblem
+    backend: ClassVar[str] = "auto"
 
     @override
     def make_module(self, problem: EncoderProblem) -> nn.Module:
@@ -114,7 +114,7 @@ class OursEncoder(GraphContender):
 class DGLEncoder(OursEncoder):
     """The same encoder with DGL's three operators, on DGL graphs."""
 
-    name, title, backend, packages = "dgl", "MS-Trans on DGL's operators", "dgl", ("dgl",)
+    backend, packages = "dgl", ("dgl",)
 
     @override
     def build_graphs(self, problem: EncoderProblem, module: MSTransEncoder) -> list[DGLGraph]:
@@ -125,18 +125,24 @@ class DGLEncoder(OursEncoder):
         return problem.heads.estimate_dgl_bytes(backward=backward)
 
 
+@dataclass(frozen=True)
 class DenseTransformer(ModuleContender):
-    """PyTorch's ``nn.TransformerEncoder``, as wide and deep as ours, post-norm, on its ordinary path."""
+    """PyTorch's ``nn.TransformerEncoder``, as wide and deep as ours, post-norm, on its ordinary or its fast path."""
 
-    name, title, problem = "transformer", "nn.TransformerEncoder", EncoderProblem
-    has_fast_path: ClassVar[bool] = False
+    problem = EncoderProblem
+
+    has_fast_path: bool = False
+    is_compiled: bool = False  # for each shape
 
     @override
     def make_module(self, problem: EncoderProblem) -> nn.Module:
         warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")  # from its fast path
         options = problem.options
         layer = nn.TransformerEncoderLayer(options.hidden, problem.heads.num_heads, FFN, dropout=0.0, batch_first=True)
-        return nn.TransformerEncoder(layer, options.layers)
+        encoder = nn.TransformerEncoder(layer, options.layers)
+        if self.is_compiled:
+            encoder.compile(dynamic=False)
+        return encoder
 
     @override
     def prepare(self, problem: EncoderProblem, module: nn.Module) -> Callable[[], list[Tensor | None]]:
@@ -150,29 +156,13 @@ class DenseTransformer(ModuleContender):
         return module(tokens, src_key_padding_mask=context)
 
 
-class FastPathTransformer(DenseTransformer):
-    """The same module on its fast path."""
-
-    name, title, has_fast_path = "transformer-fast-path", "nn.TransformerEncoder, fast path", True
-    has_backward = False
-
-
-class CompiledTransformer(DenseTransformer):
-    """The same module, compiled for each shape."""
-
-    name, title, is_trial = "transformer-compiled", "nn.TransformerEncoder, compiled", True
-
-    @override
-    def make_module(self, problem: EncoderProblem) -> nn.Module:
-        module = super().make_module(problem)
-        module.compile(dynamic=False)
-        return module
-
-
+@dataclass(frozen=True)
 class MaskedDense(ModuleContender):
     """MS-Trans by dense attention of all heads at once, with a mask of every head's window."""
 
-    name, title, problem = "masked", "MS-Trans (dense with masks)", EncoderProblem
+    problem = EncoderProblem
+
+    is_additive: bool = False  # whether masks are zeros and minus infinity
 
     @override
     def make_module(self, problem: EncoderProblem) -> nn.Module:
@@ -190,6 +180,8 @@ class MaskedDense(ModuleContender):
     def prepare(self, problem: EncoderProblem, module: nn.Module) -> Callable[[], list[list[Tensor]]]:
         batches = problem.workload.batches
         masks = [[_mask_windows(batch, reach) for reach in problem.heads.reaches(batch)] for batch in batches]
+        if self.is_additive:
+            masks = [[torch.zeros(mask.shape).masked_fill_(~mask, -torch.inf) for mask in layers] for layers in masks]
         return lambda: masks
 
     @override
@@ -197,20 +189,6 @@ class MaskedDense(ModuleContender):
         for layer, mask in zip(module.layers, context, strict=True):
             tokens = _apply_masked_layer(layer, tokens, mask)
         return tokens
-
-
-class AdditiveMaskedDense(MaskedDense):
-    """The same with masks of zeros and minus infinity."""
-
-    name, title, is_trial = "masked-additive", "MS-Trans (dense with additive masks)", True
-
-    @override
-    def prepare(self, problem: EncoderProblem, module: nn.Module) -> Callable[[], list[list[Tensor]]]:
-        masks = [
-            [torch.zeros(mask.shape).masked_fill_(~mask, -torch.inf) for mask in layers]
-            for layers in super().prepare(problem, module)()
-        ]
-        return lambda: masks
 
 
 def _mask_windows(lengths: Lengths, reach: Tensor) -> Tensor:
@@ -235,12 +213,14 @@ def _apply_masked_layer(layer: Any, tokens: Tensor, mask: Tensor) -> Tensor:
     return output
 
 
+OURS_ENCODER = OursEncoder(OURS, "GraphAttn MS-Trans")
+_TITLE = "nn.TransformerEncoder"
 CONTENDERS = (
-    OursEncoder,
-    DenseTransformer,
-    FastPathTransformer,
-    CompiledTransformer,
-    MaskedDense,
-    AdditiveMaskedDense,
-    DGLEncoder,
+    OURS_ENCODER,
+    DenseTransformer("transformer", _TITLE),
+    DenseTransformer("transformer-fast-path", f"{_TITLE}, fast path", has_fast_path=True, has_backward=False),
+    DenseTransformer("transformer-compiled", f"{_TITLE}, compiled", is_compiled=True, is_trial=True),
+    MaskedDense("masked", "MS-Trans (dense with masks)"),
+    MaskedDense("masked-additive", "MS-Trans (dense with additive masks)", is_additive=True, is_trial=True),
+    DGLEncoder("dgl", "MS-Trans on DGL's operators"),
 )

@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -15,7 +15,7 @@ import psutil
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks.processes import UnableError, measure_peak_memory
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.experiments.cli.output import show_progress
 
@@ -63,7 +63,7 @@ class Timing:
         """The median in milliseconds."""
         return float(np.median(self.times))
 
-    def as_row(self) -> Row:
+    def as_row(self) -> Record:
         """Median, quartiles and all times, for JSON."""
         return {
             "median_ms": self.median,
@@ -71,7 +71,7 @@ class Timing:
             "times_ms": list(self.times),
         }
 
-    def compare_to(self, ours: Timing) -> Row:
+    def compare_to(self, ours: Timing) -> Record:
         """The ratio of the medians, and the quartiles of the ratios within each round."""
         ratios = [time / our_time for time, our_time in zip(self.times, ours.times, strict=True)]
         return {"ratio": self.median / ours.median, "ratio_quartiles": _quartiles(ratios)}
@@ -100,7 +100,7 @@ def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = m
     return {name: Timing(tuple(runs)) for name, runs in times.items()}
 
 
-def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> dict[str, Row]:
+def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> dict[str, Record]:
     """Time jobs interleaved: name -> times, and for all but ``base`` their ratio to the times of ``base``."""
     timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
     return {
@@ -109,15 +109,17 @@ def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> 
     }
 
 
+@dataclass(frozen=True)
 class Contender(ABC):
-    """One way to compute what a benchmark compares."""
+    """One way to compute what a benchmark compares; its settings are fields, so that a benchmark is a table of them."""
 
-    name: ClassVar[str]  # in ``--peers`` and in JSON
-    title: ClassVar[str]  # in tables
-    problem: ClassVar[type[Any]]  # makes the inputs of all contenders from a workload
+    problem: ClassVar[type[Any]]  # makes the inputs of all contenders
     packages: ClassVar[Sequence[str]] = ()  # the packages it needs besides our dependencies
-    has_backward: ClassVar[bool] = True  # whether it has gradients on a CPU
-    is_trial: ClassVar[bool] = False  # another public setting of a peer, which runs only when ``--peers`` names it
+
+    name: str  # in ``--peers`` and in JSON
+    title: str  # in tables
+    has_backward: bool = field(default=True, kw_only=True)  # whether it has gradients on a CPU
+    is_trial: bool = field(default=False, kw_only=True)  # another setting of a peer; runs if ``--peers`` names it
 
     def check_requirements(self) -> Contender:
         """Raise an UnableError if it cannot run on this machine; return itself."""
@@ -186,18 +188,19 @@ def try_each(
     return results
 
 
-def select(
-    contenders: Iterable[type[Contender]], names: Sequence[str] | None, options: Mapping[str, Any] | None = None
-) -> list[Contender]:
-    """Our contender and the peers with these names, or all that are no trials; ``options`` are their arguments."""
-    known = {contender.name: contender for contender in contenders}
-    peers = [name for name in known if name != OURS]
+def select(contenders: Iterable[Contender], names: Sequence[str] | None) -> list[Contender]:
+    """Our contender and the peers with these names, or all that are no trials."""
+    return [
+        each for each in contenders if each.name == OURS or (not each.is_trial if names is None else each.name in names)
+    ]
+
+
+def check_peers(contenders: Iterable[Contender], names: Sequence[str] | None) -> None:
+    """Raise a ConfigError for a peer that does not exist."""
+    peers = list(dict.fromkeys(each.name for each in contenders if each.name != OURS))
     for name in names or ():
         if name not in peers:
             raise ConfigError(f"--peers has {name!r}; choose from: {', '.join(peers)}; or none")
-    usual = [name for name in peers if not known[name].is_trial]
-    selected = [OURS, *(name for name in peers if name in (usual if names is None else names))]
-    return [known[name](**(options or {})) for name in selected]
 
 
 @dataclass(frozen=True)
@@ -213,20 +216,20 @@ class Case:
         """Workload and task."""
         return f"{self.workload.name}, {self.task}"
 
-    def as_row(self, contender: str, title: str) -> Row:
+    def as_row(self, contender: str, title: str) -> Record:
         """The first columns of a contender's row."""
         workload = self.workload
-        row: Row = {"workload": workload.name, "length": workload.uniform_length, "tokens": workload.tokens}
+        row: Record = {"workload": workload.name, "length": workload.uniform_length, "tokens": workload.tokens}
         return row | {"task": self.task, "contender": contender, "title": title}
 
 
-Measure = Callable[[Sequence[Contender], Case, Settings, list[Skipped]], dict[str, Row]]
+Measure = Callable[[Sequence[Contender], Case, Settings, list[Skipped]], dict[str, Record]]
 """Measures contenders: name -> columns of a row; the list gets those that cannot run."""
 
 
 def measure_times(
     contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
-) -> dict[str, Row]:
+) -> dict[str, Record]:
     """Time contenders interleaved on the same inputs."""
     problem = contenders[0].problem(case.workload)
 
@@ -239,10 +242,10 @@ def measure_times(
 
 def measure_memory(
     contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
-) -> dict[str, Row]:
+) -> dict[str, Record]:
     """Measure the peak memory of forward and backward, each contender once in a fresh process."""
 
-    def measure(contender: Contender) -> Row:
+    def measure(contender: Contender) -> Record:
         contender.check_problem(contender.problem(case.workload), backward=True)
         return asdict(measure_peak_memory(contender, case.workload))
 
@@ -259,14 +262,14 @@ def measure_times_and_memory(
     *,
     column: str = "added",
     of_inference: bool = False,
-) -> dict[str, Row]:
+) -> dict[str, Record]:
     """Time contenders; with gradients, also measure their memory by an allocator that keeps no freed memory.
 
     ``added`` is the peak on top of graph and inputs, ``memory`` includes these; ``memory_ratio`` is of ``column``.
     With ``of_inference``, memory is also measured without gradients.
     """
 
-    def measure(contender: Contender) -> Row:
+    def measure(contender: Contender) -> Record:
         memory = measure_peak_memory(contender, case.workload, keep_freed=False, backward=case.backward)
         return {"added": memory.added, "memory": memory.held + memory.added}
 
@@ -279,37 +282,40 @@ def measure_times_and_memory(
     return rows
 
 
-def _add_ratios(rows: Mapping[str, Row], column: str, ratio: str) -> None:
+def _add_ratios(rows: Mapping[str, Record], column: str, ratio: str) -> None:
     """Add the ratio of each peer's value to ours."""
     for name, row in rows.items():
         if name != OURS and OURS in rows:
             row[ratio] = row[column] / max(1, rows[OURS][column])
 
 
-def compare(
-    report: Report,
-    contenders: Iterable[type[Contender]],
-    tasks: Mapping[str, bool],
-    settings: Settings,
-    *,
-    measure: Measure = measure_times,
-    add_columns: Callable[[Contender, Workload], Row] = lambda contender, workload: {},
-    options: Mapping[str, Any] | None = None,
-) -> None:
-    """Measure all contenders, ours first, on all workloads; the report gets rows, and lines about what is left out.
+@dataclass(frozen=True)
+class Comparison:
+    """Contenders, ours first, at some tasks."""
 
-    ``tasks`` maps the name of a task to whether it needs gradients; ``options`` are arguments of each contender.
-    """
-    skipped: list[Skipped] = []
-    able = try_each(select(contenders, settings.peers, options), Contender.check_requirements, skipped)
-    workloads, missing = parse_workloads(settings.lengths)
-    for workload in show_progress(workloads, "measuring"):
-        for task, backward in tasks.items():
-            case = Case(workload, task, backward)
-            for name, row in measure(list(able.values()), case, settings, skipped).items():
-                contender = able[name]
-                report.rows.append(case.as_row(name, contender.title) | row | add_columns(contender, workload))
-    report.left_out += missing + describe_skipped(skipped)
+    contenders: Sequence[Contender]
+    tasks: Mapping[str, bool]  # name -> whether with gradients
+    measure: Measure = measure_times
+    add_columns: Callable[[Contender, Workload], Record] = lambda contender, workload: {}
+    lengths: tuple[str, ...] | None = None  # instead of those of the settings
+
+
+def compare(report: Report, settings: Settings, *comparisons: Comparison) -> Report:
+    """Measure all contenders on all workloads; the report gets rows, and lines about what is left out."""
+    check_peers([each for comparison in comparisons for each in comparison.contenders], settings.peers)
+    for comparison in comparisons:
+        skipped: list[Skipped] = []
+        selected = select(comparison.contenders, settings.peers)
+        able = try_each(selected, Contender.check_requirements, skipped)
+        workloads, missing = parse_workloads(comparison.lengths or settings.lengths)
+        for workload in show_progress(workloads, "measuring"):
+            for task, backward in comparison.tasks.items():
+                case = Case(workload, task, backward)
+                for name, row in comparison.measure(list(able.values()), case, settings, skipped).items():
+                    more = comparison.add_columns(able[name], workload)
+                    report.rows.append(case.as_row(name, able[name].title) | row | more)
+        report.left_out += missing + describe_skipped(skipped)
+    return report
 
 
 def format_number(value: float) -> str:
@@ -323,30 +329,30 @@ def format_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def column(name: str, spec: str = "", scale: float = 1) -> Callable[[Row], str]:
+def column(name: str, spec: str = "", scale: float = 1) -> Callable[[Record], str]:
     """A column of a table: the value ``name`` of a row in units of ``scale``; empty if the row lacks it."""
 
-    def write_cell(row: Row) -> str:
+    def write_cell(row: Record) -> str:
         value = row.get(name, "")
         return "" if value == "" else format(value if scale == 1 else value / scale, spec)
 
     return write_cell
 
 
-TIMES: dict[str, Callable[[Row], str]] = {
+TIMES: dict[str, Callable[[Record], str]] = {
     "median, ms": lambda row: format_number(row["median_ms"]),
     "quartiles, ms": lambda row: " - ".join(map(format_number, row["quartiles_ms"])),
     "runs": lambda row: str(len(row["times_ms"])),
 }
 """Heading -> cell, for rows with a :class:`Timing`."""
 
-CONTENDER_TIMES: dict[str, Callable[[Row], str]] = {
+CONTENDER_TIMES: dict[str, Callable[[Record], str]] = {
     "workload": column("workload"),
     "pass": column("task"),
     "contender": column("title"),
     **TIMES,
 }
-COLUMNS: dict[str, Callable[[Row], str]] = {
+COLUMNS: dict[str, Callable[[Record], str]] = {
     **CONTENDER_TIMES,
     "peer / ours": column("ratio", ".2f"),
     "within rounds": lambda row: " - ".join(f"{r:.2f}" for r in row.get("ratio_quartiles", ())),

@@ -10,7 +10,7 @@ import torch
 
 from graphattn.builders import Sentence
 from graphattn.experiments.benchmarks.harness import TIMES, Job, Settings, column, time_jobs
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.umst import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import InputOptions, TextClassifier, TrainingOptions
@@ -67,7 +67,7 @@ def make_text(length: int, random: np.random.Generator) -> Sentence:
     return Sentence(tuple(words), heads=tuple((layout.heads + 1).tolist()))
 
 
-def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Row]:
+def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Record]:
     random = np.random.default_rng(1)
     corpus = estimator._corpus([[make_text(length, random) for length in workload.lengths]])
     model, numbers = estimator.model_, list(range(len(corpus)))

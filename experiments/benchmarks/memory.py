@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from graphattn.experiments.benchmarks.attention import (
-    DenseAttention,
-    DGLOperators,
-    Ours,
-    PyGTransformerConv,
-    TorchSegments,
-    count_pairs,
-)
-from graphattn.experiments.benchmarks.encoder import OursEncoder
+from graphattn.experiments.benchmarks import attention
+from graphattn.experiments.benchmarks.attention import count_pairs
+from graphattn.experiments.benchmarks.encoder import OURS_ENCODER
 from graphattn.experiments.benchmarks.harness import (
     BOTH,
     MEBIBYTE,
     OURS,
     TRAINING,
+    Comparison,
     Settings,
     column,
     compare,
     measure_memory,
 )
 from graphattn.experiments.benchmarks.plots import Panel, Points, draw
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 
 LENGTHS = ("128x128", "2x512", "8x512", "32x512", "8x2048", "2x8192")
 QUICK = ("8x128", "2x512", "1x1024", "4x512")
@@ -37,8 +31,8 @@ training step of the whole MS-Trans encoder on one long text. Every contender ru
 workload, after a small run that loads libraries and compiles kernels. `graph and inputs` is the memory before the run,
 `added` the peak of the run on top of it, `whole process` the peak from the start of the process on, with libraries
 (about 0.5 GiB) and graph construction. An edge of a head is one query-key pair that a head scores."""
-CONTENDERS = (Ours, TorchSegments, DGLOperators, DenseAttention, PyGTransformerConv)
-_COLUMNS: dict[str, Callable[[Row], str]] = {
+CONTENDERS = (attention.OURS_ATTENTION, attention.TORCH, attention.DGL, attention.DENSE, attention.PYG)
+_COLUMNS: dict[str, Callable[[Record], str]] = {
     "workload": column("workload"),
     "tokens": column("tokens", ","),
     "edges of heads": column("pairs", ","),
@@ -54,15 +48,15 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
 def measure(settings: Settings, *, text: str = LONG_TEXT) -> Report:
     """Measure all contenders on all workloads, and a training step on one long text."""
     report = Report("memory", DESCRIPTION, _COLUMNS, settings, plot=plot_memory)
-    compare(report, CONTENDERS, {BOTH: True}, settings, measure=measure_memory, add_columns=count_pairs)
-    long_text = replace(settings, lengths=(text,), peers=())
-    compare(report, (OursEncoder,), {TRAINING: True}, long_text, measure=measure_memory, add_columns=count_pairs)
+    attending = Comparison(CONTENDERS, {BOTH: True}, measure_memory, count_pairs)
+    long_text = Comparison((OURS_ENCODER,), {TRAINING: True}, measure_memory, count_pairs, lengths=(text,))
+    compare(report, settings, attending, long_text)
     growth = summarize_growth(report.rows)
     report.notes = [growth] if growth else []
     return report
 
 
-def summarize_growth(rows: Sequence[Row]) -> str | None:
+def summarize_growth(rows: Sequence[Record]) -> str | None:
     """How our memory grows with edges at one number of tokens; None if no two workloads share it."""
     ours = [row for row in rows if row["contender"] == OURS and row["task"] == BOTH]
     comparable = sorted(_most_frequent(ours, "tokens"), key=lambda row: row["pairs"])
@@ -75,27 +69,27 @@ def summarize_growth(rows: Sequence[Row]) -> str | None:
     )
 
 
-def _most_frequent(rows: Sequence[Row], name: str) -> list[Row]:
+def _most_frequent(rows: Sequence[Record], name: str) -> list[Record]:
     """The rows with the most frequent value of a column."""
     values = [row[name] for row in rows if row[name] is not None]
     mode = max(values, key=values.count, default=None)
     return [row for row in rows if mode is not None and row[name] == mode]
 
 
-def plot_memory(rows: Sequence[Row], path: Path) -> None:
+def plot_memory(rows: Sequence[Record], path: Path) -> None:
     """Plot memory against edges at one number of tokens, and against tokens at one length."""
-    attention = [row for row in rows if row["task"] == BOTH]
+    attending = [row for row in rows if row["task"] == BOTH]
     panels = []
     for constant, varied, heading, across in (
         ("tokens", "pairs", "batches of {:,} tokens", "edges of all heads"),
         ("length", "tokens", "sentences of {:,} tokens", "tokens of a batch"),
     ):
-        if members := _most_frequent(attention, constant):
+        if members := _most_frequent(attending, constant):
             panels.append(Panel(heading.format(members[0][constant]), across, _collect_points(members, varied)))
     draw(panels, path, up="MiB added by forward + backward")
 
 
-def _collect_points(rows: Sequence[Row], name: str) -> Points:
+def _collect_points(rows: Sequence[Record], name: str) -> Points:
     points: Points = {}
     for row in sorted(rows, key=lambda row: row[name]):
         points.setdefault(row["title"], []).append((row[name], row["added"] / MEBIBYTE))

@@ -6,6 +6,7 @@ Letters: B sentences, T tokens, C = 600 features, D = 300 of a head.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from graphattn.experiments.benchmarks.harness import (
     COLUMNS,
     MEBIBYTE,
     OURS,
+    Comparison,
     Settings,
     column,
     compare,
@@ -48,8 +50,7 @@ def measure(settings: Settings) -> Report:
     for workload in parse_workloads(settings.lengths)[0]:
         check_uniform(workload)  # fail before the first workload has taken an hour
     report = Report("mtsa", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
-    compare(report, CONTENDERS, {TASK: True}, settings, measure=measure_times_and_memory)
-    return report
+    return compare(report, settings, Comparison(CONTENDERS, {TASK: True}, measure_times_and_memory))
 
 
 _COLUMNS = {
@@ -87,10 +88,11 @@ class LayerContender(ModuleContender):
         return None
 
 
+@dataclass(frozen=True)
 class Tensorized(LayerContender, GraphContender):
     """MTSA with two heads of 300, one forward and one backward."""
 
-    name, title, variant = OURS, "MTSA", "gated"
+    variant: str = "gated"
 
     @override
     def make_module(self, problem: ContextProblem) -> nn.Module:
@@ -105,42 +107,26 @@ class Tensorized(LayerContender, GraphContender):
         return module(edges_of(context, RELATIONS), tokens)
 
 
-class TensorizedPaper(Tensorized):
-    """MTSA by the equations of the paper."""
-
-    name, title, variant = "paper", "MTSA (Eq. 5-13)", "paper"
-
-
+@dataclass(frozen=True)
 class MultiHead(LayerContender):
     """PyTorch's multi-head attention, 8 heads of 75 as in section 4, without weights."""
 
-    name, title = "multihead", "nn.MultiheadAttention, 8 heads"
+    is_compiled: bool = False  # for each shape
 
     @override
     def make_module(self, problem: ContextProblem) -> nn.Module:
-        return nn.MultiheadAttention(WIDTH, 8, batch_first=True)
+        module = nn.MultiheadAttention(WIDTH, 8, batch_first=True)
+        if self.is_compiled:
+            module.compile(dynamic=False)
+        return module
 
     @override
     def apply(self, module: Callable[..., tuple[Tensor, None]], tokens: Tensor, context: None) -> Tensor:
         return module(tokens, tokens, tokens, need_weights=False)[0]
 
 
-class CompiledMultiHead(MultiHead):
-    """The same layer, compiled for each shape."""
-
-    name, title, is_trial = "multihead-compiled", "nn.MultiheadAttention, compiled", True
-
-    @override
-    def make_module(self, problem: ContextProblem) -> nn.Module:
-        module = super().make_module(problem)
-        module.compile(dynamic=False)
-        return module
-
-
 class DenseMultiDim(LayerContender):
     """Multi-dimensional masked self-attention with its tensor of scores (DiSA; MTSA, Eq. 6), two directions of 300."""
-
-    name, title = "dense", "DiSA, (T, T, D) scores"
 
     @override
     def estimate_bytes(self, problem: ContextProblem, *, backward: bool) -> int:
@@ -156,8 +142,6 @@ class DenseMultiDim(LayerContender):
 class BiLSTM(LayerContender):
     """PyTorch's bidirectional LSTM of 300 and 300."""
 
-    name, title = "bilstm", "BiLSTM"
-
     @override
     def make_module(self, problem: ContextProblem) -> nn.Module:
         return nn.LSTM(WIDTH, WIDTH // 2, batch_first=True, bidirectional=True)
@@ -169,8 +153,6 @@ class BiLSTM(LayerContender):
 
 class MultiCNN(LayerContender):
     """Three padded convolutions of 3, 4 and 5 tokens, 200 filters each (Kim 2014)."""
-
-    name, title = "cnn", "CNN, 3/4/5-grams"
 
     @override
     def make_module(self, problem: ContextProblem) -> nn.Module:
@@ -205,4 +187,12 @@ class _DirectionalAttention(nn.Module):
         return torch.cat(outputs, -1)
 
 
-CONTENDERS = (Tensorized, TensorizedPaper, MultiHead, CompiledMultiHead, DenseMultiDim, BiLSTM, MultiCNN)
+CONTENDERS = (
+    Tensorized(OURS, "MTSA"),
+    Tensorized("paper", "MTSA (Eq. 5-13)", variant="paper"),
+    MultiHead("multihead", "nn.MultiheadAttention, 8 heads"),
+    MultiHead("multihead-compiled", "nn.MultiheadAttention, compiled", is_compiled=True, is_trial=True),
+    DenseMultiDim("dense", "DiSA, (T, T, D) scores"),
+    BiLSTM("bilstm", "BiLSTM"),
+    MultiCNN("cnn", "CNN, 3/4/5-grams"),
+)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from graphattn.builders.files import atomic_file
-from graphattn.experiments.benchmarks.report import Row
+from graphattn.experiments.benchmarks.report import Record
 from graphattn.experiments.drawing.canvas import PALETTE
 
 Points = dict[str, list[tuple[float, float]]]
@@ -29,7 +29,7 @@ class Panel:
     points: Points  # its lines
 
 
-def plot_cost(rows: Sequence[Row], path: Path) -> None:
+def plot_cost(rows: Sequence[Record], path: Path) -> None:
     """Plot microseconds a token against the length of sentences, both on logarithmic axes.
 
     If a length was measured with batches of several sizes, the largest batch is shown.
@@ -41,9 +41,9 @@ def plot_cost(rows: Sequence[Row], path: Path) -> None:
     draw(panels, path, up="microseconds a token")
 
 
-def collect_costs(rows: Sequence[Row]) -> Points:
+def collect_costs(rows: Sequence[Record]) -> Points:
     """Contender -> (length, microseconds a token), by length."""
-    largest: dict[tuple[str, int], Row] = {}
+    largest: dict[tuple[str, int], Record] = {}
     for row in rows:
         key = row["title"], row["length"]
         if row["length"] is not None and (key not in largest or row["tokens"] > largest[key]["tokens"]):

@@ -20,7 +20,7 @@ from graphattn.experiments.benchmarks.harness import (
     time_interleaved,
     time_jobs,
 )
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.workloads import CORPORA, Workload, corpus_texts, parse_workloads
 from graphattn.experiments.cli.chunks import CHUNK
 from graphattn.experiments.cli.corpus_options import CorpusOptions
@@ -90,7 +90,7 @@ def train_model(path: Path, options: MSTransOptions) -> Any:
     return load(path)
 
 
-def _measure_throughput(estimator: Any, workload: Workload, folder: Path, settings: Settings) -> list[Row]:
+def _measure_throughput(estimator: Any, workload: Workload, folder: Path, settings: Settings) -> list[Record]:
     texts = make_texts(workload)
     source = folder / "texts.txt"
     source.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
@@ -128,12 +128,12 @@ def make_encoder_job(estimator: Any, texts: Sequence[str]) -> tuple[Job, int]:
     return Job(run, lambda: [corpus[batch] for batch in numbers]), sum(map(len, vectors))
 
 
-def _measure_latency(estimator: Any) -> Row:
+def _measure_latency(estimator: Any) -> Record:
     random = np.random.default_rng(2)
     job = Job(lambda text: estimator.predict([text]), lambda: _make_text(SHORT, random))
     times = time_interleaved({"sentence": job}, LATENCY_RUNS)["sentence"].as_row()
     return _make_row(f"1x{SHORT}", "sentence", "one sentence", SHORT) | times
 
 
-def _make_row(workload: str, name: str, title: str, tokens: int) -> Row:
+def _make_row(workload: str, name: str, title: str, tokens: int) -> Record:
     return {"workload": workload, "contender": name, "title": title, "tokens": tokens}

@@ -8,9 +8,9 @@ from __future__ import annotations
 import tempfile
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,9 +33,9 @@ from graphattn.experiments.benchmarks.harness import (
     OURS,
     TRAINING,
     Case,
+    Comparison,
     Contender,
     Job,
-    Measure,
     Settings,
     Skipped,
     Timing,
@@ -46,7 +46,7 @@ from graphattn.experiments.benchmarks.harness import (
     try_each,
 )
 from graphattn.experiments.benchmarks.processes import UnableError, measure_peak_memory
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.workloads import Workload, batched, is_uniform
 from graphattn.experiments.papers.transformers_loop import import_transformers
 from graphattn.models.heads.pooling import pool
@@ -87,51 +87,37 @@ _COLUMNS = {
 }
 
 
-class Comparison(NamedTuple):
-    """Contenders at some tasks; names of tasks say whether with gradients."""
-
-    contenders: Sequence[type[Contender]]
-    tasks: Mapping[str, bool]
-    lengths: Sequence[str]
-    measure: Measure = measure_times
-
-
 def measure(
     settings: Settings, *, directory: str | Path | None = None, long: str = LONG, longest: str = LONGEST
 ) -> Report:
     """Time all contenders at every task; ``longest`` is a workload for windows only."""
-    model = {"directory": str(find_transformer(find_minilm() if directory is None else directory))}
-    report = Report("pretrained", DESCRIPTION, _COLUMNS, settings)
-    lengths = settings.lengths
+    model = str(find_transformer(find_minilm() if directory is None else directory))
     with_memory = partial(measure_times_and_memory, column="memory", of_inference=True)
-    both = {INFERENCE: False, TRAINING: True}
-    comparisons = (
-        Comparison(INFERRING, {INFERENCE: False}, lengths),
-        Comparison(INFERRING_BFLOAT16, {BFLOAT16: False}, lengths),
-        Comparison(ENCODING, {ENCODE: False}, lengths),
-        Comparison((Ours, Transformers), {TRAINING: True}, lengths),
-        Comparison((OursWithoutDropout, TransformersWithoutDropout), {NO_DROPOUT: True}, lengths),
-        Comparison((OursOnWindows, LongTransformers), both, [long], with_memory),
-        Comparison((OursOnWindows,), both, [longest], measure_in_subprocess),
+    both, texts = {INFERENCE: False, TRAINING: True}, settings.lengths
+    return compare(
+        Report("pretrained", DESCRIPTION, _COLUMNS, settings),
+        settings,
+        *(
+            Comparison([replace(each, directory=model) for each in contenders], tasks, measure, lengths=lengths)
+            for contenders, tasks, lengths, measure in (
+                (INFERRING, {INFERENCE: False}, texts, measure_times),
+                (INFERRING_BFLOAT16, {BFLOAT16: False}, texts, measure_times),
+                (ENCODING, {ENCODE: False}, texts, measure_times),
+                (TRAINED, {TRAINING: True}, texts, measure_times),
+                (TRAINED_WITHOUT_DROPOUT, {NO_DROPOUT: True}, texts, measure_times),
+                (ON_LONG_TEXTS, both, (long,), with_memory),
+                (ON_LONG_TEXTS[:1], both, (longest,), measure_in_subprocess),
+            )
+        ),
     )
-    peers = dict.fromkeys(kind.name for comparison in comparisons for kind in comparison.contenders[1:])
-    unknown = [name for name in settings.peers or () if name not in peers]
-    if unknown:
-        raise ConfigError(f"--peers has {unknown[0]!r}; choose from: {', '.join(peers)}; or none")
-    for kinds, tasks, names, function in comparisons:
-        known = {kind.name for kind in kinds}
-        chosen = None if settings.peers is None else tuple(name for name in settings.peers if name in known)
-        changed = replace(settings, lengths=tuple(names), peers=chosen)
-        compare(report, kinds, tasks, changed, measure=function, options=model)
-    return report
 
 
 def measure_in_subprocess(
     contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
-) -> dict[str, Row]:
+) -> dict[str, Record]:
     """Run each contender once in a fresh process: its time, its memory, and the peak of the process."""
 
-    def measure(contender: Contender) -> Row:
+    def measure(contender: Contender) -> Record:
         memory = measure_peak_memory(contender, case.workload, keep_freed=False, backward=case.backward)
         row = Timing((memory.run_ms,)).as_row()
         return row | {"memory": memory.held + memory.added, "whole": memory.whole}
@@ -177,13 +163,20 @@ class Padded(NamedTuple):
     mask: Tensor | None
 
 
-@dataclass
-class ModelContender(Contender):
+@dataclass(frozen=True)
+class TextContender(Contender):
+    """What runs the model of a directory on texts."""
+
+    problem = TextProblem
+
+    directory: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class ModelContender(TextContender):
     """A model over all batches: inference, or training steps."""
 
-    directory: str  # of the model
-    problem: ClassVar[type[TextProblem]] = TextProblem
-    dropout: ClassVar[bool] = True
+    dropout: bool = field(default=True, kw_only=True)
 
     @property
     def architecture(self) -> Architecture:
@@ -228,7 +221,7 @@ class ModelContender(Contender):
     def average(self, states: Tensor, batch: Any) -> Tensor:
         """(B, C) the mean state of each text."""
 
-    def precision(self) -> AbstractContextManager[None]:
+    def precision(self) -> AbstractContextManager[object]:
         """The context in which the model runs."""
         return nullcontext()
 
@@ -240,11 +233,16 @@ class GraphInput(NamedTuple):
     graph: TextBatch
 
 
+@dataclass(frozen=True)
 class Ours(ModelContender):
     """The model on graphs."""
 
-    name, title = OURS, "GraphAttn"
-    heads: ClassVar[str | None] = None
+    heads: str | None = None
+    in_bfloat16: bool = False  # products only
+
+    @override
+    def precision(self) -> AbstractContextManager[object]:
+        return torch.autocast("cpu", torch.bfloat16, enabled=self.in_bfloat16)
 
     @override
     def load(self, longest: int) -> PretrainedEncoder:
@@ -270,13 +268,16 @@ class Ours(ModelContender):
         return pool(states, lengths_of(batch.graph, TOKEN), "mean")
 
 
+@dataclass(frozen=True)
 class Transformers(ModelContender):
     """The model in ``transformers``, on padded batches in the order of the texts."""
 
-    name, title = "transformers", "transformers"
-    packages: ClassVar[Sequence[str]] = ("transformers",)
-    sorts: ClassVar[bool] = False
-    dtype: ClassVar[torch.dtype] = torch.float32
+    packages = ("transformers",)
+
+    sorts: bool = False  # batches have texts of similar lengths
+    in_bfloat16: bool = False  # weights and states
+    is_eager: bool = False  # matrix products and a softmax instead of PyTorch's fused attention
+    is_compiled: bool = False
 
     @override
     def check_problem(self, problem: TextProblem, *, backward: bool) -> None:
@@ -286,7 +287,13 @@ class Transformers(ModelContender):
 
     @override
     def load(self, longest: int) -> nn.Module:
-        return load_reference(self.directory, longest).to(self.dtype)
+        model: Any = load_reference(self.directory, longest)
+        if self.is_eager:
+            model.set_attn_implementation("eager")
+        if self.is_compiled:
+            model.compile(dynamic=True)
+        module: nn.Module = model.to(torch.bfloat16 if self.in_bfloat16 else torch.float32)
+        return module
 
     @override
     def prepare(self, problem: TextProblem, model: Any) -> Callable[[], Sequence[Padded]]:
@@ -315,42 +322,10 @@ class Transformers(ModelContender):
         return (states * mask).sum(1) / mask.sum(1)
 
 
-class SortedTransformers(Transformers):
-    """``transformers`` on batches of texts of similar lengths."""
-
-    name, title, sorts = "transformers-sorted", "transformers, sorted", True
-
-
-class EagerTransformers(Transformers):
-    """``transformers`` with matrix products and a softmax instead of PyTorch's fused attention."""
-
-    name, title, is_trial = "transformers-eager", "transformers, eager attention", True
-
-    @override
-    def load(self, longest: int) -> nn.Module:
-        model: Any = super().load(longest)
-        model.set_attn_implementation("eager")
-        module: nn.Module = model
-        return module
-
-
-class CompiledTransformers(SortedTransformers):
-    """``transformers``, compiled, on batches of texts of similar lengths."""
-
-    name, title, is_trial = "transformers-compiled", "transformers, compiled, sorted", True
-
-    @override
-    def load(self, longest: int) -> nn.Module:
-        module = super().load(longest)
-        module.compile(dynamic=True)
-        return module
-
-
 class ONNXRuntime(Transformers):
     """PyTorch's export of the model of ``transformers``."""
 
-    name, title, has_backward = "onnx", "ONNX Runtime", False
-    packages = ("transformers", "onnxscript", "onnxruntime")
+    packages: ClassVar[Sequence[str]] = ("transformers", "onnxscript", "onnxruntime")
 
     @override
     def load(self, longest: int) -> Any:
@@ -361,52 +336,6 @@ class ONNXRuntime(Transformers):
         mask = torch.ones_like(batch.ids) if batch.mask is None else batch.mask
         (states,) = model.run(None, {"ids": batch.ids.numpy(), "mask": mask.numpy()})
         return torch.from_numpy(states)
-
-
-class SortedONNXRuntime(ONNXRuntime):
-    """ONNX Runtime on batches of texts of similar lengths."""
-
-    name, title, sorts = "onnx-sorted", "ONNX Runtime, sorted", True
-
-
-class OursWithoutDropout(Ours):
-    """The model on graphs, trained without dropout."""
-
-    dropout = False
-
-
-class TransformersWithoutDropout(Transformers):
-    """The model in ``transformers``, trained without dropout."""
-
-    dropout = False
-
-
-class OursBFloat16(Ours):
-    """The model on graphs, with products in bfloat16."""
-
-    title = "GraphAttn, bfloat16"
-
-    @override
-    def precision(self) -> AbstractContextManager[None]:
-        return torch.autocast("cpu", torch.bfloat16)
-
-
-class OursFloat32(Ours):
-    """The model on graphs in float32, beside bfloat16."""
-
-    name, title = "ours-float32", "GraphAttn, float32"
-
-
-class TransformersBFloat16(Transformers):
-    """The model in ``transformers``, with weights and states in bfloat16."""
-
-    title, dtype = "transformers, bfloat16", torch.bfloat16
-
-
-class OursOnWindows(Ours):
-    """The model on windows and a global first token."""
-
-    title, heads = "GraphAttn, windows", LONG_HEADS
 
 
 class LongTransformers(Transformers):
@@ -421,13 +350,8 @@ class LongTransformers(Transformers):
         return 9 * architecture.layers * weights + 8 * weights  # weights, those after dropout, and a mask of bytes
 
 
-@dataclass
-class OursEncoding(Contender):
+class OursEncoding(TextContender):
     """Texts to vectors."""
-
-    name, title, problem = OURS, "GraphAttn SentenceEncoder", TextProblem
-    has_backward = False
-    directory: str  # of the model
 
     @override
     def make_job(self, problem: TextProblem, *, backward: bool) -> Job:
@@ -435,10 +359,10 @@ class OursEncoding(Contender):
         return Job(encoder.transform, problem.texts)
 
 
-class SentenceTransformers(OursEncoding):
+class SentenceTransformers(TextContender):
     """Texts to vectors, by sentence-transformers, which sorts texts by length."""
 
-    name, title, packages = "sentence-transformers", "sentence-transformers", ("sentence_transformers",)
+    packages = ("sentence_transformers",)
 
     @override
     def make_job(self, problem: TextProblem, *, backward: bool) -> Job:
@@ -451,17 +375,33 @@ class SentenceTransformers(OursEncoding):
         return Job(partial(model.encode, batch_size=size, show_progress_bar=False), problem.texts)
 
 
+PLAIN = Transformers("transformers", "transformers")
 INFERRING = (
-    Ours,
-    Transformers,
-    SortedTransformers,
-    EagerTransformers,
-    CompiledTransformers,
-    ONNXRuntime,
-    SortedONNXRuntime,
+    Ours(OURS, "GraphAttn"),
+    PLAIN,
+    Transformers("transformers-sorted", "transformers, sorted", sorts=True),
+    Transformers("transformers-eager", "transformers, eager attention", is_eager=True, is_trial=True),
+    Transformers(
+        "transformers-compiled", "transformers, compiled, sorted", sorts=True, is_compiled=True, is_trial=True
+    ),
+    ONNXRuntime("onnx", "ONNX Runtime"),
+    ONNXRuntime("onnx-sorted", "ONNX Runtime, sorted", sorts=True),
 )
-INFERRING_BFLOAT16 = (OursBFloat16, TransformersBFloat16, OursFloat32)
-ENCODING = (OursEncoding, SentenceTransformers)
+INFERRING_BFLOAT16 = (
+    Ours(OURS, "GraphAttn, bfloat16", in_bfloat16=True),
+    Transformers("transformers", "transformers, bfloat16", in_bfloat16=True),
+    Ours("ours-float32", "GraphAttn, float32"),
+)
+ENCODING = (
+    OursEncoding(OURS, "GraphAttn SentenceEncoder"),
+    SentenceTransformers("sentence-transformers", "sentence-transformers"),
+)
+TRAINED = INFERRING[:2]
+TRAINED_WITHOUT_DROPOUT = tuple(replace(each, dropout=False) for each in TRAINED)
+ON_LONG_TEXTS = (
+    Ours(OURS, "GraphAttn, windows", heads=LONG_HEADS),
+    LongTransformers("transformers", "transformers"),
+)
 
 
 def load_reference(directory: str, longest: int) -> nn.Module:

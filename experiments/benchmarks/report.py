@@ -22,11 +22,11 @@ from graphattn.experiments.commit import current_commit
 if TYPE_CHECKING:
     from graphattn.experiments.benchmarks.harness import Settings
 
-Row = dict[str, Any]
+Record = dict[str, Any]
 PACKAGES = ("torch", "dgl", "numba", "numpy", "torch_geometric")
 
 
-def describe_machine() -> Row:
+def describe_machine() -> Record:
     """CPU, cores, memory, versions, threads, and in our repository the commit."""
     return {
         "cpu": cpu_model(),
@@ -46,13 +46,13 @@ class Report:
 
     name: str  # of the benchmark and its files
     description: str  # what is compared and how, in sentences
-    columns: Mapping[str, Callable[[Row], str]]  # heading -> cell of a row
-    settings: Row | Settings
-    rows: list[Row] = field(default_factory=list)  # the measurements
+    columns: Mapping[str, Callable[[Record], str]]  # heading -> cell of a row
+    settings: Record | Settings
+    rows: list[Record] = field(default_factory=list)  # the measurements
     notes: list[str] = field(default_factory=list)  # lines below the table
     left_out: list[str] = field(default_factory=list)  # lines about what did not run, and why
-    plot: Callable[[Sequence[Row], Path], None] | None = None  # draws the rows into a file
-    machine: Row = field(default_factory=describe_machine)  # as :func:`describe_machine` returns it
+    plot: Callable[[Sequence[Record], Path], None] | None = None  # draws the rows into a file
+    machine: Record = field(default_factory=describe_machine)  # as :func:`describe_machine` returns it
 
     def to_markdown(self, picture: str | None = None) -> str:
         """The report as Markdown; ``picture`` is the file name of the plot."""
@@ -102,7 +102,7 @@ def format_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|" + "---|" * len(headings), *lines[1:]])
 
 
-def summarize_machine(machine: Row) -> str:
+def summarize_machine(machine: Record) -> str:
     """The machine and versions on one line."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     commit = f", commit {machine['commit']}" if machine["commit"] else ""

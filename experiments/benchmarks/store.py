@@ -16,7 +16,7 @@ from graphattn.builders.store import GraphStream, Store
 from graphattn.builders.store.datasets import StoreBatch
 from graphattn.experiments.benchmarks.harness import MEBIBYTE, column
 from graphattn.experiments.benchmarks.processes import build_in_subprocess
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
 
@@ -96,6 +96,6 @@ def _time_inference(encoder: Any, batches: list[StoreBatch]) -> float:
     return (time.perf_counter() - start) / max(len(inputs), 1)
 
 
-def make_row(step: str, seconds: float | None, result: str) -> Row:
+def make_row(step: str, seconds: float | None, result: str) -> Record:
     """One step with its time and a sentence about it."""
     return {"step": step, "seconds": "" if seconds is None else f"{seconds:,.1f}", "result": result}

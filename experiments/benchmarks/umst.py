@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,6 +17,7 @@ from graphattn.experiments.benchmarks.harness import (
     MEBIBYTE,
     OURS,
     TRAINING,
+    Comparison,
     Contender,
     Settings,
     column,
@@ -25,7 +26,7 @@ from graphattn.experiments.benchmarks.harness import (
 )
 from graphattn.experiments.benchmarks.operations import count_transformer, count_umst
 from graphattn.experiments.benchmarks.plots import plot_cost
-from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.token_modules import GraphContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, count_within
 from graphattn.models import TransformerOptions, UMSTOptions
@@ -52,12 +53,11 @@ def measure(settings: Settings) -> Report:
     report = Report("umst", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     measure_all = partial(measure_times_and_memory, column="memory")
     tasks = {INFERENCE: False, TRAINING: True}
-    compare(report, CONTENDERS, tasks, settings, measure=measure_all, add_columns=_add_limit)
-    return report
+    return compare(report, settings, Comparison(CONTENDERS, tasks, measure_all, _add_limit))
 
 
-def _add_limit(contender: Contender, workload: Workload) -> Row:
-    return {"limit": arithmetic_limit(workload)} if isinstance(contender, PlainTransformer) else {}
+def _add_limit(contender: Contender, workload: Workload) -> Record:
+    return {"limit": arithmetic_limit(workload)} if contender.name == "transformer" else {}
 
 
 _COLUMNS = {
@@ -102,11 +102,13 @@ class SplitProblem(TokenProblem):
         self.layouts = [split_layout(batch) for batch in workload.batches]
 
 
-class OursUMST(GraphContender):
-    """UMST with all its parts."""
+@dataclass(frozen=True)
+class WordContender(GraphContender):
+    """An encoder of our own, on words and trees."""
 
-    name, title, problem = OURS, "UMST", SplitProblem
-    options: EncoderOptions = OPTIONS
+    problem = SplitProblem
+
+    options: EncoderOptions
 
     @override
     def make_module(self, problem: SplitProblem) -> Encoder:
@@ -118,19 +120,11 @@ class OursUMST(GraphContender):
         return [builder.text_batch(layout) for layout in problem.layouts]
 
 
-class PlainTransformer(OursUMST):
-    """The pre-norm Transformer of the same width, on the same operator."""
-
-    name, title = "transformer", "Transformer"
-    options = TransformerOptions(
-        **{name: getattr(OPTIONS, name) for name in ("hidden", "layers", "heads", "ffn", "dropout")}, norm="pre"
-    )
-
-
-class WithoutWords(OursUMST):
-    """UMST without inter-group interaction: neither phrase convolution nor attention between words."""
-
-    name, title, options = "without-words", "UMST without words", replace(OPTIONS, inter_group=False)
-
-
-CONTENDERS = (OursUMST, PlainTransformer, WithoutWords)
+PLAIN = TransformerOptions(
+    **{name: getattr(OPTIONS, name) for name in ("hidden", "layers", "heads", "ffn", "dropout")}, norm="pre"
+)
+CONTENDERS = (
+    WordContender(OURS, "UMST", OPTIONS),
+    WordContender("transformer", "Transformer", PLAIN),
+    WordContender("without-words", "UMST without words", replace(OPTIONS, inter_group=False)),
+)

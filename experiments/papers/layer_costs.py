@@ -35,6 +35,7 @@ def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, An
     import_optional("psutil", f"{LAYER_COSTS} needs", "bench")
     from graphattn.experiments.benchmarks.harness import (
         MEBIBYTE,
+        Comparison,
         Settings,
         compare,
         measure_times,
@@ -50,7 +51,7 @@ def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, An
     settings = Settings((f"{task.sentences}x{task.length}",), task.repeats, peers)
     report = Report("mtsa", "", {}, settings)
     measure = measure_times_and_memory if task.memory else measure_times
-    compare(report, CONTENDERS, {TASK: True}, settings, measure=measure)
+    compare(report, settings, Comparison(CONTENDERS, {TASK: True}, measure))
     row = next((row for row in report.rows if row["contender"] == encoder), None)
     if row is None:
         return {"failed": "; ".join(report.left_out)}

@@ -1,29 +1,21 @@
 """``bench attention``: contenders compute the same attention, and the cost of an edge."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from packaging.version import Version
 
 from graphattn.experiments.benchmarks import attention
-from graphattn.experiments.benchmarks.attention import (
-    AttentionProblem,
-    DenseAttention,
-    DenseByToken,
-    DenseMath,
-    DGLOperators,
-    Flex,
-    FlexLargeBlocks,
-    Ours,
-    PyGSorted,
-    PyGTransformerConv,
-    TorchSegments,
-)
+from graphattn.experiments.benchmarks.attention import CONTENDERS, TORCH, AttentionProblem
 from graphattn.experiments.benchmarks.harness import Job, Settings
 from graphattn.experiments.benchmarks.processes import UnableError
 from graphattn.experiments.benchmarks.workloads import uniform
 from graphattn.models.padding import unpad
 
-FLAT = [Ours, DGLOperators, TorchSegments, PyGTransformerConv, PyGSorted]
+BY_NAME = {contender.name: contender for contender in (*CONTENDERS, TORCH)}
+OURS, DENSE, FLEX, DGL, PYG = (BY_NAME[name] for name in ("ours", "dense", "flex", "dgl", "pyg"))
+UNCOMPILED = replace(FLEX, compiled=False)
 
 needs_current_flex = pytest.mark.skipif(
     Version(torch.__version__) < Version("2.13"), reason="FlexAttention before PyTorch 2.13 does not take our masks"
@@ -77,18 +69,17 @@ def concatenate_relations(problem, outputs):
     ]
 
 
-@pytest.fixture(params=FLAT)
-def kind(request):
+@pytest.fixture(params=["ours", "dgl", "torch", "pyg", "pyg-sorted"])
+def contender(request):
     try:
-        request.param().check_requirements()
+        return BY_NAME[request.param].check_requirements()
     except UnableError as error:
         pytest.skip(str(error))
-    return request.param
 
 
-def test_edges_of_windows_forward(problem, reference_attention, kind):
+def test_edges_of_windows_forward(problem, reference_attention, contender):
     for output, expected in zip(
-        concatenate_relations(problem, run(kind().make_job(problem, backward=False))),
+        concatenate_relations(problem, run(contender.make_job(problem, backward=False))),
         compute_reference(problem, reference_attention),
         strict=True,
     ):
@@ -101,7 +92,7 @@ def regroup(problem, tensors):
     return [[next(triples) for _ in layers] for layers in problem.inputs]
 
 
-def test_edges_of_windows_backward(problem, reference_attention, kind):
+def test_edges_of_windows_backward(problem, reference_attention, contender):
     copy = AttentionProblem(problem.workload, problem.heads.options)
     leaves = [t.double().requires_grad_() for layers in problem.inputs for triple in layers for t in triple]
     copy.inputs = regroup(problem, leaves)
@@ -109,41 +100,41 @@ def test_edges_of_windows_backward(problem, reference_attention, kind):
     outputs = compute_reference(copy, reference_attention)
     expected = torch.autograd.grad(outputs, leaves, upstream, allow_unused=True)
     assert len(expected) == 3 * 2 * 2
-    if kind is Ours:
+    if contender is OURS:
         copy.inputs = regroup(problem, expected)
         expected = join_scoring_heads(copy, expected)
-    gradients = run(kind().make_job(problem, backward=True))
+    gradients = run(contender.make_job(problem, backward=True))
     for gradient, reference in zip(gradients, expected, strict=True):
         torch.testing.assert_close(gradient.double(), reference, rtol=1e-4, atol=1e-5)
 
 
 def join_scoring_heads(problem, gradients):
     """One tensor per layer, as in our inputs: without queries and keys of heads on single tokens (zero gradients)."""
-    joined = [rows for layers in Ours().make_inputs(problem) for (rows,) in layers]
+    joined = [rows for layers in OURS.make_inputs(problem) for (rows,) in layers]
     assert sum(map(torch.count_nonzero, gradients)) == sum(map(torch.count_nonzero, joined))
     assert sum(rows.numel() for rows in joined) < sum(rows.numel() for rows in gradients)
     return joined
 
 
-@pytest.mark.parametrize("dense", [DenseAttention, DenseMath, DenseByToken])
+@pytest.mark.parametrize("dense", ["dense", "dense-math", "dense-by-token"])
 def test_dense_attention_attends_to_everything(problem, reference_attention, dense):
-    outputs = unpad_outputs(problem, run(dense().make_job(problem, backward=False)))
+    outputs = unpad_outputs(problem, run(BY_NAME[dense].make_job(problem, backward=False)))
     for output, expected in zip(outputs, compute_reference(problem, reference_attention, reaches=1000), strict=True):
         torch.testing.assert_close(output.double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_dense_attention_has_gradients_of_all_inputs(problem):
-    gradients = run(DenseAttention().make_job(problem, backward=True))
+    gradients = run(DENSE.make_job(problem, backward=True))
     assert len(gradients) == 3 * 2 * 2
     assert all(bool(gradient.isfinite().all()) for gradient in gradients)
 
 
 @needs_current_flex
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("flex", [Flex, FlexLargeBlocks])
+@pytest.mark.parametrize("flex", ["flex", "flex-128"])
 def test_flex_attention_masks_the_same_windows(problem, reference_attention, flex):
     """Not compiled here: its result is the same, and compiling takes half a minute."""
-    outputs = unpad_outputs(problem, run(flex(compiled=False).make_job(problem, backward=False)))
+    outputs = unpad_outputs(problem, run(replace(BY_NAME[flex], compiled=False).make_job(problem, backward=False)))
     for output, expected in zip(outputs, compute_reference(problem, reference_attention), strict=True):
         torch.testing.assert_close(output.double(), expected, rtol=1e-5, atol=1e-5)
 
@@ -152,13 +143,13 @@ def test_flex_attention_needs_a_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(UnableError, match=r"^there is no C\+\+ compiler$"):
-        Flex().check_requirements()
-    Flex(compiled=False).check_requirements()
+        FLEX.check_requirements()
+    UNCOMPILED.check_requirements()
     compiler = tmp_path / "mine"
     compiler.write_text("")
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", "mine")
-    Flex().check_requirements()
+    FLEX.check_requirements()
 
 
 @needs_current_flex
@@ -168,11 +159,11 @@ def test_a_failed_compilation_of_flex_attention_is_reported(problem, monkeypatch
 
     monkeypatch.setattr(torch, "compile", lambda function, **options: broken)
     with pytest.raises(UnableError, match=r"^does not compile here \(C\+\+ compile error\)$"):
-        Flex().make_job(problem, backward=False)
+        FLEX.make_job(problem, backward=False)
 
 
 def test_every_run_of_ours_gets_new_graphs(problem):
-    job = Ours().make_job(problem, backward=False)
+    job = OURS.make_job(problem, backward=False)
     first, second = job.prepare(), job.prepare()
     assert len(first) == len(second) == 2
     assert all(a is not b for a, b in zip(first, second, strict=True))
@@ -180,11 +171,11 @@ def test_every_run_of_ours_gets_new_graphs(problem):
 
 def test_arrays_per_edge_need_memory_in_long_texts():
     short, long = AttentionProblem(uniform(1, 64)), AttentionProblem(uniform(1, 256))
-    for kind in (DGLOperators, TorchSegments, PyGTransformerConv, Flex):
-        assert kind().estimate_bytes(long, backward=False) > 5 * kind().estimate_bytes(short, backward=False) > 0
-    assert Ours().estimate_bytes(long, backward=True) == DenseAttention().estimate_bytes(long, backward=True) == 0
-    assert PyGTransformerConv().estimate_bytes(long, backward=True) > DGLOperators().estimate_bytes(long, backward=True)
-    assert DGLOperators().estimate_bytes(long, backward=True) > TorchSegments().estimate_bytes(long, backward=True)
+    for contender in (DGL, TORCH, PYG, FLEX):
+        assert contender.estimate_bytes(long, backward=False) > 5 * contender.estimate_bytes(short, backward=False) > 0
+    assert OURS.estimate_bytes(long, backward=True) == DENSE.estimate_bytes(long, backward=True) == 0
+    assert PYG.estimate_bytes(long, backward=True) > DGL.estimate_bytes(long, backward=True)
+    assert DGL.estimate_bytes(long, backward=True) > TORCH.estimate_bytes(long, backward=True)
 
 
 def test_the_papers_heads_are_the_default():

@@ -7,22 +7,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphattn.experiments.benchmarks import encoder
-from graphattn.experiments.benchmarks.encoder import (
-    CONTENDERS,
-    AdditiveMaskedDense,
-    CompiledTransformer,
-    DenseTransformer,
-    DGLEncoder,
-    EncoderProblem,
-    FastPathTransformer,
-    MaskedDense,
-    OursEncoder,
-)
+from graphattn.experiments.benchmarks.encoder import CONTENDERS, EncoderProblem
 from graphattn.experiments.benchmarks.harness import Settings
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 from graphattn.models.padding import unpad
 
-KINDS = [pytest.param(kind, marks=pytest.mark.slow if kind is CompiledTransformer else ()) for kind in CONTENDERS]
+BY_NAME = {contender.name: contender for contender in CONTENDERS}
+COMPILED = pytest.param("transformer-compiled", marks=pytest.mark.slow)
+NAMES = [COMPILED if name == "transformer-compiled" else name for name in BY_NAME]
 
 
 @pytest.fixture
@@ -30,21 +22,21 @@ def problem(workload, small):
     return EncoderProblem(workload, small)
 
 
-def encode(kind, problem):
+def encode(name, problem):
     torch.manual_seed(0)
-    job = kind().make_job(problem, backward=False)
+    job = BY_NAME[name].make_job(problem, backward=False)
     return job.run(job.prepare())
 
 
-@pytest.mark.parametrize("kind", [MaskedDense, AdditiveMaskedDense])
-def test_masks_equal_the_graph(problem, kind):
-    outputs = (encode(kind, problem) for kind in (OursEncoder, kind))
+@pytest.mark.parametrize("name", ["masked", "masked-additive"])
+def test_masks_equal_the_graph(problem, name):
+    outputs = (encode(each, problem) for each in ("ours", name))
     for ours, masked, batch in zip(*outputs, problem.workload.batches, strict=True):
         torch.testing.assert_close(ours, unpad(masked, torch.tensor(batch)), rtol=1e-5, atol=1e-5)
 
 
 def test_dgl_equals_the_graph(dgl, problem):
-    outputs = (encode(kind, problem) for kind in (OursEncoder, DGLEncoder))
+    outputs = (encode(name, problem) for name in ("ours", "dgl"))
     for ours, theirs in zip(*outputs, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
@@ -62,49 +54,49 @@ class Calls(TorchDispatchMode):
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_fast"),
-    [(FastPathTransformer, True), (DenseTransformer, False)],
+    ("name", "is_fast"),
+    [("transformer-fast-path", True), ("transformer", False)],
 )
-def test_each_transformer_runs_on_its_path(kind, is_fast):
+def test_each_transformer_runs_on_its_path(name, is_fast):
     problem = EncoderProblem(uniform(2, 5))
     with Calls() as calls:
-        encode(kind, problem)
+        encode(name, problem)
     assert ("_transformer_encoder_layer_fwd" in calls.names) == is_fast
 
 
-@pytest.mark.parametrize("kind", [FastPathTransformer, pytest.param(CompiledTransformer, marks=pytest.mark.slow)])
-def test_all_paths_of_the_transformer_compute_the_same(problem, kind):
+@pytest.mark.parametrize("name", ["transformer-fast-path", COMPILED])
+def test_all_paths_of_the_transformer_compute_the_same(problem, name):
     for expected, output, batch in zip(
-        encode(DenseTransformer, problem), encode(kind, problem), problem.workload.batches, strict=True
+        encode("transformer", problem), encode(name, problem), problem.workload.batches, strict=True
     ):
         lengths = torch.tensor(batch)
         torch.testing.assert_close(unpad(output, lengths), unpad(expected, lengths), rtol=1e-4, atol=1e-5)
 
 
 def test_the_transformer_is_pytorchs_and_padding_changes_nothing(problem):
-    contender = DenseTransformer()
+    contender = BY_NAME["transformer"]
     torch.manual_seed(0)
     transformer = contender.make_module(problem).eval()
     assert len(transformer.layers) == problem.options.layers
     assert transformer.layers[0].linear1.out_features == 1200
     assert not any(module.p for module in transformer.modules() if isinstance(module, torch.nn.Dropout))
-    outputs = encode(DenseTransformer, problem)
+    outputs = encode("transformer", problem)
     for tokens, rows, batch in zip(problem.tokens, outputs, problem.workload.batches, strict=True):
         flat = unpad(rows, torch.tensor(batch))
         for output, sentence in zip(flat.split(batch), tokens.split(batch), strict=True):
             torch.testing.assert_close(output, transformer(sentence.unsqueeze(0)).squeeze(0), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_inference_saves_no_tensors_for_gradients(problem, kind):
-    assert all(output.is_inference() for output in encode(kind, problem))
+@pytest.mark.parametrize("name", NAMES)
+def test_inference_saves_no_tensors_for_gradients(problem, name):
+    assert all(output.is_inference() for output in encode(name, problem))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CONTENDERS if kind.has_backward and kind is not CompiledTransformer])
-def test_a_training_step_changes_the_weights_and_is_in_training_mode(problem, kind, monkeypatch):
-    contender = kind()
+@pytest.mark.parametrize("name", [each.name for each in CONTENDERS if each.has_backward and not each.is_trial])
+def test_a_training_step_changes_the_weights_and_is_in_training_mode(problem, name, monkeypatch):
+    contender = BY_NAME[name]
     module = contender.make_module(problem).eval()
-    monkeypatch.setattr(contender, "make_module", lambda problem: module)
+    monkeypatch.setattr(type(contender), "make_module", lambda contender, problem: module)
     job = contender.make_job(problem, backward=True)
     before = [parameter.detach().clone() for parameter in module.parameters()]
     job.run(job.prepare())
@@ -116,14 +108,13 @@ def test_a_training_step_changes_the_weights_and_is_in_training_mode(problem, ki
 
 def test_masks_of_long_texts_need_memory():
     problem = EncoderProblem(uniform(1, 4096))
-    assert MaskedDense().estimate_bytes(problem, backward=False) >= 3 * 10 * 4096**2
-    assert MaskedDense().estimate_bytes(problem, backward=True) > MaskedDense().estimate_bytes(problem, backward=False)
-    assert DGLEncoder().estimate_bytes(problem, backward=False) > 0
-    assert (
-        OursEncoder().estimate_bytes(problem, backward=True)
-        == DenseTransformer().estimate_bytes(problem, backward=True)
-        == 0
+    inference, training = (
+        {name: each.estimate_bytes(problem, backward=backward) for name, each in BY_NAME.items()}
+        for backward in (False, True)
     )
+    assert training["masked"] > inference["masked"] >= 3 * 10 * 4096**2
+    assert inference["dgl"] > 0
+    assert training["ours"] == training["transformer"] == 0
 
 
 @pytest.mark.parametrize(

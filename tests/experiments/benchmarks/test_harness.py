@@ -9,11 +9,13 @@ from graphattn.experiments.benchmarks import harness
 from graphattn.experiments.benchmarks.harness import (
     COLUMNS,
     Case,
+    Comparison,
     Contender,
     Job,
     Settings,
     Skipped,
     Timing,
+    check_peers,
     compare,
     describe_skipped,
     format_number,
@@ -32,41 +34,30 @@ from graphattn.experiments.benchmarks.workloads import Workload, uniform
 CALLS = []
 
 
-class Ours(Contender):
-    name, title = "ours", "Ours"
+class Working(Contender):
     problem = staticmethod(lambda workload: workload.tokens)
 
     def make_job(self, problem, *, backward):
         return Job(lambda _: CALLS.append((self.name, problem, backward)))
 
 
-class Large(Ours):
-    name, title = "large", "Large peer"
-
+class Large(Working):
     def estimate_bytes(self, problem, *, backward):
         return problem * 2**30 * (2 if backward else 1)
 
 
-class ForwardOnly(Ours):
-    name, title, has_backward = "flex", "Flex", False
+class Absent(Working):
+    packages = ("no_such_package",)
 
 
-class Absent(Ours):
-    name, title, packages = "pyg", "PyG", ("no_such_package",)
-
-
-class Failing(Ours):
-    name, title = "failing", "Failing peer"
-
+class Failing(Working):
     def make_job(self, problem, *, backward):
         raise UnableError("does not compile here (no room)")
 
 
-class Trial(Ours):
-    name, title, is_trial = "large-tuned", "Large peer, another setting", True
-
-
-KINDS = (Ours, Large, Trial, Absent, ForwardOnly)
+OURS, LARGE, ABSENT = Working("ours", "Ours"), Large("large", "Large peer"), Absent("pyg", "PyG")
+FORWARD_ONLY, FAILING = Working("flex", "Flex", has_backward=False), Failing("failing", "Failing peer")
+KINDS = (OURS, LARGE, Large("large-tuned", "Large peer, another setting", is_trial=True), ABSENT, FORWARD_ONLY)
 CASE = Case(uniform(1, 3), "forward", False)
 
 
@@ -143,7 +134,7 @@ def test_selected_peers(names, expected):
 @pytest.mark.parametrize("name", ["ours", "xformers"])
 def test_unknown_peers_are_errors(name):
     with pytest.raises(ConfigError) as error:
-        select(KINDS, ["large", name])
+        check_peers(KINDS, ["large", name])
     assert str(error.value) == f"--peers has {name!r}; choose from: large, large-tuned, pyg, flex; or none"
 
 
@@ -172,7 +163,7 @@ def test_missing_packages_are_reported():
 def test_contenders_that_cannot_solve_a_problem_are_reported(monkeypatch, backward, names, lines):
     monkeypatch.setattr(harness, "available_bytes", lambda: 5 * 2**30)
     skipped, case = [], replace(CASE, backward=backward)
-    contenders = [Ours(), Large(), ForwardOnly(), Failing()]
+    contenders = [OURS, LARGE, FORWARD_ONLY, FAILING]
     assert list(measure_times(contenders, case, Settings((), repeats=1), skipped)) == names
     assert describe_skipped(skipped) == lines
 
@@ -192,7 +183,7 @@ def peak_memory(monkeypatch):
 
 def test_memory_of_each_contender_and_ratios(peak_memory):
     skipped = []
-    rows = measure_memory([Ours(), Large(), Failing()], CASE, Settings(()), skipped)
+    rows = measure_memory([OURS, LARGE, FAILING], CASE, Settings(()), skipped)
     assert [(name, row["added"], row.get("ratio")) for name, row in rows.items()] == [
         ("ours", 1100, None),
         ("large", 1300, 1300 / 1100),
@@ -202,7 +193,7 @@ def test_memory_of_each_contender_and_ratios(peak_memory):
 
 @pytest.mark.parametrize(("column", "ratio"), [("added", 3), ("memory", 350 / 150)])
 def test_memory_beside_times_is_measured_with_gradients_only(peak_memory, column, ratio):
-    skipped, settings, contenders = [], Settings((), repeats=1), [Ours(), Large()]
+    skipped, settings, contenders = [], Settings((), repeats=1), [OURS, LARGE]
     rows = measure_times_and_memory(contenders, CASE, settings, skipped, column=column)
     assert not any("added" in row for row in rows.values())
     case = replace(CASE, backward=True)
@@ -220,9 +211,8 @@ def test_all_contenders_run_on_all_workloads_interleaved():
     CALLS.clear()
     report = Report("some", "", {}, {})
     settings = Settings(("1x2", "1x3"), repeats=2)
-    kinds = (Ours, Absent, ForwardOnly)
-    columns = {"add_columns": lambda contender, workload: {"more": f"{contender.name} {workload.name}"}}
-    compare(report, kinds, {"forward": False, "both": True}, settings, **columns)
+    add = {"add_columns": lambda contender, workload: {"more": f"{contender.name} {workload.name}"}}
+    compare(report, settings, Comparison((OURS, ABSENT, FORWARD_ONLY), {"forward": False, "both": True}, **add))
     assert [(row["workload"], row["task"], row["contender"], len(row["times_ms"])) for row in report.rows] == [
         (name, task, contender, 2)
         for name in ("1x2", "1x3")

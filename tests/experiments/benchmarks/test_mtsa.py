@@ -25,12 +25,12 @@ def test_rows_with_time_and_memory(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "contender", [pytest.param(kind, marks=pytest.mark.slow if kind.is_trial else ()) for kind in CONTENDERS]
+    "contender", [pytest.param(each, marks=pytest.mark.slow if each.is_trial else ()) for each in CONTENDERS]
 )
 def test_every_layer_runs_forward_and_backward(contender):
     problem = ContextProblem(uniform(2, 5))
     for backward in (False, True):
-        job = contender().make_job(problem, backward=backward)
+        job = contender.make_job(problem, backward=backward)
         outputs = job.run(job.prepare())
         assert backward or outputs[0].numel() == 2 * 5 * 600
 
@@ -38,7 +38,7 @@ def test_every_layer_runs_forward_and_backward(contender):
 def test_disa_attends_in_one_direction_per_half():
     torch.manual_seed(0)
     tokens = torch.randn(1, 6, 600)
-    layer = DenseMultiDim().make_module(None)
+    layer = DenseMultiDim("dense", "").make_module(None)
     perturbed = tokens.clone()
     perturbed[0, 3] += 1
     differs = (layer(tokens) - layer(perturbed))[0].abs() > 1e-6

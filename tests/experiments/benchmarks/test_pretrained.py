@@ -1,5 +1,7 @@
 """``bench pretrained``: contenders compute the same states, and every task has its rows; a small random model."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,23 +9,19 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks import harness, pretrained
 from graphattn.experiments.benchmarks.harness import Settings
 from graphattn.experiments.benchmarks.pretrained import (
+    ENCODING,
+    INFERRING,
+    INFERRING_BFLOAT16,
+    ON_LONG_TEXTS,
+    PLAIN,
     WORDS,
-    EagerTransformers,
-    LongTransformers,
-    ONNXRuntime,
     Ours,
-    OursBFloat16,
-    OursEncoding,
-    SentenceTransformers,
-    SortedTransformers,
     TextProblem,
-    Transformers,
-    TransformersBFloat16,
 )
 from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
-RAGGED = Workload("some", ((5, 9, 3), (12, 4)))
+OURS, RAGGED = INFERRING[0], Workload("some", ((5, 9, 3), (12, 4)))
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +69,18 @@ def states_of_texts(contender, problem):
     return states
 
 
-@pytest.mark.parametrize("kind", [Transformers, SortedTransformers, EagerTransformers, ONNXRuntime, LongTransformers])
+STATES = [*(each for each in INFERRING[1:] if not each.is_compiled), ON_LONG_TEXTS[1]]
+
+
+@pytest.mark.parametrize("contender", STATES, ids=lambda contender: contender.title)
 @pytest.mark.parametrize("workload", [RAGGED, Workload("long", ((60, 7),))])
-def test_contenders_compute_the_same_states(directory, kind, workload):
-    contender, problem = kind(directory), TextProblem(workload)
+def test_contenders_compute_the_same_states(directory, contender, workload):
+    contender, problem = replace(contender, directory=directory), TextProblem(workload)
     try:
         contender.check_requirements()
     except UnableError as error:
         pytest.skip(str(error))
-    expected, actual = (states_of_texts(each, problem) for each in (Ours(directory), contender))
+    expected, actual = (states_of_texts(each, problem) for each in (replace(OURS, directory=directory), contender))
     if contender.sorts:
         expected.sort(key=len)
     for own, theirs in zip(expected, actual, strict=True):
@@ -89,8 +90,8 @@ def test_contenders_compute_the_same_states(directory, kind, workload):
 def test_bfloat16_is_close(directory):
     problem = TextProblem(RAGGED)
     exact, own, theirs = (
-        torch.cat(states_of_texts(kind(directory), problem)).float()
-        for kind in (Ours, OursBFloat16, TransformersBFloat16)
+        torch.cat(states_of_texts(replace(each, directory=directory), problem)).float()
+        for each in (OURS, *INFERRING_BFLOAT16[:2])
     )
     assert 0 < (own - exact).abs().max() < 0.1
     assert (theirs - exact).abs().max() < 0.1
@@ -98,18 +99,18 @@ def test_bfloat16_is_close(directory):
 
 def test_losses_are_equal(directory):
     problem, means = TextProblem(RAGGED), []
-    for contender in (Ours(directory), Transformers(directory)):
+    for contender in (replace(each, directory=directory) for each in (OURS, PLAIN)):
         model = contender.load(12)
         batches = contender.prepare(problem, model)()
         means.append(torch.cat([contender.average(contender.apply(model, batch), batch) for batch in batches]))
     torch.testing.assert_close(*means, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [Ours, Transformers])
-def test_a_training_step_changes_the_weights(directory, kind):
-    models, contender = [], kind(directory)
-    contender.load = lambda longest: models.append(kind.load(contender, longest)) or models[0]
-    job = contender.make_job(TextProblem(RAGGED), backward=True)
+@pytest.mark.parametrize("contender", [OURS, PLAIN])
+def test_a_training_step_changes_the_weights(directory, contender, monkeypatch):
+    models, load = [], type(contender).load
+    monkeypatch.setattr(type(contender), "load", lambda *arguments: models.append(load(*arguments)) or models[0])
+    job = replace(contender, directory=directory).make_job(TextProblem(RAGGED), backward=True)
     before = [parameter.clone() for parameter in models[0].parameters()]
     job.time()
     changed = [not torch.equal(*pair) for pair in zip(before, models[0].parameters(), strict=True)]
@@ -119,13 +120,13 @@ def test_a_training_step_changes_the_weights(directory, kind):
 def test_vectors_are_equal(directory):
     pytest.importorskip("sentence_transformers")
     problem = TextProblem(RAGGED)
-    jobs = [kind(directory).make_job(problem, backward=False) for kind in (OursEncoding, SentenceTransformers)]
+    jobs = [replace(each, directory=directory).make_job(problem, backward=False) for each in ENCODING]
     own, theirs = (torch.as_tensor(job.run(job.prepare())) for job in jobs)
     torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_texts_have_the_tokens_of_the_workload(directory):
-    encoder = Ours(directory).load(12)
+    encoder = replace(OURS, directory=directory).load(12)
     graph = encoder.batch(TextProblem(RAGGED).texts())
     assert tuple(graph.batch_num_nodes().tolist()) == RAGGED.lengths
 
@@ -164,10 +165,10 @@ def test_unknown_peers_and_a_missing_model_are_errors(directory, monkeypatch):
 
 def test_sorting_texts_of_one_length_is_left_out(directory):
     with pytest.raises(UnableError, match="all texts have one length"):
-        SortedTransformers(directory).check_problem(TextProblem(uniform(2, 5)), backward=False)
+        INFERRING[2].check_problem(TextProblem(uniform(2, 5)), backward=False)
 
 
 def test_attention_under_dropout_needs_memory_for_its_weights(directory):
-    contender, problem = LongTransformers(directory), TextProblem(uniform(1, 1000))
+    contender, problem = replace(ON_LONG_TEXTS[1], directory=directory), TextProblem(uniform(1, 1000))
     assert contender.estimate_bytes(problem, backward=False) == 0
     assert contender.estimate_bytes(problem, backward=True) == (9 * 2 + 8) * 4 * 1000**2

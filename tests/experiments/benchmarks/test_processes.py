@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from graphattn.experiments.benchmarks import processes
-from graphattn.experiments.benchmarks.attention import (
-    AttentionProblem,
-    DenseAttention,
-    DGLOperators,
-    Ours,
-    TorchSegments,
-)
+from graphattn.experiments.benchmarks.attention import DENSE, DGL, OURS_ATTENTION, TORCH, AttentionProblem
 from graphattn.experiments.benchmarks.processes import (
     UnableError,
     measure_peak_memory,
@@ -36,11 +30,11 @@ def test_the_peak_remains_until_it_is_reset():
     assert peak_bytes() - before < 0.5 * SIZE
 
 
-@pytest.mark.parametrize("contender", [DGLOperators, TorchSegments])
+@pytest.mark.parametrize("contender", [DGL, TORCH])
 def test_a_fresh_process_measures_arrays_per_edge(contender):
     """Weights: at least one number for each pair."""
     workload = uniform(1, 2048)
-    memory = measure_peak_memory(contender(), workload, keep_freed=False)
+    memory = measure_peak_memory(contender, workload, keep_freed=False)
     assert memory.added > 4 * AttentionProblem(workload).heads.pairs
     assert memory.whole > memory.added + 200 * 2**20  # libraries
     assert memory.run_ms > 0
@@ -57,12 +51,12 @@ def test_a_failed_process_is_reported(monkeypatch, script, message):
     monkeypatch.setattr(processes.sys, "executable", "/bin/sh")
     monkeypatch.setattr(processes, "__name__", f"x; {script} #")
     with pytest.raises(UnableError) as caught:
-        measure_peak_memory(Ours(), uniform(1, 2))
+        measure_peak_memory(OURS_ATTENTION, uniform(1, 2))
     assert str(caught.value) == message
 
 
 def test_measuring_in_this_process():
-    assert run_once(DenseAttention(), uniform(1, 64)).run_ms > 0
+    assert run_once(DENSE, uniform(1, 64)).run_ms > 0
 
 
 def test_systems_without_proc_have_a_peak(monkeypatch, tmp_path):

@@ -44,7 +44,7 @@ def test_the_limit_of_arithmetic():
 def test_every_encoder_runs_forward_and_backward(contender):
     problem = SplitProblem(uniform(2, 9))
     for backward in (False, True):
-        job = contender().make_job(problem, backward=backward)
+        job = contender.make_job(problem, backward=backward)
         outputs = job.run(job.prepare())
         assert backward or outputs[0].shape == (18, 512)
 
