@@ -184,6 +184,22 @@ class UnregisteredError(ConfigError):
         super().__init__(message)
 
 
+class RunFolderError(ConfigError):
+    """A training run cannot use its folder.
+
+    Parameters
+    ----------
+    reason : without a fix
+    fix : follows the reason
+    is_busy : whether another run uses the folder
+    options : names of options that ``reason`` and ``fix`` contain as ``{name}``
+    """
+
+    def __init__(self, reason: str, fix: str, *, is_busy: bool = False, options: Collection[str] = ()):
+        self.reason, self.is_busy = fill_in(reason, options), is_busy
+        super().__init__(f"{reason}{fix}", options=options)
+
+
 class MissingPackageError(ConfigError):
     """A feature needs a package that is not installed."""
 

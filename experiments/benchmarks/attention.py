@@ -38,9 +38,8 @@ from graphattn.experiments.benchmarks.harness import (
     compare,
 )
 from graphattn.experiments.benchmarks.operations import FLOAT, WindowHeads
-from graphattn.experiments.benchmarks.plots import plot_cost
 from graphattn.experiments.benchmarks.processes import UnableError
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import Record, Report, plot_cost
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
 from graphattn.models import MSTransOptions
 from graphattn.models.padding import pad, prefix_mask

@@ -28,8 +28,7 @@ from graphattn.experiments.benchmarks.harness import (
     compare,
 )
 from graphattn.experiments.benchmarks.operations import WindowHeads, count_transformer
-from graphattn.experiments.benchmarks.plots import plot_cost
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import Record, Report, plot_cost
 from graphattn.experiments.benchmarks.token_modules import GraphContender, ModuleContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
 from graphattn.layers.multi_scale import MultiScaleAttention

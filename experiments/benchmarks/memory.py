@@ -19,8 +19,8 @@ from graphattn.experiments.benchmarks.harness import (
     compare,
     measure_memory,
 )
-from graphattn.experiments.benchmarks.plots import Panel, Points, draw
 from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.drawing.curves import Curves, Panel, draw_panels
 
 LENGTHS = ("128x128", "2x512", "8x512", "32x512", "8x2048", "2x8192")
 QUICK = ("8x128", "2x512", "1x1024", "4x512")
@@ -86,11 +86,11 @@ def plot_memory(rows: Sequence[Record], path: Path) -> None:
     ):
         if members := _most_frequent(attending, constant):
             panels.append(Panel(heading.format(members[0][constant]), across, _collect_points(members, varied)))
-    draw(panels, path, up="MiB added by forward + backward")
+    draw_panels(panels, path, up="MiB added by forward + backward", logarithmic=True)
 
 
-def _collect_points(rows: Sequence[Record], name: str) -> Points:
-    points: Points = {}
+def _collect_points(rows: Sequence[Record], name: str) -> Curves:
+    points: Curves = {}
     for row in sorted(rows, key=lambda row: row[name]):
         points.setdefault(row["title"], []).append((row[name], row["added"] / MEBIBYTE))
     return points

@@ -26,8 +26,7 @@ from graphattn.experiments.benchmarks.harness import (
     compare,
     measure_times_and_memory,
 )
-from graphattn.experiments.benchmarks.plots import plot_cost
-from graphattn.experiments.benchmarks.report import Report
+from graphattn.experiments.benchmarks.report import Report, plot_cost
 from graphattn.experiments.benchmarks.token_modules import GraphContender, ModuleContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.layers.tensorized import TensorizedAttention

@@ -272,7 +272,7 @@ class Ours(ModelContender):
 class Transformers(ModelContender):
     """The model in ``transformers``, on padded batches in the order of the texts."""
 
-    packages = ("transformers",)
+    packages: ClassVar[Sequence[str]] = ("transformers",)
 
     sorts: bool = False  # batches have texts of similar lengths
     in_bfloat16: bool = False  # weights and states
@@ -325,7 +325,7 @@ class Transformers(ModelContender):
 class ONNXRuntime(Transformers):
     """PyTorch's export of the model of ``transformers``."""
 
-    packages: ClassVar[Sequence[str]] = ("transformers", "onnxscript", "onnxruntime")
+    packages = ("transformers", "onnxscript", "onnxruntime")
 
     @override
     def load(self, longest: int) -> Any:

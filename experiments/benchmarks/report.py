@@ -17,6 +17,7 @@ import torch
 
 import graphattn
 from graphattn.experiments.cli.output import open_output
+from graphattn.experiments.cli.tables import format_markdown
 from graphattn.experiments.commit import current_commit
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Report:
         """The report as Markdown; ``picture`` is the file name of the plot."""
         parts = [f"# graphattn bench {self.name}", self.description, summarize_machine(self.machine) + "."]
         cells = [[cell(row) for cell in self.columns.values()] for row in self.rows]
-        parts.append(format_table(list(self.columns), cells))
+        parts.append(format_markdown([list(self.columns), *cells]))
         parts += [f"![{self.name}]({picture})"] if picture else []
         parts += ["\n".join(f"- {line}" for line in self.notes)] if self.notes else []
         parts += ["Left out:\n\n" + "\n".join(f"- {line}" for line in self.left_out)] if self.left_out else []
@@ -88,18 +89,31 @@ class Report:
             file.write(self.to_markdown(picture))
 
 
-def format_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table.
+def plot_cost(rows: Sequence[Record], path: Path) -> None:
+    """Plot microseconds a token against the length of sentences, both on logarithmic axes.
 
-    Examples
-    --------
-    >>> print(format_table(["who", "ms"], [["ours", "1.5"]]))
-    | who | ms |
-    |---|---|
-    | ours | 1.5 |
+    If a length was measured with batches of several sizes, the largest batch is shown.
     """
-    lines = [f"| {' | '.join(cells)} |" for cells in [headings, *rows]]
-    return "\n".join([lines[0], "|" + "---|" * len(headings), *lines[1:]])
+    from graphattn.experiments.drawing.curves import Panel, draw_panels
+
+    panels = [
+        Panel(heading, "tokens of a sentence", collect_costs([row for row in rows if row["task"] == heading]))
+        for heading in dict.fromkeys(row["task"] for row in rows)
+    ]
+    draw_panels(panels, path, up="microseconds a token", logarithmic=True)
+
+
+def collect_costs(rows: Sequence[Record]) -> dict[str, list[tuple[float, float]]]:
+    """Contender -> (length, microseconds a token), by length."""
+    largest: dict[tuple[str, int], Record] = {}
+    for row in rows:
+        key = row["title"], row["length"]
+        if row["length"] is not None and (key not in largest or row["tokens"] > largest[key]["tokens"]):
+            largest[key] = row
+    curves: dict[str, list[tuple[float, float]]] = {row["title"]: [] for row in rows if row["length"] is not None}
+    for (title, length), row in sorted(largest.items(), key=lambda item: item[0][1]):
+        curves[title].append((length, 1000 * row["median_ms"] / row["tokens"]))
+    return curves
 
 
 def summarize_machine(machine: Record) -> str:

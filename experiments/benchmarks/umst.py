@@ -25,8 +25,7 @@ from graphattn.experiments.benchmarks.harness import (
     measure_times_and_memory,
 )
 from graphattn.experiments.benchmarks.operations import count_transformer, count_umst
-from graphattn.experiments.benchmarks.plots import plot_cost
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import Record, Report, plot_cost
 from graphattn.experiments.benchmarks.token_modules import GraphContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, count_within
 from graphattn.models import TransformerOptions, UMSTOptions

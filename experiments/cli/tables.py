@@ -1,4 +1,4 @@
-"""Write .csv and .tsv files in the dialect of our readers, which pandas and spreadsheets read, too.
+"""Write Markdown tables, and .csv and .tsv files in the dialect of our readers, which pandas reads, too.
 
 Lines end in a newline. In a .csv file the fields that need it are in double quotes. In a .tsv file all fields are, with
 the header, by which a reader sees it, or none is.
@@ -28,6 +28,20 @@ def format_table(rows: Sequence[Sequence[object]], suffix: str) -> str:
     """All rows of a table, the header first; a .tsv file has quotes if some field needs them."""
     quoted = suffix == ".tsv" and any(_NEEDS_QUOTES.search(_spell(cell)) for row in rows for cell in row)
     return "".join(format_row(row, suffix, quoted=quoted) for row in rows)
+
+
+def format_markdown(rows: Sequence[Sequence[str]]) -> str:
+    """All rows of a Markdown table, the header first.
+
+    Examples
+    --------
+    >>> print(format_markdown([["who", "ms"], ["ours", "1.5"]]))
+    | who | ms |
+    |---|---|
+    | ours | 1.5 |
+    """
+    header, *lines = (f"| {' | '.join(cells)} |" for cells in rows)
+    return "\n".join([header, "|" + "---|" * len(rows[0]), *lines])
 
 
 def format_row(cells: Iterable[object], suffix: str, *, quoted: bool = False) -> str:

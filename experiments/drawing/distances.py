@@ -14,7 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, assign_colours, new_picture
+from graphattn.experiments.drawing.canvas import INK, assign_colours, new_picture
+from graphattn.experiments.drawing.curves import style_axes
 from graphattn.models.inspection import AttentionSummary
 from graphattn.models.inspection.notebook import printable
 
@@ -61,8 +62,8 @@ def draw_distances(
         shades = colormaps["viridis"](np.linspace(0.05, 0.8, layers.layer.nunique()))
         for shade, (number, curve) in zip(shades, layers.groupby("layer"), strict=True):
             right.plot(curve.distance, curve.mass, label=f"layer {number}", lw=2, marker="o", ms=3.5, color=shade)
-        _style_axes(left, f"Heads of layer {layer}", last, _join_units(summary, heads.relation))
-        _style_axes(right, "Layers (mean of their heads)", last, _join_units(summary, colours))
+        _finish_axes(left, f"Heads of layer {layer}", last, _join_units(summary, heads.relation))
+        _finish_axes(right, "Layers (mean of their heads)", last, _join_units(summary, colours))
         left.set_ylabel("share of attention", color=INK, size=9)
     return Path(path)
 
@@ -78,16 +79,11 @@ def _join_units(summary: AttentionSummary, relations: Iterable[str]) -> str:
     return " or ".join(f"{unit}s" for unit in sorted({summary.units[relation] for relation in relations}))
 
 
-def _style_axes(axes: Axes, title: str, last: int, units: str) -> None:
+def _finish_axes(axes: Axes, title: str, last: int, units: str) -> None:
     axes.set_title(title, size=10.5, color=INK, loc="left", weight="bold")
     axes.set_xlim(0, last)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(f"distance in {units}", color=INK, size=9)
+    style_axes(axes, f"distance in {units}")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.tick_params(colors=GREY, labelsize=8)
-    axes.grid(color=FAINT)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     axes.legend(fontsize=8, frameon=False)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers.rows import format_mean, markdown_table
+from graphattn.experiments.cli.tables import format_markdown
+from graphattn.experiments.papers.rows import format_mean
 from graphattn.experiments.papers.runs import Changes, Run, merge_changes, row_key
 from graphattn.validation import suggest
 
@@ -147,7 +148,7 @@ def show_experiment(
     ]
     lines = [[line[number] for number in filled] for line in lines]
     title = f"{experiment.full_name}: {experiment.title}"
-    return "\n\n".join(filter(None, [title, experiment.note, markdown_table(lines)]))
+    return "\n\n".join(filter(None, [title, experiment.note, format_markdown(lines)]))
 
 
 def _average(

@@ -7,16 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib.axes import Axes
-
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, PALETTE, new_picture
+from graphattn.experiments.drawing.curves import Curves, Panel, draw_panels
 from graphattn.experiments.papers.experiment import MEASURES, SEPARATOR, Experiment, measure_runs
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]
 """Label of a row -> rows of results, one for each seed."""
-Curves = dict[str, list[tuple[float, float]]]
-"""Name of a curve -> its points."""
 _BY_EPOCH = {"last_bleu": "dev_bleu", "last_perplexity": "dev_perplexity"}
 
 
@@ -27,15 +23,7 @@ def draw_experiment(experiment: Experiment, results: Results, path: Path) -> Non
     panels = {heading: curves for heading, curves in collect_panels(experiment, results).items() if curves}
     if not panels:
         raise ConfigError(f"{experiment.full_name} has no results to draw yet; run it first")
-    with new_picture(path, 4.5 * len(panels), 3.6) as figure:
-        figure.set_layout_engine("constrained")
-        for axes, (heading, curves) in zip(
-            figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
-        ):
-            for number, (name, points) in enumerate(curves.items()):
-                colour = PALETTE[number % len(PALETTE)]
-                axes.plot(*zip(*points, strict=True), marker="o", ms=3.5, lw=1.6, color=colour, label=name)
-            _style_axes(axes, heading, experiment.curves)
+    draw_panels([Panel(heading, experiment.curves, curves) for heading, curves in panels.items()], path)
 
 
 def collect_panels(experiment: Experiment, results: Results) -> dict[str, Curves]:
@@ -78,14 +66,3 @@ def _collect_points(name: str, results: Results) -> Curves:
         if values := measure_runs(runs, MEASURES[name]):
             curves.setdefault(curve, []).append((float(across), statistics.mean(values)))
     return curves
-
-
-def _style_axes(axes: Axes, heading: str, across: str) -> None:
-    axes.set_title(heading, size=10, color=INK, loc="left")
-    axes.set_xlabel(across, color=INK, size=9)
-    axes.tick_params(colors=GREY, labelsize=8)
-    axes.grid(color=FAINT)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.legend(fontsize=7, frameon=False)

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from graphattn.experiments.cli.tables import format_markdown
 from graphattn.experiments.papers.catalogue import PAPERS
-from graphattn.experiments.papers.rows import markdown_table
 from graphattn.models.decoders import make_decoder
 from graphattn.models.decoders.options import PRESETS, DecoderOptions
 from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
@@ -97,4 +97,4 @@ def parameters_table(papers: Collection[str]) -> str:
         f"Translators have a vocabulary of {VOCABULARY:,} subwords. MTSA's models are without word vectors; their head "
         "for pairs has no highway layer (0.18 M). MSMSA has no feed-forward layers."
     )
-    return f"{markdown_table(lines)}\n\n{note}"
+    return f"{format_markdown(lines)}\n\n{note}"

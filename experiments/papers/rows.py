@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import DataError
+from graphattn.experiments.cli.tables import format_markdown
 from graphattn.experiments.papers.data_sets import DATA_SETS
 from graphattn.experiments.papers.settings import PRETRAINED_RUNS
 from graphattn.models.encoders import ENCODERS
@@ -59,7 +60,7 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = [["data set", "encoder", "seeds", "dev", "test"]]
     for (data_set, encoder), runs in _group_runs(rows).items():
         lines.append([data_set, encoder, str(len(runs)), _format_scores(runs, "dev"), _format_scores(runs, "test")])
-    return markdown_table(lines)
+    return format_markdown(lines)
 
 
 def comparison_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -78,13 +79,7 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> str:
     encoders.sort(key=lambda encoder: _rank(encoder, _ENCODERS))
     lines = [["data set", *encoders]]
     lines += [[data_set, *(cells.get((data_set, encoder), "") for encoder in encoders)] for data_set in data_sets]
-    return markdown_table(lines)
-
-
-def markdown_table(lines: Sequence[Sequence[str]]) -> str:
-    """Cells as a Markdown table, whose head is the first line."""
-    head, *body = (f"| {' | '.join(cells)} |" for cells in lines)
-    return "\n".join([head, "|---" * len(lines[0]) + "|", *body])
+    return format_markdown(lines)
 
 
 def _group_runs(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:

@@ -21,7 +21,7 @@ import torch
 
 import graphattn
 from graphattn.builders.store.executors import LocalEngine
-from graphattn.exceptions import ConfigError, DataError, DivergenceError
+from graphattn.exceptions import ConfigError, DataError, DivergenceError, RunFolderError, verbatim
 from graphattn.experiments.commit import current_commit
 from graphattn.experiments.papers.baselines import BASELINES, can_run, run_baseline
 from graphattn.experiments.papers.data_sets import (
@@ -273,14 +273,10 @@ def _make(item: Run, *, out: Path, folder: Path | None, jobs: int) -> dict[str, 
     run_dir = None if item.encoder in BASELINES or not _needs_data(item) else item.folder(out)
     try:
         row = execute_run(item, folder, run_dir)
-    except ConfigError as error:
-        if "run_dir" not in error.options:
-            raise
-        reason, _, is_busy = str(error).partition("; wait")
-        hint = "Repeat the stopped command to resume it, delete the folder to start again"
-        hint = "Wait for it" if is_busy else hint
-        reason = f"{reason.partition('. Give')[0]}. {hint}, or give another {{out}}"
-        raise ConfigError(reason, options=("out",)) from error
+    except RunFolderError as error:
+        resume = "Repeat the stopped command to resume it, delete the folder to start again"
+        hint = "Wait for it" if error.is_busy else resume
+        raise ConfigError(f"{verbatim(error.reason)}. {hint}, or give another {{out}}", options=("out",)) from error
     if run_dir is not None:
         shutil.rmtree(run_dir, ignore_errors=True)
     return {**row, "jobs": jobs}

@@ -17,7 +17,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
 from graphattn.builders.files import atomic_file, folder_lock, read_sealed, resolve_path, write_sealed
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, TrainingError, verbatim
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, RunFolderError, TrainingError, verbatim
 from graphattn.models.options import TrainingOptions
 from graphattn.models.saving import CHECKPOINT
 from graphattn.models.saving import RUN_SETTINGS as SETTINGS
@@ -55,13 +55,16 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
                 for stale in folder_path.glob(f".{CHECKPOINT}.*.new"):
                     stale.unlink()
         except OSError as error:
-            raise ConfigError(
-                f"{{run_dir}} {verbatim(options.run_dir)} is not writable ({error.strerror}); give another folder",
+            raise RunFolderError(
+                f"{{run_dir}} {verbatim(options.run_dir)} is not writable ({error.strerror})",
+                "; give another folder",
                 options=("run_dir",),
             ) from error
         except DataError as error:
-            raise ConfigError(
-                f"{verbatim(folder_path)} {error.message}; wait for it, or give another {{run_dir}}",
+            raise RunFolderError(
+                f"{verbatim(folder_path)} {error.message}",
+                "; wait for it, or give another {run_dir}",
+                is_busy=True,
                 options=("run_dir",),
             ) from error
         with _named_errors("train again to resume from the last checkpoint", folder_path):
@@ -105,10 +108,10 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
         if changed is not None:
             name = changed.rpartition(".")[2]  # without its group of options
             kind, shown = ("data", name) if name in _DATA else ("options", f"{{{name}}}")
-            raise ConfigError(
+            raise RunFolderError(
                 f"{verbatim(folder)} has a run with other {kind} ({shown}: {earlier.get(changed)!r}, now "
-                f"{settings.get(changed)!r}). Give another {{run_dir}}, the same options and data to resume, or "
-                "{resume=False} to start again",
+                f"{settings.get(changed)!r})",
+                ". Give another {run_dir}, the same options and data to resume, or {resume=False} to start again",
                 options=(name, "run_dir", "resume"),
             )
         if read_sealed(checkpoint) is None:

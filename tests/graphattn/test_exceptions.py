@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from graphattn.exceptions import ConfigError, DataError, TruncationWarning, UnregisteredError, verbatim
+from graphattn.exceptions import ConfigError, DataError, RunFolderError, TruncationWarning, UnregisteredError, verbatim
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from graphattn.exceptions import ConfigError, DataError, TruncationWarning, Unre
         ConfigError("{hidden} is odd", options=("hidden",)),
         DataError("no tag", path="train.conll", line=7, hint="Set {tag_column}.", options=("tag_column",)),
         UnregisteredError("there is no relation 'near'", "near"),
+        RunFolderError("{run_dir} is in use", "; wait", is_busy=True, options=("run_dir",)),
         TruncationWarning(3, 512, 99, "dev set", hint="Set {limit}.", options=("limit",)),
     ],
 )

@@ -74,14 +74,14 @@ def test_growth_with_edges_is_reported_at_one_number_of_tokens(processes):
 
 def test_plots_hold_tokens_or_length_constant(processes, monkeypatch, tmp_path):
     drawn = []
-    monkeypatch.setattr(memory, "draw", lambda panels, path, *, up: drawn.extend(panels))
+    monkeypatch.setattr(memory, "draw_panels", lambda panels, path, **options: drawn.extend(panels))
     report = memory.measure(Settings(("4x32", "8x16", "2x32"), peers=("dgl",)), text=TEXT)
     memory.plot_memory(report.rows, tmp_path / "a.png")
     edges, tokens = drawn
     pairs = {row["workload"]: row["pairs"] for row in report.rows}
     assert (edges.heading, tokens.heading) == ("batches of 128 tokens", "sentences of 32 tokens")
-    assert edges.points["GraphAttn"] == [(pairs["8x16"], 100), (pairs["4x32"], 100)]
-    assert tokens.points["DGL's three operators"] == [(64, 520), (128, 520)]
+    assert edges.curves["GraphAttn"] == [(pairs["8x16"], 100), (pairs["4x32"], 100)]
+    assert tokens.curves["DGL's three operators"] == [(64, 520), (128, 520)]
 
 
 def test_a_picture_is_written(processes, tmp_path):

@@ -12,7 +12,7 @@ import torch
 import graphattn
 from graphattn.exceptions import DataError
 from graphattn.experiments.benchmarks import report as reports
-from graphattn.experiments.benchmarks.report import Report, format_table
+from graphattn.experiments.benchmarks.report import Report
 
 MACHINE = {
     "cpu": "Some CPU",
@@ -83,10 +83,6 @@ def test_without_rows_there_is_no_picture(tmp_path):
 def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(DataError, match="cannot be written"):
         report().write(tmp_path / "none")
-
-
-def test_a_table_without_rows_has_its_headings():
-    assert format_table(["a", "b"], []) == "| a | b |\n|---|---|"
 
 
 def test_the_machine_on_one_line():
