@@ -139,17 +139,12 @@ class Demo:
 
     def draw_attention(self, attention: Attention) -> Path | None:
         """Draw the weights of the first layer; None for a long text."""
+        from graphattn.experiments.drawing.arcs import draw_arcs
         from graphattn.experiments.drawing.canvas import MAX_TOKENS
-        from graphattn.experiments.drawing.sentence import draw_sentence
 
-        picture = self.out / "attention.png"
-        tokens, first = attention.tokens["text"], attention.only(layer=0).maps
-        if len(tokens) > MAX_TOKENS:
+        if len(attention.tokens["text"]) > MAX_TOKENS:
             return None
-        edges = {m.relation: list(zip(m.sources.tolist(), m.targets.tolist(), strict=True)) for m in first}
-        weights = {m.relation: m.weights.mean(axis=1).tolist() for m in first}
-        draw_sentence(tokens, edges, picture, weights=weights, title="attention in the first layer")
-        return picture
+        return draw_arcs(attention.only(layer=0), self.out / "attention.png", title="attention in the first layer")
 
     def corpus_file(self, task: str, part: str) -> Path:
         """A part of the corpus in the format that a task reads."""

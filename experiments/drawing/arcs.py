@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patches import FancyArrowPatch
-from matplotlib.path import Path as Curve
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing.canvas import (
     GREY,
     INK,
+    LABEL_BOX,
     MAX_TOKENS,
     TOKEN_SIZE,
+    add_arrow,
     add_fonts,
     assign_colours,
     check_count,
@@ -73,7 +73,7 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
     arcs = {text: _select_arcs(attention, text_maps) for text, text_maps in maps.items()}
     colours = assign_colours(list(dict.fromkeys(each.relation for each in attention.maps)))
     used = set(pd.concat(arcs.values()).relation)
-    rows = [_Row(attention, text, table) for text, table in arcs.items()]
+    rows = [_ArcText(attention, text, table) for text, table in arcs.items()]
     width = max([row.width for row in rows] + [5.5]) + 2 * _MARGIN
     height = 1.0 + sum(row.above + row.below + 0.45 for row in rows)
     with new_picture(path, width, height) as figure:
@@ -112,7 +112,7 @@ def _select_arcs(attention: Attention, maps: list[AttentionMap]) -> pd.DataFrame
     return strong.nlargest(MAX_ARCS, "weight").sort_values("weight")
 
 
-class _Row:
+class _ArcText:
     """One text with its arcs."""
 
     def __init__(self, attention: Attention, text: str, arcs: pd.DataFrame):
@@ -135,32 +135,20 @@ class _Row:
             start, end = float(self.centres[arc.source]), float(self.centres[arc.target])
             sign = 1 if end > start else -1
             foot, top = y + 0.12 * sign, y + (0.12 + 4 / 3 * _arc_rise(abs(end - start))) * sign
-            curve = Curve([(start, foot), (start, top), (end, top), (end, foot)], [1, 4, 4, 4])
-            axes.add_patch(
-                FancyArrowPatch(
-                    path=curve,
-                    arrowstyle="-|>,head_length=2.4,head_width=1.2",
-                    mutation_scale=1.3,
-                    color=colours[arc.relation],
-                    lw=0.4 + 2.4 * arc.weight,
-                    alpha=min(1.0, 0.15 + 0.85 * arc.weight),
-                    shrinkA=0,
-                    shrinkB=0,
-                    capstyle="butt",
-                )
-            )
+            points, turns = [(start, foot), (start, top), (end, top), (end, foot)], [1, 4, 4, 4]
+            style, colour = "-|>,head_length=2.4,head_width=1.2", colours[arc.relation]
+            look = {"color": colour, "lw": 0.4 + 2.4 * arc.weight, "alpha": min(1.0, 0.15 + 0.85 * arc.weight)}
+            add_arrow(axes, points, turns, arrowstyle=style, capstyle="butt", **look)
             if arc.deprel:
-                axes.text(
-                    (start + end) / 2,
-                    y + (0.12 + _arc_rise(abs(end - start))) * sign,
-                    printable(arc.deprel[:-1]),
-                    size=_DEPREL,
-                    color=colours[arc.relation],
-                    ha="center",
-                    va="center_baseline",
-                    parse_math=False,
-                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-                )
+                place = (start + end) / 2, y + (0.12 + _arc_rise(abs(end - start))) * sign
+                look = {
+                    "size": _DEPREL,
+                    "color": colour,
+                    "ha": "center",
+                    "va": "center_baseline",
+                    "bbox": {**LABEL_BOX, "pad": 0.6},
+                }
+                axes.text(*place, printable(arc.deprel[:-1]), parse_math=False, **look)
 
 
 def _arc_rise(span: float) -> float:

@@ -9,11 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+from matplotlib.path import Path as Curve
 
 from graphattn.builders.files import atomic_file, resolve_path
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
@@ -32,6 +36,8 @@ _MORE_FONTS = (
     *("Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Segoe UI Symbol", "Arial Unicode MS"),
 )
 _MEASURING_DPI, _DPI = 100, 160
+LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+"""Behind the label of an arc."""
 
 
 def assign_colours(names: Sequence[str]) -> dict[str, str]:
@@ -148,6 +154,14 @@ def _name_script(character: str) -> str:
     """The first word of a letter's name, which is that of its script."""
     is_letter = unicodedata.category(character)[0] in "LM"
     return unicodedata.name(character, "unknown scripts").split()[0].capitalize() if is_letter else "symbols"
+
+
+def add_arrow(
+    axes: Axes, points: Sequence[tuple[float, float]], turns: Sequence[Any], *, shrink: float = 0, **look: Any
+) -> None:
+    """Draw an arrow along a curve, whose ``turns`` are codes of matplotlib's ``Path``."""
+    curve = Curve(points, turns)
+    axes.add_patch(FancyArrowPatch(path=curve, shrinkA=shrink, shrinkB=shrink, mutation_scale=1.3, **look))
 
 
 def text_width(text: str, size: float) -> float:

@@ -17,18 +17,19 @@ from typing import Any
 import matplotlib
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
+from matplotlib.patches import Circle, Rectangle
 from matplotlib.path import Path as Curve
 
-from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing.canvas import (
     FAINT,
     GREY,
     INK,
+    LABEL_BOX,
     MAX_TOKENS,
     PALETTE,
     TOKEN_SIZE,
+    add_arrow,
     add_fonts,
     check_count,
     check_format,
@@ -74,9 +75,8 @@ def draw_sentence(
     path = check_format(path)
     check_count(len(tokens), "tokens", MAX_TOKENS)
     words = list(range(len(tokens))) if word_ids is None else list(word_ids)
-    Sentence(tuple(tokens), word_ids=tuple(words))  # validates word_ids
     weights, edge_labels, other_nodes = weights or {}, edge_labels or {}, other_nodes or {}
-    unknown = next((name for name in [*weights, *edge_labels, *other_nodes] if name not in edges), None)
+    unknown = next((name for name in weights if name not in edges), None)
     if unknown is not None:
         raise DataError(f"there are no edges of relation {unknown!r}", hint=f"There are: {', '.join(edges)}.")
     texts = [printable(token) for token in tokens]
@@ -115,26 +115,17 @@ def _make_relation(
     weights: Sequence[float] | None,
     labels: Sequence[str] | None,
     others: Sequence[str],
-) -> Relation:
-    for field, values in (("weights", weights), ("edge_labels", labels)):
-        if values is not None and len(values) != len(pairs):
-            raise DataError(
-                f"{len(values)} {field} for {len(pairs)} edges of {name!r}", field=field, hint="Give one for each edge."
-            )
+) -> DrawnRelation:
     texts, centres = [*nodes[0], *map(printable, others)], nodes[1]
-    edges = [(int(source), int(destination)) for source, destination in pairs]
-    for edge in edges:
-        if min(edge) < 0 or max(edge) >= len(texts):
-            raise DataError(
-                f"relation {name!r} has the edge {edge}, but only {len(texts)} nodes",
-                field="edges",
-                hint="Both ends are 0-based positions.",
-            )
-    strengths = None if weights is None else _scale_weights(name, weights)
-    return Relation(printable(name), colour, texts, centres, edges, strengths, labels, in_row=not others)
+    strengths = None if weights is None else _scale_weights(name, weights, len(pairs))
+    return DrawnRelation(printable(name), colour, texts, centres, list(pairs), strengths, labels, in_row=not others)
 
 
-def _scale_weights(name: str, weights: Sequence[float]) -> list[float]:
+def _scale_weights(name: str, weights: Sequence[float], count: int) -> list[float]:
+    if len(weights) != count:
+        raise DataError(
+            f"{len(weights)} weights for {count} edges of {name!r}", field="weights", hint="Give one for each edge."
+        )
     values = [float(weight) for weight in weights]
     if not all(0 <= value < float("inf") for value in values):
         raise DataError(
@@ -145,7 +136,7 @@ def _scale_weights(name: str, weights: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class DrawnRelation:
     """A relation to draw."""
 
     name: str
@@ -190,7 +181,7 @@ class _SentencePicture:
 
     def draw(
         self,
-        relations: Sequence[Relation],
+        relations: Sequence[DrawnRelation],
         texts: Sequence[str],
         centres: Sequence[float],
         words: Sequence[int],
@@ -230,14 +221,14 @@ class _SentencePicture:
             x, self._y if y is None else y, text, size=size, family=font_families(), parse_math=False, **options
         )
 
-    def _draw_heading(self, relation: Relation, x: float, y: float) -> None:
+    def _draw_heading(self, relation: DrawnRelation, x: float, y: float) -> None:
         """Draw colour, name and number of edges."""
         self.axes.add_patch(Rectangle((x, y - 0.005), 0.1, 0.1, facecolor=relation.colour, lw=0))
         self._write(x + 0.16, relation.name, _NAME, weight="bold", ha="left", y=y)
         count = len(relation.edges)
         self._write(x + 0.16, f"{count:,} edge{'' if count == 1 else 's'}", _NOTE, color=GREY, ha="left", y=y - 0.14)
 
-    def _draw_arcs(self, relation: Relation) -> None:
+    def _draw_arcs(self, relation: DrawnRelation) -> None:
         """Draw the legend at the left, a dot for each node, arcs above the dots and rings below them."""
         arcs = arrange_arcs(relation)
         levels = max((arc.level for arc in arcs), default=0)
@@ -261,23 +252,13 @@ class _SentencePicture:
         bend = min(0.22, abs(end - start) / 2) * (1 if end > start else -1)
         points = [(start, low), (start, top), (start + bend, top), (end - bend, top), (end, top), (end, low)]
         turns = [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3, Curve.LINETO, Curve.CURVE3, Curve.CURVE3]
-        self.axes.add_patch(
-            FancyArrowPatch(
-                path=Curve(points, turns),
-                arrowstyle=f"{'<|-|>' if arc.both_ways else '-|>'},head_length=2.6,head_width=1.3",
-                shrinkA=1.5,
-                shrinkB=1.5,
-                mutation_scale=1.3,
-                lw=0.5 + 0.9 * arc.strength,
-                color=colour,
-                alpha=0.2 + 0.8 * arc.strength,
-                zorder=1 + arc.strength,
-            )
-        )
+        heads = "<|-|>" if arc.both_ways else "-|>"
+        look = {"lw": 0.5 + 0.9 * arc.strength, "color": colour, "alpha": 0.2 + 0.8 * arc.strength}
+        style = f"{heads},head_length=2.6,head_width=1.3"
+        add_arrow(self.axes, points, turns, arrowstyle=style, shrink=1.5, zorder=1 + arc.strength, **look)
         if arc.label:
-            back = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
             middle = (start + end) / 2
-            self._write(middle, printable(arc.label), _LABEL, y=top, va="center_baseline", bbox=back, zorder=3)
+            self._write(middle, printable(arc.label), _LABEL, y=top, va="center_baseline", bbox=LABEL_BOX, zorder=3)
 
     def _draw_tokens(self, texts: Sequence[str], centres: Sequence[float], words: Sequence[int]) -> None:
         """Draw the tokens, with a bracket under those of a word."""
@@ -296,7 +277,7 @@ class _SentencePicture:
                 self.axes.plot([start, start, end, end], corners, color=INK, lw=0.9, solid_capstyle="butt")
         self._y -= 0.1
 
-    def _draw_matrices(self, relations: Sequence[Relation]) -> None:
+    def _draw_matrices(self, relations: Sequence[DrawnRelation]) -> None:
         """Draw matrices side by side, as many to a line as fit; rows are destinations, columns sources."""
         if not relations:
             return
@@ -322,7 +303,7 @@ class _SentencePicture:
                 self._draw_matrix(relation, x, self._y - 0.22 - label, cell, rows=not same_rows)
             self._y -= 0.22 + label + cell * max(len(relation.texts) for relation in members)
 
-    def _draw_matrix(self, relation: Relation, x: float, y: float, cell: float, *, rows: bool) -> None:
+    def _draw_matrix(self, relation: DrawnRelation, x: float, y: float, cell: float, *, rows: bool) -> None:
         """Draw a cell for each pair of nodes, coloured for edges; labels above, and at the left if ``rows``."""
         count = len(relation.texts)
         size = min(_LABEL, cell * 72 * 0.9)
@@ -343,7 +324,7 @@ class _SentencePicture:
             if rows:
                 self._write(x - 0.04, text, size, y=y - middle, ha="right", va="center_baseline")
 
-    def _draw_note(self, arcs: Sequence[Relation], matrices: Sequence[Relation], weighted: bool) -> None:
+    def _draw_note(self, arcs: Sequence[DrawnRelation], matrices: Sequence[DrawnRelation], weighted: bool) -> None:
         """Explain the parts that were drawn."""
         lines = []
         if any(relation.edges for relation in arcs):
@@ -372,7 +353,7 @@ class _Arc:
     feet: tuple[float, float] = (0.0, 0.0)
 
 
-def arrange_arcs(relation: Relation) -> list[_Arc]:
+def arrange_arcs(relation: DrawnRelation) -> list[_Arc]:
     """The curves of a relation, shortest first, each on a level above all that it spans."""
     labels = relation.labels or [""] * len(relation.edges)
     label_of = dict(zip(relation.edges, labels, strict=True))
