@@ -160,7 +160,7 @@ class AttentionContender(Contender):
         """The outputs of one batch."""
 
 
-class Ours(AttentionContender):
+class AttendHeads(AttentionContender):
     """GraphAttn's ``attend_heads``, one call for each layer, as in models; each run on new graphs."""
 
     @override
@@ -411,7 +411,7 @@ def _mask_padding(lengths: Lengths) -> Tensor | None:
     return None if is_uniform(lengths) else prefix_mask(torch.tensor(lengths))[:, None, None, :]
 
 
-OURS_ATTENTION = Ours(OURS, "GraphAttn")
+OURS_ATTENTION = AttendHeads(OURS, "GraphAttn")
 TORCH = TorchSegments("torch", "GraphAttn (backend torch)")
 DENSE = DenseAttention("dense", "dense SDPA (full attention)")
 DGL = DGLOperators("dgl", "DGL's three operators")

@@ -91,7 +91,7 @@ class EncoderProblem(TokenProblem):
         self.heads = WindowHeads(workload, self.options)
 
 
-class OursEncoder(GraphContender):
+class GraphEncoder(GraphContender):
     """The MS-Trans encoder as models use it."""
 
     problem = EncoderProblem
@@ -110,7 +110,7 @@ class OursEncoder(GraphContender):
         return list(problem.workload.graphs(TextGraphBuilder(module.relations(), cls=False)))
 
 
-class DGLEncoder(OursEncoder):
+class DGLEncoder(GraphEncoder):
     """The same encoder with DGL's three operators, on DGL graphs."""
 
     backend, packages = "dgl", ("dgl",)
@@ -212,7 +212,7 @@ def _apply_masked_layer(layer: Any, tokens: Tensor, mask: Tensor) -> Tensor:
     return output
 
 
-OURS_ENCODER = OursEncoder(OURS, "GraphAttn MS-Trans")
+OURS_ENCODER = GraphEncoder(OURS, "GraphAttn MS-Trans")
 _TITLE = "nn.TransformerEncoder"
 CONTENDERS = (
     OURS_ENCODER,

@@ -150,7 +150,7 @@ def available_bytes() -> int:
     return int(0.8 * psutil.virtual_memory().available)
 
 
-class Skipped(NamedTuple):
+class LeftOut(NamedTuple):
     """A contender that did not run: its title, on which workload and task, and why."""
 
     title: str
@@ -158,12 +158,12 @@ class Skipped(NamedTuple):
     reason: str
 
 
-def describe_skipped(skipped: Iterable[Skipped]) -> list[str]:
+def describe_skipped(skipped: Iterable[LeftOut]) -> list[str]:
     """A line for each contender and reason.
 
     Examples
     --------
-    >>> describe_skipped([Skipped("Flex", "1x2", "no gradients"), Skipped("Flex", "3x4", "no gradients")])
+    >>> describe_skipped([LeftOut("Flex", "1x2", "no gradients"), LeftOut("Flex", "3x4", "no gradients")])
     ['Flex: no gradients (1x2; 3x4)']
     """
     places: dict[tuple[str, str], list[str]] = {}
@@ -176,7 +176,7 @@ def describe_skipped(skipped: Iterable[Skipped]) -> list[str]:
 
 
 def try_each(
-    contenders: Iterable[Contender], function: Callable[[Contender], Result], skipped: list[Skipped], where: str = ""
+    contenders: Iterable[Contender], function: Callable[[Contender], Result], skipped: list[LeftOut], where: str = ""
 ) -> dict[str, Result]:
     """Name -> result of a function, for each contender that can run; ``skipped`` gets the others."""
     results = {}
@@ -184,7 +184,7 @@ def try_each(
         try:
             results[contender.name] = function(contender)
         except UnableError as error:
-            skipped.append(Skipped(contender.title, where, str(error)))
+            skipped.append(LeftOut(contender.title, where, str(error)))
     return results
 
 
@@ -223,12 +223,12 @@ class Case:
         return row | {"task": self.task, "contender": contender, "title": title}
 
 
-Measure = Callable[[Sequence[Contender], Case, Settings, list[Skipped]], dict[str, Record]]
+MeasureFunction = Callable[[Sequence[Contender], Case, Settings, list[LeftOut]], dict[str, Record]]
 """Measures contenders: name -> columns of a row; the list gets those that cannot run."""
 
 
 def measure_times(
-    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[LeftOut]
 ) -> dict[str, Record]:
     """Time contenders interleaved on the same inputs."""
     problem = contenders[0].problem(case.workload)
@@ -241,7 +241,7 @@ def measure_times(
 
 
 def measure_memory(
-    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[LeftOut]
 ) -> dict[str, Record]:
     """Measure the peak memory of forward and backward, each contender once in a fresh process."""
 
@@ -258,7 +258,7 @@ def measure_times_and_memory(
     contenders: Sequence[Contender],
     case: Case,
     settings: Settings,
-    skipped: list[Skipped],
+    skipped: list[LeftOut],
     *,
     column: str = "added",
     of_inference: bool = False,
@@ -295,7 +295,7 @@ class Comparison:
 
     contenders: Sequence[Contender]
     tasks: Mapping[str, bool]  # name -> whether with gradients
-    measure: Measure = measure_times
+    measure: MeasureFunction = measure_times
     add_columns: Callable[[Contender, Workload], Record] = lambda contender, workload: {}
     lengths: tuple[str, ...] | None = None  # instead of those of the settings
 
@@ -304,7 +304,7 @@ def compare(report: Report, settings: Settings, *comparisons: Comparison) -> Rep
     """Measure all contenders on all workloads; the report gets rows, and lines about what is left out."""
     check_peers([each for comparison in comparisons for each in comparison.contenders], settings.peers)
     for comparison in comparisons:
-        skipped: list[Skipped] = []
+        skipped: list[LeftOut] = []
         selected = select(comparison.contenders, settings.peers)
         able = try_each(selected, Contender.check_requirements, skipped)
         workloads, missing = parse_workloads(comparison.lengths or settings.lengths)

@@ -36,8 +36,8 @@ from graphattn.experiments.benchmarks.harness import (
     Comparison,
     Contender,
     Job,
+    LeftOut,
     Settings,
-    Skipped,
     Timing,
     column,
     compare,
@@ -113,7 +113,7 @@ def measure(
 
 
 def measure_in_subprocess(
-    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[LeftOut]
 ) -> dict[str, Record]:
     """Run each contender once in a fresh process: its time, its memory, and the peak of the process."""
 
@@ -234,7 +234,7 @@ class GraphInput(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ours(ModelContender):
+class GraphModel(ModelContender):
     """The model on graphs."""
 
     heads: str | None = None
@@ -350,7 +350,7 @@ class LongTransformers(Transformers):
         return 9 * architecture.layers * weights + 8 * weights  # weights, those after dropout, and a mask of bytes
 
 
-class OursEncoding(TextContender):
+class GraphEncoding(TextContender):
     """Texts to vectors."""
 
     @override
@@ -377,7 +377,7 @@ class SentenceTransformers(TextContender):
 
 PLAIN = Transformers("transformers", "transformers")
 INFERRING = (
-    Ours(OURS, "GraphAttn"),
+    GraphModel(OURS, "GraphAttn"),
     PLAIN,
     Transformers("transformers-sorted", "transformers, sorted", sorts=True),
     Transformers("transformers-eager", "transformers, eager attention", is_eager=True, is_trial=True),
@@ -388,18 +388,18 @@ INFERRING = (
     ONNXRuntime("onnx-sorted", "ONNX Runtime, sorted", sorts=True),
 )
 INFERRING_BFLOAT16 = (
-    Ours(OURS, "GraphAttn, bfloat16", in_bfloat16=True),
+    GraphModel(OURS, "GraphAttn, bfloat16", in_bfloat16=True),
     Transformers("transformers", "transformers, bfloat16", in_bfloat16=True),
-    Ours("ours-float32", "GraphAttn, float32"),
+    GraphModel("ours-float32", "GraphAttn, float32"),
 )
 ENCODING = (
-    OursEncoding(OURS, "GraphAttn SentenceEncoder"),
+    GraphEncoding(OURS, "GraphAttn SentenceEncoder"),
     SentenceTransformers("sentence-transformers", "sentence-transformers"),
 )
 TRAINED = INFERRING[:2]
 TRAINED_WITHOUT_DROPOUT = tuple(replace(each, dropout=False) for each in TRAINED)
 ON_LONG_TEXTS = (
-    Ours(OURS, "GraphAttn, windows", heads=LONG_HEADS),
+    GraphModel(OURS, "GraphAttn, windows", heads=LONG_HEADS),
     LongTransformers("transformers", "transformers"),
 )
 

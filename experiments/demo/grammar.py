@@ -177,14 +177,14 @@ def _dependent_word(sentence: Sentence, head: int | None, relation: str) -> str:
 
 
 @dataclass(slots=True)
-class _Node:
+class _Word:
     """A word of a tree, with its dependents before and after it in their order."""
 
     form: str
     tag: str
     relation: str
-    before: list[_Node] = field(default_factory=list)
-    after: list[_Node] = field(default_factory=list)
+    before: list[_Word] = field(default_factory=list)
+    after: list[_Word] = field(default_factory=list)
 
 
 def _distinct_sentences(rng: random.Random, subwords: bool) -> Iterator[Sentence]:
@@ -201,10 +201,10 @@ def _distinct_sentences(rng: random.Random, subwords: bool) -> Iterator[Sentence
             yield split if subwords else whole
 
 
-def _as_sentence(root: _Node, label: str) -> Sentence:
-    ordered: list[tuple[_Node, _Node | None]] = []
+def _as_sentence(root: _Word, label: str) -> Sentence:
+    ordered: list[tuple[_Word, _Word | None]] = []
 
-    def visit(node: _Node, above: _Node | None) -> None:
+    def visit(node: _Word, above: _Word | None) -> None:
         for child in node.before:
             visit(child, node)
         ordered.append((node, above))
@@ -239,7 +239,7 @@ class _Writer:
     def draw_chance(self, probability: float) -> bool:
         return self.rng.random() < probability
 
-    def make_sentence(self, positive: bool) -> _Node:
+    def make_sentence(self, positive: bool) -> _Word:
         """One clause, or two: they agree, or one of them decides."""
         form = self.rng.choices(("alone", "and", "but", "conceded first", "conceded last"), (32, 20, 16, 16, 16))[0]
         if form == "alone":
@@ -247,53 +247,53 @@ class _Writer:
         elif form in ("and", "but"):
             root = self.make_clause(positive == (form == "and"))
             second = self.make_clause(positive, relation="conj", reported=self.draw_chance(0.2))
-            second.before[:0] = [_Node(",", ",", "punct"), _Node(form, "CC", "cc")]
+            second.before[:0] = [_Word(",", ",", "punct"), _Word(form, "CC", "cc")]
             root.after.append(second)
         else:
             root = self.make_clause(positive, reported=self.draw_chance(0.2))
             conceded = self.make_clause(not positive, relation="advcl")
-            conceded.before.insert(0, _Node(self.rng.choice(_SUBORDINATORS), "IN", "mark"))
+            conceded.before.insert(0, _Word(self.rng.choice(_SUBORDINATORS), "IN", "mark"))
             if form == "conceded first":
-                conceded.after.append(_Node(",", ",", "punct"))
+                conceded.after.append(_Word(",", ",", "punct"))
                 root.before.insert(0, conceded)
             else:
-                conceded.before.insert(0, _Node(",", ",", "punct"))
+                conceded.before.insert(0, _Word(",", ",", "punct"))
                 root.after.append(conceded)
-        root.after.append(_Node(".", ".", "punct"))
+        root.after.append(_Word(".", ".", "punct"))
         return root
 
     def make_clause(
         self, positive: bool, *, relation: str = "root", pronoun: bool = False, reported: bool = False
-    ) -> _Node:
+    ) -> _Word:
         """A thing was good or bad, or: people said that it was."""
         plural = self.draw_chance(0.5)
-        subject = _Node("they" if plural else "it", "PRP", "nsubj") if pronoun else self.make_thing(plural)
+        subject = _Word("they" if plural else "it", "PRP", "nsubj") if pronoun else self.make_thing(plural)
         predicate = self.make_predicate(positive, plural, "ccomp" if reported else relation)
         predicate.before.insert(0, subject)
         if not reported:
             return predicate
-        predicate.before.insert(0, _Node("that", "IN", "mark"))
-        return _Node(self.rng.choice(_REPORTS), "VBD", relation, [self.make_people("nsubj")[0]], [predicate])
+        predicate.before.insert(0, _Word("that", "IN", "mark"))
+        return _Word(self.rng.choice(_REPORTS), "VBD", relation, [self.make_people("nsubj")[0]], [predicate])
 
-    def make_predicate(self, positive: bool, plural: bool, relation: str) -> _Node:
+    def make_predicate(self, positive: bool, plural: bool, relation: str) -> _Word:
         """The copula, an optional negation, and an adjective, optionally with a noun."""
         negated = self.draw_chance(0.4)
         adjective = self.make_adjective(positive != negated)
         if self.draw_chance(0.4):
             adverbs = _ADVERBS[:2] if negated else _ADVERBS  # nothing is "hardly quite good"
-            adjective.before.append(_Node(self.rng.choice(adverbs), "RB", "advmod"))
+            adjective.before.append(_Word(self.rng.choice(adverbs), "RB", "advmod"))
         head = adjective
         if self.draw_chance(0.25):
             first = (adjective.before or [adjective])[0].form
-            article = _Node("an" if first[0] in "aeiou" else "a", "DT", "det")
-            head = _Node(self.rng.choice(_OUTCOMES), "NN", relation, [article, adjective])
+            article = _Word("an" if first[0] in "aeiou" else "a", "DT", "det")
+            head = _Word(self.rng.choice(_OUTCOMES), "NN", relation, [article, adjective])
         head.relation = relation
         if negated:
-            head.before.insert(0, _Node(self.rng.choice(_NEGATORS), "RB", "advmod"))
-        head.before.insert(0, _Node("were" if plural else "was", "VBD", "cop"))
+            head.before.insert(0, _Word(self.rng.choice(_NEGATORS), "RB", "advmod"))
+        head.before.insert(0, _Word("were" if plural else "was", "VBD", "cop"))
         return head
 
-    def make_thing(self, plural: bool) -> _Node:
+    def make_thing(self, plural: bool) -> _Word:
         """The subject: alone, with a place, or with a relative clause that separates it from its verb."""
         noun = self.make_noun(self.topic.things, plural, "nsubj")
         form = self.rng.choices(("alone", "place", "relative", "participle"), (35, 15, 35, 15))[0]
@@ -303,51 +303,51 @@ class _Writer:
             noun.after.append(self.make_relative_clause())
         elif form == "participle":
             by, _ = self.make_people("obl")
-            by.before.insert(0, _Node("by", "IN", "case"))
-            noun.after.append(_Node(self.choose_verb()[3], "VBN", "acl", [], [by]))
+            by.before.insert(0, _Word("by", "IN", "case"))
+            noun.after.append(_Word(self.choose_verb()[3], "VBN", "acl", [], [by]))
         return noun
 
-    def make_relative_clause(self) -> _Node:
+    def make_relative_clause(self) -> _Word:
         """Like "that the guests never ordered", in some tense; its negation negates no adjective."""
         people, plural = self.make_people("nsubj")
         base, third, past, participle = self.choose_verb()
-        negator = [_Node(self.rng.choice(_NEGATORS[1:]), "RB", "advmod")] if self.draw_chance(0.35) else []
+        negator = [_Word(self.rng.choice(_NEGATORS[1:]), "RB", "advmod")] if self.draw_chance(0.35) else []
         tense = self.rng.choice(("present", "past", "perfect", "did not"))
         if tense == "present":
-            verb = _Node(base, "VBP", "acl:relcl", negator) if plural else _Node(third, "VBZ", "acl:relcl", negator)
+            verb = _Word(base, "VBP", "acl:relcl", negator) if plural else _Word(third, "VBZ", "acl:relcl", negator)
         elif tense == "past":
-            verb = _Node(past, "VBD", "acl:relcl", negator)
+            verb = _Word(past, "VBD", "acl:relcl", negator)
         elif tense == "perfect":
-            verb = _Node(participle, "VBN", "acl:relcl", [_Node("had", "VBD", "aux"), *negator])
+            verb = _Word(participle, "VBN", "acl:relcl", [_Word("had", "VBD", "aux"), *negator])
         else:
-            verb = _Node(base, "VB", "acl:relcl", [_Node("did", "VBD", "aux"), _Node("not", "RB", "advmod")])
-        verb.before[:0] = [_Node("that", "WDT", "obj"), people]
+            verb = _Word(base, "VB", "acl:relcl", [_Word("did", "VBD", "aux"), _Word("not", "RB", "advmod")])
+        verb.before[:0] = [_Word("that", "WDT", "obj"), people]
         return verb
 
-    def make_people(self, relation: str) -> tuple[_Node, bool]:
+    def make_people(self, relation: str) -> tuple[_Word, bool]:
         """People who ordered or said something, and whether there are several; their adjectives do not decide."""
         plural = self.draw_chance(0.5)
         noun = self.make_noun(self.topic.people, plural, relation)
         if self.draw_chance(0.25):
-            noun.before.append(_Node(self.rng.choice(_PEOPLE_ARE), "JJ", "amod"))
+            noun.before.append(_Word(self.rng.choice(_PEOPLE_ARE), "JJ", "amod"))
         if self.draw_chance(0.2):
             noun.after.append(self.make_place())
         return noun, plural
 
-    def make_place(self) -> _Node:
+    def make_place(self) -> _Word:
         place = self.make_noun(_PLACES, self.draw_chance(0.5), "nmod")
-        place.before.insert(0, _Node(self.rng.choice(_PREPOSITIONS), "IN", "case"))
+        place.before.insert(0, _Word(self.rng.choice(_PREPOSITIONS), "IN", "case"))
         return place
 
-    def make_noun(self, nouns: tuple[tuple[str, str], ...], plural: bool, relation: str) -> _Node:
+    def make_noun(self, nouns: tuple[tuple[str, str], ...], plural: bool, relation: str) -> _Word:
         forms = self.choose_unused(nouns)
-        return _Node(forms[plural], "NNS" if plural else "NN", relation, [_Node("the", "DT", "det")])
+        return _Word(forms[plural], "NNS" if plural else "NN", relation, [_Word("the", "DT", "det")])
 
     def choose_verb(self) -> tuple[str, str, str, str]:
         return self.choose_unused(self.topic.verbs)
 
-    def make_adjective(self, praise: bool) -> _Node:
-        return _Node(self.rng.choice(_PRAISE if praise else _BLAME).replace("|", ""), "JJ", "amod")
+    def make_adjective(self, praise: bool) -> _Word:
+        return _Word(self.rng.choice(_PRAISE if praise else _BLAME).replace("|", ""), "JJ", "amod")
 
     def choose_unused(self, words: tuple[_Forms, ...]) -> _Forms:
         """Choose a word that is not yet in the sentence, so that no cook cooks."""

@@ -12,8 +12,8 @@ from graphattn.experiments.benchmarks.harness import (
     Comparison,
     Contender,
     Job,
+    LeftOut,
     Settings,
-    Skipped,
     Timing,
     check_peers,
     compare,
@@ -142,7 +142,7 @@ def test_missing_packages_are_reported():
     skipped = []
     able = try_each(select(KINDS, None), Contender.check_requirements, skipped)
     assert list(able) == ["ours", "large", "flex"]
-    assert skipped == [Skipped("PyG", "", "no_such_package is not installed")]
+    assert skipped == [LeftOut("PyG", "", "no_such_package is not installed")]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_memory_of_each_contender_and_ratios(peak_memory):
         ("ours", 1100, None),
         ("large", 1300, 1300 / 1100),
     ]
-    assert skipped == [Skipped("Failing peer", "1x3, forward", "ended by signal 9")]
+    assert skipped == [LeftOut("Failing peer", "1x3, forward", "ended by signal 9")]
 
 
 @pytest.mark.parametrize(("column", "ratio"), [("added", 3), ("memory", 350 / 150)])
@@ -258,5 +258,5 @@ def test_numbers_are_short(value, text):
 
 def test_equal_reasons_are_merged():
     large = [("A", "1x2", "too large"), ("B", "1x2", "too large"), ("A", "1x3", "too large"), ("A", "1x4", "larger")]
-    lines = describe_skipped(Skipped(*each) for each in large)
+    lines = describe_skipped(LeftOut(*each) for each in large)
     assert lines == ["A: too large (1x2; 1x3)", "B: too large (1x2)", "A: larger (1x4)"]

@@ -29,9 +29,9 @@ def processes(monkeypatch):
 
 def test_contenders_run_on_all_workloads_and_then_on_a_long_text(processes):
     report = memory.measure(Settings(("2x8192", "1x32"), peers=("dgl", "torch")))
-    kinds = ("Ours", "TorchSegments", "DGLOperators")
+    kinds = ("AttendHeads", "TorchSegments", "DGLOperators")
     assert sorted(processes[:-1]) == sorted((kind, name) for name in ("2x8192", "1x32") for kind in kinds)
-    assert processes[-1] == ("OursEncoder", "1x32768")
+    assert processes[-1] == ("GraphEncoder", "1x32768")
     assert [(row["contender"], row["task"], row.get("ratio")) for row in report.rows] == [
         *[("ours", BOTH, None), ("dgl", BOTH, 5.2)] * 2,
         ("ours", "training step", None),
@@ -59,7 +59,7 @@ def test_peers_that_need_too_much_memory_do_not_start(processes, monkeypatch):
     assert [row["contender"] for row in report.rows] == ["ours", "ours"]
     assert len(report.left_out) == 1
     assert report.left_out[0].startswith("DGL's three operators: needs about ")
-    assert [name for name, _ in processes] == ["Ours", "OursEncoder"]
+    assert [name for name, _ in processes] == ["AttendHeads", "GraphEncoder"]
 
 
 def test_growth_with_edges_is_reported_at_one_number_of_tokens(processes):

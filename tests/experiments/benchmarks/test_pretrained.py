@@ -15,7 +15,7 @@ from graphattn.experiments.benchmarks.pretrained import (
     ON_LONG_TEXTS,
     PLAIN,
     WORDS,
-    Ours,
+    GraphModel,
     TextProblem,
 )
 from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
@@ -60,7 +60,7 @@ def states_of_texts(contender, problem):
     batches = job.prepare()
     states = []
     for batch, output in zip(batches, job.run(batches), strict=True):
-        if isinstance(contender, Ours):
+        if isinstance(contender, GraphModel):
             states += output.split(batch.graph.batch_num_nodes().tolist())
         elif batch.mask is None:
             states += output
