@@ -14,6 +14,7 @@ from graphattn.experiments.benchmarks.report import Record, Report
 from graphattn.experiments.benchmarks.umst import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import InputOptions, TextClassifier, TrainingOptions
+from graphattn.models.corpus import Corpus
 from graphattn.models.encoders import EncoderOptions, encoder_options
 from graphattn.models.inspection.capture import attention_maps, capture_scores
 
@@ -69,7 +70,7 @@ def make_text(length: int, random: np.random.Generator) -> Sentence:
 
 def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Record]:
     random = np.random.default_rng(1)
-    corpus = estimator._corpus([[make_text(length, random) for length in workload.lengths]])
+    corpus = Corpus.encode(estimator.builder_, [[make_text(length, random) for length in workload.lengths]])
     model, numbers = estimator.model_, list(range(len(corpus)))
     relations = model.encoder.relations()
 

@@ -15,7 +15,7 @@ TABLES = (attention.CONTENDERS, memory.CONTENDERS[1:2], encoder.CONTENDERS, mtsa
 
 
 def mark(contender):
-    """Leave compiling to slow tests; FlexAttention takes half a minute to compile, and its result is the same without."""
+    """Leave compiling to slow tests; FlexAttention takes half a minute to compile, and has the same result without."""
     if isinstance(contender, attention.Flex):
         old = Version(torch.__version__) < Version("2.13")
         marks = pytest.mark.skipif(old, reason="FlexAttention before PyTorch 2.13 does not take our masks")

@@ -16,6 +16,7 @@ from graphattn.experiments.papers.runs import combine, execute, with_changes
 from graphattn.experiments.papers.settings import MINILM, make_estimator, settings
 from graphattn.experiments.papers.smoke import smoke_folder
 from graphattn.experiments.papers.transformers_loop import Encoded, FineTunedModel, learning_rates
+from graphattn.models.corpus import Corpus
 from graphattn.models.training.module import TrainingModule
 from graphattn.models.training.optimizer import make_optimizer
 
@@ -40,7 +41,9 @@ def run(folder, out, data_set, *encoders, changes=FEW):
 @pytest.mark.parametrize("data_set", ["sst2", "cr", "ewt", "conll2003"])
 def test_both_loops_write_the_same_fields(folder, tmp_path, data_set):
     pytest.importorskip("transformers")
-    plain = {**FEW, "inputs": {"characters": False}, "head": {"crf": False}}
+    epochs = 15 if data_set == "ewt" else 2
+    plain = {**FEW, "training": {**FEW["training"], "epochs": epochs}, "head": {"crf": False}}
+    plain |= {"inputs": {"characters": False}}
     ours, theirs = run(folder, tmp_path / "out.jsonl", data_set, "pretrained", "transformers", changes=plain)
     assert ours.keys() == theirs.keys()
     for name in ("epochs", "parameters", "parameters_besides_words", "precision", "inference_texts"):
@@ -53,7 +56,7 @@ def test_both_loops_write_the_same_fields(folder, tmp_path, data_set):
 @pytest.mark.parametrize(("data_set", "kind"), [("sst2", TextClassifier), ("ewt", SequenceTagger)])
 def test_both_models_compute_the_same_with_the_same_learning_rates(folder, tmp_path, data_set, kind):
     transformers = pytest.importorskip("transformers")
-    changes = {**FEW, "head": {"crf": False}}
+    changes = {**FEW, "training": {**FEW["training"], "epochs": 2}, "head": {"crf": False}}
     estimator = make_estimator(data_set, "pretrained", 0, changes, folder)
     assert type(estimator) is kind
     corpus = find_data_set(data_set)
@@ -68,7 +71,7 @@ def test_both_models_compute_the_same_with_the_same_learning_rates(folder, tmp_p
         Encoded([2, *vocabulary.encode(text.split()).tolist(), 3], list(range(1, 1 + len(text.split()))), [])
         for text in texts
     ]
-    batch = estimator._corpus([[text.split() for text in texts]])[[0, 1, 2]]
+    batch = Corpus.encode(estimator.builder_, [[text.split() for text in texts]])[[0, 1, 2]]
     with torch.no_grad():
         torch.testing.assert_close(model(encoded), estimator.model_(batch), atol=1e-5, rtol=1e-5)
     module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, evaluate=None)
