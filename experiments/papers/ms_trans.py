@@ -6,7 +6,7 @@ from typing import Any
 
 from graphattn.experiments.papers.data_sets import MTL_DOMAINS
 from graphattn.experiments.papers.experiment import Experiment, Row
-from graphattn.experiments.papers.mirrored import MIRRORED
+from graphattn.experiments.papers.measurements import MIRRORED
 from graphattn.models.encoders.ms_trans import SETTINGS
 
 _TABLE_1: dict[str, Any] = {"layers": 3, "scales": ("1", "3", "N/16", "N/8", "N/4"), "alpha": 0.5}

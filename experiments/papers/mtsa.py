@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphattn.experiments.papers.experiment import Experiment, Row
-from graphattn.experiments.papers.layer_costs import LAYER_COSTS
+from graphattn.experiments.papers.measurements import LAYER_COSTS
 from graphattn.experiments.papers.umst import NOTE, make_row
 
 _WITHOUT_CLS: dict[str, dict[str, Any]] = {"inputs": {"cls": False}}

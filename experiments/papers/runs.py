@@ -32,8 +32,7 @@ from graphattn.experiments.papers.data_sets import (
     find_data_set,
     require_files,
 )
-from graphattn.experiments.papers.layer_costs import LAYER_COSTS, layer_groups, measure_layer
-from graphattn.experiments.papers.mirrored import MIRRORED, mirrored_groups, run_mirrored
+from graphattn.experiments.papers.measurements import MEASUREMENTS
 from graphattn.experiments.papers.observations import OBSERVATIONS, EpochFigures
 from graphattn.experiments.papers.rows import append_row, read_rows
 from graphattn.experiments.papers.settings import (
@@ -50,11 +49,6 @@ from graphattn.models.options import Options
 from graphattn.models.training.loop import count_parameters
 from graphattn.validation import suggest
 
-MEASUREMENTS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[[str], dict[str, Options]]]] = {
-    MIRRORED: (run_mirrored, mirrored_groups),
-    LAYER_COSTS: (measure_layer, layer_groups),
-}
-"""Generated data set -> what runs on it, and encoder -> its groups of options."""
 Changes = Mapping[str, Mapping[str, Any]]
 """Group of options -> changes to :func:`settings`."""
 

@@ -14,8 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.experiments.papers.baselines import BASELINES
 from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet, find_data_set
-from graphattn.experiments.papers.layer_costs import LAYER_COSTS
-from graphattn.experiments.papers.mirrored import MIRRORED
+from graphattn.experiments.papers.measurements import LAYER_COSTS, MIRRORED
 from graphattn.experiments.papers.runs import Run, with_changes
 from graphattn.experiments.papers.settings import MINILM, TRANSFORMERS, VECTOR_FILES, Groups, make_estimator
 from graphattn.models.encoders import NoEncoderOptions

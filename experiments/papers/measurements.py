@@ -1,9 +1,12 @@
-"""Mirrored summation: sums of products of the first and the last vectors of a sequence (MS-Trans, Figure 2)."""
+"""Runs without a corpus: mirrored summation (MS-Trans, Figure 2), and time and memory of one layer (MTSA, Figure 1).
+
+Mirrored summation is the sum of products of the first and the last vectors of a sequence.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +23,14 @@ from graphattn.models.heads.pooling import pool
 from graphattn.models.options import Options, TrainingOptions, option
 from graphattn.models.training.loop import count_parameters
 from graphattn.models.training.optimizer import relative_rate
+from graphattn.optional_packages import import_optional
 from graphattn.schema import TOKEN
+from graphattn.validation import require_choice
 
 MIRRORED = "mirrored-summation"
+LAYER_COSTS = "layer-costs"
+LAYERS = ("ours", "multihead", "dense", "bilstm", "cnn")
+"""Contenders of the benchmark that are in the figure."""
 _TEST_SEED = 1_000_003
 
 
@@ -165,3 +173,54 @@ def _evaluate(model: MirroredModel, task: MirroredOptions) -> dict[str, float]:
         total += float((model(graphs.batch(len(inputs)), inputs) - targets).square().mean(1).sum())
         squares += float((targets - mean).square().mean(1).sum())
     return {"mse": round(total / task.samples, 6), "mse_of_mean": round(squares / task.samples, 6)}
+
+
+@dataclass
+class LayerOptions(Options):
+    """What is measured; the defaults are the paper's batches."""
+
+    sentences: int = option(64, "sentences of a batch", min=1)
+    length: int = option(64, "tokens of a sentence", min=1)
+    repeats: int = option(9, "timed runs", min=1)
+    memory: bool = option(True, "also measure the peak memory, in a new process")
+
+
+def layer_groups(encoder: str) -> dict[str, Options]:
+    """Group of options -> an instance with the defaults."""
+    return {"task": LayerOptions()}
+
+
+def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Median milliseconds of forward and backward, and the MiB that they add to weights and inputs."""
+    import_optional("psutil", f"{LAYER_COSTS} needs", "bench")
+    from graphattn.experiments.benchmarks.harness import (
+        MEBIBYTE,
+        Comparison,
+        Settings,
+        compare,
+        measure_times,
+        measure_times_and_memory,
+    )
+    from graphattn.experiments.benchmarks.mtsa import CONTENDERS, TASK
+    from graphattn.experiments.benchmarks.report import Report
+
+    require_choice("encoder", encoder, LAYERS)
+    task = replace(LayerOptions(), **changes.get("task", {}))
+    task.validate()
+    peers = () if encoder == "ours" else (encoder,)
+    settings = Settings((f"{task.sentences}x{task.length}",), task.repeats, peers)
+    report = Report("mtsa", "", {}, settings)
+    measure = measure_times_and_memory if task.memory else measure_times
+    compare(report, settings, Comparison(CONTENDERS, {TASK: True}, measure))
+    row = next((row for row in report.rows if row["contender"] == encoder), None)
+    if row is None:
+        return {"failed": "; ".join(report.left_out)}
+    memory = {"mebibytes": round(row["added"] / MEBIBYTE, 1)} if "added" in row else {}
+    return {"milliseconds": round(row["median_ms"], 3), **memory}
+
+
+MEASUREMENTS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[[str], dict[str, Options]]]] = {
+    MIRRORED: (run_mirrored, mirrored_groups),
+    LAYER_COSTS: (measure_layer, layer_groups),
+}
+"""Generated data set -> what runs on it, and encoder -> its groups of options."""
