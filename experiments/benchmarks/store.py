@@ -34,12 +34,12 @@ _WORDS, _LONGEST, _CHUNK = 50_000, 49, 20_000
 _BATCH, _INFERRED = 128, 40
 
 
-def measure_store(sentences: int, jobs: int, *, folder: Path | None = None, seed: int = 0) -> Report:
+def measure_store(sentences: int, jobs: int, *, folder: Path | None = None) -> Report:
     """Generate, build, read, and run a model."""
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
         corpus, store = Path(name) / "corpus.conllu", Path(name) / "store"
         with open(corpus, "w", encoding="utf-8") as file:
-            write_conllu(file, sentences, seed=seed)
+            write_conllu(file, sentences)
         built = build_in_subprocess([corpus], store, "--relations", _RELATIONS, "--jobs", str(jobs))
         size, written = corpus.stat().st_size, sum(path.stat().st_size for path in store.rglob("*.parquet"))
         read, inferred, batches = _time_reading(Store(store))
@@ -55,9 +55,9 @@ def measure_store(sentences: int, jobs: int, *, folder: Path | None = None, seed
     return Report("store", DESCRIPTION, _COLUMNS, {"sentences": sentences, "jobs": jobs}, rows)
 
 
-def write_conllu(file: TextIO, sentences: int, *, seed: int = 0) -> None:
+def write_conllu(file: TextIO, sentences: int) -> None:
     """Write generated sentences with random trees."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     chances = 1 / np.arange(1, _WORDS + 1)
     chances /= chances.sum()
     for start in range(0, sentences, _CHUNK):

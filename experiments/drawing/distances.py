@@ -22,17 +22,16 @@ from graphattn.models.inspection.notebook import printable
 LINES = ("-", "--", ":", "-.")
 
 
-def draw_distances(
-    summary: AttentionSummary, path: str | os.PathLike[str], *, layer: int = 0, farthest: int | None = None
-) -> Path:
+def draw_distances(summary: AttentionSummary, path: str | os.PathLike[str], *, layer: int = 0) -> Path:
     """Draw the share of attention at each distance: for the heads of a layer at the left, for all layers at the right.
+
+    The largest distance is the one that contains 99 % of the attention of every layer.
 
     Parameters
     ----------
     summary : of a corpus
     path : ends in ``.png``, ``.svg`` or ``.pdf``
     layer : the layer of the heads
-    farthest : largest distance; by default the one that contains 99 % of the attention of every layer
 
     Raises
     ------
@@ -47,7 +46,7 @@ def draw_distances(
     if layer not in known:
         listing = ", ".join(map(str, known)) or "none"
         raise ConfigError(f"layer {layer} has no distances to draw; layers that have: {listing}")
-    last = farthest or max(2, _common_distance(layers))
+    last = max(2, _common_distance(layers))
     heads = heads[heads.layer == layer]
     with new_picture(path, 9.0, 3.6) as figure:
         left, right = figure.subplots(1, 2)
@@ -68,10 +67,10 @@ def draw_distances(
     return Path(path)
 
 
-def _common_distance(layers: pd.DataFrame, share: float = 0.99) -> int:
-    """The distance that contains this share of the attention of every layer."""
+def _common_distance(layers: pd.DataFrame) -> int:
+    """The distance that contains 99 % of the attention of every layer."""
     curves = [curve.mass for _, curve in layers.groupby("layer")]
-    return max(int(np.searchsorted(np.cumsum(mass), share * mass.sum())) for mass in curves)
+    return max(int(np.searchsorted(np.cumsum(mass), 0.99 * mass.sum())) for mass in curves)
 
 
 def _join_units(summary: AttentionSummary, relations: Iterable[str]) -> str:
