@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import json
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,11 +47,13 @@ class PeakMemory:
 def measure_peak_memory(
     contender: Contender, workload: Workload, *, keep_freed: bool = True, backward: bool = True
 ) -> PeakMemory:
-    """Run once in a fresh process with as many threads as this one.
+    """Run once in a fresh process, on the contender made again from its settings, with as many threads as this one.
 
     Without ``keep_freed``, the allocator returns freed blocks of a megabyte or more at once, so that the peak is what a
     contender needs. Raises an UnableError if the process ends without a measurement.
     """
+    kind = type(contender)
+    request = [kind.__module__, kind.__name__, vars(contender), workload.name, workload.batches, backward]
     threads = str(torch.get_num_threads())
     variables = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     if not keep_freed:
@@ -59,24 +61,27 @@ def measure_peak_memory(
     with tempfile.TemporaryDirectory() as folder:  # in a clone, Python would import the folder graphattn/
         done = subprocess.run(
             [sys.executable, "-c", f"from {__name__} import main; main()"],
-            input=pickle.dumps((contender, Workload(workload.name, workload.batches), backward)),
+            input=json.dumps(request),
             cwd=folder,
             env={**os.environ, **variables},
             capture_output=True,
+            text=True,
             check=False,
         )
     if done.returncode < 0:
         raise UnableError(f"ended by signal {-done.returncode}; the memory may have been too small")
     if done.returncode:
-        raise UnableError((done.stderr.decode(errors="replace").strip().splitlines() or ["no output"])[-1])
+        raise UnableError((done.stderr.strip().splitlines() or ["no output"])[-1])
     return PeakMemory(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def main() -> None:
-    """Answer the pickled request on standard input with a line of JSON."""
-    contender, workload, backward = pickle.load(sys.stdin.buffer)
+    """Answer the request on standard input with a line of JSON."""
+    module, name, settings, workload, batches, backward = json.load(sys.stdin)
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    print(json.dumps(asdict(run_once(contender, workload, backward=backward))))
+    contender = getattr(import_module(module), name)(**settings)
+    memory = run_once(contender, Workload(workload, tuple(map(tuple, batches))), backward=backward)
+    print(json.dumps(asdict(memory)))
 
 
 def run_once(contender: Contender, workload: Workload, *, backward: bool = True) -> PeakMemory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -101,17 +101,14 @@ class SplitProblem(TokenProblem):
         self.layouts = [split_layout(batch) for batch in workload.batches]
 
 
-@dataclass(frozen=True)
 class WordContender(GraphContender):
-    """An encoder of our own, on words and trees."""
+    """One of :data:`ENCODER_OPTIONS`, on words and trees."""
 
     problem = SplitProblem
 
-    options: EncoderOptions
-
     @override
     def make_module(self, problem: SplitProblem) -> Encoder:
-        return make_encoder(self.options)
+        return make_encoder(ENCODER_OPTIONS[self.name])
 
     @override
     def build_graphs(self, problem: SplitProblem, module: Encoder) -> list[TextBatch]:
@@ -119,11 +116,15 @@ class WordContender(GraphContender):
         return [builder.text_batch(layout) for layout in problem.layouts]
 
 
-PLAIN = TransformerOptions(
-    **{name: getattr(OPTIONS, name) for name in ("hidden", "layers", "heads", "ffn", "dropout")}, norm="pre"
-)
+_SIZES = {name: getattr(OPTIONS, name) for name in ("hidden", "layers", "heads", "ffn", "dropout")}
+ENCODER_OPTIONS: dict[str, EncoderOptions] = {
+    OURS: OPTIONS,
+    "transformer": TransformerOptions(**_SIZES, norm="pre"),
+    "without-words": replace(OPTIONS, inter_group=False),
+}
+"""Name of a contender -> options of its encoder."""
 CONTENDERS = (
-    WordContender(OURS, "UMST", OPTIONS),
-    WordContender("transformer", "Transformer", PLAIN),
-    WordContender("without-words", "UMST without words", replace(OPTIONS, inter_group=False)),
+    WordContender(OURS, "UMST"),
+    WordContender("transformer", "Transformer"),
+    WordContender("without-words", "UMST without words"),
 )
