@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from graphattn.experiments.benchmarks.harness import Contender
 
 WARM_UP = uniform(2, 256)
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-_COMMAND = "from graphattn.experiments.cli.main import main; main()"
+STATUS_FILE, CLEAR_FILE = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+COMMAND = "from graphattn.experiments.cli.main import main; main()"
 _PAUSE = 0.05  # seconds between two samples of the memory
 
 
@@ -108,8 +108,8 @@ def resident_bytes() -> int:
 
 def peak_bytes() -> int:
     """The peak since :func:`reset_peak`, or since the process started where the system cannot reset it."""
-    if _STATUS.is_file():
-        lines = _STATUS.read_text(encoding="ascii", errors="replace").splitlines()
+    if STATUS_FILE.is_file():
+        lines = STATUS_FILE.read_text(encoding="ascii", errors="replace").splitlines()
         (kibibytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
         return 1024 * int(kibibytes)
     if sys.platform == "win32":
@@ -123,7 +123,7 @@ def peak_bytes() -> int:
 def reset_peak() -> None:
     """Reset the peak where the system can (Linux)."""
     try:
-        _CLEAR.write_text("5", encoding="ascii")
+        CLEAR_FILE.write_text("5", encoding="ascii")
     except OSError:
         return
 
@@ -139,7 +139,7 @@ class BuildResult:
 
 def build_in_subprocess(corpora: Sequence[Path], store: Path, *flags: str) -> BuildResult:
     """Run ``graphattn build`` and sample its memory."""
-    command = [sys.executable, "-c", _COMMAND, "build", *map(str, corpora), "--out", str(store), *flags]
+    command = [sys.executable, "-c", COMMAND, "build", *map(str, corpora), "--out", str(store), *flags]
     parent = worker = 0
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         start = time.perf_counter()

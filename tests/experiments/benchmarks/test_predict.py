@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from graphattn.experiments.benchmarks import predict, workloads
+from graphattn.experiments.benchmarks import predict
 from graphattn.experiments.benchmarks.harness import Settings
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
@@ -45,7 +45,6 @@ def test_texts_of_a_corpus(monkeypatch, tmp_path):
     (tmp_path / "mr").mkdir()
     (tmp_path / "mr" / "all.tsv").write_text("1\tone film\n0\tno film at all\n")
     monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
-    workloads._read_texts.cache_clear()
     assert sorted(predict.make_texts(Workload("mr", ((4, 2),)))) == ["no film at all", "one film"]
 
 

@@ -19,7 +19,7 @@ SIZE = 200 * 2**20
 
 
 def test_the_peak_remains_until_it_is_reset():
-    if not processes._CLEAR.exists():
+    if not processes.CLEAR_FILE.exists():
         pytest.skip("this system cannot reset the peak")
     reset_peak()
     before = resident_bytes()
@@ -59,7 +59,7 @@ def test_measuring_in_this_process():
 
 
 def test_systems_without_proc_have_a_peak(monkeypatch, tmp_path):
-    monkeypatch.setattr(processes, "_STATUS", tmp_path / "none")
-    monkeypatch.setattr(processes, "_CLEAR", tmp_path / "none" / "either")
+    monkeypatch.setattr(processes, "STATUS_FILE", tmp_path / "none")
+    monkeypatch.setattr(processes, "CLEAR_FILE", tmp_path / "none" / "either")
     reset_peak()
     assert peak_bytes() > 50 * 2**20

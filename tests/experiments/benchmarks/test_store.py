@@ -44,7 +44,7 @@ def test_errors_of_the_building_process_are_reported(tmp_path, monkeypatch):
         ("exit 1", "ended with code 1: no error message"),
         ("kill -9 $$", "ended by signal 9; the memory may have been too small"),
     ):
-        monkeypatch.setattr(processes, "_COMMAND", command)
+        monkeypatch.setattr(processes, "COMMAND", command)
         with pytest.raises(BuildError) as caught:
             measure_store(20, 1, folder=tmp_path)
         assert str(caught.value) == f"the process that built the store {message}"

@@ -10,13 +10,6 @@ from graphattn.experiments.benchmarks import workloads
 from graphattn.experiments.benchmarks.workloads import Workload, draw_sample, is_uniform, parse_workloads, uniform
 
 
-@pytest.fixture(autouse=True)
-def clear_cache():
-    workloads._read_texts.cache_clear()
-    yield
-    workloads._read_texts.cache_clear()
-
-
 def test_a_length_names_a_batch_of_the_usual_size():
     names = ["22", "109", "201", "512", "2048", "8192", "32768", "100000", "3x7"]
     parsed, missing = parse_workloads(names)
