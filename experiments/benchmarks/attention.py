@@ -39,7 +39,7 @@ from graphattn.experiments.benchmarks.harness import (
 )
 from graphattn.experiments.benchmarks.operations import FLOAT, WindowHeads
 from graphattn.experiments.benchmarks.processes import UnableError
-from graphattn.experiments.benchmarks.report import Record, Report, plot_cost
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record, plot_cost
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
 from graphattn.models import MSTransOptions
 from graphattn.models.padding import pad, prefix_mask
@@ -67,9 +67,9 @@ Inputs = list[Layers]
 """The layers of each batch."""
 
 
-def measure(settings: Settings) -> Report:
+def measure(settings: Settings) -> BenchmarkReport:
     """Time all contenders on all workloads."""
-    report = Report("attention", DESCRIPTION, COLUMNS, settings, plot=plot_cost)
+    report = BenchmarkReport("attention", DESCRIPTION, COLUMNS, settings, plot=plot_cost)
     compare(report, settings, Comparison(CONTENDERS, {FORWARD: False, BOTH: True}, add_columns=count_pairs))
     report.notes = [line for name in (FORWARD, BOTH) if (line := summarize_pair_cost(report.rows, name))]
     return report

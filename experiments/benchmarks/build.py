@@ -11,7 +11,7 @@ import torch
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
 from graphattn.experiments.benchmarks.harness import OURS, TIMES, Case, Job, Settings, column, time_jobs
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
@@ -34,7 +34,7 @@ _COLUMNS: dict[str, Callable[[Record], str]] = {
 }
 
 
-def measure(settings: Settings) -> Report:
+def measure(settings: Settings) -> BenchmarkReport:
     """Time building and encoding interleaved."""
     torch.manual_seed(0)
     random = np.random.default_rng(0)
@@ -43,7 +43,7 @@ def measure(settings: Settings) -> Report:
     rows = [row for workload in workloads for row in _measure_rows(workload, encoder, random, settings)]
     if find_spec("dgl") is None:
         missing.append(f"{TITLES[GRAPH]}: dgl is not installed")
-    return Report("build", DESCRIPTION, _COLUMNS, settings, rows, left_out=missing)
+    return BenchmarkReport("build", DESCRIPTION, _COLUMNS, settings, rows, left_out=missing)
 
 
 def _measure_rows(

@@ -15,7 +15,7 @@ from graphattn.builders.readers import read_conllu
 from graphattn.builders.store import Store
 from graphattn.experiments.benchmarks.harness import column
 from graphattn.experiments.benchmarks.processes import UnableError, build_in_subprocess
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks.store import make_row
 from graphattn.experiments.papers.data_sets import data_folder
 
@@ -32,10 +32,12 @@ _PROCESSORS = "tokenize,pos,lemma,depparse"
 _TREEBANK, _MODELS = "ud_english_ewt/en_ewt-ud-test.conllu", "stanza_en_ewt_small"
 
 
-def measure_corpora(jobs: int, *, data: Path | None = None, folder: Path | None = None, parsed: int = 2000) -> Report:
+def measure_corpora(
+    jobs: int, *, data: Path | None = None, folder: Path | None = None, parsed: int = 2000
+) -> BenchmarkReport:
     """Build stores of the corpora in the data folder, parse some sentences, and remove the stores."""
     data = (data or data_folder()).absolute()
-    report = Report("corpora", DESCRIPTION, _COLUMNS, {"jobs": jobs, "parsed": parsed})
+    report = BenchmarkReport("corpora", DESCRIPTION, _COLUMNS, {"jobs": jobs, "parsed": parsed})
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
         measures: dict[str, Callable[[], list[Record]]] = {
             "IMDB": lambda: _measure_imdb(data, Path(name), jobs),

@@ -28,7 +28,7 @@ from graphattn.experiments.benchmarks.harness import (
     compare,
 )
 from graphattn.experiments.benchmarks.operations import WindowHeads, count_transformer
-from graphattn.experiments.benchmarks.report import Record, Report, plot_cost
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record, plot_cost
 from graphattn.experiments.benchmarks.token_modules import GraphContender, ModuleContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
 from graphattn.layers.multi_scale import MultiScaleAttention
@@ -56,15 +56,15 @@ down a slow path. Its fast path has no gradients. Not timed: graph construction 
 padding and masks. `limit` is the ratio of floating-point operations, the same for training as for inference."""
 
 
-def measure(settings: Settings) -> Report:
+def measure(settings: Settings) -> BenchmarkReport:
     """Time inference with every encoder on every workload."""
-    report = Report("encoder", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
+    report = BenchmarkReport("encoder", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     return compare(report, settings, Comparison(CONTENDERS, {INFERENCE: False}, add_columns=_add_limit))
 
 
-def measure_training(settings: Settings) -> Report:
+def measure_training(settings: Settings) -> BenchmarkReport:
     """Time a training step of every encoder on every workload."""
-    report = Report("train-step", TRAINING_DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
+    report = BenchmarkReport("train-step", TRAINING_DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     return compare(report, settings, Comparison(CONTENDERS, {TRAINING: True}, add_columns=_add_limit))
 
 

@@ -15,7 +15,7 @@ import psutil
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks.processes import UnableError, measure_peak_memory
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.experiments.cli.output import show_progress
 
@@ -300,7 +300,7 @@ class Comparison:
     lengths: tuple[str, ...] | None = None  # instead of those of the settings
 
 
-def compare(report: Report, settings: Settings, *comparisons: Comparison) -> Report:
+def compare(report: BenchmarkReport, settings: Settings, *comparisons: Comparison) -> BenchmarkReport:
     """Measure all contenders on all workloads; the report gets rows, and lines about what is left out."""
     check_peers([each for comparison in comparisons for each in comparison.contenders], settings.peers)
     for comparison in comparisons:

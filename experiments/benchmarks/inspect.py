@@ -10,7 +10,7 @@ import torch
 
 from graphattn.builders import Sentence
 from graphattn.experiments.benchmarks.harness import TIMES, Job, Settings, column, time_jobs
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks.umst import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import InputOptions, TextClassifier, TrainingOptions
@@ -37,10 +37,10 @@ _COLUMNS = {
 }
 
 
-def measure(settings: Settings, *, encoders: tuple[str | EncoderOptions, ...] = ENCODERS) -> Report:
+def measure(settings: Settings, *, encoders: tuple[str | EncoderOptions, ...] = ENCODERS) -> BenchmarkReport:
     """Time passes with and without weights."""
     workloads, missing = parse_workloads(settings.lengths)
-    report = Report("inspect", DESCRIPTION, _COLUMNS, settings, left_out=missing)
+    report = BenchmarkReport("inspect", DESCRIPTION, _COLUMNS, settings, left_out=missing)
     for encoder in encoders:
         estimator = train_model(encoder)
         for workload in workloads:

@@ -19,7 +19,7 @@ from graphattn.experiments.benchmarks.harness import (
     compare,
     measure_memory,
 )
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
 from graphattn.experiments.drawing.curves import Curves, Panel, draw_panels
 
 LENGTHS = ("128x128", "2x512", "8x512", "32x512", "8x2048", "2x8192")
@@ -45,9 +45,9 @@ _COLUMNS: dict[str, Callable[[Record], str]] = {
 }
 
 
-def measure(settings: Settings, *, text: str = LONG_TEXT) -> Report:
+def measure(settings: Settings, *, text: str = LONG_TEXT) -> BenchmarkReport:
     """Measure all contenders on all workloads, and a training step on one long text."""
-    report = Report("memory", DESCRIPTION, _COLUMNS, settings, plot=plot_memory)
+    report = BenchmarkReport("memory", DESCRIPTION, _COLUMNS, settings, plot=plot_memory)
     attending = Comparison(CONTENDERS, {BOTH: True}, measure_memory, count_pairs)
     long_text = Comparison((OURS_ENCODER,), {TRAINING: True}, measure_memory, count_pairs, lengths=(text,))
     compare(report, settings, attending, long_text)

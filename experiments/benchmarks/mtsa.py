@@ -26,7 +26,7 @@ from graphattn.experiments.benchmarks.harness import (
     compare,
     measure_times_and_memory,
 )
-from graphattn.experiments.benchmarks.report import Report, plot_cost
+from graphattn.experiments.benchmarks.report import BenchmarkReport, plot_cost
 from graphattn.experiments.benchmarks.token_modules import GraphContender, ModuleContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.layers.tensorized import TensorizedAttention
@@ -44,11 +44,11 @@ process whose allocator returns freed blocks of a megabyte or more at once (MALL
 needs, not what the allocator keeps. Each run of MTSA takes its edges from a new graph."""
 
 
-def measure(settings: Settings) -> Report:
+def measure(settings: Settings) -> BenchmarkReport:
     """Time all contenders and measure their memory."""
     for workload in parse_workloads(settings.lengths)[0]:
         check_uniform(workload)  # fail before the first workload has taken an hour
-    report = Report("mtsa", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
+    report = BenchmarkReport("mtsa", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     return compare(report, settings, Comparison(CONTENDERS, {TASK: True}, measure_times_and_memory))
 
 

@@ -20,7 +20,7 @@ from graphattn.experiments.benchmarks.harness import (
     time_interleaved,
     time_jobs,
 )
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks.workloads import CORPORA, Workload, corpus_texts, parse_workloads
 from graphattn.experiments.cli.chunks import CHUNK
 from graphattn.experiments.cli.corpus_options import CorpusOptions
@@ -51,10 +51,10 @@ _COLUMNS = {
 }
 
 
-def measure(settings: Settings, *, options: MSTransOptions | None = None) -> Report:
+def measure(settings: Settings, *, options: MSTransOptions | None = None) -> BenchmarkReport:
     """Train a model for one epoch, save and load it, and time it."""
     workloads, missing = parse_workloads(settings.lengths)
-    report = Report("predict", DESCRIPTION, _COLUMNS, settings, left_out=missing)
+    report = BenchmarkReport("predict", DESCRIPTION, _COLUMNS, settings, left_out=missing)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         estimator = train_model(folder / "model", options or MSTransOptions())

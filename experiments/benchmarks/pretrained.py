@@ -46,7 +46,7 @@ from graphattn.experiments.benchmarks.harness import (
     try_each,
 )
 from graphattn.experiments.benchmarks.processes import UnableError, measure_peak_memory
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks.workloads import Workload, batched, is_uniform
 from graphattn.experiments.papers.transformers_loop import import_transformers
 from graphattn.models.heads.pooling import pool
@@ -89,13 +89,13 @@ _COLUMNS = {
 
 def measure(
     settings: Settings, *, directory: str | Path | None = None, long: str = LONG, longest: str = LONGEST
-) -> Report:
+) -> BenchmarkReport:
     """Time all contenders at every task; ``longest`` is a workload for windows only."""
     model = str(find_transformer(find_minilm() if directory is None else directory))
     with_memory = partial(measure_times_and_memory, column="memory", of_inference=True)
     both, texts = {INFERENCE: False, TRAINING: True}, settings.lengths
     return compare(
-        Report("pretrained", DESCRIPTION, _COLUMNS, settings),
+        BenchmarkReport("pretrained", DESCRIPTION, _COLUMNS, settings),
         settings,
         *(
             Comparison([replace(each, directory=model) for each in contenders], tasks, measure, lengths=lengths)

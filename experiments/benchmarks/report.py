@@ -42,7 +42,7 @@ def describe_machine() -> Record:
 
 
 @dataclass
-class Report:
+class BenchmarkReport:
     """The result of one benchmark."""
 
     name: str  # of the benchmark and its files

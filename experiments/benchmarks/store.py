@@ -16,7 +16,7 @@ from graphattn.builders.store import GraphStream, Store
 from graphattn.builders.store.datasets import StoreBatch
 from graphattn.experiments.benchmarks.harness import MEBIBYTE, column
 from graphattn.experiments.benchmarks.processes import build_in_subprocess
-from graphattn.experiments.benchmarks.report import Record, Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
 
@@ -34,7 +34,7 @@ _WORDS, _LONGEST, _CHUNK = 50_000, 49, 20_000
 _BATCH, _INFERRED = 128, 40
 
 
-def measure_store(sentences: int, jobs: int, *, folder: Path | None = None) -> Report:
+def measure_store(sentences: int, jobs: int, *, folder: Path | None = None) -> BenchmarkReport:
     """Generate, build, read, and run a model."""
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
         corpus, store = Path(name) / "corpus.conllu", Path(name) / "store"
@@ -52,7 +52,7 @@ def measure_store(sentences: int, jobs: int, *, folder: Path | None = None) -> R
         make_row("inference", inferred * batches, f"{batches:,} batches, from the first {min(_INFERRED, batches)}"),
         make_row("read / inference", None, f"{read / (inferred * batches):.1%}"),
     ]
-    return Report("store", DESCRIPTION, _COLUMNS, {"sentences": sentences, "jobs": jobs}, rows)
+    return BenchmarkReport("store", DESCRIPTION, _COLUMNS, {"sentences": sentences, "jobs": jobs}, rows)
 
 
 def write_conllu(file: TextIO, sentences: int) -> None:

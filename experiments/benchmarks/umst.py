@@ -25,7 +25,7 @@ from graphattn.experiments.benchmarks.harness import (
     measure_times_and_memory,
 )
 from graphattn.experiments.benchmarks.operations import count_transformer, count_umst
-from graphattn.experiments.benchmarks.report import Record, Report, plot_cost
+from graphattn.experiments.benchmarks.report import BenchmarkReport, Record, plot_cost
 from graphattn.experiments.benchmarks.token_modules import GraphContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, count_within
 from graphattn.models import TransformerOptions, UMSTOptions
@@ -47,9 +47,9 @@ more at once (MALLOC_MMAP_THRESHOLD_). `limit` is the ratio of floating-point op
 efficiency."""
 
 
-def measure(settings: Settings) -> Report:
+def measure(settings: Settings) -> BenchmarkReport:
     """Time all contenders in inference and training, and measure the memory of training."""
-    report = Report("umst", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
+    report = BenchmarkReport("umst", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     measure_all = partial(measure_times_and_memory, column="memory")
     tasks = {INFERENCE: False, TRAINING: True}
     return compare(report, settings, Comparison(CONTENDERS, tasks, measure_all, _add_limit))

@@ -16,7 +16,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.optional_packages import import_optional
 
 if TYPE_CHECKING:
-    from graphattn.experiments.benchmarks.report import Report
+    from graphattn.experiments.benchmarks.report import BenchmarkReport
 
 app = typer.Typer(help="Measure speed and memory; only ratios within one run mean anything.", no_args_is_help=True)
 
@@ -178,13 +178,13 @@ def run(name: str, flags: BenchFlags) -> None:
             report.write(flags.out)
 
 
-def measure(name: str, flags: BenchFlags) -> Report:
+def measure(name: str, flags: BenchFlags) -> BenchmarkReport:
     """Run one benchmark."""
     module_name, _, function_name = _FUNCTIONS.get(name, f"graphattn.experiments.benchmarks.{name}:measure").partition(
         ":"
     )
     module = import_module(module_name)
-    function: Callable[..., Report] = getattr(module, function_name)
+    function: Callable[..., BenchmarkReport] = getattr(module, function_name)
     if name == "store":
         return function(flags.sentences, flags.jobs, folder=flags.folder)
     if name == "corpora":

@@ -202,14 +202,14 @@ def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, An
         measure_times_and_memory,
     )
     from graphattn.experiments.benchmarks.mtsa import CONTENDERS, TASK
-    from graphattn.experiments.benchmarks.report import Report
+    from graphattn.experiments.benchmarks.report import BenchmarkReport
 
     require_choice("encoder", encoder, LAYERS)
     task = replace(LayerOptions(), **changes.get("task", {}))
     task.validate()
     peers = () if encoder == "ours" else (encoder,)
     settings = Settings((f"{task.sentences}x{task.length}",), task.repeats, peers)
-    report = Report("mtsa", "", {}, settings)
+    report = BenchmarkReport("mtsa", "", {}, settings)
     measure = measure_times_and_memory if task.memory else measure_times
     compare(report, settings, Comparison(CONTENDERS, {TASK: True}, measure))
     row = next((row for row in report.rows if row["contender"] == encoder), None)

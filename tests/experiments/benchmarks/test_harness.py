@@ -28,7 +28,7 @@ from graphattn.experiments.benchmarks.harness import (
     try_each,
 )
 from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
-from graphattn.experiments.benchmarks.report import Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
 CALLS = []
@@ -209,7 +209,7 @@ def test_some_memory_is_available():
 
 def test_all_contenders_run_on_all_workloads_interleaved():
     CALLS.clear()
-    report = Report("some", "", {}, {})
+    report = BenchmarkReport("some", "", {}, {})
     settings = Settings(("1x2", "1x3"), repeats=2)
     add = {"add_columns": lambda contender, workload: {"more": f"{contender.name} {workload.name}"}}
     compare(report, settings, Comparison((OURS, ABSENT, FORWARD_ONLY), {"forward": False, "both": True}, **add))

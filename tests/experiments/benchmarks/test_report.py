@@ -12,7 +12,7 @@ import torch
 import graphattn
 from graphattn.exceptions import DataError
 from graphattn.experiments.benchmarks import report as reports
-from graphattn.experiments.benchmarks.report import Report
+from graphattn.experiments.benchmarks.report import BenchmarkReport
 
 MACHINE = {
     "cpu": "Some CPU",
@@ -35,7 +35,7 @@ def report(**changes):
         "settings": {"repeats": 3},
         "machine": MACHINE,
     }
-    return Report(**{**fields, **changes})
+    return BenchmarkReport(**{**fields, **changes})
 
 
 def test_markdown_has_description_machine_table_notes_and_skipped_contenders():

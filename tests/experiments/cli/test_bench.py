@@ -57,11 +57,13 @@ def test_quick_reduces_the_number_of_runs(graphattn):
 
 def test_the_directory_of_a_pretrained_model(graphattn, monkeypatch):
     from graphattn.experiments.benchmarks import pretrained
-    from graphattn.experiments.benchmarks.report import Report
+    from graphattn.experiments.benchmarks.report import BenchmarkReport
 
     arguments = []
     monkeypatch.setattr(
-        pretrained, "measure", lambda settings, **options: arguments.append(options) or Report("pretrained", "", {}, {})
+        pretrained,
+        "measure",
+        lambda settings, **options: arguments.append(options) or BenchmarkReport("pretrained", "", {}, {}),
     )
     assert graphattn("bench", "pretrained", "--pretrained", "minilm").code == 0
     assert graphattn("bench", "pretrained", "--quick").code == 0
@@ -133,14 +135,14 @@ def test_without_the_extra(graphattn, monkeypatch, package):
 
 
 def test_all_runs_every_benchmark(graphattn, monkeypatch, tmp_path):
-    from graphattn.experiments.benchmarks.report import Report
+    from graphattn.experiments.benchmarks.report import BenchmarkReport
     from graphattn.experiments.cli import bench
 
     ran = []
 
     def measure(name, flags):
         ran.append((name, flags.quick, flags.repeats, flags.out))
-        return Report(name, "", {}, {})
+        return BenchmarkReport(name, "", {}, {})
 
     monkeypatch.setattr(bench, "measure", measure)
     assert graphattn("bench", "all", "--quick", "--repeats", "2", "--out", tmp_path).code == 0
