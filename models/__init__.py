@@ -30,10 +30,10 @@ from graphattn.models.estimators import (
     TextRegressor,
     Translator,
 )
+from graphattn.models.estimators.loading import TASKS, load, register_task
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.models.saving import TASKS, load, register_task
 
 __all__ = [
     "TASKS",

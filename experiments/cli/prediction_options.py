@@ -52,7 +52,8 @@ def load_model(
     ModelDirectoryError
         when the directory has another model
     """
-    from graphattn.models.saving import load_files, read_model
+    from graphattn.models.estimators.loading import load_files
+    from graphattn.models.saving import read_model
 
     files = read_model(model)
     if digest not in (None, files.digest):

@@ -12,12 +12,12 @@ from typing_extensions import override
 
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.estimator import PRESET_HELP, PRESETS, Estimator
+from graphattn.models.estimators.loading import register_task
 from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.tasks.pair import PairRegression
 from graphattn.models.estimators.tasks.regress import Regression
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.models.saving import register_task
 
 
 @dataclass

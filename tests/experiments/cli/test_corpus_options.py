@@ -14,7 +14,7 @@ from graphattn.experiments.cli.build import _gpus_per_actor
 from graphattn.experiments.cli.corpus_options import CorpusOptions, ParserOptions, irrelevant_options, stream_items
 from graphattn.experiments.cli.flags import as_flag, flags_of
 from graphattn.models import ParsingOptions
-from graphattn.models.saving import TASKS
+from graphattn.models.estimators.loading import TASKS
 
 STANZA = ParserOptions("stanza", "models", "de", "cuda", parse_cache=None)
 
