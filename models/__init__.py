@@ -30,9 +30,9 @@ from graphattn.models.estimators import (
     TextRegressor,
     Translator,
 )
+from graphattn.models.estimators.loading import TASKS, load, register_task
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.models.saving import TASKS, load, register_task
 from graphattn.options import ParsingOptions
 
 __all__ = [

@@ -102,7 +102,8 @@ def load_model(
 
     The parser has no effect unless the encoder uses dependency arcs. A model with another digest is an error.
     """
-    from graphattn.models.saving import load_files, read_model
+    from graphattn.models.estimators.loading import load_files
+    from graphattn.models.saving import read_model
 
     files = read_model(model)
     if digest not in (None, files.digest):

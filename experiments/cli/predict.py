@@ -98,7 +98,7 @@ def predict(
     """
     from graphattn.builders.readers.samples import SAMPLE_LINES
     from graphattn.experiments.cli.text_stream import read_numbered_texts
-    from graphattn.models.saving import read_task
+    from graphattn.models.estimators.loading import read_task
 
     if out is not None:
         check_output(out, texts, *model_files(model))

@@ -71,8 +71,8 @@ _ABOUT = (
 
 def _find_registered() -> dict[str, type[Estimator]]:
     """The tasks; only the user's modules, imported before, can have registered others than the built-in ones."""
-    saving = sys.modules.get("graphattn.models.saving")
-    return {} if saving is None else saving.TASKS
+    loading = sys.modules.get("graphattn.models.estimators.loading")
+    return {} if loading is None else loading.TASKS
 
 
 def _describe(task: str) -> tuple[str, str]:

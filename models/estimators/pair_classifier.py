@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.estimator import PRESET_HELP, PRESETS, Estimator
+from graphattn.models.estimators.loading import register_task
 from graphattn.models.estimators.tasks.pair import PairClassification
 from graphattn.models.estimators.text_classifier import ClassScores
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.models.saving import register_task
 from graphattn.options import Options, ParsingOptions, option
 
 

@@ -16,10 +16,10 @@ from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.entities import TaggedText, format_conll
 from graphattn.models.estimators.estimator import PRESET_HELP, PRESETS, Estimator
+from graphattn.models.estimators.loading import register_task
 from graphattn.models.estimators.tasks.tag import Tagging
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.models.saving import register_task
 from graphattn.options import Options, ParsingOptions, option
 
 

@@ -12,10 +12,10 @@ from typing_extensions import override
 
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.estimator import PRESET_HELP, PRESETS, Estimator
+from graphattn.models.estimators.loading import register_task
 from graphattn.models.estimators.tasks.classify import Classification
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.models.saving import register_task
 from graphattn.options import Options, ParsingOptions, option
 
 

@@ -22,9 +22,9 @@ from graphattn.models.decoders.options import (
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.estimator import Estimator
 from graphattn.models.estimators.inputs import as_list
+from graphattn.models.estimators.loading import register_task
 from graphattn.models.estimators.tasks.translate import Translation, compute_perplexity
 from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.models.saving import register_task
 from graphattn.options import Options, ParsingOptions, option
 from graphattn.validation import require_range
 

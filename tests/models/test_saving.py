@@ -31,10 +31,12 @@ from graphattn.models import (
     register_task,
     saving,
 )
+from graphattn.models.estimators import loading
+from graphattn.models.estimators.loading import read_task
 from graphattn.models.estimators.tasks import Classification
 from graphattn.models.inspection import summarise
 from graphattn.models.inspection.summary import save_tables
-from graphattn.models.saving import FORMAT, ModelFiles, check_notes, read_config, read_model, read_task, write_model
+from graphattn.models.saving import FORMAT, ModelFiles, check_notes, read_config, read_model, write_model
 
 NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
 
@@ -778,8 +780,8 @@ def test_the_task_alone(folder):
 
 @pytest.fixture
 def registry(monkeypatch):
-    monkeypatch.setattr(saving, "TASKS", dict(TASKS))
-    return saving.TASKS
+    monkeypatch.setattr(loading, "TASKS", dict(TASKS))
+    return loading.TASKS
 
 
 class MoodClassification(Classification):

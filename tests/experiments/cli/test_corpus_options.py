@@ -13,7 +13,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.build import StoreParsing, choose_gpus
 from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_options, stream_items
 from graphattn.experiments.cli.flags import as_flag
-from graphattn.models.saving import TASKS
+from graphattn.models.estimators.loading import TASKS
 
 STANZA = StoreParsing("stanza", "de", parser_model="models", parse_cache=None, parser_device="cuda")
 

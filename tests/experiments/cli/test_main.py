@@ -221,14 +221,16 @@ def test_ctrl_c_without_a_resumable_run(graphattn, classifier, monkeypatch):
     def interrupted(*_arguments, **_keywords):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("graphattn.models.saving.load_files", interrupted)
+    monkeypatch.setattr("graphattn.models.estimators.loading.load_files", interrupted)
     answer = graphattn("predict", classifier)
     assert (answer.code, answer.err) == (130, "stopped\n")
 
 
 def test_sigterm_ends_a_command_like_ctrl_c(classifier, monkeypatch, capsys):
     """So that no temporary file and no process of it remains."""
-    monkeypatch.setattr("graphattn.models.saving.load_files", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(
+        "graphattn.models.estimators.loading.load_files", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
+    )
     monkeypatch.setattr(sys, "argv", ["graphattn", "predict", str(classifier)])
     with pytest.raises(SystemExit) as ended:
         main()
