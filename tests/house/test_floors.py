@@ -8,15 +8,7 @@ FLOORS["graphattn.__main__"] = 3  # python -m graphattn
 DGL_IMPORTER = "graphattn.dgl_graphs"
 DGL_CALLERS = {"graphattn.backends.dgl", "graphattn.experiments.cli.build"}
 # Folders whose modules name each other in annotations: remove a row when its circle is gone.
-CIRCULAR_ANNOTATIONS = [
-    ("graphattn.builders.relations", "graphattn.builders.relations"),
-    ("graphattn.experiments.benchmarks", "graphattn.experiments.benchmarks"),
-    ("graphattn.models.encoders", "graphattn.models.encoders"),
-    ("graphattn.models.estimators", "graphattn.models.inspection"),
-    ("graphattn.models.inspection", "graphattn.models.estimators"),
-    ("graphattn.models.inspection", "graphattn.models.inspection"),
-    ("graphattn.models.saving", "graphattn.models.estimators"),
-]
+CIRCULAR_ANNOTATIONS: list[tuple[str, str]] = []
 ROOT_PACKAGE = "graphattn"  # names upper floors in strings for __getattr__ and in imports for type checkers
 
 
