@@ -606,7 +606,7 @@ class Estimator(Parameters):
 
     def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
         """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
-        return self.task_.format_row(x, prediction, self.text_inputs_, probabilities)
+        return self.task_.format_row(x, prediction, probabilities)
 
     def format_predictions(self, X: Sequence[Any], output: str) -> list[str]:
         """Predictions as texts, one for each input.

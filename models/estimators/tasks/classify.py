@@ -97,7 +97,7 @@ class Classification(Task):
             )
 
     @override
-    def format_prediction(self, x: Any, prediction: Any, inputs: TextInputs) -> dict[str, Any]:
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
         if isinstance(prediction, tuple):
             return {**input_fields(x), "labels": list(prediction)}
         if getattr(prediction, "ndim", 0) == 1:

@@ -89,10 +89,8 @@ class Tagging(Task):
             raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
 
     @override
-    def format_prediction(self, x: Any, prediction: Any, inputs: TextInputs) -> dict[str, Any]:
-        text = getattr(x, "text", x)
-        words = inputs.vocabulary.split(text) if isinstance(text, str) else input_fields(x)["words"]
-        return {"words": words, "tags": list(prediction)}
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        return {"words": input_fields(x)["words"], "tags": list(prediction)}
 
     # -- labels --------------------------------------------------------------------------------------------------------
 

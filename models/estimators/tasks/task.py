@@ -495,12 +495,12 @@ class Task:
     # -- rows of output ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def format_prediction(self, x: Any, prediction: Any, inputs: TextInputs) -> dict[str, Any]:
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
         """Input and prediction as a row of JSON."""
 
-    def format_row(self, x: Any, prediction: Any, inputs: TextInputs, probabilities: Any = None) -> dict[str, Any]:
+    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
         """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
-        row = self.format_prediction(x, prediction, inputs)
+        row = self.format_prediction(x, prediction)
         if probabilities is not None:
             row["probabilities"] = (
                 [self._by_class(word) for word in probabilities]

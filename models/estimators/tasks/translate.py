@@ -202,11 +202,7 @@ class Translation(Task):
         return {}
 
     @override
-    def format_row(self, x: Any, prediction: Any, inputs: TextInputs, probabilities: Any = None) -> dict[str, Any]:
-        return self.format_prediction(x, prediction, inputs)
-
-    @override
-    def format_prediction(self, x: Any, prediction: Any, inputs: TextInputs) -> dict[str, Any]:
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
         """A source and its outputs, one or several."""
         outputs = prediction if isinstance(prediction, list) else [prediction]
         rows = [{"text": output.text, "score": round(output.score, 6)} for output in outputs]
