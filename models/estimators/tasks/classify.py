@@ -30,14 +30,14 @@ from graphattn.models.estimators.inputs import as_text, input_fields, resolve_la
 from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.prediction import Predictions
 from graphattn.models.estimators.tasks.files import CorpusFiles
-from graphattn.models.estimators.tasks.task import Examples, Task
+from graphattn.models.estimators.tasks.task import Examples, LabelTask
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles
 
 
-class Classification(Task):
+class Classification(LabelTask):
     """Classify texts (MS-Trans, section 3.4).
 
     Attributes

@@ -40,7 +40,6 @@ from graphattn.models.estimators.subword_inputs import SubwordInputs
 from graphattn.models.estimators.tasks.files import CorpusFiles
 from graphattn.models.estimators.tasks.task import EncodedInputs, Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
-from graphattn.models.heads import Head
 from graphattn.models.options import InputOptions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.reports import Report
@@ -327,10 +326,6 @@ class Translation(Task):
         return digest_of(repr(held_out.labels))
 
     # -- the model -----------------------------------------------------------------------------------------------------
-
-    @override
-    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        raise NotImplementedError
 
     @override
     def make_model(
