@@ -675,6 +675,13 @@ def test_features_of_words_of_another_version(version, corpus, tiny, tmp_path):
     assert "Install the GraphAttn that wrote the model, or train again" in failure(load, folder)
 
 
+def test_loading_parses_the_config_once(folder, monkeypatch):
+    parsed, loads = [], json.loads
+    monkeypatch.setattr(json, "loads", lambda text, **options: parsed.append(text) or loads(text, **options))
+    load(folder)
+    assert sum("format_version" in str(text) for text in parsed) == 1
+
+
 def test_an_edited_config_must_lose_its_checksum(folder):
     path = folder / "config.json"
     text = path.read_text()
