@@ -44,6 +44,12 @@ class ParsingOptions(Options):
         return with_cache(parser, self.parse_cache)
 
 
+def parse_column(texts: Sequence[Source], splitter: WordSplitter, parser: Parser) -> list[Sentence]:
+    """Texts as sentences with heads: given ones, or the parser's."""
+    sentences = splitter.sentences(texts)
+    return add_heads(sentences, sentences, splitter, parser)
+
+
 def add_heads(
     sentences: Sequence[Sentence], texts: Sequence[Source], splitter: WordSplitter, parser: Parser
 ) -> list[Sentence]:

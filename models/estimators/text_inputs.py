@@ -13,14 +13,12 @@ from torch import Tensor
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.lazy_texts import LazyTexts
-from graphattn.builders.parsers import Parser
-from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Corpus, truncated_lengths
 from graphattn.models.encoders import Encoder, EncoderOptions
 from graphattn.models.estimators.inputs import Columns, iter_chunks
-from graphattn.models.estimators.parsing import ParsingOptions, add_heads, check_scheme, count_relations
+from graphattn.models.estimators.parsing import ParsingOptions, check_scheme, count_relations, parse_column
 from graphattn.models.estimators.word_checks import expect_unknown_words, warn_about_words
 from graphattn.models.lexicon import Gazetteer, Lexicon
 from graphattn.models.options import InputOptions
@@ -217,14 +215,12 @@ class TextInputs:
         if self.builder.deprel_id is None:
             return columns
         parser = parsing.make_parser()
-        if parser is not None:
-            columns = [column if isinstance(column, LazyTexts) else self.parse(column, parser) for column in columns]
-        return columns
-
-    def parse(self, column: Sequence[Source], parser: Parser) -> list[Sentence]:
-        """Texts as sentences with heads: given ones, or the parser's."""
-        sentences = self.vocabulary.splitter.sentences(column)
-        return add_heads(sentences, sentences, self.vocabulary.splitter, parser)
+        if parser is None:
+            return columns
+        splitter = self.vocabulary.splitter
+        return [
+            column if isinstance(column, LazyTexts) else parse_column(column, splitter, parser) for column in columns
+        ]
 
     def check_relations(self, columns: Columns, where: str) -> None:
         """Keep the dependency relations of the training set, and reject those of another scheme."""
