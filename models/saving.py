@@ -188,7 +188,7 @@ def is_run(path: Path) -> bool:
 
 
 def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
-    """What a checkpoint keeps of a model's files, so that its best epoch, with the ``trained`` weights, can be loaded."""
+    """What a checkpoint keeps of a model's files, so that its best epoch, which has ``trained``, can be loaded."""
     return {
         "config": json.dumps(files.config),
         "labels": json.dumps(files.labels),
