@@ -361,6 +361,7 @@ class Estimator(Parameters):
         finally:
             if vars(self).get("history_"):
                 self.model_.eval()
+                self.text_inputs_.spelling = self.text_inputs_.has_branch
             else:
                 vars(self).clear()
                 vars(self).update(before)
@@ -525,7 +526,7 @@ class Estimator(Parameters):
             training=self.training_,
             callbacks=callbacks,
         )
-        self.text_inputs_.spelling = isinstance(self.model_.wide, WordFeatureBranch)
+        self.text_inputs_.has_branch = isinstance(self.model_.wide, WordFeatureBranch)
 
     def _give_hints(self, dev: Corpus | None, held_out: Examples | None) -> None:
         """Warn if the loss or the predictions for the dev set show that training went wrong."""
@@ -947,7 +948,7 @@ class Estimator(Parameters):
         estimator._forget_unset(config["set_options"])
         estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
         inputs, task = estimator.text_inputs_, estimator.task_
-        inputs.spelling = "wide.keys" in weights and task.linear_branch is WordFeatureBranch
+        inputs.spelling = inputs.has_branch = "wide.keys" in weights and task.linear_branch is WordFeatureBranch
         task.restore(inputs, files)
         with torch.random.fork_rng():
             estimator._make_model()

@@ -59,6 +59,7 @@ class TextInputs:
     texts_per_input : 2 for pairs
     truncates : whether long texts may be truncated
     spelling : whether tokens keep the features of their spelling, for a linear branch
+    has_branch : whether the model has this branch, which is added after training
     """
 
     uses_pretrained: ClassVar[bool] = False
@@ -72,7 +73,7 @@ class TextInputs:
     unknown_words: float | None = None
     texts_per_input = 1
     truncates = True
-    spelling = False
+    spelling = has_branch = False
     _warned_of_words = False
 
     def __init__(self, options: Any):
@@ -258,7 +259,7 @@ class TextInputs:
     @property
     def _has_features(self) -> bool:
         """Whether there are features of words, whose version counts."""
-        return self.lexicon is not None or self.spelling
+        return self.lexicon is not None or self.has_branch
 
     def to_config(self) -> dict[str, Any]:
         """Everything besides the options, the vocabulary and the vectors, for ``config.json``."""

@@ -28,6 +28,7 @@ def test_each_group_of_options_is_an_argument(name):
 @pytest.mark.parametrize("name", TASKS)
 def test_a_task_describes_itself(name):
     task = TASKS[name].task
-    assert issubclass(task, Task) and task.name == name
+    assert issubclass(task, Task)
+    assert task.name == name
     assert (corpus_kind(task.corpus_kind).second is True) == (task.texts_per_input == 2)
     assert task.output_formats[0] == "json"
