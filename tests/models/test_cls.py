@@ -84,8 +84,8 @@ def test_words_begin_at_the_first_token(corpus, tiny):
 
 @pytest.mark.parametrize("pooling", ["cls", "concat", "cls+max"])
 def test_pooling_that_needs_it(pooling):
+    classifier = TextClassifier("ms-trans", inputs=InputOptions(cls=False), head=HeadOptions(pooling=pooling))
     with pytest.raises(ConfigError) as caught:
-        classifier = TextClassifier("ms-trans", inputs=InputOptions(cls=False), head=HeadOptions(pooling=pooling))
         classifier.fit(["a", "b"], [0, 1])
     assert caught.value.options == ("pooling", "cls")
 
