@@ -366,6 +366,7 @@ class Estimator(Parameters):
         finally:
             if vars(self).get("history_"):
                 self.model_.eval()
+                self.text_inputs_.spelling = self.text_inputs_.has_branch
             else:
                 vars(self).clear()
                 vars(self).update(before)
@@ -548,7 +549,7 @@ class Estimator(Parameters):
             training=self.training_,
             callbacks=callbacks,
         )
-        self.text_inputs_.spelling = isinstance(self.model_.linear_branch, WordFeatureBranch)
+        self.text_inputs_.has_branch = isinstance(self.model_.linear_branch, WordFeatureBranch)
 
     def _give_hints(self, dev: Corpus | None, held_out: Examples | None) -> None:
         """Warn if the loss or the predictions for the dev set show that training went wrong."""
@@ -629,7 +630,7 @@ class Estimator(Parameters):
 
     def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
         """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
-        return self.task_.format_row(x, prediction, self.text_inputs_, probabilities)
+        return self.task_.format_row(x, prediction, probabilities)
 
     def format_predictions(self, X: Sequence[Any], output: str) -> list[str]:
         """Predictions as texts, one for each input.
@@ -970,7 +971,9 @@ class Estimator(Parameters):
         estimator._forget_unset(config["set_options"])
         estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
         inputs, task = estimator.text_inputs_, estimator.task_
-        inputs.spelling = "linear_branch.keys" in weights and task.linear_branch is WordFeatureBranch
+        inputs.spelling = inputs.has_branch = (
+            "linear_branch.keys" in weights and task.linear_branch is WordFeatureBranch
+        )
         task.restore(inputs, files)
         with torch.random.fork_rng():
             estimator._make_model()

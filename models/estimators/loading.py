@@ -83,13 +83,7 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
 
 
 def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estimator]) -> None:
-    """Check the values of a config against the types that its task and its encoder declare.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when a value has another type or is missing, or the encoder is not registered
-    """
+    """Check the values of a config against the types that its task and its encoder declare."""
     types = task.config_types()
     try:
         require_keys(config, [name for name, kind in types.items() if type(None) not in get_args(kind)])
@@ -108,13 +102,7 @@ def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estima
 
 
 def read_task(path: str | Path) -> type[Estimator]:
-    """The estimator class of a saved model, without loading the model.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when the directory is missing, its config cannot be read, or its task is not registered
-    """
+    """The estimator class of a saved model, without loading the model."""
     return _find_task(path, read_config(Path(path)))
 
 

@@ -23,6 +23,12 @@ _FEW_WORDS = 20
 """So many words may have new relations of a scheme whose relations are not listed here: a rare one, in a short text."""
 
 
+def parse_column(texts: Sequence[Source], splitter: WordSplitter, parser: Parser) -> list[Sentence]:
+    """Texts as sentences with heads: given ones, or the parser's."""
+    sentences = splitter.sentences(texts)
+    return add_heads(sentences, sentences, splitter, parser)
+
+
 def add_heads(
     sentences: Sequence[Sentence], texts: Sequence[Source], splitter: WordSplitter, parser: Parser
 ) -> list[Sentence]:

@@ -136,6 +136,12 @@ class SequenceTagger(Estimator):
         return spans
 
     @override
+    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
+        text = getattr(x, "text", x)
+        words = self.vocabulary_.split(text) if isinstance(text, str) else x
+        return super().format_row(words, prediction, probabilities)
+
+    @override
     def format_predictions(self, X: Sequence[Any], output: str) -> list[str]:
         if output == "conll":
             rows = self.predict_rows(X)

@@ -13,14 +13,13 @@ from torch import Tensor
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.lazy_texts import LazyTexts
-from graphattn.builders.parsers import Parser, make_parser
-from graphattn.builders.word_boundaries import Source
+from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Corpus, truncated_lengths
 from graphattn.models.encoders import Encoder, EncoderOptions
 from graphattn.models.estimators.inputs import Columns, iter_chunks
-from graphattn.models.estimators.parsing import add_heads, check_scheme, count_relations
+from graphattn.models.estimators.parsing import check_scheme, count_relations, parse_column
 from graphattn.models.estimators.word_checks import expect_unknown_words, warn_about_words
 from graphattn.models.lexicon import Gazetteer, Lexicon
 from graphattn.models.options import InputOptions
@@ -62,6 +61,7 @@ class TextInputs:
     texts_per_input : 2 for pairs
     truncates : whether long texts may be truncated
     spelling : whether tokens keep the features of their spelling, for a linear branch
+    has_branch : whether the model has this branch, which is added after training
     """
 
     uses_pretrained: ClassVar[bool] = False
@@ -75,7 +75,7 @@ class TextInputs:
     unknown_words: float | None = None
     texts_per_input = 1
     truncates = True
-    spelling = False
+    spelling = has_branch = False
     _warned_of_words = False
 
     def __init__(self, options: Any):
@@ -218,14 +218,12 @@ class TextInputs:
         if self.builder.deprel_id is None:
             return columns
         parser = make_parser(parsing)
-        if parser is not None:
-            columns = [column if isinstance(column, LazyTexts) else self.parse(column, parser) for column in columns]
-        return columns
-
-    def parse(self, column: Sequence[Source], parser: Parser) -> list[Sentence]:
-        """Texts as sentences with heads: given ones, or the parser's."""
-        sentences = self.vocabulary.splitter.sentences(column)
-        return add_heads(sentences, sentences, self.vocabulary.splitter, parser)
+        if parser is None:
+            return columns
+        splitter = self.vocabulary.splitter
+        return [
+            column if isinstance(column, LazyTexts) else parse_column(column, splitter, parser) for column in columns
+        ]
 
     def check_relations(self, columns: Columns, where: str) -> None:
         """Keep the dependency relations of the training set, and reject those of another scheme."""
@@ -263,7 +261,7 @@ class TextInputs:
     @property
     def _has_features(self) -> bool:
         """Whether there are features of words, whose version counts."""
-        return self.lexicon is not None or self.spelling
+        return self.lexicon is not None or self.has_branch
 
     def to_config(self) -> dict[str, Any]:
         """Everything besides the options, the vocabulary and the vectors, for ``config.json``."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
 from sklearn.base import clone
 
 from graphattn.builders import files as compression
@@ -673,6 +674,26 @@ def test_features_of_words_of_another_version(version, corpus, tiny, tmp_path):
     )
     change(folder, features=version)
     assert "Install the GraphAttn that wrote the model, or train again" in failure(load, folder)
+
+
+def test_loading_parses_the_config_once(folder, monkeypatch):
+    parsed, loads = [], json.loads
+    monkeypatch.setattr(json, "loads", lambda text, **options: parsed.append(text) or loads(text, **options))
+    load(folder)
+    assert sum("format_version" in str(text) for text in parsed) == 1
+
+
+def test_a_tagger_that_was_stopped_before_its_linear_branch(corpus, tiny, tmp_path):
+    class Stop(Callback):
+        def on_train_epoch_start(self, trainer, module):
+            if trainer.current_epoch == 1:
+                raise ValueError("stop")
+
+    X, y = corpus("crf", 12)
+    tagger = tiny("crf", head={"wide": True}, training={"epochs": 3})
+    with pytest.raises(ValueError, match="stop"):
+        tagger.fit(X, y, callbacks=[Stop()])
+    assert load(tagger.save(tmp_path / "tagger")).predict(X) == tagger.predict(X)
 
 
 def test_an_edited_config_must_lose_its_checksum(folder):

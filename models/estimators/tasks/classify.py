@@ -29,7 +29,7 @@ from graphattn.models.estimators.indicators import (
 from graphattn.models.estimators.inputs import as_text, input_fields, resolve_labels, single_target
 from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.tasks.files import CorpusFiles
-from graphattn.models.estimators.tasks.task import Examples, Task
+from graphattn.models.estimators.tasks.task import Examples, LabelTask
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.prediction import Predictions
@@ -37,7 +37,7 @@ from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles
 
 
-class Classification(Task):
+class Classification(LabelTask):
     """Classify texts (MS-Trans, section 3.4).
 
     Attributes
@@ -97,7 +97,7 @@ class Classification(Task):
             )
 
     @override
-    def format_prediction(self, x: Any, prediction: Any, inputs: TextInputs) -> dict[str, Any]:
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
         if isinstance(prediction, tuple):
             return {**input_fields(x), "labels": list(prediction)}
         if getattr(prediction, "ndim", 0) == 1:

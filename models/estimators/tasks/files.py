@@ -27,7 +27,11 @@ _OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "skip"})
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """Files of a corpus, and how to read them."""
+    """Files of a corpus, and how to read them.
+
+    ``training`` says how the training corpus was read, which decides where ``format`` and ``options`` leave it open. If
+    it is empty or to be renewed, these files are the training corpus. ``split`` is the rule for raw texts.
+    """
 
     paths: Sequence[str | Path]
     format: str

@@ -68,7 +68,7 @@ class Regression(Task):
             parse_number(label, path=str(path))
 
     @override
-    def format_prediction(self, x: Any, prediction: Any, inputs: TextInputs) -> dict[str, Any]:
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
         return {**input_fields(x), "value": round(float(prediction), 6)}
 
     # -- labels --------------------------------------------------------------------------------------------------------

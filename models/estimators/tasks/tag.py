@@ -28,7 +28,7 @@ from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, input_fields, resolve_labels
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.tasks.files import CorpusFiles
-from graphattn.models.estimators.tasks.task import Examples, Task
+from graphattn.models.estimators.tasks.task import Examples, LabelTask
 from graphattn.models.estimators.text_inputs import TextInputs
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads.word_features import WordFeatureBranch
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from graphattn.builders.store import Store
 
 
-class Tagging(Task):
+class Tagging(LabelTask):
     """Tag each word of a text (MS-Trans, section 4.2). Entity tags are learnt as BIOES.
 
     Attributes
@@ -53,7 +53,7 @@ class Tagging(Task):
     name = corpus_kind = "tag"
     description = "tags words"
     label_field = "tags"
-    prediction_options = Task.prediction_options | {"repair_tags"}
+    prediction_options = LabelTask.prediction_options | {"repair_tags"}
     output_formats = ("json", "spans", "conll", "html")
     changeable = ("repair_tags",)
     linear_branch = WordFeatureBranch
@@ -89,10 +89,8 @@ class Tagging(Task):
             raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
 
     @override
-    def format_prediction(self, x: Any, prediction: Any, inputs: TextInputs) -> dict[str, Any]:
-        text = getattr(x, "text", x)
-        words = inputs.vocabulary.split(text) if isinstance(text, str) else input_fields(x)["words"]
-        return {"words": words, "tags": list(prediction)}
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        return {"words": input_fields(x)["words"], "tags": list(prediction)}
 
     # -- labels --------------------------------------------------------------------------------------------------------
 

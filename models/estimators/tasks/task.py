@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
+from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders.lazy_texts import LazyTexts
@@ -434,6 +435,7 @@ class Task:
         gold, predicted = self.hashable(labels), self.hashable(self.readable(decisions))
         return hint_at_single_class(gold, predicted, has_vectors=has_vectors)
 
+    @abstractmethod
     def report(
         self,
         examples: Examples,
@@ -443,23 +445,7 @@ class Task:
         rerun: Callable[..., Predictions],
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
-        """Metrics, outcomes and mistakes of decisions; ``rerun`` predicts the columns of wrong ones again."""
-        outcomes = self.outcomes(examples.labels, decisions)
-        wrong = examples.select(outcomes.wrong_inputs)
-        metrics = self.metrics(examples.labels, decisions)
-        return Report(
-            metrics, self.main_metric, outcomes, find_mistakes=partial(self.find_mistakes, wrong, inputs, rerun)
-        )
-
-    def outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
-        """Compare decisions with labels."""
-        raise NotImplementedError
-
-    def find_mistakes(
-        self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
-    ) -> list[dict[str, Any]]:
-        """Predict examples again; rows of the wrong decisions, see :attr:`Report.mistakes`."""
-        raise NotImplementedError
+        """Metrics, outcomes and mistakes of decisions; ``rerun`` predicts columns again."""
 
     def run(self, model: Any, corpus: Corpus, **options: Any) -> Predictions:
         """See :func:`~graphattn.models.prediction.predict_corpus`."""
@@ -468,12 +454,12 @@ class Task:
     # -- rows of output ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def format_prediction(self, x: Any, prediction: Any, inputs: TextInputs) -> dict[str, Any]:
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
         """Input and prediction as a row of JSON."""
 
-    def format_row(self, x: Any, prediction: Any, inputs: TextInputs, probabilities: Any = None) -> dict[str, Any]:
+    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
         """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
-        row = self.format_prediction(x, prediction, inputs)
+        row = self.format_prediction(x, prediction)
         if probabilities is not None:
             row["probabilities"] = (
                 [self._by_class(word) for word in probabilities]
@@ -602,3 +588,34 @@ class Task:
         """Restore the inputs, and what :meth:`fit` learnt."""
         self.labels = LabelSet(files.labels)
         inputs.restore(files.config, files.tokenizer, files.weights)
+
+
+class LabelTask(Task):
+    """A task whose items have classes, so that its report says which were confused."""
+
+    @override
+    def report(
+        self,
+        examples: Examples,
+        decisions: list[Any],
+        *,
+        inputs: TextInputs,
+        rerun: Callable[..., Predictions],
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> Report:
+        outcomes = self.outcomes(examples.labels, decisions)
+        wrong = examples.select(outcomes.wrong_inputs)
+        metrics = self.metrics(examples.labels, decisions)
+        return Report(
+            metrics, self.main_metric, outcomes, find_mistakes=partial(self.find_mistakes, wrong, inputs, rerun)
+        )
+
+    @abstractmethod
+    def outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
+        """Compare decisions with labels."""
+
+    @abstractmethod
+    def find_mistakes(
+        self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
+    ) -> list[dict[str, Any]]:
+        """Predict examples again; rows of the wrong decisions, see :attr:`Report.mistakes`."""

@@ -40,7 +40,6 @@ from graphattn.models.estimators.subword_inputs import SubwordInputs
 from graphattn.models.estimators.tasks.files import CorpusFiles
 from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.text_inputs import TextInputs
-from graphattn.models.heads import Head
 from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import InputOptions
 from graphattn.models.prediction import Predictions, prediction_batches
@@ -205,11 +204,7 @@ class Translation(Task):
         return {}
 
     @override
-    def format_row(self, x: Any, prediction: Any, inputs: TextInputs, probabilities: Any = None) -> dict[str, Any]:
-        return self.format_prediction(x, prediction, inputs)
-
-    @override
-    def format_prediction(self, x: Any, prediction: Any, inputs: TextInputs) -> dict[str, Any]:
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
         """A source and its outputs, one or several."""
         outputs = prediction if isinstance(prediction, list) else [prediction]
         rows = [{"text": output.text, "score": round(output.score, 6)} for output in outputs]
@@ -334,10 +329,6 @@ class Translation(Task):
         return digest_of(repr(held_out.labels))
 
     # -- the model -----------------------------------------------------------------------------------------------------
-
-    @override
-    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        raise NotImplementedError
 
     @override
     def make_model(

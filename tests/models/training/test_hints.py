@@ -165,8 +165,15 @@ def test_fit_hints_at_a_model_that_learns_nothing(kind, corpus, tiny):
     training = {"epochs": 3, "learning_rate": 1e-9, "average": 0.0, "dev_fraction": 0.0}
     more = {"search": SearchOptions(min_length=0, max_length=1)} if kind == "translator" else {}
     estimator = tiny(kind, training=training, **more)
-    estimator._predict_corpus = lambda model, data: _constant_decisions(kind, y, data)
-    hints = hints_of(estimator.fit, X, y, dev=(X, y))
+
+    class Constant(estimator.task):
+        def predict_dev_set(self, model, corpus):
+            return _constant_decisions(kind, y, corpus)
+
+    class Learner(type(estimator)):
+        task = Constant
+
+    hints = hints_of(Learner(**estimator.get_params(deep=False)).fit, X, y, dev=(X, y))
     assert len(hints) == 2
     assert hints[0].startswith("the loss has not gone down (")
     assert ("outputs for the dev set are empty" if kind == "translator" else "of the predictions on the dev") in hints[
