@@ -690,7 +690,7 @@ def test_a_tagger_that_was_stopped_before_its_linear_branch(corpus, tiny, tmp_pa
                 raise ValueError("stop")
 
     X, y = corpus("crf", 12)
-    tagger = tiny("crf", head={"wide": True}, training={"epochs": 3})
+    tagger = tiny("crf", head={"linear_branch": True}, training={"epochs": 3})
     with pytest.raises(ValueError, match="stop"):
         tagger.fit(X, y, callbacks=[Stop()])
     assert load(tagger.save(tmp_path / "tagger")).predict(X) == tagger.predict(X)
