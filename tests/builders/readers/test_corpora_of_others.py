@@ -148,8 +148,8 @@ ROWS = {
         ['{"id": "0", "words": ["Ada", "wrote"], "pos_tags": ["N", "V"], "ner_tags": ["B-PER", "O"]}\n'],
         Sentence(["Ada", "wrote"], tags=["B-PER", "O"]),
     ),
-    "column names in another Unicode form": (
-        ["opinio\u0301n,sen\u0303al\nso nice,pos\n"],
+    "column names in another Unicode form or case": (
+        ["Opinio\u0301n,Sen\u0303al\nso nice,pos\n"],
         Example("so nice", label="pos"),
     ),
     "files joined with `cat`, each with a byte order mark": (
