@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from graphattn.builders.readers import register_reader as register_reader
     from graphattn.builders.relations import register_relation as register_relation
     from graphattn.edges import Edges as Edges
+    from graphattn.experiments.cli.bench import register_benchmark as register_benchmark
+    from graphattn.experiments.cli.main import register_command as register_command
     from graphattn.experiments.drawing.graph import draw_graph as draw_graph
     from graphattn.layers.multi_scale import MultiScaleAttention as MultiScaleAttention
     from graphattn.layers.tensorized import TensorizedAttention as TensorizedAttention
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from graphattn.models import Translator as Translator
     from graphattn.models import load as load
     from graphattn.models import register_encoder as register_encoder
+    from graphattn.models import register_inputs as register_inputs
     from graphattn.models import register_task as register_task
     from graphattn.networkx_graphs import to_networkx as to_networkx
     from graphattn.scales import Scale as Scale
@@ -66,7 +69,10 @@ _MODULES = {
     "draw_graph": "graphattn.experiments.drawing.graph",
     "load": "graphattn.models",
     "register_backend": "graphattn.backends.registry",
+    "register_benchmark": "graphattn.experiments.cli.bench",
+    "register_command": "graphattn.experiments.cli.main",
     "register_encoder": "graphattn.models",
+    "register_inputs": "graphattn.models",
     "register_reader": "graphattn.builders.readers",
     "register_relation": "graphattn.builders.relations",
     "register_task": "graphattn.models",

@@ -29,7 +29,7 @@ def option(
     default: Any,
     help: str,
     *,
-    choices: tuple[str, ...] | None = None,
+    choices: Collection[str] | None = None,
     min: float | None = None,
     max: float | None = None,
     above: float | None = None,
@@ -44,7 +44,7 @@ def option(
     ----------
     default : its default value
     help : one line for ``--help``
-    choices : all allowed values
+    choices : all allowed values; those of a registry, which may grow, are its dict
     min, max : inclusive bounds
     above, below : exclusive bounds
     multiple_of : a number, or the name of another option of the same dataclass
@@ -391,7 +391,7 @@ def list_options(
             *value_types[item.name],
             getattr(options, item.name),
             item.metadata["help"],
-            item.metadata["choices"],
+            tuple(item.metadata["choices"] or ()) or None,
             panel,
             item.metadata["common"],
         )

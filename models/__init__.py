@@ -27,8 +27,11 @@ from graphattn.models.estimators import (
     SequenceTagger,
     Task,
     TextClassifier,
+    TextInputs,
     TextRegressor,
     Translator,
+    WordInputs,
+    register_inputs,
 )
 from graphattn.models.estimators.loading import TASKS, load, register_task
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
@@ -60,13 +63,16 @@ __all__ = [
     "TNTOptions",
     "Task",
     "TextClassifier",
+    "TextInputs",
     "TextRegressor",
     "TrainingOptions",
     "TransformerOptions",
     "TranslationTraining",
     "Translator",
     "UMSTOptions",
+    "WordInputs",
     "load",
     "register_encoder",
+    "register_inputs",
     "register_task",
 ]

@@ -19,6 +19,8 @@ BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 """CPU flags of instructions for bfloat16 products; the last is ARM's."""
 
 
+INPUTS: dict[str, Any] = {}
+"""Level of tokens -> class of inputs; :func:`~graphattn.models.register_inputs` adds one."""
 CLS_HELP = "begin each text with a token [CLS] (default: yes, except for mtsa, duo and duo-transformer)"
 """Help of an option."""
 
@@ -27,7 +29,7 @@ CLS_HELP = "begin each text with a token [CLS] (default: yes, except for mtsa, d
 class InputOptions(Options):
     """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
 
-    level: str = option("word", "tokens are words or subwords", choices=("word", "bpe"))
+    level: str = option("word", "tokens are words or subwords", choices=INPUTS)
     split: str = option(
         DEFAULT_SPLIT,
         "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",

@@ -26,9 +26,11 @@ from typer.testing import CliRunner
 from graphattn.backends import registry
 from graphattn.builders.readers import FORMATS
 from graphattn.builders.relations import names
-from graphattn.experiments.cli.main import app
+from graphattn.experiments.cli.bench import BENCHMARKS
+from graphattn.experiments.cli.main import REGISTERED, app
 from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS
+from graphattn.models.options import INPUTS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -154,7 +156,9 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
     monkeypatch.setattr(sys, "path", list(sys.path))
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
     # Undo what a page registers.
-    registries = (ENCODERS, FORMATS, TASKS, names._REGISTERED, registry.REGISTERED)
+    registries = (
+        ENCODERS, FORMATS, INPUTS, TASKS, BENCHMARKS, REGISTERED, names._REGISTERED, registry.REGISTERED
+    )  # fmt: skip
     with ExitStack() as stack:
         for registry_dict in registries:
             stack.enter_context(patch.dict(registry_dict))

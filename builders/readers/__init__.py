@@ -4,6 +4,7 @@ A reader yields what a file contains and reports what is wrong in it, with the l
 graphs are elsewhere. A new format is a reader and a call of :func:`register_reader`.
 """
 
+from graphattn.builders.files import numbered_lines
 from graphattn.builders.readers.conllu import read_conllu, read_conllup
 from graphattn.builders.readers.corpus import read_corpus, read_parallel
 from graphattn.builders.readers.fasttext import read_fasttext
@@ -29,6 +30,7 @@ __all__ = [
     "DetectedFormat",
     "corpus_kind",
     "detect",
+    "numbered_lines",
     "read_conll",
     "read_conllu",
     "read_conllup",

@@ -105,7 +105,7 @@ def register_reader(
     Examples
     --------
     >>> from graphattn.builders import Example
-    >>> from graphattn.builders.files import numbered_lines
+    >>> from graphattn.builders.readers import numbered_lines
     >>> def read_stars(path):
     ...     for number, line in numbered_lines(path):
     ...         yield Example(line.rstrip("*"), label=str(line.count("*")))

@@ -2,3 +2,31 @@
 
 Contenders run interleaved on the same tokens, data type and threads; tables show medians and their ratios.
 """
+
+from graphattn.experiments.benchmarks.harness import (
+    COLUMNS,
+    TIMES,
+    Comparison,
+    Contender,
+    Job,
+    Settings,
+    column,
+    compare,
+    time_jobs,
+)
+from graphattn.experiments.benchmarks.report import BenchmarkReport
+from graphattn.experiments.benchmarks.workloads import parse_workloads
+
+__all__ = [
+    "COLUMNS",
+    "TIMES",
+    "BenchmarkReport",
+    "Comparison",
+    "Contender",
+    "Job",
+    "Settings",
+    "column",
+    "compare",
+    "parse_workloads",
+    "time_jobs",
+]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,6 +51,10 @@ class Benchmark(NamedTuple):
     help: str
     example: str
     flags: str
+    measure: Callable[[Settings], BenchmarkReport] | None = None
+    """Of a registered one, with its workloads: the usual ones, and those of ``--quick``."""
+    lengths: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
 
 
 _TIMED = "lengths repeats threads seconds out quick"
@@ -132,6 +137,34 @@ _FUNCTIONS = {
 """Name -> the function that measures, where it is not ``measure`` of the module of that name."""
 
 
+def register_benchmark(
+    name: str,
+    measure: Callable[[Settings], BenchmarkReport],
+    *,
+    lengths: Sequence[str],
+    quick: Sequence[str] | None = None,
+) -> None:
+    """Add a benchmark to ``graphattn bench``.
+
+    Parameters
+    ----------
+    name : of the command and of its files
+    measure : settings, with workloads, runs and peers -> a report; the first line of its docstring is the help
+    lengths, quick : default workloads, also of ``--quick``, as ``--lengths`` names them
+
+    Raises
+    ------
+    ConfigError
+        when another benchmark has this name
+    """
+    summary, quick = (getdoc(measure) or name).partition("\n")[0], tuple(quick or lengths)
+    new = Benchmark(summary, f"--lengths {','.join(quick)}", _COMPARED, measure, tuple(lengths), quick)
+    other = BENCHMARKS.get(name, new).measure
+    if getattr(other, "__module__", None) != measure.__module__:
+        raise ConfigError(f"the benchmark {name!r} exists already; choose another name")
+    BENCHMARKS[name] = new
+
+
 class BenchCommands(LazyGroup):
     """One command for each benchmark, which has only the benchmark's flags."""
 
@@ -183,6 +216,9 @@ def run(name: str, options: BenchOptions) -> None:
 
 def measure(name: str, options: BenchOptions) -> BenchmarkReport:
     """Run one benchmark."""
+    benchmark = BENCHMARKS[name]
+    if benchmark.measure is not None:
+        return benchmark.measure(_make_settings(options, benchmark.lengths, benchmark.quick))
     module_name, _, function_name = _FUNCTIONS.get(name, f"graphattn.experiments.benchmarks.{name}:measure").partition(
         ":"
     )
@@ -193,16 +229,18 @@ def measure(name: str, options: BenchOptions) -> BenchmarkReport:
     if name == "corpora":
         return function(options.jobs, data=options.data, folder=options.folder)
 
-    settings = _make_settings(options, module, one_run=name == "memory")
+    settings = _make_settings(options, module.LENGTHS, module.QUICK, one_run=name == "memory")
     texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained") else {}
     return function(settings, **texts, **({"directory": options.pretrained} if name == "pretrained" else {}))
 
 
-def _make_settings(options: BenchOptions, module: Any, *, one_run: bool) -> Settings:
-    """The settings of a benchmark, whose module has the default workloads."""
+def _make_settings(
+    options: BenchOptions, lengths: tuple[str, ...], quick: tuple[str, ...], *, one_run: bool = False
+) -> Settings:
+    """The settings of a benchmark with these default workloads."""
     from graphattn.experiments.benchmarks.harness import Settings
 
-    lengths = module.QUICK if options.quick else module.LENGTHS
+    lengths = quick if options.quick else lengths
     repeats = 1 if one_run else options.repeats or (3 if options.quick else 9)
     peers = () if options.peers == "none" else _split("--peers", options.peers or None)
     return Settings(_split("--lengths", options.lengths) or lengths, repeats, peers, options.seconds)

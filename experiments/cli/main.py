@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import getdoc
@@ -18,7 +18,7 @@ import typer
 from typing_extensions import override
 
 from graphattn import __version__
-from graphattn.exceptions import GraphAttnError, GraphAttnWarning, Hint, MissingPackageError
+from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, Hint, MissingPackageError
 from graphattn.experiments.cli.flags import LazyGroup, as_flag, make_command
 from graphattn.experiments.cli.user_modules import (
     describe_failure,
@@ -45,6 +45,8 @@ COMMANDS = {
     "bench": "Measure speed and memory; only ratios within one run mean anything.",
 }
 """Name of a command, which is that of its module and its function -> its first line of help."""
+REGISTERED: dict[str, Callable[..., None]] = {}
+"""Name -> command that a user registered."""
 WRONG, NOT_INSTALLED, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 """Exit codes of an error, of Ctrl-C or SIGTERM, and of a closed pipe (the last two as a shell reports SIGINT and
 SIGPIPE); 2: usage."""
@@ -55,46 +57,78 @@ _RESUMED = {"train", "build", "reproduce", "tune"}
 """Commands that resume."""
 
 
+def register_command(function: Callable[..., None]) -> Callable[..., None]:
+    """Add a command to ``graphattn``; usable as a decorator.
+
+    Parameters
+    ----------
+    function : its name is the command's, with hyphens, and its docstring the help. Its annotated parameters are
+        arguments or, if they have a default, flags, as in typer
+
+    Raises
+    ------
+    ConfigError
+        when another command has this name
+    """
+    name = function.__name__.replace("_", "-")
+    if name in COMMANDS or REGISTERED.get(name, function).__module__ != function.__module__:
+        raise ConfigError(f"the command {name!r} exists already; choose another name")
+    REGISTERED[name] = function
+    return function
+
+
 class Commands(LazyGroup):
     """All commands; an error becomes one line on standard error, without a traceback."""
 
     @override
     def list_summaries(self) -> dict[str, str]:
-        return COMMANDS
+        return COMMANDS | {name: (getdoc(made) or "").partition("\n")[0] for name, made in REGISTERED.items()}
 
     @override
     def build_command(self, name: str, arguments: Sequence[str]) -> Any:
-        module: Any = import_module(f"graphattn.experiments.cli.{name}")
-        if hasattr(module, "app"):
-            return typer.main.get_command(module.app)
-        function = getattr(module, name)
+        if name in REGISTERED:
+            function, examples = REGISTERED[name], f"graphattn --import MODULE {name}"
+        else:
+            module: Any = import_module(f"graphattn.experiments.cli.{name}")
+            if hasattr(module, "app"):
+                return typer.main.get_command(module.app)
+            function, examples = getattr(module, name), module.EXAMPLES
         # each paragraph of its docstring becomes one line, which the help wraps
         about = "\n\n".join(" ".join(paragraph.split()) for paragraph in (getdoc(function) or "").split("\n\n"))
-        return make_command(function, about, module.EXAMPLES)
+        return make_command(function, about, examples)
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        modules, others = find_values("--import", args)  # first, since modules add commands and flags
+        modules, others = find_values("--import", args)
+        with report_errors(ctx):  # first, since modules add commands and flags
+            import_modules([*modules_in_environment(), *modules])
         return super().parse_args(ctx, [*(f"--import={module}" for module in modules), *others])
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command and end with its exit code."""
-        try:
-            with print_plain_warnings():
-                return super().invoke(ctx)
-        except GraphAttnError as error:
-            print(f"error: {' '.join(error.render(as_flag).split())}", file=sys.stderr)
-            raise typer.Exit(NOT_INSTALLED if isinstance(error, MissingPackageError) else WRONG) from error
-        except BrokenPipeError as error:
-            _discard_output()
-            raise typer.Exit(PIPE_CLOSED) from error
-        except KeyboardInterrupt as error:
-            hint = "; run the same command again to resume" if error.args or ctx.invoked_subcommand in _RESUMED else ""
-            print(f"stopped{hint}", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from error
-        except SystemExit as error:  # a user's module; exit code 0 would mean success
-            print(f"error: {ctx.invoked_subcommand} fails{describe_failure(error)}", file=sys.stderr)
-            raise typer.Exit(WRONG) from error
+        with report_errors(ctx):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def report_errors(ctx: Any) -> Iterator[None]:
+    """Print errors and our own warnings in one line each, and end with an exit code."""
+    try:
+        with print_plain_warnings():
+            yield
+    except GraphAttnError as error:
+        print(f"error: {' '.join(error.render(as_flag).split())}", file=sys.stderr)
+        raise typer.Exit(NOT_INSTALLED if isinstance(error, MissingPackageError) else WRONG) from error
+    except BrokenPipeError as error:
+        _discard_output()
+        raise typer.Exit(PIPE_CLOSED) from error
+    except KeyboardInterrupt as error:
+        hint = "; run the same command again to resume" if error.args or ctx.invoked_subcommand in _RESUMED else ""
+        print(f"stopped{hint}", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from error
+    except SystemExit as error:  # a user's module; exit code 0 would mean success
+        print(f"error: {ctx.invoked_subcommand} fails{describe_failure(error)}", file=sys.stderr)
+        raise typer.Exit(WRONG) from error
 
 
 @contextmanager
@@ -148,8 +182,7 @@ def options(
     ] = False,
     imported: Annotated[list[str] | None, import_option()] = None,
 ) -> None:
-    """Options before a command."""
-    import_modules([*modules_in_environment(), *(imported or [])])
+    """Options before a command; the modules of ``--import`` were imported before these were parsed."""
 
 
 def _interrupt(number: int, _frame: Any) -> None:

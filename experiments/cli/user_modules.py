@@ -22,7 +22,7 @@ MODULES = "GRAPHATTN_IMPORT"
 def import_option(*, hidden: bool = False) -> Any:
     """The flag ``--import``; a hidden one is listed by ``--help-all`` only."""
     about = (
-        "Import a module that registers relations, encoders, tasks, readers or backends; repeatable. The "
+        "Import a module that registers relations, encoders, tasks, commands or others; repeatable. The "
         f"modules in {MODULES}, separated by commas, come first."
     )
     return typer.Option("--import", metavar="MODULE", help=about, hidden=hidden)

@@ -9,8 +9,10 @@ from graphattn.models.estimators.pair_classifier import PairClassifier
 from graphattn.models.estimators.sequence_tagger import SequenceTagger
 from graphattn.models.estimators.tasks import Task
 from graphattn.models.estimators.text_classifier import TextClassifier
+from graphattn.models.estimators.text_inputs import TextInputs, register_inputs
 from graphattn.models.estimators.text_regressor import PairRegressor, TextRegressor
 from graphattn.models.estimators.translator import Translator
+from graphattn.models.estimators.word_inputs import WordInputs
 
 __all__ = [
     "Estimator",
@@ -19,6 +21,9 @@ __all__ = [
     "SequenceTagger",
     "Task",
     "TextClassifier",
+    "TextInputs",
     "TextRegressor",
     "Translator",
+    "WordInputs",
+    "register_inputs",
 ]

@@ -768,7 +768,8 @@ class Estimator(Parameters):
     def epoch_note(self) -> str | None:
         """What the dev metrics of an epoch measure, if not the final model."""
         head = self.resolved_options().get("head")
-        return "graph encoder alone" if head is not None and head.linear_branch else self.task.dev_search
+        has_branch = head is not None and head.linear_branch and self.task.linear_branch is not None
+        return "graph encoder alone" if has_branch else self.task.dev_search
 
     def dev_metrics(self) -> dict[str, float]:
         """Metrics of the model on the dev set; empty without one."""
@@ -978,7 +979,7 @@ class Estimator(Parameters):
         with torch.random.fork_rng():
             estimator._make_model()
         inputs.restore_frozen_weights(estimator.model_, weights)
-        if "linear_branch.keys" in weights:
+        if task.linear_branch is not None and "linear_branch.keys" in weights:
             of_branch = {name: value for name, value in weights.items() if name.startswith("linear_branch.")}
             estimator.model_.linear_branch = task.linear_branch.like(of_branch)
         estimator.mixture_ = config["mixture"]

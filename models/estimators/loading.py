@@ -12,7 +12,7 @@ from graphattn.builders.json_types import check_fields, check_json, require_keys
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import options_class
 from graphattn.models.estimators.estimator import Estimator
-from graphattn.models.options import resolve_precision
+from graphattn.models.options import INPUTS, resolve_precision
 from graphattn.models.saving import CONFIG, ModelFiles, is_run, read_config, read_model
 
 EstimatorT = TypeVar("EstimatorT", bound=Estimator)
@@ -97,6 +97,9 @@ def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estima
         except ConfigError:
             raise _error_for_unregistered(path, "encoder", encoder) from None
         check_fields(config["encoder"], kind, "encoder")
+        level = config["inputs"].get("level")
+        if isinstance(level, str) and level not in INPUTS:
+            raise _error_for_unregistered(path, "inputs", level)
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{Path(path) / CONFIG} is damaged ({error}). Save the model again") from None
 

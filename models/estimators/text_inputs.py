@@ -14,7 +14,7 @@ from torch import Tensor
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.parsers import make_parser
-from graphattn.exceptions import ModelDirectoryError, TruncationWarning
+from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Corpus, truncated_lengths
 from graphattn.models.encoders import Encoder, EncoderOptions
@@ -22,7 +22,7 @@ from graphattn.models.estimators.inputs import Columns, iter_chunks
 from graphattn.models.estimators.parsing import check_scheme, count_relations, parse_column
 from graphattn.models.estimators.word_checks import expect_unknown_words, warn_about_words
 from graphattn.models.lexicon import Gazetteer, Lexicon
-from graphattn.models.options import InputOptions
+from graphattn.models.options import INPUTS, InputOptions
 from graphattn.models.spelling import FEATURES
 from graphattn.models.token_embedding import TokenEmbedding, part_widths
 from graphattn.options import ParsingOptions
@@ -295,3 +295,22 @@ class TextInputs:
     def restore_frozen_weights(self, model: Any, weights: dict[str, Tensor]) -> None:
         """Give a model that was saved its weights of :meth:`list_frozen_weights`, and take them out of ``weights``."""
         model.embedding.table = weights.pop("embedding.table")
+
+
+def register_inputs(level: str, inputs: type[TextInputs]) -> None:
+    """Add inputs, which ``--level`` and ``InputOptions(level=...)`` select in all tasks but translation.
+
+    Parameters
+    ----------
+    level : what their tokens are, such as ``byte``
+    inputs : a subclass of :class:`TextInputs`, whose only argument is :class:`~graphattn.models.InputOptions`
+
+    Raises
+    ------
+    ConfigError
+        when another class has this level
+    """
+    other = INPUTS.setdefault(level, inputs)
+    if (other.__module__, other.__qualname__) != (inputs.__module__, inputs.__qualname__):
+        raise ConfigError(f"inputs {level!r} exist already ({other.__module__}); choose another name")
+    INPUTS[level] = inputs

@@ -20,7 +20,7 @@ from graphattn.builders.word_boundaries import Source, WordSplitter
 from graphattn.exceptions import GraphAttnWarning
 from graphattn.models.encoders import Encoder, EncoderOptions, make_encoder
 from graphattn.models.estimators.inputs import Columns, SplitText, check_same_tokenization, iter_chunks
-from graphattn.models.estimators.text_inputs import InputLayers, TextInputs
+from graphattn.models.estimators.text_inputs import InputLayers, TextInputs, register_inputs
 from graphattn.models.estimators.warm_start import copy_vectors
 from graphattn.models.estimators.word_checks import hint_at_unsplit_texts, share_of_cut_words
 from graphattn.models.options import InputOptions
@@ -200,6 +200,10 @@ class WordInputs(TextInputs):
         super().restore_frozen_weights(model, weights)
         if self.options.vectors and not self.options.tune_vectors:
             self._make_builder(model.encoder, model.embedding)
+
+
+register_inputs("word", WordInputs)
+register_inputs("bpe", WordInputs)
 
 
 def _raw_text(source: Source) -> Source:

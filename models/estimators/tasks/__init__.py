@@ -1,5 +1,6 @@
 """Tasks: labels and targets, heads, metrics, reports and rows of output, one file for each."""
 
+from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.tasks.classify import Classification
 from graphattn.models.estimators.tasks.pair import PairClassification, PairRegression
 from graphattn.models.estimators.tasks.regress import Regression
@@ -10,6 +11,7 @@ from graphattn.models.estimators.tasks.translate import Translation
 __all__ = [
     "Classification",
     "Examples",
+    "LabelSet",
     "PairClassification",
     "PairRegression",
     "Regression",

@@ -28,12 +28,12 @@ from graphattn.models.estimators.labels import LabelSet, find_respellings
 from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models.estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models.estimators.text_inputs import TextInputs
-from graphattn.models.estimators.word_inputs import WordInputs
 from graphattn.models.heads import Head
 from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.pooling import CLS_POOLINGS
 from graphattn.models.inspectable import EncodedInputs
+from graphattn.models.options import INPUTS
 from graphattn.models.prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.options import DEFAULT_EPOCHS, FINE_TUNING
@@ -103,7 +103,7 @@ class Task:
     score_metric : the metric of ``score``; the main one when None
     estimator_type : scikit-learn's name of such estimators
     changeable : attributes of the estimator that may change after training, and which the task then reads again
-    linear_branch : the kind of linear branch that is added after training, if the options ask for one
+    linear_branch : the kind of linear branch that is added after training, if the options ask for one; None for none
     labels : the classes
     """
 
@@ -120,7 +120,7 @@ class Task:
     score_metric: ClassVar[str | None] = None
     estimator_type: ClassVar[str | None] = None
     changeable: ClassVar[tuple[str, ...]] = ()
-    linear_branch: ClassVar[type[LinearBranch]] = NgramBranch
+    linear_branch: ClassVar[type[LinearBranch] | None] = NgramBranch
     truncates: ClassVar[bool] = True
     """Whether long texts may be truncated."""
     has_characters: ClassVar[bool] = False
@@ -168,6 +168,7 @@ class Task:
         """Set the options whose default depends on others, and check the rules between groups."""
         inputs, head, pretrained = options["inputs"], options["head"], options["pretrained"]
         joins = self.texts_per_input == 2 and pretrained.join_pairs
+        head.linear_branch = head.linear_branch and self.linear_branch is not None
         if pretrained.pretrained and joins and head.linear_branch:
             raise ConfigError("{linear_branch} needs {join_pairs=False}", options=("linear_branch", "join_pairs"))
         self.joins_pairs = bool(pretrained.pretrained) and joins
@@ -349,7 +350,8 @@ class Task:
         """Inputs for :meth:`make_model`, not yet fitted."""
         if options["pretrained"].pretrained:
             return PretrainedInputs(options["inputs"], options["pretrained"])
-        return WordInputs(options["inputs"])
+        inputs: TextInputs = INPUTS[options["inputs"].level](options["inputs"])
+        return inputs
 
     def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
         """Learn the vocabulary of the training set, or the new words if there is an estimator to continue from.
@@ -396,13 +398,16 @@ class Task:
 
     @abstractmethod
     def metric_names(self) -> Sequence[str]:
-        """The names of all metrics."""
+        """The names of the metrics that can choose the best epoch, whose largest value is the best."""
 
     @abstractmethod
     def metrics(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
-        """Metrics in percent; ``weights`` are those of the examples, unless ``weighted_metrics`` is False."""
+        """Metrics, those of :meth:`metric_names` in percent.
+
+        ``weights`` are those of the examples, unless ``weighted_metrics`` is False.
+        """
 
     def choose_dev_metric(self, labels: Sequence[Any], metric: str | None) -> str | None:
         """The metric that chooses the best epoch on a dev set with these labels; None for the main one."""

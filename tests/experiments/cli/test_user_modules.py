@@ -2,15 +2,19 @@
 
 import json
 import sys
+from contextlib import ExitStack
 from unittest.mock import patch
 
 import pytest
 
 from graphattn.builders.readers import FORMATS
 from graphattn.builders.relations import names
+from graphattn.experiments.cli.bench import BENCHMARKS
+from graphattn.experiments.cli.main import REGISTERED
 from graphattn.experiments.cli.user_modules import find_values
-from graphattn.models import TASKS
+from graphattn.models import TASKS, load
 from graphattn.models.encoders import ENCODERS
+from graphattn.models.options import INPUTS as LEVELS
 
 RELATIONS = """
 import numpy as np
@@ -67,14 +71,55 @@ class MoodClassifier(TextClassifier):
 
 READER = """
 from graphattn.builders import Example
-from graphattn.builders.files import numbered_lines
-from graphattn.builders.readers import register_reader
+from graphattn.builders.readers import numbered_lines, register_reader
 
 def read_stars(path):
     for number, line in numbered_lines(path):
         yield Example(line.rstrip("*"), label=str(line.count("*")))
 
 register_reader("stars", read_stars, tasks=["classify"], extensions=[".stars"])
+"""
+INPUTS = """
+from tokenizers import Tokenizer, models, pre_tokenizers
+from graphattn import register_inputs
+from graphattn.builders import Vocabulary
+from graphattn.models import WordInputs
+
+class ByteInputs(WordInputs):
+    def fit(self, columns, seed):
+        alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+        tokenizer = Tokenizer(models.BPE({byte: number for number, byte in enumerate(alphabet)}, []))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        self.vocabulary = Vocabulary(tokenizer)
+        return columns
+
+register_inputs("byte", ByteInputs)
+"""
+BENCHMARK = """
+from graphattn import register_benchmark
+from graphattn.experiments.benchmarks import TIMES, BenchmarkReport, Job, column, time_jobs
+
+def measure(settings):
+    \"\"\"How long summing takes.
+
+    In Python.\"\"\"
+    jobs = {f"{length}": Job(lambda _, length=int(length): sum(range(length))) for length in settings.lengths}
+    columns = {"numbers": column("numbers"), **TIMES}
+    times = time_jobs(jobs, settings, base=settings.lengths[0])
+    return BenchmarkReport("sums", "", columns, settings, [{"numbers": name} | row for name, row in times.items()])
+
+register_benchmark("sums", measure, lengths=["10", "1000"], quick=["10"])
+"""
+COMMAND = """
+from graphattn import register_command
+from graphattn.exceptions import DataError
+
+@register_command
+def say_hello(name: str, times: int = 1) -> None:
+    \"\"\"Greet someone.\"\"\"
+    if times < 1:
+        raise DataError("there is nothing to say")
+    print(f"hello {name}\\n" * times, end="")
 """
 
 
@@ -84,7 +129,9 @@ def folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     known = set(sys.modules)
-    with patch.dict(names._REGISTERED), patch.dict(ENCODERS), patch.dict(TASKS), patch.dict(FORMATS):
+    with ExitStack() as stack:
+        for registry in (names._REGISTERED, ENCODERS, TASKS, FORMATS, LEVELS, BENCHMARKS, REGISTERED):
+            stack.enter_context(patch.dict(registry))
         yield tmp_path
     for name in {"mine", "project", "project.encoder"} - known:
         sys.modules.pop(name, None)
@@ -127,6 +174,59 @@ def test_a_custom_reader_in_training_and_prediction(graphattn, folder, tiny):
     assert json.loads(answer.out)["text"] == "a film", answer.err
     answer = graphattn("--import", "mine", "evaluate", "model", "reviews.txt", "--format", "starz")
     assert "'stars'" in answer.err
+
+
+def test_custom_inputs_are_trained_and_loaded(graphattn, folder, corpora_folder, tiny):
+    (folder / "mine.py").write_text(INPUTS)
+    train = ("train", "classify", corpora_folder / "reviews.tsv", *tiny, "--level", "byte", "--out", "model")
+    assert "level" in graphattn(*train).err
+    answer = graphattn("--import", "mine", *train)
+    assert answer.code == 0, answer.err
+    predict = ("predict", "model", "--probabilities")
+    whole = graphattn("--import", "mine", *predict, stdin="a café\n")
+    assert json.loads(whole.out)["text"] == "a café"
+    assert load("model").attention("a é").tokens == {"text": ("[CLS]", "a", "Ã", "©")}
+
+    LEVELS.pop("byte")  # as in a new process
+    sys.modules.pop("mine")
+    answer = graphattn(*predict, stdin="a café\n")
+    assert (answer.code, answer.out) == (1, "")
+    assert "the inputs 'byte', which is not registered. Call register_inputs before" in answer.err
+    assert graphattn("--import", "mine", *predict, stdin="a café\n").out == whole.out
+
+
+def test_a_custom_benchmark(graphattn, folder):
+    (folder / "mine.py").write_text(BENCHMARK)
+    assert "How long summing takes. " in graphattn("--import", "mine", "bench", "--help").out
+    answer = graphattn("--import", "mine", "bench", "sums", "--quick", "--out", "figures")
+    assert (answer.code, answer.err) == (0, "")
+    assert [row["numbers"] for row in json.loads((folder / "figures" / "sums.json").read_text())["rows"]] == ["10"]
+    answer = graphattn("--import", "mine", "bench", "sums", "--repeats", "2")
+    assert [line.split(" | ")[0] for line in answer.out.splitlines()[-2:]] == ["| 10", "| 1000"]
+
+
+def test_a_custom_command(graphattn, folder):
+    (folder / "mine.py").write_text(COMMAND)
+    assert graphattn("say-hello", "you").code == 2
+    assert "Greet someone." in graphattn("--import", "mine", "--help").out
+    assert "--times" in graphattn("say-hello", "--help", "--import", "mine").out
+    assert graphattn("say-hello", "you", "--times", "2", "--import", "mine").out == "hello you\nhello you\n"
+    answer = graphattn("--import", "mine", "say-hello", "you", "--times", "0")
+    assert (answer.code, answer.err) == (1, "error: there is nothing to say\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "other", "message"),
+    [
+        (INPUTS, '"byte"', '"bpe"', "inputs 'bpe' exist already (graphattn.models.estimators.word_inputs)"),
+        (BENCHMARK, '"sums", measure', '"encoder", measure', "the benchmark 'encoder' exists already"),
+        (COMMAND, "say_hello", "train", "the command 'train' exists already"),
+    ],
+)
+def test_a_name_of_the_package_is_rejected(graphattn, folder, module, name, other, message):
+    (folder / "mine.py").write_text(module.replace(name, other))
+    answer = graphattn("--import", "mine", "info", "store")
+    assert (answer.code, f"{message}; choose another name" in answer.err) == (1, True), answer.err
 
 
 def test_a_custom_relation_in_training_and_prediction(graphattn, folder, corpora_folder, tiny):
