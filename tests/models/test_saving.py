@@ -18,7 +18,7 @@ from graphattn.builders import files as compression
 from graphattn.builders.files import file_sha256
 from graphattn.builders.store.manifest import MANIFEST
 from graphattn.builders.subwords import BLANK
-from graphattn.exceptions import ConfigError, GraphAttnError, ModelDirectoryError
+from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, ModelDirectoryError
 from graphattn.experiments.drawing import draw_arcs
 from graphattn.models import (
     TASKS,
@@ -673,6 +673,16 @@ def test_features_of_words_of_another_version(version, corpus, tiny, tmp_path):
     )
     change(folder, features=version)
     assert "Install the GraphAttn that wrote the model, or train again" in failure(load, folder)
+
+
+def test_the_run_of_a_tagger_that_gets_a_linear_branch_at_its_end(corpus, tiny, tmp_path):
+    run = tmp_path / "run"
+    training = {"epochs": 2, "run_dir": str(run), "logs": False}
+    fitted = tiny("crf", head={"linear_branch": True}, training=training).fit(*corpus("crf", 12))
+    assert fitted.mixture_
+    with pytest.warns(GraphAttnWarning, match="training has not ended"):
+        loaded = load(run)
+    assert (loaded.history_, loaded.mixture_) == (fitted.history_, {})
 
 
 def test_an_edited_config_must_lose_its_checksum(folder):
