@@ -19,7 +19,7 @@ from graphattn.builders import files as compression
 from graphattn.builders.files import file_sha256
 from graphattn.builders.store.manifest import MANIFEST
 from graphattn.builders.subwords import BLANK
-from graphattn.exceptions import ConfigError, GraphAttnError, ModelDirectoryError
+from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, ModelDirectoryError
 from graphattn.experiments.drawing import draw_arcs
 from graphattn.models import (
     TASKS,
@@ -694,6 +694,16 @@ def test_a_tagger_that_was_stopped_before_its_linear_branch(corpus, tiny, tmp_pa
     with pytest.raises(ValueError, match="stop"):
         tagger.fit(X, y, callbacks=[Stop()])
     assert load(tagger.save(tmp_path / "tagger")).predict(X) == tagger.predict(X)
+
+
+def test_the_run_of_a_tagger_that_gets_a_linear_branch_at_its_end(corpus, tiny, tmp_path):
+    run = tmp_path / "run"
+    training = {"epochs": 2, "run_dir": str(run), "logs": False}
+    fitted = tiny("crf", head={"linear_branch": True}, training=training).fit(*corpus("crf", 12))
+    assert fitted.mixture_
+    with pytest.warns(GraphAttnWarning, match="training has not ended"):
+        loaded = load(run)
+    assert (loaded.history_, loaded.mixture_) == (fitted.history_, {})
 
 
 def test_an_edited_config_must_lose_its_checksum(folder):
