@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from graphattn.backends import registry
 from graphattn.builders.readers import FORMATS
-from graphattn.builders.relations import names
+from graphattn.builders.relations import RELATION_NAMES
 from graphattn.experiments.cli.main import app
 from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS
@@ -154,7 +154,7 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
     monkeypatch.setattr(sys, "path", list(sys.path))
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
     # Undo what a page registers.
-    registries = (ENCODERS, FORMATS, TASKS, names._REGISTERED, registry.REGISTERED)
+    registries = (ENCODERS, FORMATS, TASKS, RELATION_NAMES, registry.REGISTERED)
     with ExitStack() as stack:
         for registry_dict in registries:
             stack.enter_context(patch.dict(registry_dict))

@@ -14,8 +14,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from graphattn.builders import files as compression
-from graphattn.builders.files import file_sha256
+from graphattn.builders.files import describe_directory, file_sha256
 from graphattn.builders.store.manifest import MANIFEST
 from graphattn.builders.subwords import BLANK
 from graphattn.exceptions import ConfigError, GraphAttnError, ModelDirectoryError
@@ -515,9 +514,11 @@ def test_settings_are_readable(saved):
     assert json.loads((saved["numbers as labels"][1] / "labels.json").read_text()) == [-1, 7]
 
 
-def test_file_names_of_models_and_stores_in_readers():
+@pytest.mark.parametrize(("file", "name"), [(MANIFEST, "a store"), (saving.WEIGHTS, "a model")])
+def test_readers_know_models_and_stores_by_their_files(tmp_path, file, name):
     """The lower module cannot import these names."""
-    assert {*compression._DIRECTORIES} == {MANIFEST, saving.WEIGHTS}
+    (tmp_path / file).touch()
+    assert describe_directory(tmp_path).startswith(f"{name}, for ")
 
 
 def test_weights_can_have_any_strides(tmp_path):

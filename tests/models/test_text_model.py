@@ -50,7 +50,7 @@ def test_gradients_of_shards_sum_to_the_gradient_of_the_batch(kind, parts):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "multilabel", "translator"])
-def test_a_weight_equals_repeating_the_example(kind, corpus, tiny, encoded):
+def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
     """Loss and gradients of a full batch, with class weights and label smoothing where the task has them."""
     inputs, labels = corpus(kind, 12)
     more = {} if kind in ("crf", "translator") else {"class_weight": "balanced"}

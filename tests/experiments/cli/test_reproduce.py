@@ -12,6 +12,7 @@ from graphattn.builders.files import folder_lock
 from graphattn.experiments.papers import runs
 from graphattn.experiments.papers.runs import Run
 from graphattn.experiments.papers.smoke import smoke_folder
+from graphattn.models import Estimator
 
 SMALL = [
     "encoder.hidden=10",
@@ -93,16 +94,14 @@ def test_sigterm_stops_all_processes(graphattn, start_command, folder, tmp_path,
 
 
 def test_a_stopped_run_resumes_with_the_same_settings_only(graphattn, folder, tmp_path, monkeypatch):
-    out, fit = tmp_path / "r.jsonl", runs._train_and_measure
+    out, words = tmp_path / "r.jsonl", ["reproduce", "ms-trans", "--table", 6, "--row", "A", "--seeds", 1]
 
-    def stop(*arguments, **options):
-        fit(*arguments, **options)
+    def stop(estimator):
         raise KeyboardInterrupt
 
-    words = ["reproduce", "ms-trans", "--table", 6, "--row", "A", "--seeds", 1]
-    monkeypatch.setattr(runs, "_train_and_measure", stop)
-    assert graphattn(*words, *flags(folder, out, *SMALL)).code == 130
-    monkeypatch.setattr(runs, "_train_and_measure", fit)
+    with monkeypatch.context() as patch:
+        patch.setattr(Estimator, "best_epoch", stop)
+        assert graphattn(*words, *flags(folder, out, *SMALL)).code == 130
     other = graphattn(*words, *flags(folder, out, *SMALL, "encoder.alpha=0.25"))
     assert other.code == 1
     assert other.err == (

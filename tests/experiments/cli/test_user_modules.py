@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from graphattn.builders.readers import FORMATS
-from graphattn.builders.relations import names
+from graphattn.builders.relations import RELATION_NAMES
 from graphattn.experiments.cli.user_modules import find_values
 from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS
@@ -84,7 +84,7 @@ def folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     known = set(sys.modules)
-    with patch.dict(names._REGISTERED), patch.dict(ENCODERS), patch.dict(TASKS), patch.dict(FORMATS):
+    with patch.dict(RELATION_NAMES), patch.dict(ENCODERS), patch.dict(TASKS), patch.dict(FORMATS):
         yield tmp_path
     for name in {"mine", "project", "project.encoder"} - known:
         sys.modules.pop(name, None)
@@ -141,7 +141,7 @@ def test_a_custom_relation_in_training_and_prediction(graphattn, folder, corpora
     whole = graphattn("--import", "mine", "predict", "model", stdin="a good film\n")
     assert json.loads(whole.out)["text"] == "a good film"
 
-    for known, name in ((names._REGISTERED, "before"), (sys.modules, "mine")):  # as in a new process
+    for known, name in ((RELATION_NAMES, "before"), (sys.modules, "mine")):  # as in a new process
         known.pop(name)
     answer = graphattn("predict", "model", stdin="a good film\n")
     assert (answer.code, answer.out) == (1, "")

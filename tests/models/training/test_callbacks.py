@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import (
 )
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.training.callbacks import EpochLines, KeepBest, Progress, describe_epoch
+from graphattn.models.training.callbacks import EpochLines, Progress, describe_epoch
 
 LINE = re.compile(
     r"epoch (?P<epoch>\d)/3: loss (?P<loss>[\d.]+), dev accuracy (?P<accuracy>[\d.]+), [\d.]+ s, "
@@ -122,11 +122,3 @@ def test_a_callback_that_logs_needs_logs(corpus, tiny, tmp_path):
     tiny("classifier", training=training).fit(texts, labels, callbacks=[LearningRateMonitor()])
     (metrics,) = tmp_path.rglob("metrics.csv")
     assert "lr-Adam" in metrics.read_text().partition("\n")[0]
-
-
-def test_a_run_of_an_earlier_version_resumes_with_epochs_from_1(tmp_path):
-    keep = KeepBest("f1", tmp_path)
-    keep.load_state_dict(
-        {"best": 5.0, "weights": {}, "rows": [{"epoch": 0, "dev_f1": 5.0}, {"epoch": 1, "dev_f1": 4.0}]}
-    )
-    assert keep.rows == [{"epoch": 1, "dev_f1": 5.0}, {"epoch": 2, "dev_f1": 4.0}]

@@ -9,6 +9,8 @@ from graphattn import PairClassifier, PairRegressor, TextClassifier
 from graphattn.builders import Sentence
 from graphattn.exceptions import Hint
 from graphattn.models import SearchOptions, TrainingOptions
+from graphattn.models.estimators.tasks.task import Task
+from graphattn.models.estimators.tasks.translate import Translation
 from graphattn.models.training.hints import (
     hint_at_dotless_i,
     hint_at_empty_texts,
@@ -159,13 +161,14 @@ def hints_of(fit, *arguments, **keywords):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "multilabel", "tagger", "translator"])
-def test_fit_hints_at_a_model_that_learns_nothing(kind, corpus, tiny):
+def test_fit_hints_at_a_model_that_learns_nothing(kind, corpus, tiny, monkeypatch):
     """With a tiny learning rate all predictions are alike, or empty, and the loss stays."""
     X, y = corpus(kind, 40)
     training = {"epochs": 3, "learning_rate": 1e-9, "average": 0.0, "dev_fraction": 0.0}
     more = {"search": SearchOptions(min_length=0, max_length=1)} if kind == "translator" else {}
     estimator = tiny(kind, training=training, **more)
-    estimator._predict_corpus = lambda model, data: _constant_decisions(kind, y, data)
+    for task in (Task, Translation):
+        monkeypatch.setattr(task, "predict_dev_set", lambda task, model, data: _constant_decisions(kind, y, data))
     hints = hints_of(estimator.fit, X, y, dev=(X, y))
     assert len(hints) == 2
     assert hints[0].startswith("the loss has not gone down (")
