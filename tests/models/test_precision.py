@@ -102,7 +102,7 @@ def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, ti
         model = deepcopy(estimator.model_).to(dtype).eval()
         exact, _ = deepcopy(model).double().loss(data[[2, 4]])
         gradients = []
-        for count in (1, 700):
+        for count in (1, 300):  # bfloat16 cannot count above 256
             loss, _ = model.loss(data[[2, 4] * count])
             assert loss.dtype == torch.float32
             assert loss.item() == pytest.approx(exact.item(), rel=0.02)

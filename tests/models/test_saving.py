@@ -250,7 +250,7 @@ def test_a_kill_while_saving(moment, model):
 
 
 @pytest.mark.parametrize("name", ["labels.json", "tokenizer.json", "model.safetensors"])
-def test_a_directory_that_is_replaced_while_it_is_read(name, model, tmp_path, monkeypatch):
+def test_a_directory_that_is_replaced_while_it_is_read(name, model, monkeypatch):
     """All files are of the new model, whether another replaced it before or after a checksum was verified."""
     for after in (False, True):
         write_model(model, files(1.0))
@@ -386,7 +386,7 @@ def saved(corpus, tiny, vectors_file, figures, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_loaded_model_is_the_same(name, saved, corpus, figures):
+def test_a_loaded_model_is_the_same(name, saved, figures):
     estimator, path, X, expected = saved[name]
     loaded = load(str(path))
     assert type(loaded) is type(estimator)

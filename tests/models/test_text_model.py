@@ -9,16 +9,6 @@ from graphattn.models.corpus import BatchShard
 KINDS = ("classifier", "pair", "tagger", "crf")
 
 
-@pytest.fixture(scope="module")
-def model_and_data(corpus, tiny):
-    def get(kind):
-        inputs, labels = corpus(kind, 12)
-        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
-        return estimator.model_, estimator.encode(inputs, labels)
-
-    return get
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_loss_is_the_mean_over_items(kind, parts):
     model, data = parts(kind, 12)

@@ -175,8 +175,7 @@ def test_an_invalid_relation_leaves_no_store(graphattn, folder, corpora_folder, 
     (folder / "mine.py").write_text(wrong)
     build = ("build", corpora_folder / "reviews.tsv", "--relations", "before:2", "--jobs", jobs, "--out", "store")
     answer = graphattn("--import", "mine", *build)
-    assert answer.code == 1
-    assert answer.err.startswith("error: relation 'before:2'")
+    assert answer.error.startswith("relation 'before:2'")
     assert message in answer.err
 
 
@@ -284,4 +283,4 @@ def test_a_module_that_exits_is_an_error(graphattn, folder):
     )
     (folder / "corpus.mine").write_text("a\n")
     answer = graphattn("--import", "mine", "train", "classify", "corpus.mine", "--out", "model")
-    assert (answer.code, answer.err) == (1, f"error: train fails in {folder}/mine.py, line 4: SystemExit: 0\n")
+    assert answer.error == f"train fails in {folder}/mine.py, line 4: SystemExit: 0"

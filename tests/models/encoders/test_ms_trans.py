@@ -142,7 +142,7 @@ def test_gradients_equal_those_of_the_dense_reference(sentences, double_encoder,
         torch.testing.assert_close(ours[name], parameter.grad, rtol=1e-10, atol=1e-10, msg=name)
 
 
-def test_weights_equal_the_reference_in_edge_order(sentences, double_encoder, encode):
+def test_weights_equal_the_reference_in_edge_order(double_encoder, encode):
     encoder = double_encoder(MSTransOptions(hidden=8, heads=2, layers=1, scales=("3",), relations=("dependency:1",)))
     layers = []
     graph, inputs, _ = encode(encoder, 8, weights=layers)

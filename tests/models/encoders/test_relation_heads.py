@@ -122,7 +122,7 @@ def test_gradients_equal_those_of_the_dense_reference(heads, sentences, double_e
         torch.testing.assert_close(ours[name], gradient, rtol=1e-9, atol=1e-9, msg=name)
 
 
-def test_the_star_is_one_softmax_over_neighbours_and_relay(sentences, double_encoder, encode):
+def test_the_star_is_one_softmax_over_neighbours_and_relay(double_encoder, encode):
     encoder = double_encoder(MSTransOptions(hidden=4, layers=2, heads="star=2", head_feats=3))
     layers = []
     graph, _, _ = encode(encoder, 4, weights=layers)

@@ -175,7 +175,7 @@ def test_cross_validation(corpus, tiny):
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_cross_validation_of_taggers(corpus, tiny):
+def test_cross_validation_of_taggers(tiny):
     """One fold can have only entities of two words, another only of one word: both have all tags of the type."""
     words = [["NATO", "was"], ["the", "NATO", "Paris"]] * 4
     tags = [["B-ORG", "O"], ["O", "B-ORG", "I-ORG"]] * 4
