@@ -1,6 +1,7 @@
 """Settings of all tests, the folder of real corpora, and random sentences with their edges."""
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -111,6 +112,18 @@ def run_in_fork() -> Callable[[Callable[[], object]], int]:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     return run
+
+
+@pytest.fixture
+def set_stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Make a text, bytes or a stream of bytes the standard input."""
+
+    def give(content: Any) -> None:
+        content = content.encode() if isinstance(content, str) else content
+        stream = io.BytesIO(content) if isinstance(content, bytes) else content
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(stream)))
+
+    return give
 
 
 @pytest.fixture(scope="session")

@@ -187,11 +187,7 @@ def test_other_relations_have_heads_in_every_layer():
         (MSTransOptions(), 3, 3 * (4 * (300 * 300 + 300) + 2 * 300)),
         (MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0), 3, 3 * (4 * (300 * 300 + 300) + 2 * 300)),
         # SNLI: H DIM 600, head DIM 64
-        (
-            MSTransOptions(hidden=600, head_feats=64),
-            3,
-            3 * (3 * (600 * 640 + 640) + (640 * 600 + 600) + 2 * 600),
-        ),
+        (MSTransOptions(hidden=600, head_feats=64), 3, 3 * (3 * (600 * 640 + 640) + (640 * 600 + 600) + 2 * 600)),
     ],
     ids=["classification", "tagging", "SNLI"],
 )

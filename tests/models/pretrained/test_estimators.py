@@ -313,12 +313,7 @@ def test_attention_has_the_special_tokens(folder):
     [
         (TextClassifier, "a f g o i", True, {"text": "[CLS] a f g [SEP]"}),
         (PairClassifier, ("a f g o i", "a f"), True, {"text": "[CLS] a f g [SEP] a f [SEP]"}),
-        (
-            PairClassifier,
-            ("a f", "a f g o i"),
-            False,
-            {"first": "[CLS] a f [SEP]", "second": "[CLS] a f g [SEP]"},
-        ),
+        (PairClassifier, ("a f", "a f g o i"), False, {"first": "[CLS] a f [SEP]", "second": "[CLS] a f g [SEP]"}),
     ],
 )
 @pytest.mark.filterwarnings("ignore::graphattn.exceptions.TruncationWarning")
