@@ -22,7 +22,7 @@ from graphattn.exceptions import DataError, GraphAttnWarning
 
 Matrix = npt.NDArray[np.float32]
 
-_BLOCK = 4096  # lines parsed at once
+BLOCK = 4096  # lines parsed at once
 _HEADER = re.compile(r"[ \t]*(\d+)[ \t]+(\d+)[ \t]*", re.ASCII)
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 _DECIMAL = re.compile(r"[-+]?(?:(?:\d*\.\d+|\d+\.)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)", re.ASCII)
@@ -68,7 +68,7 @@ class VectorFile:
         count = 0
         words: dict[str, None] = {}
         blocks = []
-        for block in iter(lambda: list(islice(lines, _BLOCK)), []):
+        for block in iter(lambda: list(islice(lines, BLOCK)), []):
             count += len(block)
             kept: list[tuple[int, str]] = []
             for number, line in block:

@@ -1,6 +1,7 @@
 """Settings of all tests, the folder of real corpora, and random sentences with their edges."""
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -23,7 +24,7 @@ NO_PARAMETERS = SimpleNamespace(params={})
 
 settings.register_profile("local", deadline=None)
 # The examples of CI are always the same; new ones are found locally.
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, max_examples=50)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, max_examples=30)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
@@ -42,6 +43,7 @@ def pytest_configure() -> None:
     import torch  # reads the variables above on import
 
     torch.set_num_threads(int(threads))
+    os.fsync = lambda file: None  # no test needs its files after a power failure; a disk takes milliseconds each time
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -110,6 +112,18 @@ def run_in_fork() -> Callable[[Callable[[], object]], int]:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     return run
+
+
+@pytest.fixture
+def set_stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Make a text, bytes or a stream of bytes the standard input."""
+
+    def give(content: Any) -> None:
+        content = content.encode() if isinstance(content, str) else content
+        stream = io.BytesIO(content) if isinstance(content, bytes) else content
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(stream)))
+
+    return give
 
 
 @pytest.fixture(scope="session")

@@ -25,9 +25,9 @@ from typer.testing import CliRunner
 
 from graphattn.backends import registry
 from graphattn.builders.readers import FORMATS
-from graphattn.builders.relations import names
+from graphattn.builders.relations import RELATION_NAMES
 from graphattn.experiments.cli.bench import BENCHMARKS
-from graphattn.experiments.cli.main import REGISTERED, app
+from graphattn.experiments.cli.main import USER_COMMANDS, app
 from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.options import INPUTS
@@ -157,7 +157,7 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
     # Undo what a page registers.
     registries = (
-        ENCODERS, FORMATS, INPUTS, TASKS, BENCHMARKS, REGISTERED, names._REGISTERED, registry.REGISTERED
+        ENCODERS, FORMATS, INPUTS, TASKS, BENCHMARKS, USER_COMMANDS, RELATION_NAMES, registry.REGISTERED
     )  # fmt: skip
     with ExitStack() as stack:
         for registry_dict in registries:

@@ -76,8 +76,7 @@ _BUILT_IN = MappingProxyType(
         "links": RelationName("links[:token|:word]", _NODES, lambda nodes: Links(nodes or TOKEN)),
     }
 )
-_REGISTERED: dict[str, RelationName] = dict(_BUILT_IN)
-RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(_REGISTERED)
+RELATION_NAMES: dict[str, RelationName] = dict(_BUILT_IN)
 """Name -> how it is written. :func:`register_relation` adds to it."""
 
 _USAGE = re.compile(r"([a-z][a-z0-9-]*)((?::[A-Z][A-Z0-9_]*)*)((?:\[:[A-Z][A-Z0-9_]*\])*)")
@@ -127,9 +126,9 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
     origin = _qualified_name(make)
     if name in _BUILT_IN or name in _FUNCTIONS:
         raise ConfigError(f"relation {name!r} is built in; choose another name")
-    if name in _REGISTERED and origin != _REGISTERED[name].origin:
+    if name in RELATION_NAMES and origin != RELATION_NAMES[name].origin:
         raise ConfigError(
-            f"relation {name!r} is registered by {_REGISTERED[name].origin}; register {origin} under another name"
+            f"relation {name!r} is registered by {RELATION_NAMES[name].origin}; register {origin} under another name"
         )
     pattern = ":([^:]+)" * required.count(":") + "(?::([^:]+))?" * optional.count(":")
 
@@ -145,7 +144,7 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
             raise ConfigError(f"{origin}, registered as {usage}, made a relation named {spec!r}")
         return relation
 
-    _REGISTERED[name] = RelationName(usage, pattern, make_checked, origin)
+    RELATION_NAMES[name] = RelationName(usage, pattern, make_checked, origin)
 
 
 def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relation:

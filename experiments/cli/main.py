@@ -45,7 +45,7 @@ COMMANDS = {
     "bench": "Measure speed and memory; only ratios within one run mean anything.",
 }
 """Name of a command, which is that of its module and its function -> its first line of help."""
-REGISTERED: dict[str, Callable[..., None]] = {}
+USER_COMMANDS: dict[str, Callable[..., None]] = {}
 """Name -> command that a user registered."""
 WRONG, NOT_INSTALLED, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 """Exit codes of an error, of Ctrl-C or SIGTERM, and of a closed pipe (the last two as a shell reports SIGINT and
@@ -71,9 +71,9 @@ def register_command(function: Callable[..., None]) -> Callable[..., None]:
         when another command has this name
     """
     name = function.__name__.replace("_", "-")
-    if name in COMMANDS or REGISTERED.get(name, function).__module__ != function.__module__:
+    if name in COMMANDS or USER_COMMANDS.get(name, function).__module__ != function.__module__:
         raise ConfigError(f"the command {name!r} exists already; choose another name")
-    REGISTERED[name] = function
+    USER_COMMANDS[name] = function
     return function
 
 
@@ -82,12 +82,12 @@ class Commands(LazyGroup):
 
     @override
     def list_summaries(self) -> dict[str, str]:
-        return COMMANDS | {name: (getdoc(made) or "").partition("\n")[0] for name, made in REGISTERED.items()}
+        return COMMANDS | {name: (getdoc(made) or "").partition("\n")[0] for name, made in USER_COMMANDS.items()}
 
     @override
     def build_command(self, name: str, arguments: Sequence[str]) -> Any:
-        if name in REGISTERED:
-            function, examples = REGISTERED[name], f"graphattn --import MODULE {name}"
+        if name in USER_COMMANDS:
+            function, examples = USER_COMMANDS[name], f"graphattn --import MODULE {name}"
         else:
             module: Any = import_module(f"graphattn.experiments.cli.{name}")
             if hasattr(module, "app"):

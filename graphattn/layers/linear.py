@@ -213,7 +213,7 @@ def _is_float32_on_cpu(inputs: Tensor, weight: Tensor) -> bool:
 MAX_UNUSED_GRADIENT_BYTES = 1 << 30
 """Upper bound for the unused memory of gradients."""
 
-_gradients = Pool(MAX_UNUSED_GRADIENT_BYTES)
+gradient_pool = Pool(MAX_UNUSED_GRADIENT_BYTES)
 _sums: dict[int, Tensor | None] = {}
 """Sums of gradients by the id of the table, see :func:`sum_embedding_gradients`; None before the first."""
 
@@ -263,7 +263,7 @@ def forget_gradients() -> None:
 
     glibc keeps the memory of most activations otherwise.
     """
-    _gradients.clear()
+    gradient_pool.clear()
     with suppress(AttributeError, OSError, TypeError):  # another C library; Windows has no library without a name
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -285,7 +285,7 @@ class _Embedding(Function):
             return rows.new_zeros(ctx.shape).index_add(0, ids, rows).to(gradient.dtype), None, None
         total = _sums.get(ctx.table)
         if total is None:
-            total = _gradients.empty(ctx.shape, rows.dtype).zero_()
+            total = gradient_pool.empty(ctx.shape, rows.dtype).zero_()
         total.index_add_(0, ids, rows)
         if ctx.table not in _sums:
             return total.to(gradient.dtype), None, None

@@ -186,7 +186,7 @@ class AttentionSummary:
                 values = tensor.detach().double().cpu().numpy()
                 keys = [(layer, first_head + column, relation) for column in range(values.shape[1])]
                 sums = [self.heads.setdefault(key, HeadSums()) for key in keys]
-                _add_relation(sums, values, edges[relation], edge_kinds.names)
+                add_relation(sums, values, edges[relation], edge_kinds.names)
                 first_head += values.shape[1]
 
     def _add_cross(self, layer: int, weights: Tensor, batch: Batch) -> None:
@@ -305,7 +305,7 @@ class _TypedEdges:
             self.codes = edge_kinds.codes(sources, self.targets, self.unit)
 
 
-def _add_relation(sums: Sequence[HeadSums], weights: Any, types: Sequence[_TypedEdges], names: list[str]) -> None:
+def add_relation(sums: Sequence[HeadSums], weights: Any, types: Sequence[_TypedEdges], names: list[str]) -> None:
     """Add the edges of a relation for each of its heads; ``weights`` (E, heads) hold its edge types in order."""
     begin, degrees = 0, {edges.target_type: np.zeros(edges.num_targets, np.int64) for edges in types}
     for edges in types:

@@ -84,7 +84,7 @@ def add_linear_branch(
     """
     fits: list[Fit] = [partial(_fit_ngrams, model.head, words, class_weights, strength) for strength in STRENGTHS]
     if isinstance(model.head, TaggingHead):
-        fits = [partial(_fit_word_features, model.head)]
+        fits = [partial(fit_word_features, model.head)]
     training = _drop_edges(training)
     start = time.monotonic()
     if dev is None:
@@ -221,13 +221,13 @@ def _fit_ngrams(
     design = vstack(list(parts), format="csr")
     shared = None
     if branch.blocks == 1 and int(corpus.lengths.sum()) <= _MOST_SHARED:
-        shared = _character_ngrams([words[number] for number in branch.single_tokens()])
+        shared = count_character_ngrams([words[number] for number in branch.single_tokens()])
     if shared is not None:
         design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()
     if isinstance(head, RegressionHead):
         coefficients, bias = _ridge_regression(design, corpus, strength)
     else:
-        coefficients, bias = _logistic_regression(design, corpus, classes, strength, class_weights)
+        coefficients, bias = fit_logistic_regression(design, corpus, classes, strength, class_weights)
     weights = coefficients[:, : len(branch.weights)]
     if shared is not None:
         weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T
@@ -236,7 +236,7 @@ def _fit_ngrams(
     return branch, head
 
 
-def _character_ngrams(words: Sequence[str]) -> csr_matrix | None:
+def count_character_ngrams(words: Sequence[str]) -> csr_matrix | None:
     """(words, n-grams) tf-idf of the character n-grams of words, rows of length :data:`_SHARE`."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -252,7 +252,7 @@ def _fit_unseen(model: Any, design: csr_matrix, targets: Any, weights: npt.NDArr
     unwrap(type(model).fit)(model, design, targets, sample_weight=weights)
 
 
-def _logistic_regression(
+def fit_logistic_regression(
     design: csr_matrix, corpus: Corpus, classes: int, strength: float, class_weights: Tensor | None
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """(classes, features) coefficients and (classes,) biases; a class without examples has no coefficients."""
@@ -325,7 +325,7 @@ def train_crfsuite(sentences: Iterable[tuple[Sequence[Any], Sequence[str]]]) -> 
             yield tagger
 
 
-def _fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBranch, Head]:
+def fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBranch, Head]:
     """A linear-chain CRF on features of words, fitted by CRFsuite, which ignores weights."""
     assert isinstance(corpus.targets, tuple) and head.crf is not None
     tags = np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1])

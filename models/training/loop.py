@@ -128,7 +128,7 @@ def _explain_errors(trainer: pl.Trainer, callbacks: Sequence[Callback]) -> Itera
     try:
         yield
     except ProcessRaisedException as error:
-        raise _unwrap_error(error) from None
+        raise unwrap_error(error) from None
     except MisconfigurationException as error:
         hint = "" if trainer.loggers else " A logger needs {run_dir} and {logs}."
         raise ConfigError(f"a callback does not fit: {error}{hint}", options=("run_dir", "logs")) from error
@@ -160,7 +160,7 @@ def _follows_ctrl_c(error: BaseException) -> bool:
     return before is not None and (isinstance(before, KeyboardInterrupt) or _follows_ctrl_c(before))
 
 
-def _unwrap_error(error: ProcessRaisedException) -> Exception:
+def unwrap_error(error: ProcessRaisedException) -> Exception:
     """The GraphAttnError that another process raised; other errors unchanged."""
     name, _, message = str(error).strip().rpartition("\n")[2].partition(": ")
     kind = getattr(exceptions, name.removeprefix(f"{exceptions.__name__}."), None)
@@ -202,7 +202,7 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
             accelerator=options.accelerator,
             devices=options.devices,
             num_nodes=options.nodes,
-            strategy=_choose_strategy(options),
+            strategy=choose_strategy(options),
             precision=precision,
             max_epochs=options.epochs,
             accumulate_grad_batches=options.accumulate,
@@ -231,7 +231,7 @@ def _has(callbacks: Sequence[Callback], kind: type[Callback]) -> bool:
     return any(isinstance(callback, kind) for callback in callbacks)
 
 
-def _choose_strategy(options: TrainingOptions) -> str:
+def choose_strategy(options: TrainingOptions) -> str:
     """Spawn processes when several devices are requested; fork them in an interactive session."""
     if options.strategy != "auto" or options.nodes > 1 or options.devices == 1:
         return options.strategy

@@ -1,8 +1,6 @@
 """Parquet and JSON arrays are read as JSON Lines."""
 
-import io
 import json
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,8 +58,8 @@ def test_records_are_examples(path):
     assert (caught.value.path, caught.value.line) == (str(path), 2)
 
 
-def test_standard_input(path, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(path.read_bytes()))))
+def test_standard_input(path, set_stdin):
+    set_stdin(path.read_bytes())
     assert [example.label for example in read_corpus("-")] == ["pos", "neg", "nan"]
 
 

@@ -120,7 +120,7 @@ def test_numbers_are_read_exactly(tmp_path_factory, matrix, header):
 
 
 def test_more_vectors_than_one_block(write):
-    rows = word_vector_files._BLOCK * 2 + 5
+    rows = word_vector_files.BLOCK * 2 + 5
     path = write("".join(f"w{row} {row} {-row}\n" for row in range(rows)))
     vectors = WordVectors.read(path)
     np.testing.assert_array_equal(vectors.matrix[:, 0], np.arange(rows))

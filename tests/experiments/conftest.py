@@ -28,6 +28,12 @@ class Answer:
     out: str
     err: str
 
+    @property
+    def error(self) -> str:
+        """The message of a command that failed."""
+        assert (self.code, self.err[:7], self.err[-1:]) == (1, "error: ", "\n"), self
+        return self.err[7:-1]
+
 
 @pytest.fixture(scope="session")
 def graphattn() -> Callable[..., Answer]:

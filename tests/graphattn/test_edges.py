@@ -229,6 +229,10 @@ def tensors(**changed):
     return {**made, **changed}
 
 
+SHAPES, AGREE = "query, key and value have shapes", "heads and query/key features must agree"
+ONE_TYPE = "query, key, value and bias must be of one floating-point type"
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -237,27 +241,15 @@ def tensors(**changed):
         ({"value": torch.zeros(5, 18)}, "value has shape (5, 18); expected (5, heads, features)"),
         ({"query": torch.zeros(2, 0, 4)}, "query has shape (2, 0, 4); expected (2, heads, features)"),
         ({"value": torch.zeros(5, 3, 0)}, "value has shape (5, 3, 0); expected (5, heads, features)"),
-        (
-            {"query": torch.zeros(2, 3, 5)},
-            "query, key and value have shapes (2, 3, 5), (5, 3, 4), (5, 3, 6); heads and query/key features must agree",
-        ),
-        (
-            {"value": torch.zeros(5, 1, 6)},
-            "query, key and value have shapes (2, 3, 4), (5, 3, 4), (5, 1, 6); heads and query/key features must agree",
-        ),
+        ({"query": torch.zeros(2, 3, 5)}, f"{SHAPES} (2, 3, 5), (5, 3, 4), (5, 3, 6); {AGREE}"),
+        ({"value": torch.zeros(5, 1, 6)}, f"{SHAPES} (2, 3, 4), (5, 3, 4), (5, 1, 6); {AGREE}"),
         ({"bias": torch.zeros(3)}, "bias has shape (3,); expected (3, 3)"),
         ({"bias": torch.zeros(3, 1)}, "bias has shape (3, 1); expected (3, 3)"),
-        (
-            {"key": torch.zeros(5, 3, 4).double()},
-            "key is torch.float64; query, key, value and bias must be of one floating-point type",
-        ),
-        (
-            {"bias": torch.zeros(3, 3).half()},
-            "bias is torch.float16; query, key, value and bias must be of one floating-point type",
-        ),
+        ({"key": torch.zeros(5, 3, 4).double()}, f"key is torch.float64; {ONE_TYPE}"),
+        ({"bias": torch.zeros(3, 3).half()}, f"bias is torch.float16; {ONE_TYPE}"),
         (
             {name: tensor.long() for name, tensor in tensors().items() if tensor is not None},
-            "query is torch.int64; query, key, value and bias must be of one floating-point type",
+            f"query is torch.int64; {ONE_TYPE}",
         ),
         ({"value": torch.zeros(5, 3, 6, device="meta")}, "value is on meta and the edges on cpu; use edges.to(...)"),
     ],

@@ -313,26 +313,16 @@ def test_added_edge_belongs_to_the_sentence_of_its_destination(dgl):
     assert [ids.tolist() for ids in restored.edges(order="eid")] == [[0, 1, 0, 2], [0, 1, 1, 2]]
 
 
+EACH = "give a text for each, or leave out [CLS] in every sentence"
 GRAPH = TextGraphBuilder([Window(1), Order("forward")]).text_batch([["a", "b"], ["c"]])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"tokens": ["a", "b", "c"]},
-            "3 tokens are given for the graph, which has 5; give a text for each, or leave out [CLS] in every sentence",
-        ),
-        (
-            {"tokens": [["a", "b"], ["[CLS]", "c"]]},
-            "2 tokens are given for sentence 0, which has 3; "
-            "give a text for each, or leave out [CLS] in every sentence",
-        ),
-        (
-            {"tokens": [["[CLS]", "a", "b"], []]},
-            "0 tokens are given for sentence 1, which has 2; "
-            "give a text for each, or leave out [CLS] in every sentence",
-        ),
+        ({"tokens": ["a", "b", "c"]}, f"3 tokens are given for the graph, which has 5; {EACH}"),
+        ({"tokens": [["a", "b"], ["[CLS]", "c"]]}, f"2 tokens are given for sentence 0, which has 3; {EACH}"),
+        ({"tokens": [["[CLS]", "a", "b"], []]}, f"0 tokens are given for sentence 1, which has 2; {EACH}"),
         ({"tokens": [["a", "b"], ["c"], ["d"]]}, "3 lists of tokens are given for 2 sentences"),
         ({"words": ["a", "b"]}, "words are given, but the graph has no nodes of type 'word'"),
         ({"weights": {"all": [1.0]}}, "the graph has no relation 'all'; it has: forward, window:1"),
@@ -436,75 +426,57 @@ def test_a_union_of_two_graphs_names_nodes_with_the_same_place(dgl):
     assert_same_graph(from_networkx(nx.disjoint_union(*graphs)), builder.batch([["a", "b"], ["c"]]))
 
 
-def exported_with(change):
-    exported = to_networkx(GRAPH)
-    change(exported)
-    return exported
-
-
 EDGE = ("token_0", "token_1", 5)
+NOT_OURS = "the networkx graph has no valid attribute 'graphattn'; use a graph from to_networkx"
 
 
 @pytest.mark.parametrize(
-    ("nx_graph", "message"),
+    "nx_graph", [nx.path_graph(3, nx.DiGraph), nx.DiGraph(graphattn="{}"), nx.DiGraph(graphattn="[1")]
+)
+def test_graphs_of_others(nx_graph):
+    with pytest.raises(GraphError) as caught:
+        from_networkx(nx_graph)
+    assert str(caught.value) == NOT_OURS
+
+
+def test_undirected_graphs():
+    with pytest.raises(GraphError, match=r"^the networkx graph is undirected; use a directed graph$"):
+        from_networkx(to_networkx(GRAPH).to_undirected())
+
+
+def change_token(**attributes):
+    return lambda exported: exported.nodes["token_1"].update(attributes)
+
+
+def change_edge(**attributes):
+    return lambda exported: exported.edges[EDGE].update(attributes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
     [
         (
-            nx.path_graph(3, nx.DiGraph),
-            "the networkx graph has no valid attribute 'graphattn'; use a graph from to_networkx",
-        ),
-        (
-            nx.DiGraph(graphattn="{}"),
-            "the networkx graph has no valid attribute 'graphattn'; use a graph from to_networkx",
-        ),
-        (
-            nx.DiGraph(graphattn="[1"),
-            "the networkx graph has no valid attribute 'graphattn'; use a graph from to_networkx",
-        ),
-        (
-            to_networkx(GRAPH).to_undirected(),
-            "the networkx graph is undirected; use a directed graph",
-        ),
-        (
-            exported_with(lambda exported: exported.add_node("new")),
+            lambda exported: exported.add_node("new"),
             "'new' has no attribute 'type'; set the attributes that to_networkx sets",
         ),
         (
-            exported_with(lambda exported: exported.nodes["token_1"].pop("position")),
+            lambda exported: exported.nodes["token_1"].pop("position"),
             "'token_1' has no attribute 'position'; set the attributes that to_networkx sets",
         ),
-        (
-            exported_with(lambda exported: exported.nodes["token_1"].update(type="word")),
-            "'token_1' has the type 'word'; the graph has: token",
-        ),
-        (
-            exported_with(lambda exported: exported.nodes["token_1"].update(sentence="first")),
-            "'token_1' has sentence 'first'; it must be an integer of at least 0",
-        ),
-        (
-            exported_with(lambda exported: exported.edges[EDGE].update(edge_id=-1)),
-            "('token_0', 'token_1') has edge_id -1; it must be an integer of at least 0",
-        ),
-        (
-            exported_with(lambda exported: exported.edges[EDGE].update(relation="all")),
-            "the graph has no relation ('token', 'all', 'token'); it has: forward, window:1",
-        ),
-        (
-            exported_with(lambda exported: exported.nodes["token_1"].update(index=0.5)),
-            "'token_1' has index 0.5; it must be an integer of at least 0",
-        ),
-        (
-            exported_with(lambda exported: exported.nodes["token_1"].update(position=0.5)),
-            "values of attribute 'position' are not int32 of shape ()",
-        ),
-        (
-            exported_with(lambda exported: exported.nodes["token_1"].update(position="first")),
-            "values of attribute 'position' are not int32 of shape ()",
-        ),
+        (change_token(type="word"), "'token_1' has the type 'word'; the graph has: token"),
+        (change_token(sentence="first"), "'token_1' has sentence 'first'; it must be an integer of at least 0"),
+        (change_token(index=0.5), "'token_1' has index 0.5; it must be an integer of at least 0"),
+        (change_token(position=0.5), "values of attribute 'position' are not int32 of shape ()"),
+        (change_token(position="first"), "values of attribute 'position' are not int32 of shape ()"),
+        (change_edge(edge_id=-1), "('token_0', 'token_1') has edge_id -1; it must be an integer of at least 0"),
+        (change_edge(relation="all"), "the graph has no relation ('token', 'all', 'token'); it has: forward, window:1"),
     ],
 )
-def test_invalid_networkx_graphs(dgl, nx_graph, message):
+def test_changed_attributes(dgl, change, message):
+    exported = to_networkx(GRAPH)
+    change(exported)
     with pytest.raises(GraphError) as caught:
-        from_networkx(nx_graph)
+        from_networkx(exported)
     assert str(caught.value) == message
 
 

@@ -186,15 +186,7 @@ def able(tiny: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def encoded() -> Callable[[Any, Any, Any], Any]:
-    """A fitted estimator's encoded corpus with targets: ``encoded(estimator, inputs, labels)``."""
-    return lambda estimator, inputs, labels: estimator._corpus(estimator._columns(inputs), labels)
-
-
-@pytest.fixture(scope="session")
-def parts(
-    corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any], encoded: Callable[[Any, Any, Any], Any]
-) -> Callable[..., tuple[Any, Any]]:
+def parts(corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     """A model, and a corpus with targets: what `train` takes."""
 
     def make(kind: str = "classifier", count: int = 24, **arguments: Any) -> tuple[Any, Any]:

@@ -54,7 +54,7 @@ def test_a_killed_run_resumes_with_identical_results(encoder, corpus, tiny, tmp_
 
 
 @every_encoder
-def test_every_weight_is_trained(encoder, corpus, fitted, encoded):
+def test_every_weight_is_trained(encoder, corpus, fitted):
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
     model = deepcopy(estimator.model_).train()
@@ -122,7 +122,7 @@ def test_the_docs_mention_it(encoder, request):
 
 
 @every_encoder
-def test_compiled_equals_eager(encoder, corpus, fitted, encoded):
+def test_compiled_equals_eager(encoder, corpus, fitted):
     """The encoder inside a function of one's own, and the whole model."""
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
@@ -152,7 +152,7 @@ def test_compiled_equals_eager(encoder, corpus, fitted, encoded):
 
 
 @every_encoder
-def test_func_grad_of_the_parameters(encoder, corpus, fitted, encoded):
+def test_func_grad_of_the_parameters(encoder, corpus, fitted):
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
     model, batch = estimator.model_, estimator.encode(texts, labels)[list(range(16))]

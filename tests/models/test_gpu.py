@@ -29,7 +29,7 @@ def assert_same_losses(model, batch):
 @pytest.mark.parametrize(
     "kind", ["classifier", "multilabel", "pair", "regressor", "pair regressor", "tagger", "crf", "translator"]
 )
-def test_losses_and_gradients(kind, encoder, corpus, fitted, encoded):
+def test_losses_and_gradients(kind, encoder, corpus, fitted):
     inputs, labels = corpus(kind, 16)
     estimator = fitted(kind, encoder)
     assert_same_losses(estimator.model_, estimator.encode(inputs, labels)[list(range(16))])
@@ -38,7 +38,7 @@ def test_losses_and_gradients(kind, encoder, corpus, fitted, encoded):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("kind", ["classifier", "tagger", "translator"])
-def test_losses_in_half_precision(kind, encoder, dtype, corpus, fitted, encoded):
+def test_losses_in_half_precision(kind, encoder, dtype, corpus, fitted):
     inputs, labels = corpus(kind, 16)
     estimator = fitted(kind, encoder)
     batch = estimator.encode(inputs, labels)[list(range(16))]

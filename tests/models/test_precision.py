@@ -26,7 +26,7 @@ def tiny_options(encoder, kind, **options):
 
 
 @pytest.fixture
-def double_model(corpus, tiny, encoded):
+def double_model(corpus, tiny):
     """``double_model(kind, encoder options, head={...})``: a model in float64 with random weights, and a batch."""
 
     def make(kind, encoder, **groups):
@@ -91,7 +91,7 @@ def test_every_encoder_in_every_task(encoder, kind, double_model):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, tiny, encoded):
+def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, tiny):
     """Sums of gradients do not stop growing: the mean gradient of repeated texts is that of the texts."""
     inputs, labels = corpus(kind, 8)
     groups = {} if kind == "translator" else {"inputs": {"characters": True, "character_filters": 3}}
@@ -102,7 +102,7 @@ def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, ti
         model = deepcopy(estimator.model_).to(dtype).eval()
         exact, _ = deepcopy(model).double().loss(data[[2, 4]])
         gradients = []
-        for count in (1, 700):
+        for count in (1, 300):  # bfloat16 cannot count above 256
             loss, _ = model.loss(data[[2, 4] * count])
             assert loss.dtype == torch.float32
             assert loss.item() == pytest.approx(exact.item(), rel=0.02)
@@ -134,7 +134,7 @@ def test_blocks_of_mtsa(options, double_model):
     check_model(*double_model("tagger", tiny_options("mtsa", "tagger", **options)))
 
 
-def test_marks_of_predicates(tiny, encoded):
+def test_marks_of_predicates(tiny):
     sentences = [Sentence(["a", "b", "c"], tags=["X", "Y", "X"], predicates=[0, 1, 0])] * 4
     tagger = tiny("tagger", training={"epochs": 1, "dev_fraction": 0.0}).fit(sentences)
     model = tagger.model_.double().eval()

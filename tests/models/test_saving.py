@@ -15,8 +15,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.base import clone
 
-from graphattn.builders import files as compression
-from graphattn.builders.files import file_sha256
+from graphattn.builders.files import describe_directory, file_sha256
 from graphattn.builders.store.manifest import MANIFEST
 from graphattn.builders.subwords import BLANK
 from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, ModelDirectoryError
@@ -252,7 +251,7 @@ def test_a_kill_while_saving(moment, model):
 
 
 @pytest.mark.parametrize("name", ["labels.json", "tokenizer.json", "model.safetensors"])
-def test_a_directory_that_is_replaced_while_it_is_read(name, model, tmp_path, monkeypatch):
+def test_a_directory_that_is_replaced_while_it_is_read(name, model, monkeypatch):
     """All files are of the new model, whether another replaced it before or after a checksum was verified."""
     for after in (False, True):
         write_model(model, files(1.0))
@@ -388,7 +387,7 @@ def saved(corpus, tiny, vectors_file, figures, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_loaded_model_is_the_same(name, saved, corpus, figures):
+def test_a_loaded_model_is_the_same(name, saved, figures):
     estimator, path, X, expected = saved[name]
     loaded = load(str(path))
     assert type(loaded) is type(estimator)
@@ -516,9 +515,11 @@ def test_settings_are_readable(saved):
     assert json.loads((saved["numbers as labels"][1] / "labels.json").read_text()) == [-1, 7]
 
 
-def test_file_names_of_models_and_stores_in_readers():
+@pytest.mark.parametrize(("file", "name"), [(MANIFEST, "a store"), (saving.WEIGHTS, "a model")])
+def test_readers_know_models_and_stores_by_their_files(tmp_path, file, name):
     """The lower module cannot import these names."""
-    assert {*compression._DIRECTORIES} == {MANIFEST, saving.WEIGHTS}
+    (tmp_path / file).touch()
+    assert describe_directory(tmp_path).startswith(f"{name}, for ")
 
 
 def test_weights_can_have_any_strides(tmp_path):

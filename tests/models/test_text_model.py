@@ -9,16 +9,6 @@ from graphattn.models.corpus import BatchShard
 KINDS = ("classifier", "pair", "tagger", "crf")
 
 
-@pytest.fixture(scope="module")
-def model_and_data(corpus, tiny):
-    def get(kind):
-        inputs, labels = corpus(kind, 12)
-        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
-        return estimator.model_, estimator.encode(inputs, labels)
-
-    return get
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_loss_is_the_mean_over_items(kind, parts):
     model, data = parts(kind, 12)
@@ -50,7 +40,7 @@ def test_gradients_of_shards_sum_to_the_gradient_of_the_batch(kind, parts):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "multilabel", "translator"])
-def test_a_weight_equals_repeating_the_example(kind, corpus, tiny, encoded):
+def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
     """Loss and gradients of a full batch, with class weights and label smoothing where the task has them."""
     inputs, labels = corpus(kind, 12)
     more = {} if kind in ("crf", "translator") else {"class_weight": "balanced"}

@@ -29,7 +29,7 @@ class Pool:
 
     def __init__(self, max_unused_bytes: int):
         self._max_unused_bytes = max_unused_bytes
-        self._free: list[np.ndarray] = []
+        self.unused: list[np.ndarray] = []
         """Unused memory, oldest first."""
         self._reset()
         _pools.add(self)
@@ -40,36 +40,36 @@ class Pool:
         size = math.prod(shape) * numpy_type.itemsize
         if size < MIN_BYTES:
             return torch.from_numpy(np.empty(tuple(shape), numpy_type))
-        memory = self._take(_round_up(size))
+        memory = self._take(round_up(size))
         array = memory[:size].view(numpy_type).reshape(tuple(shape))
         weakref.finalize(array, self._give_back, memory).atexit = False
         return torch.from_numpy(array)
 
     def clear(self) -> None:
         """Return unused memory to the system."""
-        with self._lock:
-            self._free.clear()
+        with self.lock:
+            self.unused.clear()
 
     def _take(self, size: int) -> np.ndarray:
-        with self._lock:
-            for number in reversed(range(len(self._free))):
-                if self._free[number].nbytes == size:
-                    return self._free.pop(number)
+        with self.lock:
+            for number in reversed(range(len(self.unused))):
+                if self.unused[number].nbytes == size:
+                    return self.unused.pop(number)
         return np.empty(size, np.uint8)
 
     def _give_back(self, memory: np.ndarray) -> None:
-        with self._lock:
-            self._free.append(memory)
+        with self.lock:
+            self.unused.append(memory)
             total = 0
-            for unused in self._free:
+            for unused in self.unused:
                 total += unused.nbytes
-            while total > self._max_unused_bytes and self._free:
-                total -= self._free.pop(0).nbytes
+            while total > self._max_unused_bytes and self.unused:
+                total -= self.unused.pop(0).nbytes
 
     def _reset(self) -> None:
         """A forked process needs a new lock, because another thread may have held the old one."""
-        self._lock = threading.RLock()  # the garbage collector may call _give_back during _take
-        self._free.clear()
+        self.lock = threading.RLock()  # the garbage collector may call _give_back during _take
+        self.unused.clear()
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
@@ -77,7 +77,7 @@ def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     return _shared_pool.empty(shape, dtype)
 
 
-def _round_up(size: int) -> int:
+def round_up(size: int) -> int:
     """Round up by an eighth at most, so that batches of similar size reuse the same memory."""
     step = 1 << (size.bit_length() - 4)
     return -(-size // step) * step

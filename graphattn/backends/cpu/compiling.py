@@ -23,7 +23,8 @@ MESSAGE_DELAY = 1.0
 """Seconds of compilation before the message."""
 MESSAGE = "GraphAttn is compiling its attention kernels, once after installation; this takes about 20 seconds ..."
 
-_ready: set[object] = set()
+READY: set[object] = set()
+"""Compiled versions of kernels, and the message once it is printed."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -109,7 +110,7 @@ def _with_file_lock(lock: str, function: Callable[..., Any], *arguments: Any) ->
 @contextmanager
 def announce_compilation(*versions: object) -> Iterator[None]:
     """Print a message on a terminal when the first call of these versions of kernels takes long."""
-    if _ready.issuperset(versions) or sys.stderr is None or not sys.stderr.isatty():
+    if READY.issuperset(versions) or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     timer = threading.Timer(MESSAGE_DELAY, _announce)
@@ -119,10 +120,10 @@ def announce_compilation(*versions: object) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-    _ready.update(versions)
+    READY.update(versions)
 
 
 def _announce() -> None:
-    if MESSAGE not in _ready:
-        _ready.add(MESSAGE)
+    if MESSAGE not in READY:
+        READY.add(MESSAGE)
         print(MESSAGE, file=sys.stderr, flush=True)

@@ -31,7 +31,7 @@ def run_in_threads(work: Callable[[int], None], *, alone: bool = False) -> None:
     count = 1 if alone else torch.get_num_threads()
     if count == 1:
         work(0)
-    elif os.getpid() == IMPORT_PID and (openmp := _openmp()) is not None:
+    elif os.getpid() == IMPORT_PID and (openmp := find_openmp()) is not None:
         _run_in_openmp(openmp, work, count)
     else:
         futures = [_pool(os.getpid(), count - 1).submit(work, number) for number in range(1, count)]
@@ -58,7 +58,7 @@ def _run_in_openmp(openmp: Any, work: Callable[[int], None], count: int) -> None
 
 
 @lru_cache(maxsize=1)
-def _openmp() -> Any | None:
+def find_openmp() -> Any | None:
     """The GNU OpenMP library that PyTorch has loaded; None if it uses another."""
     libraries = sorted(Path(torch.__file__).parent.glob("lib/libgomp*.so*"))
     if not libraries or "OpenMP" not in torch.__config__.parallel_info():

@@ -106,8 +106,14 @@ def test_a_missing_device_is_reported(parser, monkeypatch, device, message):
 def test_the_pipeline_is_loaded_on_the_device(parser, monkeypatch, device):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     devices = []
-    monkeypatch.setattr("stanza.Pipeline", lambda **options: devices.append(options["device"]))
-    stanza_pipeline._load.__wrapped__(replace(parser, device=device), True)
+
+    def load(*, device, **options):
+        devices.append(device)
+        raise KeyError
+
+    monkeypatch.setattr("stanza.Pipeline", load)
+    with pytest.raises(ConfigError):
+        replace(parser, device=device, package="another").parse([["Dogs"]])
     assert devices == [device]
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from graphattn.builders.readers import read_conllu
 from graphattn.builders.sentence import Sentence
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError
 
 SENTENCE = """\
 # sent_id = 1
@@ -18,12 +18,6 @@ SENTENCE = """\
 
 def row(number="1", form="word", upos="NOUN", xpos="NN", head="0", deprel="root"):
     return "\t".join([number, form, "_", upos, xpos, "_", head, deprel, "_", "_"])
-
-
-def problem(path, **options):
-    with pytest.raises(DataError) as caught:
-        list(read_conllu(path, **options))
-    return str(caught.value).replace(str(path), "FILE")
 
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u2028", "\x1c"])

@@ -1,7 +1,6 @@
 import gzip
 import io
 import lzma
-import sys
 import tracemalloc
 from itertools import islice
 
@@ -56,10 +55,10 @@ def test_every_format_is_tested():
 
 
 @formats
-def test_reading_is_lazy_and_needs_constant_memory(monkeypatch, name):
+def test_reading_is_lazy_and_needs_constant_memory(set_stdin, name):
     head, lines, options = LINES[name]
     endless = Endless(head, lines)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(endless)))
+    set_stdin(endless)
     items = read_corpus("-", format=name, **options)
     assert endless.served == 0 or name == "labelled"  # its columns are detected
     first = next(items)
@@ -106,20 +105,20 @@ def test_options_and_task_restrict_the_formats(corpus):
 
 
 @formats
-def test_formats_of_standard_input_are_detected(monkeypatch, name):
+def test_formats_of_standard_input_are_detected(set_stdin, name):
     head, lines, _ = LINES[name]
     content = "".join(f"{line}\n" for line in [*head, *lines * 3]).encode()
     for data in (content, gzip.compress(content)):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        set_stdin(data)
         assert len(list(read_corpus("-"))) == 3
 
 
-def test_columns_of_standard_input(monkeypatch):
+def test_columns_of_standard_input(set_stdin):
     for task, line, expected in (
         ("classify", "text 1\t1", Example("text 1", label="1")),
         ("pair", "1\ta b\tc d", Example("a b", "c d", label="1")),
     ):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
+        set_stdin(line)
         assert list(read_corpus("-", format="labelled", task=task)) == [expected]
 
 
@@ -135,11 +134,7 @@ def test_columns_of_standard_input(monkeypatch):
         ({"comment": "#", "prefix": "_"}, ("format", "comment", "prefix"), "no format has all of the options"),
         ({"task": "translate"}, (), "there is no task 'translate'"),
         ({"format": "fasttext", "task": "pair"}, ("format",), "'csv', 'jsonl', 'labelled', 'tsv'"),
-        (
-            {"format": "conllu", "text": "a", "label": "b"},
-            ("format", "label", "text"),
-            "has no option label and text",
-        ),
+        ({"format": "conllu", "text": "a", "label": "b"}, ("format", "label", "text"), "has no option label and text"),
         ({"task": "tag", "text": "a"}, ("format", "text"), "for task 'tag'"),
         ({"task": "classify", "columns": ("text", "second", "label")}, ("columns",), "a classifier takes one text"),
     ],

@@ -197,7 +197,7 @@ def test_comments_before_sentences_are_found(corpus):
         assert [sentence.tokens for sentence in read_conll(path)] == [("#", "anna", "#"), ("#1",)]
 
 
-def test_a_stream_needs_its_first_sentence_only(corpus, monkeypatch):
+def test_a_stream_needs_its_first_sentence_only(set_stdin):
     lines = [b"# id = 1\n", b"a b X\n", b"c d Y\n", b"\n"]
 
     class Typed(io.RawIOBase):
@@ -209,7 +209,7 @@ def test_a_stream_needs_its_first_sentence_only(corpus, monkeypatch):
             buffer[: len(line)] = line
             return len(line)
 
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Typed())))
+    set_stdin(Typed())
     with pytest.warns(Hint):
         assert next(read_conll("-")).tokens == ("a", "c")
 

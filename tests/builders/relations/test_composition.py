@@ -135,7 +135,7 @@ def test_operators_and_names():
     assert Membership().reverse().canonical == ("word", "reverse(in)", "token")
 
 
-def test_needs_are_the_union_of_the_operands(random_sentence):
+def test_needs_are_the_union_of_the_operands():
     composed = Dependency("token") & Window(3)
     assert composed.needs_heads
     assert not (Window(1) | Window(3)).needs_heads

@@ -30,7 +30,7 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.builders.relations import RELATION_NAMES, names, parse_relation, parse_relations, register_relation
+from graphattn.builders.relations import RELATION_NAMES, parse_relation, parse_relations, register_relation
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, UnregisteredError
 
@@ -78,7 +78,7 @@ class Every(RangeRelation):
 @pytest.fixture(autouse=True)
 def built_in_names():
     """Isolate the registry from other tests."""
-    with patch.dict(names._REGISTERED, names._BUILT_IN, clear=True):
+    with patch.dict(RELATION_NAMES):
         yield
 
 

@@ -336,7 +336,7 @@ FAR = "1\ta\t_\t_\t_\t_\t7\tx\t_\t_\n\n"
 UNPARSED = "1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
 
 
-def test_invalid_sentences_are_reported_with_their_lines(tmp_path, write, trees, as_conllu, settings):
+def test_invalid_sentences_are_reported_with_their_lines(tmp_path, write, trees, settings):
     path = write("a.conllu", trees(50))
     for broken, message in [
         (BROKEN, "field 'heads': heads form a cycle through word 1 ('a'). Each word must lead to a root."),

@@ -66,7 +66,7 @@ def test_layouts_equal_those_of_the_sentences(trees, level, cls):
     assert_same_batch(builder.text_batch(layout), builder.text_batch(expected))
 
 
-def test_stored_pieces_sentence_ids_and_links(trees):
+def test_stored_pieces_sentence_ids_and_links():
     pieces = [Sentence(["un", "known"], word_ids=[0, 0], heads=[0]), Sentence(["a"], heads=[0])]
     texts = [Sentence(["a", "b"], sentence_ids=[0, 1], links=[(0, 1)]), Sentence(["a"], links=[])]
     for sentences, relations in [(pieces, [WordGroup(), Dependency()]), (texts, [Links(), SentenceNodes()])]:

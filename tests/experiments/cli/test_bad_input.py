@@ -151,7 +151,7 @@ def test_training_rejects_a_corpus(train, task, name, content, flags, message):
 
 def test_a_missing_file(graphattn, tmp_path):
     answer = graphattn("train", "classify", "no-such.tsv", "--out", tmp_path / "model")
-    assert (answer.code, answer.err) == (1, "error: no-such.tsv: there is no such file. Check the path.\n")
+    assert answer.error == "no-such.tsv: there is no such file. Check the path."
 
 
 def test_braces_in_hints_are_no_options(graphattn, tmp_path):
@@ -192,10 +192,9 @@ def test_a_model_directory_of_another_version(graphattn, copied):
     config = json.loads((copied / "config.json").read_text())
     (copied / "config.json").write_text(json.dumps({**config, "format_version": 99}))
     answer = graphattn("predict", copied, stdin="a")
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {copied} has format 99, this GraphAttn reads format {config['format_version']}. "
-        "Install the GraphAttn that wrote it, or train again\n",
+    assert answer.error == (
+        f"{copied} has format 99, this GraphAttn reads format {config['format_version']}. "
+        "Install the GraphAttn that wrote it, or train again"
     )
 
 
@@ -205,22 +204,19 @@ def test_a_corrupted_weight_file(graphattn, copied):
     content[len(content) // 2] ^= 1
     weights.write_bytes(content)
     answer = graphattn("predict", copied, stdin="a")
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {weights} is damaged: its checksum is not the one in config.json. Copy the directory again\n",
-    )
+    assert answer.error == f"{weights} is damaged: its checksum is not the one in config.json. Copy the directory again"
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "labels.json"])
 def test_an_incomplete_model_directory(graphattn, copied, name):
     (copied / name).unlink()
     answer = graphattn("predict", copied, stdin="a")
-    assert answer.err == f"error: {copied} is incomplete: {name} is missing. Copy the whole directory again\n"
+    assert answer.error == f"{copied} is incomplete: {name} is missing. Copy the whole directory again"
 
 
 def test_a_folder_that_is_no_model(graphattn, tmp_path):
     answer = graphattn("predict", tmp_path, stdin="a")
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {tmp_path} is no model directory: it has no config.json. Give one that `save` or `train` wrote\n",
+    assert (
+        answer.error
+        == f"{tmp_path} is no model directory: it has no config.json. Give one that `save` or `train` wrote"
     )

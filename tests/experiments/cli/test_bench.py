@@ -105,24 +105,20 @@ def test_threads_are_set_for_all_libraries(graphattn, monkeypatch):
     ],
 )
 def test_wrong_flags_are_reported_on_one_line(graphattn, words, message):
-    answer = graphattn("bench", *words)
-    assert (answer.code, answer.err) == (1, f"error: {message}\n")
+    assert graphattn("bench", *words).error == message
 
 
 @pytest.mark.parametrize("flag", ["--repeats", "--threads"])
 def test_counts_start_at_one(graphattn, flag):
-    answer = graphattn("bench", "attention", flag, "0")
-    assert (answer.code, answer.err) == (1, f"error: {flag} is 0; it must be at least 1\n")
+    assert graphattn("bench", "attention", flag, "0").error == f"{flag} is 0; it must be at least 1"
 
 
 def test_an_unwritable_folder_is_an_error_before_measuring(graphattn, tmp_path):
     (tmp_path / "file").write_text("")
     answer = graphattn("bench", "attention", "--out", tmp_path / "file")
-    assert answer.code == 1
-    assert answer.err == f"error: {tmp_path / 'file'}: cannot be created (File exists). Choose another --out.\n"
+    assert answer.error == f"{tmp_path / 'file'}: cannot be created (File exists). Choose another --out."
     answer = graphattn("bench", "store", "--folder", tmp_path / "file")
-    assert answer.code == 1
-    assert answer.err == f"error: {tmp_path / 'file'}: cannot be created (File exists). Choose another --folder.\n"
+    assert answer.error == f"{tmp_path / 'file'}: cannot be created (File exists). Choose another --folder."
 
 
 @pytest.mark.parametrize("package", ["psutil", "matplotlib"])

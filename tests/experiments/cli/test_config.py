@@ -16,6 +16,7 @@ FLAGS = [
     Option("format", str, False, "auto", ""),
     Option("crf", bool, False, False, ""),
 ]
+FORM = "write one 'option: value' on each line"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)
 VALUES = st.fixed_dictionaries(
     {},
@@ -55,35 +56,16 @@ def test_an_empty_file_has_no_options(tmp_path):
         ("learn_rate: 1", ", line 1: there is no option 'learn_rate'; did you mean 'learning_rate'?"),
         ("# mine\n\ncolour: 1", ", line 3: there is no option 'colour'; --help-all lists the options"),
         ("epochs: many", ", line 1: epochs is 'many'; it must be a whole number"),
-        ("- a\n- b", ": no options; write one 'option: value' on each line"),
-        (
-            "epochs: 1\nb: [",
-            ", line 2: is not YAML (expected the node content, but found '<stream end>'); "
-            "write one 'option: value' on each line",
-        ),
-        (
-            "epochs: 1\nbatch_size: 2\nepochs: 3",
-            ", line 3: is not YAML ('epochs' is set twice); write one 'option: value' on each line",
-        ),
-        (
-            "? [a, b]\n: 1",
-            ", line 1: is not YAML (found unhashable key); write one 'option: value' on each line",
-        ),
-        (
-            "crf: true\nepochs: 2024-99-99",
-            ", line 2: has an invalid value (month must be in 1..12); write one 'option: value' on each line",
-        ),
+        ("- a\n- b", f": no options; {FORM}"),
+        ("epochs: 1\nb: [", f", line 2: is not YAML (expected the node content, but found '<stream end>'); {FORM}"),
+        ("epochs: 1\nbatch_size: 2\nepochs: 3", f", line 3: is not YAML ('epochs' is set twice); {FORM}"),
+        ("? [a, b]\n: 1", f", line 1: is not YAML (found unhashable key); {FORM}"),
+        ("crf: true\nepochs: 2024-99-99", f", line 2: has an invalid value (month must be in 1..12); {FORM}"),
         ("yes: 1\n", ", line 1: there is no option True; --help-all lists the options"),
-        (
-            "epochs: !!bool maybe",
-            ", line 1: has an invalid value ('maybe'); write one 'option: value' on each line",
-        ),
-        ("[" * 5000, ": is nested too deeply; write one 'option: value' on each line"),
-        (b"epochs: \xff", ": is not YAML (not UTF-8 text); write one 'option: value' on each line"),
-        (
-            "learning_rate: 0.1\nlearning-rate: 0.2\n",
-            ", line 2: option 'learning_rate' is set twice, with - and with _",
-        ),
+        ("epochs: !!bool maybe", f", line 1: has an invalid value ('maybe'); {FORM}"),
+        ("[" * 5000, f": is nested too deeply; {FORM}"),
+        (b"epochs: \xff", f": is not YAML (not UTF-8 text); {FORM}"),
+        ("learning_rate: 1\nlearning-rate: 2\n", ", line 2: option 'learning_rate' is set twice, with - and with _"),
     ],
 )
 def test_errors_name_the_file_and_a_fix(tmp_path, content, message):

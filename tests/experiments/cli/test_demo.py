@@ -68,7 +68,7 @@ def test_the_output_has_baselines_and_models(demo_run):
         assert words in output
 
 
-def test_the_recommended_commands_work(demo_run, graphattn, tmp_path):
+def test_the_recommended_commands_work(demo_run, graphattn):
     _, output = demo_run
     commands = [shlex.split(line) for line in output.partition("Try next:\n")[2].splitlines()]
     assert [command[command.index("graphattn") + 1] for command in commands] == [
@@ -117,10 +117,7 @@ def test_without_matplotlib_pictures_are_left_out(tmp_path, monkeypatch, capsys)
 def test_another_folder_is_not_changed(graphattn, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     answer = graphattn("demo", "--out", tmp_path)
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {tmp_path} exists and is not the folder of a demo; choose another --out\n",
-    )
+    assert answer.error == f"{tmp_path} exists and is not the folder of a demo; choose another --out"
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -128,6 +125,5 @@ def test_another_folder_with_a_corpus_is_not_changed(graphattn, tmp_path):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "train.tsv").write_text("mine")
     answer = graphattn("demo", "--out", tmp_path)
-    assert answer.code == 1
-    assert answer.err == f"error: {tmp_path} exists and is not the folder of a demo; choose another --out\n"
+    assert answer.error == f"{tmp_path} exists and is not the folder of a demo; choose another --out"
     assert (tmp_path / "corpus" / "train.tsv").read_text() == "mine"

@@ -125,10 +125,7 @@ def test_both_texts_of_a_stored_pair_have_the_label(graphattn, tmp_path):
 def test_numpy_files_have_no_labels(graphattn, model, file, tmp_path):
     out = tmp_path / "v.npy"
     answer = graphattn("encode", model, file, "--out", out, "--label-column", "kind")
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {out} has no place for labels; leave --label-column out, or let --out end in .parquet\n",
-    )
+    assert answer.error == f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet"
     assert not out.exists()
 
 
@@ -158,11 +155,11 @@ def test_pairs_have_two_rows(graphattn, tmp_path):
 
 def test_impossible_encodings(graphattn, model, file, tmp_path):
     result = graphattn("encode", model, file, "--out", tmp_path / "vectors.csv")
-    assert result.err == f"error: {tmp_path}/vectors.csv is neither .npy nor .parquet; choose another --out\n"
+    assert result.error == f"{tmp_path}/vectors.csv is neither .npy nor .parquet; choose another --out"
     tagger = SequenceTagger(training=TRAINING).fit([["a", "b"], ["b"]] * 3, [["X", "Y"], ["Y"]] * 3)
     folder = tagger.save(tmp_path / "tagger")
     result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
-    assert result.err == ("error: a model that tags words has no sentence vectors; use a classifier\n")
+    assert result.error == "a model that tags words has no sentence vectors; use a classifier"
     assert not (tmp_path / "vectors.npy").exists()
 
 
@@ -170,9 +167,9 @@ def test_an_unwritable_file_is_reported_before_encoding(graphattn, model, file, 
     monkeypatch.setattr("graphattn.experiments.cli.encode.encode_chunk", lambda *_, **__: pytest.fail("encoded"))
     out = tmp_path / "none" / "vectors.npy"
     result = graphattn("encode", model, file, "--out", out)
-    assert (result.code, result.err) == (
-        1,
-        f"error: {out}: cannot be written (No such file or directory). Check the folder and the space on the disk.\n",
+    assert (
+        result.error
+        == f"{out}: cannot be written (No such file or directory). Check the folder and the space on the disk."
     )
 
 
@@ -181,7 +178,7 @@ def test_a_translator_has_no_sentence_vectors(graphattn, file, tmp_path):
     training = TranslationTraining(epochs=1, dev_fraction=0.0, progress=False)
     folder = Translator(options, training=training).fit(["a b", "b a"] * 3, ["c d", "d c"] * 3).save(tmp_path / "model")
     result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
-    assert result.err == "error: a model that writes texts has no sentence vectors; use a classifier\n"
+    assert result.error == "a model that writes texts has no sentence vectors; use a classifier"
 
 
 def test_a_hugging_face_directory(graphattn, file, tmp_path):

@@ -46,9 +46,9 @@ def test_mistakes_and_confusion_matrix(graphattn, classifier, tmp_path, name):
 def test_details_need_one_corpus_and_a_known_suffix(graphattn, classifier, corpora_folder, tmp_path):
     reviews, other = corpora_folder / "reviews.tsv", corpora_folder / "pairs.tsv"
     answer = graphattn("evaluate", classifier, reviews, other, "--picture", tmp_path / "a.png")
-    assert answer.err == "error: --picture and --mistakes are of one corpus; give one\n"
+    assert answer.error == "--picture and --mistakes are of one corpus; give one"
     answer = graphattn("evaluate", classifier, reviews, "--mistakes", "a.doc")
-    assert answer.err == "error: --mistakes is 'a.doc'; the name must end in .tsv, .csv or .jsonl\n"
+    assert answer.error == "--mistakes is 'a.doc'; the name must end in .tsv, .csv or .jsonl"
 
 
 def test_each_file_has_its_metrics(graphattn, tagger, corpora_folder, tmp_path):
@@ -67,7 +67,7 @@ def test_pairs_are_read_as_pairs(graphattn, pair_classifier, corpora_folder):
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "BIOES"])
-def test_tags_can_have_another_scheme(graphattn, tagger, corpora_folder, tmp_path, scheme):
+def test_tags_can_have_another_scheme(graphattn, tagger, tmp_path, scheme):
     """The tagger was trained on IOB2."""
     same, other = tmp_path / "same.conll", tmp_path / "other.conll"
     words = ["Ada", "Ada", "Rome", "saw"]

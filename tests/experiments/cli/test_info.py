@@ -63,11 +63,8 @@ def test_damaged_shards_are_reported(graphattn, store):
 
 
 def test_other_folders_are_rejected(graphattn, tmp_path):
-    answer = graphattn("info", tmp_path)
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {tmp_path}: is neither a store nor a model. "
-        "Give a folder that graphattn build or graphattn train wrote.\n",
+    assert graphattn("info", tmp_path).error == (
+        f"{tmp_path}: is neither a store nor a model. Give a folder that graphattn build or graphattn train wrote."
     )
 
 
@@ -126,10 +123,7 @@ def test_changed_metrics_are_reported(graphattn, classifier, tmp_path):
     metrics.write_text(metrics.read_text().replace('"epochs": 2', '"epochs": 3'))
     assert graphattn("info", model).code == 0
     answer = graphattn("info", model, "--check")
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {metrics} is damaged: its checksum is not the one in config.json. Copy the directory again\n",
-    )
+    assert answer.error == f"{metrics} is damaged: its checksum is not the one in config.json. Copy the directory again"
 
 
 def test_a_damaged_model_is_reported(graphattn, classifier, tmp_path):
@@ -137,8 +131,6 @@ def test_a_damaged_model_is_reported(graphattn, classifier, tmp_path):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "labels.json").write_text("[]")
     answer = graphattn("info", tmp_path)
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {tmp_path}/labels.json is damaged: its checksum is not the one in config.json. "
-        "Copy the directory again\n",
+    assert answer.error == (
+        f"{tmp_path}/labels.json is damaged: its checksum is not the one in config.json. Copy the directory again"
     )

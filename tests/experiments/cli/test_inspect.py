@@ -121,10 +121,7 @@ def test_the_words_that_decide_add_up_to_the_log_odds(graphattn, classifier, pai
 @pytest.mark.parametrize("flag", ["--layer=0", "--by=head", "--picture=a.png", "--summary", "--other=model"])
 def test_words_have_no_edges(graphattn, classifier, flag):
     answer = graphattn("inspect", classifier, "a film", "--words", flag)
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: --words shows words, not edges; leave {flag.split('=')[0]} out\n",
-    )
+    assert answer.error == f"--words shows words, not edges; leave {flag.split('=')[0]} out"
 
 
 def test_columns_are_read_as_those_of_the_training(graphattn, tagger, tmp_path):
@@ -155,10 +152,9 @@ def test_too_many_weights_for_a_file_of_several_texts(graphattn, classifier, tmp
     monkeypatch.setattr(limits, "MOST_ROWS", 2 * one - 1)
     for flag, name in (("--out", "weights.parquet"), ("--html", "page.html")):
         answer = graphattn("inspect", classifier, tmp_path / "texts.txt", flag, tmp_path / name)
-        assert (answer.code, answer.err) == (
-            1,
-            f"error: the first 2 texts have {2 * one} weights; the limit for a file of several texts is {2 * one - 1}. "
-            "Use --layer, --head or --relation, fewer texts, or --summary\n",
+        assert answer.error == (
+            f"the first 2 texts have {2 * one} weights; the limit for a file of several texts is {2 * one - 1}. "
+            "Use --layer, --head or --relation, fewer texts, or --summary"
         )
         assert not (tmp_path / name).exists()
     printed = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", 1))
@@ -205,7 +201,7 @@ def test_a_failing_text_is_reported_with_its_number(graphattn, classifier, tmp_p
     monkeypatch.setattr(TextClassifier, "attention", reject_empty_text)
     (tmp_path / "texts.txt").write_text("a film\n\na plot\n")
     answer = graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", "1")
-    assert (answer.code, answer.err) == (1, "error: text 2: there is nothing to look at. Give a text.\n")
+    assert answer.error == "text 2: there is nothing to look at. Give a text."
     assert answer.out.startswith("a film\n")
 
 
@@ -214,81 +210,52 @@ def test_markup_and_control_characters_stay_text(graphattn, classifier):
     assert not any(sign in line for line in output for sign in "\x1b\x07")
 
 
+NO_MODEL = "model is no model directory: it has no config.json. Give one that `save` or `train` wrote"
+SUMMARY = "--summary covers all layers, heads and relations; --layer selects that of its --picture; leave {} out"
+SUFFIXES = "the name must end in .parquet, .csv, .graphml, .gexf, .gml or .json"
+UNWRITABLE = "cannot be written (No such file or directory). Check the folder and the space on the disk."
+
+
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("text", "flags", "message"),
     [
-        (["reviews.tsv"], "reviews.tsv: there is no such file. Check the path."),
-        (
-            ["./"],
-            "./: this is a folder. Name a file in it, or pass the text on standard input.",
-        ),
-        (["a film", "--port", "0"], "only --serve listens; leave --port out"),
+        ("reviews.tsv", "", "reviews.tsv: there is no such file. Check the path."),
+        ("./", "", "./: this is a folder. Name a file in it, or pass the text on standard input."),
+        ("a film", "--port 0", "only --serve listens; leave --port out"),
         *(
-            (
-                ["a film", "--summary", f"{flag}=1"],
-                "--summary covers all layers, heads and relations; --layer selects that of its --picture; "
-                f"leave {flag} out",
-            )
+            ("a film", f"--summary {flag}=1", SUMMARY.format(flag))
             for flag in ("--layer", "--head", "--relation", "--by")
         ),
-        (
-            ["a film", "--html", "a.html", "--other", "model"],
-            "model is no model directory: it has no config.json. Give one that `save` or `train` wrote",
-        ),
-        (["a film", "--layer", "7"], "--layer is 7; layers count from 0 to 0"),
-        (
-            ["a film", "--summary", "--picture", "a.png", "--layer", "7"],
-            "--layer is 7; layers count from 0 to 0",
-        ),
-        (["a film", "--head", "2"], "--head is 2; the heads of the selected layers count from 0 to 1"),
-        (["a film", "--relation", "star"], "--relation is 'star'; the heads use: window:1, window:3"),
-        (
-            ["a film", "--by", "token"],
-            "--by is 'token'; choose from: layer, head, relation, source_part, target_part",
-        ),
-        (
-            ["a film", "--picture", "arcs.gif"],
-            "cannot draw to 'arcs.gif'; the name must end in .png, .svg or .pdf",
-        ),
-        (["a film", "--kind", "circles"], "--kind is 'circles'; choose one of: arcs, matrices"),
-        (
-            ["a film", "--other", "model"],
-            "--other needs --summary or --html",
-        ),
-        (
-            ["a film", "--out", "weights.xml"],
-            "cannot save to 'weights.xml'; the name must end in .parquet, .csv, .graphml, .gexf, .gml or .json",
-        ),
-        (
-            ["a film", "--summary", "--out", "tables.csv"],
-            "cannot save to 'tables.csv'; the name must end in .json",
-        ),
-        (
-            ["a film", "--out", "no-such-folder/weights.csv"],
-            "no-such-folder/weights.csv: cannot be written (No such file or directory). Check the folder and the space "
-            "on the disk.",
-        ),
+        ("a film", "--html a.html --other model", NO_MODEL),
+        ("a film", "--layer 7", "--layer is 7; layers count from 0 to 0"),
+        ("a film", "--summary --picture a.png --layer 7", "--layer is 7; layers count from 0 to 0"),
+        ("a film", "--head 2", "--head is 2; the heads of the selected layers count from 0 to 1"),
+        ("a film", "--relation star", "--relation is 'star'; the heads use: window:1, window:3"),
+        ("a film", "--by token", "--by is 'token'; choose from: layer, head, relation, source_part, target_part"),
+        ("a film", "--picture arcs.gif", "cannot draw to 'arcs.gif'; the name must end in .png, .svg or .pdf"),
+        ("a film", "--kind circles", "--kind is 'circles'; choose one of: arcs, matrices"),
+        ("a film", "--other model", "--other needs --summary or --html"),
+        ("a film", "--out weights.xml", f"cannot save to 'weights.xml'; {SUFFIXES}"),
+        ("a film", "--summary --out tables.csv", "cannot save to 'tables.csv'; the name must end in .json"),
+        ("a film", "--out no-such-folder/weights.csv", f"no-such-folder/weights.csv: {UNWRITABLE}"),
     ],
 )
-def test_invalid_arguments(words, message, graphattn, classifier, tmp_path, monkeypatch):
+def test_invalid_arguments(text, flags, message, graphattn, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    answer = graphattn("inspect", classifier, *words)
-    assert (answer.code, answer.err) == (1, f"error: {message}\n")
+    assert graphattn("inspect", classifier, text, *flags.split()).error == message
     assert list(tmp_path.iterdir()) == []
 
 
 def test_no_text_at_all(graphattn, classifier, tmp_path):
     (tmp_path / "texts.csv").write_text("text,label\n")
-    answer = graphattn("inspect", classifier, tmp_path / "texts.csv")
-    assert (answer.code, answer.err) == (1, "error: there are no texts\n")
+    assert graphattn("inspect", classifier, tmp_path / "texts.csv").error == "there are no texts"
 
 
 def test_half_a_pair(graphattn, pair_classifier):
     answer = graphattn("inspect", pair_classifier, "a film")
-    assert (answer.code, answer.err) == (
-        1,
-        "error: 'a film' is not a pair of texts, and no file. Put a tab between the two texts, $'first\\tsecond' in a "
-        "shell; or check the path.\n",
+    assert answer.error == (
+        "'a film' is not a pair of texts, and no file. Put a tab between the two texts, $'first\\tsecond' in a "
+        "shell; or check the path."
     )
 
 
@@ -358,8 +325,7 @@ def test_a_model_without_attention(graphattn, corpora_folder, tmp_path):
     flags = "--encoder bilstm --hidden 16 --embedding 16 --epochs 1 --no-logs".split()
     graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", tmp_path / "model", *flags)
     for words in (["inspect", tmp_path / "model", "a film"], ["inspect", "--serve", tmp_path / "model", "--port", 0]):
-        answer = graphattn(*words)
-        assert (answer.code, answer.err) == (1, "error: encoder 'bilstm' has no attention weights\n")
+        assert graphattn(*words).error == "encoder 'bilstm' has no attention weights"
 
 
 def page_data(path):
@@ -427,8 +393,7 @@ def test_pipes_folders_and_empty_texts(graphattn, classifier, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "texts").mkdir()
     answer = graphattn("inspect", classifier, "texts")
-    assert answer.code == 1
-    assert answer.err == ("error: texts: this is a folder. Name a file in it, or pass the text on standard input.\n")
+    assert answer.error == "texts: this is a folder. Name a file in it, or pass the text on standard input."
     assert lines(graphattn("inspect", classifier, ""))[0] == "''"
     os.mkfifo(tmp_path / "pipe")
     writer = subprocess.Popen(["sh", "-c", "echo a good film > pipe"], cwd=tmp_path)
@@ -438,7 +403,7 @@ def test_pipes_folders_and_empty_texts(graphattn, classifier, tmp_path, monkeypa
 
 def test_summaries_have_no_page(graphattn, classifier):
     answer = graphattn("inspect", classifier, "a film", "--summary", "--html", "a.html")
-    assert answer.err == "error: --html shows single texts, --summary all texts; give one\n"
+    assert answer.error == "--html shows single texts, --summary all texts; give one"
 
 
 def test_no_text(graphattn, classifier):

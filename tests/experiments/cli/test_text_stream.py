@@ -1,7 +1,6 @@
 """Texts to predict: detection of formats, and optional labels."""
 
 import gzip
-import io
 import os
 import threading
 
@@ -125,11 +124,11 @@ def test_markup_is_not_split_into_words(tmp_path, name, content, task, expected)
                                                    Sentence(["to"], tags=["P"])]),
     ],
 )  # fmt: skip
-def test_an_ambiguous_file_needs_a_format(tmp_path, monkeypatch, content, task, format, expected):
+def test_an_ambiguous_file_needs_a_format(tmp_path, set_stdin, content, task, format, expected):
     path = tmp_path / "a.txt"
     path.write_text(content)
     for source, name in ((path, str(path)), ("-", "standard input")):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        set_stdin(content)
         with pytest.raises(DataError) as caught:
             read(source, task)
         assert caught.value.render(as_flag) == (
@@ -169,8 +168,8 @@ def test_columns_of_a_table_to_translate(tmp_path):
         ("classify", "# sent_id = 1\n" + "\t".join(["1", "one", *"____0___"]) + "\n", [Sentence(["one"], heads=[0])]),
     ],
 )
-def test_standard_input_is_read_like_a_file(task, content, expected, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+def test_standard_input_is_read_like_a_file(task, content, expected, set_stdin):
+    set_stdin(content)
     assert read("-", task) == expected
 
 

@@ -104,7 +104,7 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
     assert rows[str(path)]["score"] == rows["model"]["score"] == searched["chrf"] != figures["chrf"]
 
 
-def test_a_pair_of_files_is_written_as_for_dev_sets(translator, graphattn, folder, tmp_path):
+def test_a_pair_of_files_is_written_as_for_dev_sets(translator, graphattn, folder):
     model, (source, target) = translator[0], (folder / "a.en", folder / "a.de")
     pair, packed = f"{source},{target}", f"{source}.xz,{target}.xz"
     expected = graphattn("evaluate", model, source, target).out
@@ -112,13 +112,10 @@ def test_a_pair_of_files_is_written_as_for_dev_sets(translator, graphattn, folde
     both = json.loads(graphattn("evaluate", model, pair, packed).out)
     assert both == {pair: json.loads(expected), packed: json.loads(expected)}
     answer = graphattn("evaluate", model, pair, "--out", target)
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {target}: would be written over what is read. Choose another file.\n",
-    )
+    assert answer.error == f"{target}: would be written over what is read. Choose another file."
     missing = folder / "none.de"
     answer = graphattn("evaluate", model, f"{source},{missing}")
-    assert answer.err == f"error: {missing}: there is no such file. Check the path.\n"
+    assert answer.error == f"{missing}: there is no such file. Check the path."
 
 
 def test_evaluate_with_another_tokenizer(translator, graphattn, folder):

@@ -106,7 +106,7 @@ def test_other_relations_do_not_use_dense_attention(random_tensors, paddings):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_summed_in_float32(random_tensors, dtype):
+def test_half_precision_is_summed_in_float32(dtype):
     """Half precision cannot represent the sum of a thousand equal values accurately."""
     edges = Edges(torch.tensor([0, 1_000]), torch.arange(1_000), 1_000)
     query, key, value = (torch.ones(1, 1, 2), torch.zeros(1_000, 1, 2), torch.full((1_000, 1, 2), 0.75))

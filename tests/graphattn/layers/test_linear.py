@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
+from graphattn.backends.cpu.buffer_pool import MIN_BYTES
 from graphattn.layers import linear as products
 from graphattn.layers.bfloat16 import pad_rows
 from graphattn.layers.linear import (
@@ -273,14 +273,6 @@ WIDTH = 40
 LARGE = MIN_BYTES // 4 // WIDTH + 1
 
 
-@pytest.fixture
-def pool(monkeypatch):
-    """A new pool for gradients of embeddings."""
-    new_pool = Pool(1 << 24)
-    monkeypatch.setattr(products, "_gradients", new_pool)
-    return new_pool
-
-
 def make_table(rows=LARGE, dtype=torch.float32):
     return torch.randn(rows, WIDTH, dtype=dtype, generator=torch.Generator().manual_seed(1)).requires_grad_()
 
@@ -354,7 +346,8 @@ def test_embedding_derivatives(monkeypatch):
     assert torch.autograd.gradgradcheck(lambda rows: embedding(rows, ids) ** 3, vectors)
 
 
-def test_gradients_of_embeddings_reuse_memory(pool):
+def test_gradients_of_embeddings_reuse_memory():
+    forget_gradients()
     vectors, places = torch.nn.Parameter(make_table().detach()), set()
     for step in range(6):
         vectors.grad = None
@@ -397,13 +390,13 @@ def test_several_passes_add_to_one_gradient_of_a_table(dtype):
     assert unused.grad.sum() == WIDTH
 
 
-def test_forget_gradients_empties_the_pool(pool):
+def test_forget_gradients_empties_the_pool():
     vectors = torch.nn.Parameter(make_table().detach())
     embedding(vectors, torch.tensor([1])).sum().backward()
     vectors.grad = None
-    assert len(pool._free) == 1
+    assert products.gradient_pool.unused
     forget_gradients()
-    assert pool._free == []
+    assert products.gradient_pool.unused == []
 
 
 def test_embedding_of_an_id_out_of_range():

@@ -118,7 +118,7 @@ def test_without_scores_weights_are_uniform(variant, graph):
 
 @pytest.mark.parametrize("variant", ["paper", "gated"])
 @pytest.mark.parametrize("without", ["token2token", "source2token"])
-def test_disabled_scores_have_no_effect(variant, without, graph, dense_tensorized_attention):
+def test_disabled_scores_have_no_effect(variant, without, graph):
     layer, full = make_layer(variant, ORDER, **{without: False}), make_layer(variant, ORDER)
     names = ("query", "key") if without == "token2token" else ("source_outer",)
     with torch.no_grad():

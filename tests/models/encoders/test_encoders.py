@@ -44,10 +44,7 @@ def test_lists_become_tuples():
             "encoder {'hidden': 3} has no name; give a name such as 'ms-trans', options such as "
             "MSTransOptions(hidden=64), or plain values with a 'name'",
         ),
-        (
-            {"name": "bilstm", "heads": 3},
-            "BiLSTMOptions has no option 'heads'; it has: dropout, hidden, layers",
-        ),
+        ({"name": "bilstm", "heads": 3}, "BiLSTMOptions has no option 'heads'; it has: dropout, hidden, layers"),
     ],
 )
 def test_unknown_encoders(given, message):

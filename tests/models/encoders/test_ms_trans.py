@@ -142,7 +142,7 @@ def test_gradients_equal_those_of_the_dense_reference(sentences, double_encoder,
         torch.testing.assert_close(ours[name], parameter.grad, rtol=1e-10, atol=1e-10, msg=name)
 
 
-def test_weights_equal_the_reference_in_edge_order(sentences, double_encoder, encode):
+def test_weights_equal_the_reference_in_edge_order(double_encoder, encode):
     encoder = double_encoder(MSTransOptions(hidden=8, heads=2, layers=1, scales=("3",), relations=("dependency:1",)))
     layers = []
     graph, inputs, _ = encode(encoder, 8, weights=layers)
@@ -187,11 +187,7 @@ def test_other_relations_have_heads_in_every_layer():
         (MSTransOptions(), 3, 3 * (4 * (300 * 300 + 300) + 2 * 300)),
         (MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0), 3, 3 * (4 * (300 * 300 + 300) + 2 * 300)),
         # SNLI: H DIM 600, head DIM 64
-        (
-            MSTransOptions(hidden=600, head_feats=64),
-            3,
-            3 * (3 * (600 * 640 + 640) + (640 * 600 + 600) + 2 * 600),
-        ),
+        (MSTransOptions(hidden=600, head_feats=64), 3, 3 * (3 * (600 * 640 + 640) + (640 * 600 + 600) + 2 * 600)),
     ],
     ids=["classification", "tagging", "SNLI"],
 )

@@ -122,7 +122,7 @@ def test_gradients_equal_those_of_the_dense_reference(heads, sentences, double_e
         torch.testing.assert_close(ours[name], gradient, rtol=1e-9, atol=1e-9, msg=name)
 
 
-def test_the_star_is_one_softmax_over_neighbours_and_relay(sentences, double_encoder, encode):
+def test_the_star_is_one_softmax_over_neighbours_and_relay(double_encoder, encode):
     encoder = double_encoder(MSTransOptions(hidden=4, layers=2, heads="star=2", head_feats=3))
     layers = []
     graph, _, _ = encode(encoder, 4, weights=layers)
@@ -179,14 +179,8 @@ def test_numbers_of_heads_are_parsed(heads, counts):
         ("window:4=1", "heads: relation 'window:4': scale 4 is even; a window has the same reach on both sides: use 5"),
         ("dilated:5=1", "heads: relation 'dilated:5' is written as dilated:SCALE:GAP"),
         ("in=1", "heads: relation 'in' has no edges to tokens"),
-        (
-            "dependency:word=1",
-            "heads: relation 'dependency:word' has no edges to tokens",
-        ),
-        (
-            "reverse(in)=1",
-            "heads: relation 'reverse(in)' starts from word nodes, to which it has no edges",
-        ),
+        ("dependency:word=1", "heads: relation 'dependency:word' has no edges to tokens"),
+        ("reverse(in)=1", "heads: relation 'reverse(in)' starts from word nodes, to which it has no edges"),
     ],
 )
 def test_invalid_heads(heads, message):
@@ -243,10 +237,7 @@ def test_relation_heads_after_a_colon():
         ("random:3:7", "random:3:7=2 for two heads on it, random:3=7 for 7 on random:3"),
         ("dependency:token", "dependency:token=2 for two heads on it"),
         ("window:5", "window:5=2 for two heads on it"),
-        (
-            "window:3|global:2",
-            "window:3|global:2=2 for two heads on it, window:3|global=2 for 2 on window:3|global:1",
-        ),
+        ("window:3|global:2", "window:3|global:2=2 for two heads on it, window:3|global=2 for 2 on window:3|global:1"),
     ],
 )
 def test_a_relation_without_a_number_of_heads_is_an_error(spec, meant):

@@ -175,7 +175,7 @@ def test_cross_validation(corpus, tiny):
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_cross_validation_of_taggers(corpus, tiny):
+def test_cross_validation_of_taggers(tiny):
     """One fold can have only entities of two words, another only of one word: both have all tags of the type."""
     words = [["NATO", "was"], ["the", "NATO", "Paris"]] * 4
     tags = [["B-ORG", "O"], ["O", "B-ORG", "I-ORG"]] * 4
@@ -554,15 +554,9 @@ def test_methods_before_fit_raise_an_error(estimator, tmp_path):
             "metric 'f1' is not measured; choose one of: accuracy, macro_precision, macro_recall, macro_f1",
         ),
         ({"class_weight": "equal"}, "class_weight is 'equal'; choose one of: balanced"),
-        (
-            {"class_weight": {"good": float("nan")}},
-            "class_weight of 'good' is nan; it must be 1e-30 to 1e+30",
-        ),
+        ({"class_weight": {"good": float("nan")}}, "class_weight of 'good' is nan; it must be 1e-30 to 1e+30"),
         ({"class_weight": {"good": 0}}, "class_weight of 'good' is 0; it must be 1e-30 to 1e+30"),
-        (
-            {"class_weight": {"good": 10**400}},
-            f"class_weight of 'good' is {10**400}; it must be 1e-30 to 1e+30",
-        ),
+        ({"class_weight": {"good": 10**400}}, f"class_weight of 'good' is {10**400}; it must be 1e-30 to 1e+30"),
     ],
 )
 def test_options_are_validated_by_fit(changes, message, corpus, tiny):

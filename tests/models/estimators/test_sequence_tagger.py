@@ -44,7 +44,7 @@ def test_plain_tags(corpus, tiny):
     assert "dev_accuracy" in estimator.history_[0]
 
 
-def test_the_scheme_can_be_given(corpus, tiny):
+def test_the_scheme_can_be_given(tiny):
     words = [["a", "b"], ["c"]] * 4
     estimator = tiny("tagger", scheme="none", training={"epochs": 1}).fit(words, [["B-X", "O"], ["I-X"]] * 4)
     assert estimator.classes_.tolist() == ["B-X", "I-X", "O"]
@@ -152,7 +152,7 @@ def test_tags_without_entities_cannot_be_evaluated(tags, unknown, fitted):
     )
 
 
-def test_an_entity_longer_than_any_in_training(corpus, tiny):
+def test_an_entity_longer_than_any_in_training(tiny):
     estimator = tiny("crf", training={"epochs": 1}).fit([["NATO", "was"]] * 8, [["B-ORG", "O"]] * 8)
     assert estimator.evaluate([["a", "b", "c"]], [["B-ORG", "I-ORG", "I-ORG"]])["accuracy"] >= 0
 

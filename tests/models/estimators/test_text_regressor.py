@@ -194,7 +194,7 @@ def test_files(tmp_path):
     assert [item.label for item in items] == ["4.5", "-1e3", "2"]
 
 
-def test_unknown_metric(tiny, corpus):
+def test_unknown_metric(corpus):
     training = TrainingOptions(epochs=1, metric="mse")
     with pytest.raises(ConfigError, match="choose one of: pearson, spearman, r2"):
         TextRegressor(head=HeadOptions(linear_branch=False), training=training).fit(*corpus("regressor"))

@@ -292,7 +292,7 @@ def test_invalid_options(arguments, message, toy_pairs):
     assert str(caught.value) == message
 
 
-def test_a_run_of_another_vocabulary_is_not_resumed(small, toy_pairs, tmp_path, monkeypatch):
+def test_a_run_of_another_vocabulary_is_not_resumed(small, toy_pairs, tmp_path):
     sources, targets = toy_pairs(20)
     run = {"run_dir": str(tmp_path / "run"), "epochs": 1}
     small(training=run).fit(sources, targets)

@@ -17,11 +17,7 @@ EXPECTED = (["A dog.", "A cat."], ["Ein Hund.", "Eine Katze."])
     [
         ("a.tsv", "A dog.\tEin Hund.\nA cat.\tEine Katze.\n", {}),
         ("a.tsv", "text\tsecond\nA dog.\tEin Hund.\nA cat.\tEine Katze.\n", {}),
-        (
-            "a.tsv",
-            "de\tnumber\ten\nEin Hund.\t1\tA dog.\nEine Katze.\t2\tA cat.\n",
-            {"text": "en", "second": "de"},
-        ),
+        ("a.tsv", "de\tnumber\ten\nEin Hund.\t1\tA dog.\nEine Katze.\t2\tA cat.\n", {"text": "en", "second": "de"}),
         ("a.txt", "A dog.\tEin Hund.\nA cat.\tEine Katze.\n", {}),
         ("en-de", "A dog. ||| Ein Hund.\nA cat. ||| Eine Katze.\n", {}),
         ("a.tsv", "A dog.|||Ein Hund.\nA cat.|||Eine Katze.\n", {}),
@@ -64,14 +60,6 @@ def test_a_store_and_a_file(tmp_path):
     )
 
 
-def test_empty_cells(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "a", "second": "b"}\n{"text": "a", "second": " "}\n')
-    with pytest.raises(DataError) as caught:
-        Translator().read([path])
-    assert str(caught.value) == f"{path}, line 2: the target is empty. Delete the row, or complete it."
-
-
 def test_empty_cells_are_counted_or_skipped(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("a ||| b\n ||| b\na ||| b\nonly\na ||| \n")
@@ -111,6 +99,11 @@ def test_a_page_is_no_table(tmp_path):
     ("rows", "columns", "message"),
     [
         (
+            ['{"text": "a", "second": "b"}', '{"text": "a", "second": " "}'],
+            {},
+            "line 2: the target is empty. Delete the row, or complete it.",
+        ),
+        (
             ['{"text": "a", "second": "b"}', '{"text": "a"}'],
             {},
             "line 2: there is no column 'second'; the columns are 'text'. Set second to one of them.",
@@ -127,7 +120,7 @@ def test_a_page_is_no_table(tmp_path):
         ),
     ],
 )
-def test_missing_columns_and_lists(rows, columns, message, tmp_path):
+def test_empty_cells_missing_columns_and_lists(rows, columns, message, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(rows))
     with pytest.raises(DataError) as caught:

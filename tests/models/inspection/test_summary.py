@@ -24,7 +24,6 @@ from graphattn.models import (
 )
 from graphattn.models.inspection import compare_summaries, summarise, summary
 from graphattn.models.inspection.head_sums import HeadSums, shares_of_strongest
-from graphattn.models.inspection.summary import _add_relation
 from graphattn.scales import Scale
 
 HEAD = ["layer", "head", "relation"]
@@ -121,18 +120,22 @@ def test_summaries_do_not_depend_on_the_chunk_size(chunk, classifier, sentences,
         pd.testing.assert_frame_equal(one, other, atol=1e-6)
 
 
-def test_texts_are_read_lazily(classifier, monkeypatch):
+def test_texts_are_read_lazily(classifier, sentences, monkeypatch):
     monkeypatch.setattr(summary, "CHUNK", 2)
     taken, seen = [], []
 
     def texts():
         for number in range(6):
             taken.append(number)
-            yield ["dogs"]
+            yield sentences[0]
 
-    monkeypatch.setattr(summary, "_add_chunk", lambda *arguments: seen.append(len(taken)))
-    with pytest.raises(ConfigError):
-        summarise(classifier, texts())
+    def encode(*arguments, **options):
+        seen.append(len(taken))
+        return encode_inputs(*arguments, **options)
+
+    encode_inputs = classifier.encode_inputs
+    monkeypatch.setattr(classifier, "encode_inputs", encode)
+    summarise(classifier, texts())
     assert seen == [2, 4, 6]
 
 
@@ -274,7 +277,7 @@ def test_edges_of_all_kinds_into_a_target_are_summed():
         for targets in ([0, 0, 1], [0, 1])
     ]
     sums = HeadSums()
-    _add_relation([sums], np.array([[1 / 3], [1 / 3], [1 / 2], [1 / 3], [1 / 2]]), kinds, [])
+    summary.add_relation([sums], np.array([[1 / 3], [1 / 3], [1 / 2], [1 / 3], [1 / 2]]), kinds, [])
     assert sums.targets == 2
     assert math.isclose(sums.largest_entropy, math.log(3) + math.log(2))
     assert math.isclose(sums.entropy, sums.largest_entropy)
@@ -283,7 +286,7 @@ def test_edges_of_all_kinds_into_a_target_are_summed():
 def test_targets_without_edges_have_no_entropy():
     kind = SimpleNamespace(targets=np.array([1, 1]), num_targets=3, target_type="token", unit=None)
     sums = HeadSums()
-    _add_relation([sums], np.array([[0.5], [0.5]]), [kind], [])
+    summary.add_relation([sums], np.array([[0.5], [0.5]]), [kind], [])
     assert sums.targets == 1
     assert math.isclose(sums.largest_entropy, math.log(2))
 

@@ -31,7 +31,6 @@ from graphattn.models.estimators.tasks import Classification
 from graphattn.models.estimators.word_inputs import WordInputs
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.inspection.summary import CHUNK, summarise
-from graphattn.models.prediction import predict_corpus
 from graphattn.models.pretrained.encoder import PretrainedEncoder
 from graphattn.models.pretrained.options import FINE_TUNING, PretrainedOptions
 from graphattn.models.pretrained.stack import StackedEncoder
@@ -73,11 +72,6 @@ CASES = {
     "below ms-trans": (TextClassifier, {"encoder": SMALL, "tuned_layers": 0}),
     "windows": (TextClassifier, {"pretrained_heads": "window:3|global=4"}),
 }
-
-
-def shares_of(estimator, X):
-    """The probabilities of each input, for a regressor its score."""
-    return predict_corpus(estimator.model_, estimator.encode_inputs(X).corpus, probabilities=True).probabilities
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -319,12 +313,7 @@ def test_attention_has_the_special_tokens(folder):
     [
         (TextClassifier, "a f g o i", True, {"text": "[CLS] a f g [SEP]"}),
         (PairClassifier, ("a f g o i", "a f"), True, {"text": "[CLS] a f g [SEP] a f [SEP]"}),
-        (
-            PairClassifier,
-            ("a f", "a f g o i"),
-            False,
-            {"first": "[CLS] a f [SEP]", "second": "[CLS] a f g [SEP]"},
-        ),
+        (PairClassifier, ("a f", "a f g o i"), False, {"first": "[CLS] a f [SEP]", "second": "[CLS] a f g [SEP]"}),
     ],
 )
 @pytest.mark.filterwarnings("ignore::graphattn.exceptions.TruncationWarning")

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import torch
 from lightning.pytorch.utilities import rank_zero_only
+from sklearn.base import clone
 
 from graphattn import load
 from graphattn.builders.files import write_sealed
@@ -259,6 +260,13 @@ def test_resume_false_starts_again(corpus, tiny, tmp_path, steps, same_weights):
     assert not same_weights(second, first)
 
 
+@pytest.fixture(scope="module")
+def ended(corpus, tiny, tmp_path_factory):
+    """A classifier whose run has ended."""
+    training = {"run_dir": str(tmp_path_factory.mktemp("ended"))}
+    return tiny("classifier", training=training).fit(*corpus("classifier"))
+
+
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
@@ -271,12 +279,11 @@ def test_resume_false_starts_again(corpus, tiny, tmp_path, steps, same_weights):
         ({"class_weight": "balanced"}, "class_weight: 'None', now \"'balanced'\""),
     ],
 )
-def test_other_options_are_rejected(changes, difference, corpus, tiny, tmp_path):
-    estimator = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
+def test_other_options_are_rejected(changes, difference, corpus, ended):
     with pytest.raises(ConfigError) as caught:
-        estimator.set_params(**changes).fit(*corpus("classifier"))
+        clone(ended).set_params(**changes).fit(*corpus("classifier"))
     assert str(caught.value) == (
-        f"{tmp_path} has a run with other options ({difference}). "
+        f"{ended.training.run_dir} has a run with other options ({difference}). "
         "Give another run_dir, the same options and data to resume, or resume=False to start again"
     )
 

@@ -115,27 +115,15 @@ def test_ctrl_c_works_again_after_lightning_ignored_it(parts, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_ctrl_c_is_not_hidden_by_a_clean_up_error(parts, monkeypatch):
+@pytest.mark.parametrize(("first", "raised"), [(KeyboardInterrupt, KeyboardInterrupt), (ValueError, RuntimeError)])
+def test_a_clean_up_error_hides_other_errors_but_not_ctrl_c(parts, monkeypatch, first, raised):
     def fit(self, *arguments, **keywords):
         try:
-            raise KeyboardInterrupt
+            raise first
         finally:
             raise RuntimeError("there is no loader yet")
 
     model, corpus = parts()
     monkeypatch.setattr(training.pl.Trainer, "fit", fit)
-    with pytest.raises(KeyboardInterrupt):
-        train(model, corpus, TrainingOptions(epochs=1))
-
-
-def test_other_errors_are_raised_unchanged(parts, monkeypatch):
-    def fit(self, *arguments, **keywords):
-        try:
-            raise ValueError("first")
-        finally:
-            raise RuntimeError("second")
-
-    model, corpus = parts()
-    monkeypatch.setattr(training.pl.Trainer, "fit", fit)
-    with pytest.raises(RuntimeError, match="second"):
+    with pytest.raises(raised):
         train(model, corpus, TrainingOptions(epochs=1))

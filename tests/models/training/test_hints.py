@@ -159,7 +159,7 @@ def hints_of(fit, *arguments, **keywords):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "multilabel", "tagger", "translator"])
-def test_fit_hints_at_a_model_that_learns_nothing(kind, corpus, tiny):
+def test_fit_hints_at_a_model_that_learns_nothing(kind, corpus, tiny, monkeypatch):
     """With a tiny learning rate all predictions are alike, or empty, and the loss stays."""
     X, y = corpus(kind, 40)
     training = {"epochs": 3, "learning_rate": 1e-9, "average": 0.0, "dev_fraction": 0.0}

@@ -203,7 +203,7 @@ def test_spelling_that_tells_no_tags_apart():
     np.testing.assert_allclose(tagger.predict_proba([["a"]])[0].sum(1), 1, atol=1e-5)
 
 
-def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path, encoded):
+def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     from graphattn.models.heads.word_features import list_word_keys
 
@@ -213,7 +213,7 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path, enc
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
     tagger = SequenceTagger(encoder_options(SMALL), training=options).fit(sentences, tags)
     encoded = tagger.encode(sentences, tags)
-    branch, head = linear_branch._fit_word_features(tagger.model_.head, encoded)
+    branch, head = linear_branch.fit_word_features(tagger.model_.head, encoded)
     with torch.no_grad():
         for parameter in tagger.model_.head.output.parameters():
             parameter.zero_()
@@ -235,17 +235,17 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path, enc
 
 
 def test_characters_share_weights_between_similar_words():
-    from graphattn.models.training.linear_branch import _character_ngrams
+    from graphattn.models.training.linear_branch import count_character_ngrams
 
-    rows = _character_ngrams(["wonderful", "wonderfully", "dull"]).toarray()
+    rows = count_character_ngrams(["wonderful", "wonderfully", "dull"]).toarray()
     assert rows[0] @ rows[1] > 0.1 > rows[0] @ rows[2]
     np.testing.assert_allclose((rows[:2] ** 2).sum(1), 0.25, atol=1e-6)
-    assert _character_ngrams(["a"]) is None
+    assert count_character_ngrams(["a"]) is None
 
 
 def fit_regression(design, targets, classes):
     from graphattn.models.corpus import Corpus
-    from graphattn.models.training.linear_branch import _logistic_regression
+    from graphattn.models.training.linear_branch import fit_logistic_regression
 
     class Labelled(Corpus):
         def __init__(self):
@@ -254,7 +254,7 @@ def fit_regression(design, targets, classes):
         def __len__(self):
             return len(targets)
 
-    return _logistic_regression(csr_matrix(design), Labelled(), classes, 3.0, None)
+    return fit_logistic_regression(csr_matrix(design), Labelled(), classes, 3.0, None)
 
 
 def test_coefficients_are_scikit_learns():

@@ -21,7 +21,7 @@ def test_errors_of_other_processes_keep_their_type():
     text = "\n\n-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n  ...\n{}\n"
 
     def raised(last_line):
-        return training._unwrap_error(ProcessRaisedException(text.format(last_line), 1, 4711))
+        return training.unwrap_error(ProcessRaisedException(text.format(last_line), 1, 4711))
 
     failed = raised("graphattn.exceptions.TrainingError: the loss is nan: lower it")
     assert type(failed) is TrainingError
@@ -47,7 +47,7 @@ def test_strategy(options, interactive, strategy, monkeypatch):
         monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     else:
         monkeypatch.delattr(sys, "ps1", raising=False)
-    assert training._choose_strategy(TrainingOptions(**options)) == strategy
+    assert training.choose_strategy(TrainingOptions(**options)) == strategy
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.backends.cpu import buffer_pool as reused_memory
+from graphattn.backends.cpu import buffer_pool
 from graphattn.backends.cpu.buffer_pool import MAX_UNUSED_BYTES, MIN_BYTES, Pool
 
 LARGE = (MIN_BYTES // 4 + 3,)
@@ -56,7 +56,7 @@ def test_similar_sizes_reuse_memory(empty):
 
 @given(st.integers(MIN_BYTES, 1 << 40))
 def test_allocation_rounds_up_by_an_eighth_at_most(size):
-    assert size <= reused_memory._round_up(size) <= 1.125 * size
+    assert size <= buffer_pool.round_up(size) <= 1.125 * size
 
 
 def test_oldest_memory_is_freed_above_the_limit(pool, empty):
@@ -65,26 +65,24 @@ def test_oldest_memory_is_freed_above_the_limit(pool, empty):
     assert sum(sizes) > MAX_UNUSED_BYTES > sum(sizes[1:])
     for _ in sizes:
         del tensors[0]
-    assert [own.nbytes for own in pool._free] == sizes[1:]
+    assert [own.nbytes for own in pool.unused] == sizes[1:]
     huge = empty((MAX_UNUSED_BYTES // 4 + 1,), torch.float32)
     del huge
-    assert pool._free == []
+    assert pool.unused == []
 
 
 def test_clear_frees_unused_memory(pool, empty):
     held, let_go = empty(LARGE, torch.float32), empty(LARGE, torch.float32)
     del let_go
     pool.clear()
-    assert pool._free == []
+    assert pool.unused == []
     del held
-    assert len(pool._free) == 1
+    assert len(pool.unused) == 1
 
 
-def test_shared_pool(monkeypatch, pool):
-    monkeypatch.setattr(reused_memory, "_shared_pool", pool)
-    place = reused_memory.empty(LARGE, torch.float32).data_ptr()
-    assert [memory.ctypes.data for memory in pool._free] == [place]
-    assert reused_memory.empty(LARGE, torch.float32).data_ptr() == place
+def test_shared_pool():
+    place = buffer_pool.empty(LARGE, torch.float32).data_ptr()
+    assert buffer_pool.empty(LARGE, torch.float32).data_ptr() == place
 
 
 def test_threads_get_separate_memory(empty):
@@ -106,16 +104,16 @@ def test_threads_get_separate_memory(empty):
 
 def test_garbage_collection_inside_the_lock(pool, empty):
     tensor = empty(LARGE, torch.float32)
-    with pool._lock:
+    with pool.lock:
         del tensor
-    assert len(pool._free) == 1
+    assert len(pool.unused) == 1
 
 
 def test_a_forked_process_does_not_wait_for_the_lock(pool, empty):
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with pool._lock:
+        with pool.lock:
             held.set()
             done.wait()
 

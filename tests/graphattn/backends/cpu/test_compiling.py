@@ -28,7 +28,7 @@ def terminal(monkeypatch):
     made = Terminal()
     monkeypatch.setattr(compiling, "sys", SimpleNamespace(stderr=made))
     monkeypatch.setattr(compiling, "MESSAGE_DELAY", 0.01)
-    monkeypatch.setattr(compiling, "_ready", set())
+    monkeypatch.setattr(compiling, "READY", set())
     return made
 
 

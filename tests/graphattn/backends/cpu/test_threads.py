@@ -14,8 +14,8 @@ from graphattn.backends.cpu.threads import run_in_threads
 def count(request, monkeypatch):
     """Three threads of either kind."""
     if request.param == "Python's":
-        monkeypatch.setattr(threads, "_openmp", lambda: None)
-    elif threads._openmp() is None:
+        monkeypatch.setattr(threads, "find_openmp", lambda: None)
+    elif threads.find_openmp() is None:
         pytest.skip("this PyTorch does not use GNU's OpenMP")
     before = torch.get_num_threads()
     torch.set_num_threads(3)
