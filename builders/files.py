@@ -278,7 +278,7 @@ def open_text(path: FilePath) -> TextLines:
     return TextLines(path, stream, resources)
 
 
-def numbered_lines(path: FilePath) -> Iterator[tuple[int, str]]:
+def read_numbered_lines(path: FilePath) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their 1-based numbers, without their line ends."""
     with open_text(path) as lines:
         for line in lines:
@@ -480,7 +480,7 @@ def atomic_folder(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     Yields the empty folder to fill.
     """
     target = resolve_path(path)
-    temporary, previous = target.with_name(f".{target.name}.new"), replaced_folder(target)
+    temporary, previous = target.with_name(f".{target.name}.new"), locate_replaced_folder(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(target.with_name(f".{target.name}.lock"), timeout=-1):
         try:
@@ -508,7 +508,7 @@ def _replace_folder(source: Path, target: Path, previous: Path) -> None:
     shutil.rmtree(previous, ignore_errors=True)
 
 
-def replaced_folder(path: Path) -> Path:
+def locate_replaced_folder(path: Path) -> Path:
     """Where :func:`atomic_folder` keeps the old folder between its two renames, for readers that run meanwhile."""
     return path.with_name(f".{path.name}.old")
 

@@ -64,7 +64,7 @@ def check_json(value: Any, annotation: Any, name: str) -> None:
     shapes = [dict if is_dataclass(shape) else shape for shape in shapes]
     for option, shape in zip(options, shapes, strict=True):
         if is_dataclass(option) and isinstance(value, dict):
-            require_keys(value, _required_fields(option), name)
+            require_keys(value, _list_required_fields(option), name)
             check_fields(value, option, name)
             return
         if isinstance(value, list) and shape in (list, tuple, Sequence):
@@ -105,7 +105,7 @@ def read_record(record: Any, annotation: type[DataT]) -> DataT:
     return annotation(**values)
 
 
-def _required_fields(annotation: Any) -> list[str]:
+def _list_required_fields(annotation: Any) -> list[str]:
     return [item.name for item in fields(annotation) if item.default is MISSING and item.default_factory is MISSING]
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from graphattn.builders.sentence import Sentence, assign_sentence_ids
 from graphattn.exceptions import DataError, GraphAttnWarning
-from graphattn.ragged import Ints, Ragged, ragged_arange
+from graphattn.ragged import Ints, Ragged, concatenate_ranges
 
 REQUIRED = {
     "heads": (
@@ -191,10 +191,10 @@ class Layout:
         ``limit`` is one positive number, or one for each sentence.
         """
         lengths = np.minimum(self.lengths, limit)
-        tokens = ragged_arange(self.token_starts, lengths)
+        tokens = concatenate_ranges(self.token_starts, lengths)
         last = self.word_ids[np.maximum(self.token_starts + lengths - 1, 0)] if len(tokens) else 0
         counts = np.where(lengths == self.lengths, self.word_counts, last + 1)
-        words = ragged_arange(self.word_starts, counts)
+        words = concatenate_ranges(self.word_starts, counts)
         heads = None if self.heads is None else self.heads[words]
         links = self.links
         if links is not None:
@@ -218,9 +218,9 @@ class Layout:
     def take(self, sentences: Sequence[int] | Ints) -> Layout:
         """The layout of some sentences, in the given order."""
         numbers = np.asarray(sentences, dtype=np.int64)
-        tokens = ragged_arange(self.token_starts[numbers], self.lengths[numbers])
+        tokens = concatenate_ranges(self.token_starts[numbers], self.lengths[numbers])
         by_word = self.heads is not None or self.sentence_ids is not None
-        words = ragged_arange(self.word_starts[numbers], self.word_counts[numbers]) if by_word else slice(0)
+        words = concatenate_ranges(self.word_starts[numbers], self.word_counts[numbers]) if by_word else slice(0)
         return Layout(
             self.lengths[numbers],
             self.word_counts[numbers],

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
 from graphattn.builders.layout import Layout
-from graphattn.ragged import Ints, Ragged, ragged_arange
+from graphattn.ragged import Ints, Ragged, concatenate_ranges
 
 Column = npt.NDArray[Any]
 
@@ -155,7 +155,7 @@ class _Slots:
         """A column of items: those of the texts, and special ones, one value or for each group (size,) or (B, size)."""
         out = np.zeros((int(self.lengths.sum()), *parts[0].shape[1:]), parts[0].dtype)
         for first, count, part in zip(self.first, self.counts, parts, strict=True):
-            out[ragged_arange(self.starts + first, count)] = part
+            out[concatenate_ranges(self.starts + first, count)] = part
         for number, items in enumerate(self.special_items()):
             out[self.starts[:, None] + items] = special if isinstance(special, int) else special[number]
         return out

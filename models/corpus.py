@@ -186,10 +186,10 @@ class Corpus(Dataset[Batch]):
     def truncate(self, limit: int | None, total: int | None = None) -> tuple[Corpus, int, int]:
         """The corpus with fewer tokens of long texts, the number of these texts or pairs, and that of tokens left out.
 
-        Targets must be of whole texts. Arguments are those of :func:`truncated_lengths`, besides ``[CLS]``.
+        Targets must be of whole texts. Arguments are those of :func:`truncate_lengths`, besides ``[CLS]``.
         """
         lengths = [layout.lengths - self.builder.cls for layout in self.layouts]
-        kept = truncated_lengths(lengths, limit, total)
+        kept = truncate_lengths(lengths, limit, total)
         lost = np.stack([before - after for before, after in zip(lengths, kept, strict=True)])
         if not lost.any():
             return self, 0, 0
@@ -290,7 +290,7 @@ class ParallelCorpus(Corpus):
         return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
 
 
-def truncated_lengths(lengths: Sequence[Ints], limit: int | None, total: int | None) -> Sequence[Ints]:
+def truncate_lengths(lengths: Sequence[Ints], limit: int | None, total: int | None) -> Sequence[Ints]:
     """Numbers of tokens that are kept of texts.
 
     Parameters
@@ -302,7 +302,7 @@ def truncated_lengths(lengths: Sequence[Ints], limit: int | None, total: int | N
     Examples
     --------
     >>> first, second = np.array([2, 90, 50, 30]), np.array([80, 3, 50, 10])
-    >>> [counts.tolist() for counts in truncated_lengths([first, second], None, 41)]
+    >>> [counts.tolist() for counts in truncate_lengths([first, second], None, 41)]
     [[2, 38, 21, 30], [39, 3, 20, 10]]
     """
     kept = lengths if limit is None else [np.minimum(counts, limit) for counts in lengths]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from graphattn.builders.files import FilePath, numbered_lines
+from graphattn.builders.files import FilePath, read_numbered_lines
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.spelling import compose, spell, split_clusters
 from graphattn.builders.word_boundaries import WordSplitter
@@ -54,7 +54,7 @@ class Gazetteer:
         ``splitter`` splits entries into words as the model splits texts.
         """
         rows: list[tuple[str, str]] = []
-        for number, line in numbered_lines(path):
+        for number, line in read_numbered_lines(path):
             entry, _, kind = line.partition("\t")
             if not entry.strip() and kind.strip():
                 raise DataError("there is a type but no entry", path=path, line=number, hint="Write ENTRY<TAB>TYPE.")

@@ -73,7 +73,7 @@ def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
-def flagged_labels(flags: Mapping[str, str]) -> tuple[str, ...]:
+def select_flagged_labels(flags: Mapping[str, str]) -> tuple[str, ...]:
     """The labels whose own column holds 1."""
     wrong = next((name for name, field in flags.items() if field.strip().lower() not in _FLAGS), None)
     if wrong is not None:

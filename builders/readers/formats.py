@@ -105,9 +105,9 @@ def register_reader(
     Examples
     --------
     >>> from graphattn.builders import Example
-    >>> from graphattn.builders.files import numbered_lines
+    >>> from graphattn.builders.files import read_numbered_lines
     >>> def read_stars(path):
-    ...     for number, line in numbered_lines(path):
+    ...     for number, line in read_numbered_lines(path):
     ...         yield Example(line.rstrip("*"), label=str(line.count("*")))
     >>> register_reader("stars", read_stars, tasks=["classify"], extensions=[".stars"])
     >>> del FORMATS["stars"]  # other examples do not have it

@@ -15,13 +15,13 @@ from graphattn.builders.readers.fields import (
     check_label_separator,
     field_names,
     find_field,
-    flagged_labels,
     join_texts,
     json_label,
     json_text,
     match_name,
     parse_label,
     parse_object,
+    select_flagged_labels,
     split_pair,
 )
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, Skip, parse_lines, parse_rows, rows_of_width
@@ -62,7 +62,7 @@ class _Columns(NamedTuple):
         """Role -> columns."""
         return {role: getattr(self, role) for role in ("text", "second", "label")}
 
-    def without_label(self, names: Collection[str]) -> _Columns:
+    def drop_absent_label(self, names: Collection[str]) -> _Columns:
         """These columns, without the label if it is ``none`` and no column."""
         is_none = len(self.label) == 1 and self.label[0].lower() == "none" and self.label[0] not in names
         return self._replace(label=()) if is_none else self
@@ -175,7 +175,7 @@ def _read_delimited(
             + ("be in double quotes." if quoted else "not be in this table."),
             skip=skip,
         )
-        columns = columns.without_label(names)
+        columns = columns.drop_absent_label(names)
         index = _column_indices(names, columns, lines.path)
         if quoted is None and isinstance(rows, PlainRows):
             filled = _warn_of_quotes(filled, index["text"][0], lines.path)
@@ -230,7 +230,7 @@ def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns) -> _RowPa
             if columns.require_label or row[label].strip():
                 parsed = parse_label(row[label], separator, multilabel=multilabel)
         elif flags:
-            parsed = flagged_labels({name: row[field] for name, field in flags})
+            parsed = select_flagged_labels({name: row[field] for name, field in flags})
         if pair is not None:
             return Example(*split_pair(text(row), pair), parsed)
         return Example(text(row), None if second is None else second(row), parsed)
@@ -329,7 +329,7 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
         record = parse_object(content)
         if has_answers and left_out.rejects(record):
             return None
-        by_role = columns.without_label(record).by_role()
+        by_role = columns.drop_absent_label(record).by_role()
         values = {role: [_find_value(record, role, column) for column in chosen] for role, chosen in by_role.items()}
         label = _label_of(values["label"], columns)
         if isinstance(values["text"][0], list) and len(columns.text) == 1 and not columns.second:
@@ -357,7 +357,9 @@ def _text_of(values: Sequence[Any], columns: Sequence[str]) -> str:
 
 def _label_of(values: Sequence[Any], columns: _Columns) -> Label | None:
     if len(values) > 1:
-        return flagged_labels({name: json.dumps(value) for name, value in zip(columns.label, values, strict=True)})
+        return select_flagged_labels(
+            {name: json.dumps(value) for name, value in zip(columns.label, values, strict=True)}
+        )
     is_empty = not values or values[0] is None or (isinstance(values[0], str) and not values[0].strip())
     if not values or (is_empty and not columns.require_label):
         return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphattn.builders.batch import Nodes, check_edge_count
 from graphattn.builders.layout import Layout
-from graphattn.ragged import Ints, ragged_arange
+from graphattn.ragged import Ints, concatenate_ranges
 from graphattn.schema import TOKEN, WORD
 
 
@@ -63,8 +63,12 @@ def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> 
     first, stop = layout.word_bounds
     words = layout.word_of_token
     degrees = (indptr[1:] - indptr[:-1])[words]
-    arcs = ragged_arange(indptr[words], degrees)
+    arcs = concatenate_ranges(indptr[words], degrees)
     sizes = (stop - first)[sources[arcs]]
     check_edge_count(name, int(sizes.sum()))
     edge_ends = indptr_from_degrees(sizes)
-    return edge_ends[indptr_from_degrees(degrees)], ragged_arange(first[sources[arcs]], sizes), np.repeat(arcs, sizes)
+    return (
+        edge_ends[indptr_from_degrees(degrees)],
+        concatenate_ranges(first[sources[arcs]], sizes),
+        np.repeat(arcs, sizes),
+    )

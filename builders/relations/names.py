@@ -124,7 +124,7 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
             "lower case, digits and hyphens"
         )
     name, required, optional = parts.groups()
-    origin = _qualified_name(make)
+    origin = _qualify_name(make)
     if name in _BUILT_IN or name in _FUNCTIONS:
         raise ConfigError(f"relation {name!r} is built in; choose another name")
     if name in _REGISTERED and origin != _REGISTERED[name].origin:
@@ -216,7 +216,7 @@ def parse_relations(relations: str | Iterable[str]) -> list[Relation]:
     return [parse_relation(name) for name, _ in split_heads(relations)]
 
 
-def _qualified_name(make: Callable[..., Relation]) -> str:
+def _qualify_name(make: Callable[..., Relation]) -> str:
     return f"{getattr(make, '__module__', None)}.{getattr(make, '__qualname__', type(make).__qualname__)}"
 
 

@@ -140,15 +140,15 @@ def draw_texts(name: str) -> Workload:
     count, size, median, sigma = TEXTS[name]
     drawn = np.random.default_rng(0).lognormal(np.log(median), sigma, count)
     lengths = drawn.round().clip(4, LONGEST_TEXT).astype(int).tolist()
-    return Workload(name, tuple(batched(lengths, size)))
+    return Workload(name, tuple(split_into_batches(lengths, size)))
 
 
-def batched(lengths: Sequence[int], size: int) -> list[Lengths]:
+def split_into_batches(lengths: Sequence[int], size: int) -> list[Lengths]:
     """Consecutive batches of at most ``size`` texts.
 
     Examples
     --------
-    >>> batched([5, 7, 6], 2)
+    >>> split_into_batches([5, 7, 6], 2)
     [(5, 7), (6,)]
     """
     return [tuple(lengths[start : start + size]) for start in range(0, len(lengths), size)]

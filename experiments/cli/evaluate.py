@@ -126,7 +126,7 @@ def _check_files(
 
 def _read_outputs(path: Path, sources: Sequence[Any], changes: str, longest: int | None) -> Sequence[str]:
     """The outputs of another translator for the sources, or those in a file, one on each line."""
-    from graphattn.builders.files import numbered_lines
+    from graphattn.builders.files import read_numbered_lines
     from graphattn.models import load
 
     if path.is_dir():
@@ -135,7 +135,7 @@ def _read_outputs(path: Path, sources: Sequence[Any], changes: str, longest: int
             raise ConfigError(f"{path} {translator.task.description}; give --compare a translator or a file of outputs")
         change_search(translator, changes, longest)
         return [str(output) for output in translator.predict(sources)]
-    outputs = [line for _, line in numbered_lines(path)]
+    outputs = [line for _, line in read_numbered_lines(path)]
     if len(outputs) != len(sources):
         raise DataError(f"{len(outputs)} outputs for {len(sources)} sources", path=path, hint="Give one on each line.")
     return outputs

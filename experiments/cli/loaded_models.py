@@ -50,14 +50,14 @@ class ModelSettings:
         """The settings for several processes, which share the threads of this one."""
         import torch
 
-        from graphattn.experiments.cli.user_modules import imported_modules
+        from graphattn.experiments.cli.user_modules import list_imported_modules
         from graphattn.models.pretrained.checkpoint import digest_directory, is_hugging_face_directory
         from graphattn.models.saving import read_digest
 
         load_once.cache_clear()  # the model of an earlier command in this process
         threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
         digest = digest_directory(path) if is_hugging_face_directory(path) else read_digest(path)
-        return cls(path, digest, modules=imported_modules(), threads=threads, **options)
+        return cls(path, digest, modules=list_imported_modules(), threads=threads, **options)
 
     @property
     def decisive(self) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ def load_model(
 
     files = read_model(model)
     if digest not in (None, files.digest):
-        raise _replaced_error(model)
+        raise _make_replaced_error(model)
     estimator = load_files(model, files, precision=precision)
     for name in parser:
         if "parsing" not in estimator.option_groups:
@@ -132,14 +132,14 @@ def load_sentence_encoder(
         raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
     encoder = SentenceEncoder(model, precision=precision).fit()
     if digest_directory(model) != digest:
-        raise _replaced_error(model)
+        raise _make_replaced_error(model)
     limit = encoder.inputs_.max_tokens_per_text
     if max_tokens_per_text is not None and limit is not None:
         encoder.inputs_.max_tokens_per_text = min(limit, max_tokens_per_text)
     return encoder
 
 
-def _replaced_error(model: Path) -> ModelDirectoryError:
+def _make_replaced_error(model: Path) -> ModelDirectoryError:
     return ModelDirectoryError(f"{model} was replaced while the command ran. Run it again to use the new model")
 
 

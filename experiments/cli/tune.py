@@ -106,7 +106,7 @@ class Search:
             estimator.fit(*self.training, dev=self.dev)
         return estimator.dev_metrics()[estimator.training_.metric or estimator.main_metric]
 
-    def fixed_options(self, encoder: str) -> dict[str, Any]:
+    def collect_fixed_options(self, encoder: str) -> dict[str, Any]:
         """Everything that trials in one file must share."""
         space = self.space(encoder)
         values = {name: value for name, value in self.plan(encoder, {}).values.items() if name not in space}
@@ -182,7 +182,7 @@ def _read_corpora(
 def run_trials(search: Search, encoder: str, trials: int, out: Path, seed: int) -> tuple[float, Values]:
     """Run the trials of an encoder that the file lacks; return the best dev metric and its options."""
     study = _open_study(out, encoder)
-    _check_options(study, encoder, search.fixed_options(encoder), out)
+    _check_options(study, encoder, search.collect_fixed_options(encoder), out)
     space, finished = search.space(encoder), _list_finished(study)
     for number in range(len(finished), trials):
         study.sampler = type(study.sampler)(seed=seed + number)  # a resumed search goes on like an uninterrupted one

@@ -54,7 +54,7 @@ IMPORTED: dict[str, None] = {}
 """The modules that were imported, in order."""
 
 
-def imported_modules() -> tuple[str, ...]:
+def list_imported_modules() -> tuple[str, ...]:
     """The modules that were imported so far, for other processes to import."""
     return tuple(name for name in IMPORTED if name in sys.modules)
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders import Example
-from graphattn.builders.files import numbered_lines
+from graphattn.builders.files import read_numbered_lines
 from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines, read_parallel
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import Estimator
@@ -78,7 +78,7 @@ class DataSet:
         """Inputs and labels to train on."""
         return self.examples(items)
 
-    def measured_parts(self, parts: Mapping[str, Any]) -> list[str]:
+    def list_measured_parts(self, parts: Mapping[str, Any]) -> list[str]:
         """The parts that :meth:`measure` predicts."""
         return [part for part in ("test", "held_out") if part in parts]
 
@@ -86,7 +86,7 @@ class DataSet:
         """The metric of each part; the dev set's is that of the best epoch."""
         dev = estimator.dev_metrics()
         figures = {"dev": round(dev[self.metric], 2)} if dev else {}
-        for part in self.measured_parts(parts):
+        for part in self.list_measured_parts(parts):
             figures[part] = round(estimator.evaluate(*self.examples(parts[part]))[self.metric], 2)
         return figures
 
@@ -119,13 +119,13 @@ class ParallelSet(DataSet):
         return [pair.source for pair in items], [pair.targets[0] for pair in items]
 
     @override
-    def measured_parts(self, parts: Mapping[str, Any]) -> list[str]:
+    def list_measured_parts(self, parts: Mapping[str, Any]) -> list[str]:
         return [part for part in ("dev", "test") if part in parts]
 
     @override
     def measure(self, estimator: Estimator, parts: Mapping[str, Any]) -> dict[str, Any]:
         return self.round_figures(
-            {part: estimator.evaluate(*self.examples(parts[part])) for part in self.measured_parts(parts)}
+            {part: estimator.evaluate(*self.examples(parts[part])) for part in self.list_measured_parts(parts)}
         )
 
     def measure_first_sentences(self, parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,7 +300,7 @@ def _read_multi30k(english: Path) -> Iterator[TextPair]:
 
 def _read_scitldr(path: Path) -> Iterator[TextPair]:
     """Read abstracts, as lists of sentences, with one or several summaries."""
-    for _, line in numbered_lines(path):
+    for _, line in read_numbered_lines(path):
         row = json.loads(line)
         yield TextPair(tuple(row["source"]), tuple(row["target"]))
 

@@ -194,7 +194,7 @@ def _train_and_measure(estimator: Estimator, corpus: DataSet, parts: Mapping[str
     start = time.perf_counter()
     figures = corpus.measure(estimator, parts)
     seconds = time.perf_counter() - start
-    texts = sum(len(parts[part]) for part in corpus.measured_parts(parts))
+    texts = sum(len(parts[part]) for part in corpus.list_measured_parts(parts))
     model = estimator.model_
     return {
         **figures,

@@ -158,7 +158,7 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
                     best = copy.deepcopy(model.state_dict())
         model.load_state_dict(best)
         start = time.perf_counter()
-        measured = corpus.measured_parts(parts)
+        measured = corpus.list_measured_parts(parts)
         tests = {
             name: _measure(corpus, sets[name][1], _predict(model, encode(*sets[name])), names) for name in measured
         }

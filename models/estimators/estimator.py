@@ -47,7 +47,7 @@ from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.prediction import Predictions, count_truncation, encode_corpus
-from graphattn.models.pretrained.options import PretrainedOptions, pretrained_options
+from graphattn.models.pretrained.options import PretrainedOptions, resolve_pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, write_model
@@ -138,7 +138,7 @@ class Estimator(Parameters):
         for name, kind in self._groups().items():
             value = arguments.get(name)
             setattr(self, name, kind() if value is None else value)
-        self.pretrained = pretrained_options(arguments.get("pretrained"))
+        self.pretrained = resolve_pretrained_options(arguments.get("pretrained"))
 
     # -- options -------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from graphattn.builders.parsers import Parser, make_parser
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.characters import CharacterVocabulary
-from graphattn.models.corpus import Corpus, truncated_lengths
+from graphattn.models.corpus import Corpus, truncate_lengths
 from graphattn.models.encoders import Encoder, EncoderOptions
 from graphattn.models.estimators.inputs import Columns, iter_chunks
 from graphattn.models.estimators.parsing import add_heads, check_scheme, count_relations
@@ -243,7 +243,7 @@ class TextInputs:
         lengths = [np.fromiter(map(len, column), np.int64) for column in sentences]
         return [
             [sentence.truncate(count) for sentence, count in zip(column, counts.tolist(), strict=True)]
-            for column, counts in zip(sentences, truncated_lengths(lengths, *self.length_limits), strict=True)
+            for column, counts in zip(sentences, truncate_lengths(lengths, *self.length_limits), strict=True)
         ]
 
     def count_tokens(self, text: str) -> int:

@@ -16,7 +16,7 @@ from graphattn.backends.cpu.simd.registers import (
     fetch_add,
     fma,
     load,
-    masked_load,
+    load_masked,
     maximum,
     mul,
     reduce_add,
@@ -170,9 +170,9 @@ def _differentiate_rows(work, positions, lanes, block, inputs, upstream, grads, 
 def _differentiate_softmax(work, scores, slopes, lanes, block, upstream, rule):  # type: ignore[no-untyped-def]
     """Turn scores into weights, and gradients of weights into those of scores, times the scale; pad with zeros."""
     count, keys, head = simd_width(work), block.end - block.begin, block.head
-    row_max = masked_load(upstream.row_max[head], block.row, 0, block.rows)
+    row_max = load_masked(upstream.row_max[head], block.row, 0, block.rows)
     shift = maximum(row_max, broadcast(lowest_finite(work)))
-    inverse = masked_load(upstream.inverse_sum[head], block.row, 0, block.rows)
+    inverse = load_masked(upstream.inverse_sum[head], block.row, 0, block.rows)
     mean = broadcast(work.dtype.type(0))
     seed = rule.seeds[head]
     limit, gain = dropout_threshold(rule.dropout, work)

@@ -15,15 +15,15 @@ from graphattn.backends.cpu.simd.registers import (
     dropout_threshold,
     fma,
     load,
+    load_masked,
     mask_key,
     mask_lanes,
-    masked_load,
-    masked_store,
     mul,
     prefetch,
     reduce_max,
     simd_width,
     store,
+    store_masked,
 )
 from graphattn.backends.cpu.windows.packing import first_aligned
 
@@ -151,8 +151,8 @@ def copy_values(source, target, rows, width, first, dropout, seed):  # type: ign
             first_lane = mask_lanes(dropout_factors(factor, first + r, seed, limit, gain), 0, 1, zero)
             factor = broadcast(reduce_max(first_lane))
         for c in range(0, width, count):
-            part = mul(masked_load(array, source.start + r * source.row + c, 0, width - c), factor)
-            masked_store(target.memory, target.start + r * target.row + c, part, 0, width - c)
+            part = mul(load_masked(array, source.start + r * source.row + c, 0, width - c), factor)
+            store_masked(target.memory, target.start + r * target.row + c, part, 0, width - c)
 
 
 @kernel
@@ -166,7 +166,7 @@ def copy_rows(source, target, rows, width):  # type: ignore[no-untyped-def]
     """Copy rows of ``width`` numbers into rows of whole registers, padded with zeros."""
     for r in range(rows):
         for c in range(0, width, simd_width(source.memory)):
-            part = masked_load(source.memory, source.start + r * source.row + c, 0, width - c)
+            part = load_masked(source.memory, source.start + r * source.row + c, 0, width - c)
             store(target.memory, target.start + r * target.row + c, part)
 
 
@@ -174,4 +174,4 @@ def copy_rows(source, target, rows, width):  # type: ignore[no-untyped-def]
 def zero_fill(target, position, width):  # type: ignore[no-untyped-def]
     """Write zeros from ``position`` on."""
     for c in range(0, width, simd_width(target)):
-        masked_store(target, position + c, broadcast(target.dtype.type(0)), 0, width - c)
+        store_masked(target, position + c, broadcast(target.dtype.type(0)), 0, width - c)

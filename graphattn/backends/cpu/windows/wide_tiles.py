@@ -13,8 +13,8 @@ from graphattn.backends.cpu.simd.registers import (
     broadcast,
     exp,
     load,
+    load_masked,
     mask_lanes,
-    masked_load,
     maximum,
     mul,
     reduce_max,
@@ -138,7 +138,7 @@ def mask_scores(work, line, first, last, left, right, bias, slot):  # type: igno
     for c in range(first, last, count):
         score = load(work, line + c)
         if len(bias) > 0:
-            score = add(score, masked_load(bias, slot + c, left - c, right - c))
+            score = add(score, load_masked(bias, slot + c, left - c, right - c))
         if c < left or c + count > right:
             score = mask_lanes(score, left - c, right - c, hidden)
         store(work, line + c, score)
