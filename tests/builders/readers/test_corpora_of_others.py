@@ -148,7 +148,7 @@ ROWS = {
         ['{"id": "0", "words": ["Ada", "wrote"], "pos_tags": ["N", "V"], "ner_tags": ["B-PER", "O"]}\n'],
         Sentence(["Ada", "wrote"], tags=["B-PER", "O"]),
     ),
-    "column names in another Unicode form": (
+    "column names in another Unicode form or case": (
         ["opinio\u0301n,sen\u0303al\nso nice,pos\n"],
         Example("so nice", label="pos"),
     ),
