@@ -214,7 +214,7 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), "a number")
 
 
-class LeftOut:
+class LeftOutRecords:
     """Counts the JSON records of a file that are no examples: Prodigy keeps what annotators rejected or ignored."""
 
     def __init__(self, path: str):

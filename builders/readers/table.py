@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from graphattn.builders.files import FilePath, TextLines, display_name, open_text, split_suffix
 from graphattn.builders.readers.fields import (
     MISSING,
-    LeftOut,
+    LeftOutRecords,
     check_label_separator,
     field_names,
     find_field,
@@ -47,7 +47,7 @@ _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "json
 _ROLES = ("label", "text", "second")
 
 
-class _Columns(NamedTuple):
+class _TableColumns(NamedTuple):
     """Names of the columns of each role, none if it has none; and how to split their values."""
 
     text: tuple[str, ...]
@@ -62,7 +62,7 @@ class _Columns(NamedTuple):
         """Role -> columns."""
         return {role: getattr(self, role) for role in ("text", "second", "label")}
 
-    def drop_absent_label(self, names: Collection[str]) -> _Columns:
+    def drop_absent_label(self, names: Collection[str]) -> _TableColumns:
         """These columns, without the label if it is ``none`` and no column."""
         is_none = len(self.label) == 1 and self.label[0].lower() == "none" and self.label[0] not in names
         return self._replace(label=()) if is_none else self
@@ -130,7 +130,7 @@ def read_table(
     name = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
     by_role = _names(text), () if text_separator else _names(second), _names(label)
-    columns = _Columns(*by_role, label_separator, multilabel, require_label, text_separator)
+    columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
     if name == "jsonl":
         return _read_json_lines(path, columns, skip)
     if name not in _DELIMITERS:
@@ -151,7 +151,7 @@ def read_table(
 
 def _read_delimited(
     path: FilePath,
-    columns: _Columns,
+    columns: _TableColumns,
     delimiter: str | None,
     usual: str,
     skip: Skip | None,
@@ -216,7 +216,7 @@ def _keep_row(parse: _RowParser, names: Sequence[str], *, quoted: bool) -> _RowP
     return parse_and_keep
 
 
-def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns) -> _RowParser:
+def _row_parser(index: Mapping[str, Sequence[int]], columns: _TableColumns) -> _RowParser:
     """A function from a row to its example; ``index`` is role -> fields."""
     pair, separator, multilabel = columns.text_separator, columns.label_separator, columns.multilabel
     flags = list(zip(columns.label, index["label"], strict=False))
@@ -269,7 +269,7 @@ def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str)
     yield from rows
 
 
-def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str, list[int]]:
+def _column_indices(names: list[str], columns: _TableColumns, path: str) -> dict[str, list[int]]:
     indices: dict[str, list[int]] = {role: [] for role in columns.by_role()}
     for role, name in ((role, name) for role, chosen in columns.by_role().items() for name in chosen):
         found = match_name(name, names)
@@ -320,9 +320,9 @@ def _split_header(line: str, delimiter: str) -> list[str]:
 _NO_LABELS = "For texts without labels, set {label} to None."
 
 
-def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> Iterator[Example | Sentence]:
+def _read_json_lines(path: FilePath, columns: _TableColumns, skip: Skip | None) -> Iterator[Example | Sentence]:
     name = display_name(path)
-    left_out = LeftOut(name)
+    left_out = LeftOutRecords(name)
     has_answers = bool(columns.label) and not any("answer" in chosen for chosen in columns.by_role().values())
 
     def parse(line: int, content: str) -> Example | Sentence | None:
@@ -355,7 +355,7 @@ def _text_of(values: Sequence[Any], columns: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else join_texts(texts)
 
 
-def _label_of(values: Sequence[Any], columns: _Columns) -> Label | None:
+def _label_of(values: Sequence[Any], columns: _TableColumns) -> Label | None:
     if len(values) > 1:
         return select_flagged_labels(
             {name: json.dumps(value) for name, value in zip(columns.label, values, strict=True)}
@@ -430,7 +430,7 @@ def read_labelled_lines(
         )
     check_label_separator(label_separator)
     by_role = ("text",), ("second",), ("label",)
-    in_columns = _Columns(*by_role, label_separator, multilabel, require_label, text_separator)
+    in_columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
     index = {role: [field for field, of_field in enumerate(roles) if of_field == role] for role in _ROLES}
 
     def read() -> Iterator[Example]:

@@ -13,7 +13,7 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verbatim
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
-from graphattn.experiments.cli.flags import Longest, MaxTokens, Precision, Search, Values, with_flags
+from graphattn.experiments.cli.flags import Longest, MaxTokens, Precision, SearchChanges, Values, with_flags
 from graphattn.experiments.cli.loaded_models import change_search, load_model, reject_unused
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output, unpack_single
 from graphattn.experiments.cli.tables import format_table
@@ -58,7 +58,7 @@ def evaluate(
     bleu_tokenizer: Annotated[
         str, typer.Option(help="sacrebleu's tokenizer for BLEU (default: that of the training).")
     ] = "",
-    search: Search = "",
+    search: SearchChanges = "",
     longest: Longest = None,
     max_tokens_per_text: MaxTokens = None,
     precision: Precision = "32",

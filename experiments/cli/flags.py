@@ -26,7 +26,7 @@ Address = Annotated[str | None, typer.Option(help="Ray cluster to use (default: 
 MaxTokens = Annotated[
     int | None, typer.Option(min=1, help="Truncate longer texts (classifiers; default: as in training).")
 ]
-Search = Annotated[str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")]
+SearchChanges = Annotated[str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")]
 Longest = Annotated[
     int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
 ]

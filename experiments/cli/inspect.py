@@ -40,7 +40,7 @@ _KINDS = ("arcs", "matrices")
 
 
 @dataclass(frozen=True)
-class Outputs:
+class OutputFiles:
     """Where weights and pictures go, and the directory of a second model to compare with."""
 
     out: Path | None
@@ -101,7 +101,7 @@ def inspect(
     parser, given = split_parser_flags(given)
     load = partial(load_model, parser=parser)
     selection = {"layer": layer, "head": head, "relation": relation}
-    outputs = Outputs(out, picture, html, kind, other)
+    outputs = OutputFiles(out, picture, html, kind, other)
     selecting = _set_flags(**selection, by=by)
     if serve:
         writing = _set_flags(out=out, picture=picture, html=html, other=other)
@@ -136,7 +136,7 @@ def _inspect_texts(
     model: Path,
     text: str,
     options: CorpusOptions,
-    outputs: Outputs,
+    outputs: OutputFiles,
     selection: dict[str, Any],
     printing: tuple[int, list[str]],
 ) -> None:
@@ -161,7 +161,7 @@ def _inspect_texts(
     _write(columns, outputs)
 
 
-def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: Outputs) -> None:
+def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: OutputFiles) -> None:
     """Write the files of ``outputs`` and print their names; only a page shows a second model."""
     attentions = columns[0][-1]
     if outputs.out is not None:
@@ -176,7 +176,7 @@ def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: Outp
 
 
 def _inspect_words(
-    load: Callable[[Path], Estimator], model: Path, text: str, options: CorpusOptions, outputs: Outputs, top: int
+    load: Callable[[Path], Estimator], model: Path, text: str, options: CorpusOptions, outputs: OutputFiles, top: int
 ) -> None:
     """Print the words with the largest attributions in each text; write the attributions of all words."""
     from graphattn.models.inspection.attributions import word_attributions
@@ -227,7 +227,7 @@ def _inspect_corpus(
     model: Path,
     text: str,
     options: CorpusOptions,
-    outputs: Outputs,
+    outputs: OutputFiles,
     selection: tuple[int | None, int],
 ) -> None:
     """Print statistics by head, and write those that ``outputs`` asks for; ``selection`` are ``layer`` and ``top``."""
@@ -280,7 +280,7 @@ def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
     serve(live, texts=texts, host=host, port=port, ready=ready)
 
 
-def _check_files(outputs: Outputs, model: Path, text: str, *, summary: bool) -> None:
+def _check_files(outputs: OutputFiles, model: Path, text: str, *, summary: bool) -> None:
     """Reject output files that cannot be written or are inputs, before any text is read."""
     from graphattn.models.inspection.files import SUFFIXES, check_suffix
 
@@ -298,7 +298,7 @@ def _check_files(outputs: Outputs, model: Path, text: str, *, summary: bool) -> 
         check_output(file, *inputs)
 
 
-def _at_most_one(texts: Iterable[Any], outputs: Outputs) -> Iterable[Any]:
+def _at_most_one(texts: Iterable[Any], outputs: OutputFiles) -> Iterable[Any]:
     """The texts; raise if there are several but an output holds only one."""
     from graphattn.models.inspection.files import GRAPH_WRITERS
 

@@ -22,7 +22,7 @@ from graphattn.experiments.cli.flags import (
     Longest,
     MaxTokens,
     Precision,
-    Search,
+    SearchChanges,
     Values,
     with_flags,
 )
@@ -66,7 +66,7 @@ def predict(
     n_best: Annotated[
         int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")
     ] = 1,
-    search: Search = "",
+    search: SearchChanges = "",
     longest: Longest = None,
     output: Annotated[
         Literal["json", "csv", "tsv", "spans", "conll", "html"] | None,

@@ -80,7 +80,7 @@ def parse_changes(words: Sequence[str], data_set: str, encoder: str) -> dict[str
     return changes
 
 
-Names = Annotated[
+DataSetNames = Annotated[
     list[str] | None,
     typer.Argument(help="Data sets, or papers: ms-trans, mtsa, umst, duo, pretrained. See docs/reproduce.md."),
 ]
@@ -90,7 +90,7 @@ Encoders = Annotated[
 ]
 Table = Annotated[str | None, typer.Option(help="Number of a paper's table (default: all).")]
 Figure = Annotated[str | None, typer.Option(help="Number of a paper's figure (default: all).")]
-Labels = Annotated[
+RowLabels = Annotated[
     list[str] | None, typer.Option(help="Row of a table, or a part of its label; may be given several times.")
 ]
 Words = Annotated[
@@ -102,25 +102,25 @@ Fold = Annotated[
 ]
 Data = Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")]
 Out = Annotated[Path, typer.Option(help="File of JSON lines; runs it holds already are not repeated.")]
-Jobs = Annotated[
+OptionalJobs = Annotated[
     int | None, typer.Option(help="Processes with a thread each (default: 1; papers: all cores). Times need 1.", min=1)
 ]
 
 
 def reproduce(
-    names: Names = None,
+    names: DataSetNames = None,
     *,
     encoder: Encoders = None,
     table: Table = None,
     figure: Figure = None,
-    row: Labels = None,
+    row: RowLabels = None,
     changes: Words = None,
     seeds: Annotated[int, typer.Option(help="Runs with the seeds 0, 1, ...", min=1)] = 3,
     fold: Fold = None,
     dev_only: Annotated[bool, typer.Option("--dev-only", help="Do not read the test set.")] = False,
     data: Data = None,
     out: Out = Path("results.jsonl"),
-    jobs: Jobs = None,
+    jobs: OptionalJobs = None,
     threads: Annotated[int | None, typer.Option(help="Threads of PyTorch with one process.", min=1)] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Only print the runs in --out, for papers next to the paper's numbers.")

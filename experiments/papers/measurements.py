@@ -179,7 +179,7 @@ def _evaluate(model: MirroredModel, task: MirroredOptions) -> dict[str, float]:
 
 
 @dataclass
-class LayerOptions(Options):
+class LayerCostOptions(Options):
     """What is measured; the defaults are the paper's batches."""
 
     sentences: int = option(64, "sentences of a batch", min=1)
@@ -190,7 +190,7 @@ class LayerOptions(Options):
 
 def layer_groups(encoder: str) -> dict[str, Options]:
     """Group of options -> an instance with the defaults."""
-    return {"task": LayerOptions()}
+    return {"task": LayerCostOptions()}
 
 
 def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, An
     from graphattn.experiments.benchmarks.report import BenchmarkReport
 
     require_choice("encoder", encoder, LAYERS)
-    task = replace(LayerOptions(), **changes.get("task", {}))
+    task = replace(LayerCostOptions(), **changes.get("task", {}))
     task.validate()
     peers = () if encoder == "ours" else (encoder,)
     settings = Settings((f"{task.sentences}x{task.length}",), task.repeats, peers)

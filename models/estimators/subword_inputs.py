@@ -16,7 +16,7 @@ from graphattn.builders.parsers import make_parser
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.corpus import Corpus
-from graphattn.models.decoders.model import PretrainedEmbedding, SharedEmbedding
+from graphattn.models.decoders.model import SharedEmbedding, WordVectorEmbedding
 from graphattn.models.decoders.options import SubwordOptions
 from graphattn.models.encoders import EncoderOptions, make_encoder
 from graphattn.models.estimators.inputs import Columns
@@ -80,7 +80,7 @@ class SubwordInputs(TextInputs):
         vectors, self.vectors = self.vectors, None
         if vectors is None:
             return SharedEmbedding(count, encoder.hidden * encoder.streams, rate)
-        return PretrainedEmbedding(count, encoder.hidden, rate, torch.from_numpy(vectors))
+        return WordVectorEmbedding(count, encoder.hidden, rate, torch.from_numpy(vectors))
 
     @override
     def list_widths(self, encoder: EncoderOptions) -> Sequence[int]:

@@ -21,10 +21,11 @@ from graphattn.builders.subwords import join_pieces
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspectable import EncodedInputs, Inspectable
 from graphattn.models.inspection import limits
-from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
+from graphattn.models.inspection.attention_map import AttentionMap, Floats
 from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts, part_name
 from graphattn.models.inspection.edge_kinds import EdgeKinds, is_dependency, word_ids_of
-from graphattn.networkx_graphs import CLS, Columns, EdgeRows, make_networkx
+from graphattn.networkx_graphs import CLS, EdgeRows, GraphColumns, make_networkx
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, WORD
 from graphattn.validation import require_range, suggest
 
@@ -161,7 +162,7 @@ class Attention:
         """
         selected = self.only(layer=layer, head=head)
         limits.check_size("networkx graph", selected.num_weights, limits.MOST_LINKS)
-        nodes: dict[str, Columns] = {
+        nodes: dict[str, GraphColumns] = {
             part: {
                 "part": [part] * len(texts),
                 "index": list(range(len(texts))),
@@ -173,7 +174,7 @@ class Attention:
         edges = []
         for single in selected._by_head():
             size = len(single.sources)
-            columns: Columns = {
+            columns: GraphColumns = {
                 "layer": [single.layer] * size,
                 "head": [single.first_head] * size,
                 "relation": [single.relation] * size,

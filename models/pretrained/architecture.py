@@ -29,7 +29,7 @@ _SUPPORTED: Mapping[str, Sequence[Any]] = {
     "rope_scaling": (),
 }
 """Key of ``config.json`` -> the values that are read, besides None."""
-Values = dict[str, Any]
+Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Architecture:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Architecture:
         """The architecture with these values."""
-        arguments: Values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        arguments: Fields = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         return cls(**arguments)
 
     def checkpoint_names(self, name: str) -> tuple[str, ...]:
@@ -159,11 +159,11 @@ class Family:
     model: str
     keys: Mapping[str, str]
     defaults: Mapping[str, Any]
-    derive: Callable[[Config, Values], Values]
+    derive: Callable[[Config, Fields], Fields]
     layers: str
     names: _Names
 
-    def read(self, config: Mapping[str, Any]) -> Values:
+    def read(self, config: Mapping[str, Any]) -> Fields:
         """The fields of an :class:`Architecture` in a ``config.json``."""
         for key, supported in _SUPPORTED.items():
             if config.get(key) not in (None, *supported):
@@ -185,7 +185,7 @@ class Family:
         settings = {key: value for key, value in config.items() if value is not None or key == "pad_token_id"}
         return self.derive(read_record(settings, Config), values)
 
-    def write(self, architecture: Architecture) -> Values:
+    def write(self, architecture: Architecture) -> Fields:
         """The inverse of :meth:`read`."""
         values = asdict(architecture)
         values["activation"] = next(theirs for theirs, ours in ACTIVATIONS.items() if ours == architecture.activation)
@@ -199,7 +199,7 @@ class Family:
         }
 
 
-def _derive_bert(config: Config, values: Values) -> Values:
+def _derive_bert(config: Config, values: Fields) -> Fields:
     derived = {
         "max_length": values["positions"] - values["position_offset"],
         "attention_output_dropout": values["dropout"],
@@ -209,14 +209,14 @@ def _derive_bert(config: Config, values: Values) -> Values:
     return {**derived, **values}
 
 
-def _derive_roberta(config: Config, values: Values) -> Values:
+def _derive_roberta(config: Config, values: Fields) -> Fields:
     if config.pad_token_id is None:
         raise ModelDirectoryError("its config.json has no 'pad_token_id'. Download the model again")
     offset = config.pad_token_id + 1  # fairseq: after that of the padding
     return _derive_bert(config, {**values, "position_offset": offset})
 
 
-def _derive_modernbert(config: Config, values: Values) -> Values:
+def _derive_modernbert(config: Config, values: Fields) -> Fields:
     every = config.global_attn_every_n_layers
     kinds = config.layer_types or [
         "sliding_attention" if number % every else "full_attention" for number in range(values["layers"])
@@ -246,7 +246,7 @@ def _read_theta(config: Config, kind: str, default: float) -> float:
     return float(values.get("rope_theta") or default)
 
 
-def _write_layers(architecture: Architecture) -> Values:
+def _write_layers(architecture: Architecture) -> Fields:
     """What ``config.json`` says about the windows and rotary positions of ModernBERT's layers."""
     a = architecture
     kinds = ["full_attention" if relation == ALL else "sliding_attention" for relation in a.relations]

@@ -16,10 +16,10 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Corpus
 from graphattn.models.inspectable import Inspectable
 from graphattn.models.inspection.attention import Attention, attention_of
-from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.capture import CROSS, EdgePositions, edge_types, part_name
 from graphattn.models.prediction import MAX_EDGES, MAX_TOKENS
 from graphattn.models.text_model import in_evaluation
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, CanonicalRelation
 from graphattn.validation import require_range
 

@@ -42,7 +42,7 @@ class Strip:
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
+class SentenceChunk:
     """Sentences of similar length.
 
     Parameters
@@ -100,7 +100,7 @@ class BlockPlan:
     keyless : (N,) which nodes have no incoming edge
     """
 
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[SentenceChunk, ...]
     keyless: Tensor
 
 
@@ -191,7 +191,7 @@ def _group_by_size(sizes: Tensor) -> Iterator[Tensor]:
             start = stop
 
 
-def _make_chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Chunk:
+def _make_chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> SentenceChunk:
     size, length = len(sizes), int(sizes.max())
     first = int(starts[0])
     position = torch.arange(length, device=starts.device)
@@ -209,7 +209,7 @@ def _make_chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Ch
     )
     consecutive = bool((starts == first + length * torch.arange(size, device=starts.device)).all())
     whole = bool(real.all())
-    return Chunk(
+    return SentenceChunk(
         size,
         length,
         first,

@@ -25,7 +25,7 @@ from graphattn.backends.cpu.simd.registers import (
     sub,
 )
 from graphattn.backends.cpu.windows.narrow_rows import (
-    Block,
+    LaneBlock,
     copy_rows,
     copy_values,
     load_ranges,
@@ -104,7 +104,7 @@ def backward(counter, ranges, heads, inputs, upstream, grads, rule, group, work)
                         loaded = relation if step == here else -1
                     position = number * padded_keys + lo - begin
                     positions = (scratch, grad_keys + position * wide, grad_values + position * value_wide)
-                    block = Block(at, step, lo, hi, head, scored)
+                    block = LaneBlock(at, step, lo, hi, head, scored)
                     if _differentiate_rows(work, positions, lanes, block, inputs, upstream, grads, rule):
                         at += step
                     else:

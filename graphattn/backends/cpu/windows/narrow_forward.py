@@ -34,7 +34,7 @@ from graphattn.backends.cpu.simd.registers import (
     sub,
 )
 from graphattn.backends.cpu.windows.narrow_rows import (
-    Block,
+    LaneBlock,
     copy_values,
     load_ranges,
     lowest_finite,
@@ -90,7 +90,7 @@ def forward(counter, ranges, heads, inputs, outputs, weights, rule, work):  # ty
                         low, high, slots = ranges.lows[relation], ranges.highs[relation], ranges.slots[relation]
                         begin, end = load_ranges(lanes, low, high, slots, at, step)
                         loaded = relation if step == rows else -1
-                    block = Block(at, step, begin, end, head, scored)
+                    block = LaneBlock(at, step, begin, end, head, scored)
                     clean = _attend_rows(work, lanes, block, inputs, outputs, rule)
                     if clean or step == 1:
                         if len(weights.memory) > 0:

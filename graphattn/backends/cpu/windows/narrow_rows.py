@@ -59,7 +59,7 @@ class Heads(NamedTuple):
     relations: np.ndarray
 
 
-class Block(NamedTuple):
+class LaneBlock(NamedTuple):
     """``rows`` rows from ``row`` on, one lane each, and the keys from ``begin`` to before ``end``, of one head."""
 
     row: int

@@ -39,7 +39,7 @@ from graphattn.backends.cpu.windows.packing import (
 )
 from graphattn.backends.cpu.windows.wide_tiles import (
     TILE,
-    Block,
+    TileBlock,
     accumulate_rows,
     multiply_panels,
     multiply_rows,
@@ -155,7 +155,7 @@ def backward(counter, ranges, inputs, terms, upstream, grads, rule, group, work)
                         scores,
                         slopes,
                     )
-                    block = Block(row, rows, lo - begin, hi - begin, begin, first_head + member)
+                    block = TileBlock(row, rows, lo - begin, hi - begin, begin, first_head + member)
                     _differentiate_block(work, positions, block, ranges, terms, upstream, grads, rule, not clean)
                 row += rows
         members = ranges.heads[first_head : first_head + task_heads]

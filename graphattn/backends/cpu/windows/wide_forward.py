@@ -30,7 +30,7 @@ from graphattn.backends.cpu.simd.registers import (
 from graphattn.backends.cpu.windows.packing import clear, first_aligned, pack_panels, pack_rows, round_up
 from graphattn.backends.cpu.windows.wide_tiles import (
     TILE,
-    Block,
+    TileBlock,
     has_nan,
     mask_scores,
     multiply_panels,
@@ -88,7 +88,7 @@ def forward(counter, ranges, inputs, terms, outputs, rule, group, work):  # type
                         sums,
                         scores,
                     )
-                    block = Block(row, rows, lo - begin, hi - begin, begin, head)
+                    block = TileBlock(row, rows, lo - begin, hi - begin, begin, head)
                     _attend_block(work, positions, block, ranges, terms, outputs, rule, (wide, query.width))
                 for r in range(rows):
                     inverse = outputs.inverse_sum[head, row + r]

@@ -47,7 +47,7 @@ class EdgeTerms(NamedTuple):
     grad_bias: np.ndarray
 
 
-class Block(NamedTuple):
+class TileBlock(NamedTuple):
     """``rows`` rows from ``row`` on, for one head.
 
     Parameters
