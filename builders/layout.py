@@ -32,30 +32,21 @@ REQUIRED = {
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The tokens and words of a batch, and what relations need to know of them.
+    """The tokens and words of a batch, and what relations need to know of them."""
 
-    Parameters
-    ----------
-    lengths : (B,) tokens of each sentence
-    word_counts : (B,) words of each sentence
-    word_ids : (N,) word of each token, counted within its sentence
-    heads : (W,) 0-based head of each word within its sentence, -1 for roots and ``[CLS]``; None when not needed
-    deprels : (W,) id of each word's dependency relation; None when not needed
-    features : columns that become features of token nodes, name -> (N, ...)
-    sentence_ids : (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
-    links : (source, target) words that the user linked, counted within their text, by target and source; None when
-        not needed
-    vectors : (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
-    """
-
-    lengths: Ints
-    word_counts: Ints
-    word_ids: Ints
+    lengths: Ints  # (B,) tokens of each sentence
+    word_counts: Ints  # (B,) words of each sentence
+    word_ids: Ints  # (N,) word of each token, counted within its sentence
+    # (W,) 0-based head of each word within its sentence, -1 for roots and ``[CLS]``; None when not needed
     heads: Ints | None = None
-    deprels: Ints | None = None
+    deprels: Ints | None = None  # (W,) id of each word's dependency relation; None when not needed
+    # columns that become features of token nodes, name -> (N, ...)
     features: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    # (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
     sentence_ids: Ints | None = None
+    # (source, target) words that the user linked, counted within their text, by target and source; None when not needed
     links: Ragged | None = None
+    # (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
     vectors: npt.NDArray[Any] | None = None
 
     @classmethod

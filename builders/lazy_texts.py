@@ -79,14 +79,9 @@ class LazyCorpus(ABC):
 
 @dataclass(frozen=True, eq=False)
 class MappedLayout(Layout):
-    """A layout of memory-mapped columns; a process that unpickles it maps the same files.
+    """A layout of memory-mapped columns; a process that unpickles it maps the same files."""
 
-    Parameters
-    ----------
-    folder : with the files, which are deleted with the layout that :func:`memmap_layouts` returned
-    """
-
-    folder: str = ""
+    folder: str = ""  # folder of the files, which are deleted with the layout that :func:`memmap_layouts` returned
 
     def __reduce__(self) -> tuple[Any, ...]:
         small = {"lengths": self.lengths, "word_counts": self.word_counts, "vectors": self.vectors}

@@ -18,18 +18,11 @@ Column = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Template:
-    """Special tokens of one text or of two, and the segments of all tokens.
+    """Special tokens of one text or of two, and the segments of all tokens."""
 
-    Parameters
-    ----------
-    ids : of the special tokens before, between and after the texts
-    segments : of these special tokens
-    texts : segment of each text
-    """
-
-    ids: tuple[tuple[int, ...], ...]
-    segments: tuple[tuple[int, ...], ...]
-    texts: tuple[int, ...]
+    ids: tuple[tuple[int, ...], ...]  # special tokens before, between and after the texts
+    segments: tuple[tuple[int, ...], ...]  # segments of these special tokens
+    texts: tuple[int, ...]  # segment of each text
 
     @classmethod
     def of(cls, encoding: Encoding, texts: int) -> Self:
@@ -49,10 +42,6 @@ class Template:
 class SpecialTokens:
     """What a tokenizer puts around a text and around the two texts of a pair; each special token is a word.
 
-    Parameters
-    ----------
-    single, pair : templates of one text and of two
-
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder
@@ -67,8 +56,8 @@ class SpecialTokens:
     [0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1]
     """
 
-    single: Template
-    pair: Template
+    single: Template  # template of one text
+    pair: Template  # template of two texts
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Self:

@@ -38,26 +38,16 @@ _CHUNK = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The input of a model.
+    """The input of a model."""
 
-    Parameters
-    ----------
-    graph : B texts; for pairs 2 B, all first texts before all second ones
-    size : B
-    token_types : characters of the tokens, or None
-    targets : (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown
-    loss_normalizer : number by which losses are divided: the targets of the whole batch per process
-    target_counts : (B,) number of tags or tokens per target if targets are flat, else None
-    weights : (B,) factors of the texts' losses; None for equal weights
-    """
-
-    graph: TextBatch
-    size: int
-    token_types: TokenTypeBatch | None = None
+    graph: TextBatch  # B texts; for pairs 2 B, all first texts before all second ones
+    size: int  # number of texts or pairs (B)
+    token_types: TokenTypeBatch | None = None  # characters of the tokens, or None
+    # (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown
     targets: Tensor | None = None
-    loss_normalizer: float = 1.0
-    target_counts: Tensor | None = None
-    weights: Tensor | None = None
+    loss_normalizer: float = 1.0  # number by which losses are divided: the targets of the whole batch per process
+    target_counts: Tensor | None = None  # (B,) number of tags or tokens per target if targets are flat, else None
+    weights: Tensor | None = None  # (B,) factors of the texts' losses; None for equal weights
 
     def item_weights(self, device: torch.device) -> Tensor | None:
         """(items,) factors of the items' losses: of each text, or of each tag or token."""

@@ -40,26 +40,16 @@ CHECKSUM = "checksum"
 
 @dataclass
 class ModelFiles:
-    """The contents of a model directory.
+    """The contents of a model directory."""
 
-    Parameters
-    ----------
-    config : options, and what else the task needs; plain values
-    labels : class names in the order of their ids
-    tokenizer : text of ``tokenizer.json``
-    weights : name -> tensor
-    notes : other text files, name -> content; not read with a model
-    source_tokenizer : text of a second tokenizer, for a translator's sources; None for one tokenizer
-    digest : of a model that was read, as :func:`read_digest` gives it
-    """
-
-    config: dict[str, Any]
-    labels: list[Any]
-    tokenizer: str
-    weights: dict[str, Tensor]
-    notes: Mapping[str, str] = field(default_factory=dict)
+    config: dict[str, Any]  # options, and what else the task needs; plain values
+    labels: list[Any]  # class names in the order of their ids
+    tokenizer: str  # text of ``tokenizer.json``
+    weights: dict[str, Tensor]  # name -> tensor
+    notes: Mapping[str, str] = field(default_factory=dict)  # other text files, name -> content; not read with a model
+    # text of a second tokenizer, for a translator's sources; None for one tokenizer
     source_tokenizer: str | None = None
-    digest: str = ""
+    digest: str = ""  # digest of a model that was read, as :func:`read_digest` gives it
 
 
 def write_model(path: Path, files: ModelFiles) -> Path:

@@ -23,28 +23,18 @@ _SAME_COLUMN_LINES = 10
 
 @dataclass
 class ColumnLayout:
-    """What the first lines of a file show.
+    """What the first lines of a file show."""
 
-    Parameters
-    ----------
-    separator : the characters between columns; None for blanks
-    documents : whether there are marks of documents as in CoNLL-2012, whose sentences differ in width
-    widths, tags : the numbers of columns, and the last columns, of the words
-    comments : lines before sentences that begin with ``#`` and are no words
-    sentences : the rows of each sentence, without comments, marks of documents and the header
-    header : the first row, if it names the columns
-    counts, may_count : whether the first column counts the words of each sentence; in sentences of one word it may
-    """
-
-    separator: str | None
-    documents: bool
-    widths: frozenset[int]
-    tags: frozenset[str]
-    comments: list[str] = field(default_factory=list)
+    separator: str | None  # the characters between columns; None for blanks
+    documents: bool  # whether there are marks of documents as in CoNLL-2012, whose sentences differ in width
+    widths: frozenset[int]  # the numbers of columns of the words
+    tags: frozenset[str]  # the last columns of the words
+    comments: list[str] = field(default_factory=list)  # lines before sentences that begin with ``#`` and are no words
+    # the rows of each sentence, without comments, marks of documents and the header
     sentences: list[list[list[str]]] = field(default_factory=list)
-    header: list[str] | None = None
-    counts: bool = False
-    may_count: bool = False
+    header: list[str] | None = None  # the first row, if it names the columns
+    counts: bool = False  # whether the first column counts the words of each sentence
+    may_count: bool = False  # whether it may: in sentences of one word
 
     @property
     def rows(self) -> list[list[str]]:

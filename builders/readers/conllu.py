@@ -44,20 +44,12 @@ class _WordRow(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeColumns:
-    """Where the lines of a treebank have what.
+    """The columns of a treebank."""
 
-    Parameters
-    ----------
-    names : of the columns
-    tag : index of the column of the tags; None for no tags
-    key : tags are the values of this key in their column; empty for the whole column
-    exact : whether lines have these columns and no others
-    """
-
-    names: tuple[str, ...]
-    tag: int | None
-    key: str = ""
-    exact: bool = True
+    names: tuple[str, ...]  # names of the columns
+    tag: int | None  # index of the column of the tags; None for no tags
+    key: str = ""  # tags are the values of this key in their column; empty for the whole column
+    exact: bool = True  # whether lines have these columns and no others
 
     @classmethod
     def of(cls, names: Sequence[str], tags: str | None, *, exact: bool = True) -> Self:

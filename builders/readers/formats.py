@@ -270,16 +270,10 @@ def _first_column(text: str | Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _DetectionRequest:
-    """The arguments of :func:`detect`.
-
-    Parameters
-    ----------
-    task, options : see there
-    optional : whether labels are
-    """
+    """The arguments of :func:`detect`."""
 
     task: str | None
-    optional: bool
+    optional: bool  # whether labels are optional
     options: Mapping[str, Any]
 
     @property

@@ -57,20 +57,12 @@ _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 @dataclass(frozen=True)
 class Sample:
-    """The first lines of a corpus, without blank ones at the end.
+    """The first lines of a corpus, without blank ones at the end."""
 
-    Parameters
-    ----------
-    lines : without their line ends
-    suffix : the extension under that of the compression
-    text_column : name of the text's column, if there is a header
-    tagged : whether the task needs tagged words
-    """
-
-    lines: tuple[str, ...]
-    suffix: str
-    text_column: str
-    tagged: bool
+    lines: tuple[str, ...]  # lines without their line ends
+    suffix: str  # the extension under that of the compression
+    text_column: str  # name of the text's column, if there is a header
+    tagged: bool  # whether the task needs tagged words
 
     @classmethod
     def read(cls, lines: TextLines, count: int, *, text_column: str, tagged: bool) -> Sample:
@@ -213,20 +205,13 @@ def _count_name_words(field: str) -> int:
 
 
 class FormatTest(NamedTuple):
-    """The tests of a format.
-
-    Parameters
-    ----------
-    format : its name
-    fits : whether a corpus with labels has this format
-    surely, likely : whether a file that may also be plain text has it: plain text fails the first test, and may pass
-        the second
-    """
+    """The tests of a format."""
 
     format: str
-    fits: Callable[[Sample], bool]
+    fits: Callable[[Sample], bool]  # whether a corpus with labels has this format
+    # whether a file that may also be plain text has it; plain text fails this test
     surely: Callable[[Sample], bool] = lambda _: False
-    likely: Callable[[Sample], bool] = lambda _: False
+    likely: Callable[[Sample], bool] = lambda _: False  # the same, but plain text may pass
 
 
 def find_parallel_separator(lines: Sequence[str]) -> str | None:

@@ -239,20 +239,12 @@ def _read_sentences(
 
 @dataclass(frozen=True)
 class _Assembly:
-    """Makes sentences of rows.
-
-    Parameters
-    ----------
-    path : the file
-    columns : role -> its column
-    roles : the first column of semantic roles, if there are any
-    brackets : whether tags or roles are spans in brackets
-    """
+    """Makes sentences of rows."""
 
     path: str
-    columns: Mapping[str, int]
-    roles: int | None
-    brackets: bool
+    columns: Mapping[str, int]  # role -> its column
+    roles: int | None  # the first column of semantic roles, if there are any
+    brackets: bool  # whether tags or roles are spans in brackets
 
     def sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:
         """The sentence, or with roles one for each predicate."""

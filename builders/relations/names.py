@@ -29,20 +29,12 @@ _SIGNS = re.compile(r"[|&()]|[^|&()]+")
 
 @dataclass(frozen=True)
 class RelationName:
-    """How a relation is written.
+    """How a relation is written."""
 
-    Parameters
-    ----------
-    usage : its name and parameters, optional ones in brackets
-    pattern : regular expression of the parameters, each a group
-    make : the texts of the parameters, None if left out -> the relation
-    origin : module and name of a user's ``make``
-    """
-
-    usage: str
-    pattern: str
-    make: Callable[..., Relation]
-    origin: str = ""
+    usage: str  # name and parameters, optional ones in brackets
+    pattern: str  # regular expression of the parameters, each a group
+    make: Callable[..., Relation]  # the texts of the parameters, None if left out -> the relation
+    origin: str = ""  # module and name of a user's ``make``
 
 
 _COUNT = r"(\d{1,9})"

@@ -30,21 +30,13 @@ class DamagedManifestError(DataError):
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """A shard in the manifest.
+    """A shard in the manifest."""
 
-    Parameters
-    ----------
-    file : its path within the store
-    chunks : sentences of each chunk
-    bytes, sha256 : of the file
-    digest : of the block and the settings that it was made from
-    """
-
-    file: str
-    chunks: list[int]
-    bytes: int
+    file: str  # its path within the store
+    chunks: list[int]  # sentences of each chunk
+    bytes: int  # size of the file
     sha256: str
-    digest: str
+    digest: str  # digest of the block and the settings that it was made from
 
 
 @dataclass(frozen=True)

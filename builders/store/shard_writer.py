@@ -30,24 +30,15 @@ from graphattn.exceptions import DataError
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """What determines, together with a block, the content of its shard.
+    """What determines, together with a block, the content of its shard."""
 
-    Parameters
-    ----------
-    tokenizer : ``tokenizer.json`` whose rule splits raw texts into words; None for the rule ``split``
-    required : columns that a sentence needs: heads, links
-    skip : skip sentences that cannot be used, instead of raising an error
-    parser : parses sentences without heads, or None
-    raw : the parser splits raw texts into words; otherwise our rule does; sentences end at punctuation and blank lines
-    split : rule that splits raw texts into words without a tokenizer or parser
-    """
-
-    tokenizer: str | None
-    required: tuple[str, ...]
-    skip: bool
-    parser: Parser | None
+    tokenizer: str | None  # ``tokenizer.json`` whose rule splits raw texts into words; None for the rule ``split``
+    required: tuple[str, ...]  # columns that a sentence needs: heads, links
+    skip: bool  # skip sentences that cannot be used, instead of raising an error
+    parser: Parser | None  # parses sentences without heads, or None
+    # the parser splits raw texts into words; otherwise our rule does; sentences end at punctuation and blank lines
     raw: bool = False
-    split: str = DEFAULT_SPLIT
+    split: str = DEFAULT_SPLIT  # rule that splits raw texts into words without a tokenizer or parser
 
     def split_texts(self, texts: list[str]) -> Iterable[Sentence]:
         """Split raw texts into words."""

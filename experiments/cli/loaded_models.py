@@ -21,29 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """How each process loads the model.
+    """How each process loads the model."""
 
-    Parameters
-    ----------
-    path : the model directory
-    digest : of its contents; a process that loads another model stops
-    parser : see :func:`load_model`; pairs of name and value
-    search, longest : see :func:`change_search`
-    precision : see :func:`graphattn.load`
-    max_tokens_per_text : see :func:`load_model`
-    modules : the user's modules to import first
-    threads : of each process; None for PyTorch's default
-    """
-
-    path: Path
-    digest: str
-    parser: tuple[tuple[str, Any], ...] = ()
-    search: str = ""
-    longest: int | None = None
-    precision: str = "32"
-    max_tokens_per_text: int | None = None
-    modules: tuple[str, ...] = ()
-    threads: int | None = None
+    path: Path  # the model directory
+    digest: str  # digest of its contents; a process that loads another model stops
+    parser: tuple[tuple[str, Any], ...] = ()  # pairs of name and value, see :func:`load_model`
+    search: str = ""  # see :func:`change_search`
+    longest: int | None = None  # see :func:`change_search`
+    precision: str = "32"  # see :func:`graphattn.load`
+    max_tokens_per_text: int | None = None  # see :func:`load_model`
+    modules: tuple[str, ...] = ()  # the user's modules to import first
+    threads: int | None = None  # threads of each process; None for PyTorch's default
 
     @classmethod
     def of(cls, path: Path, *, engine: str = "local", jobs: int = 1, **options: Any) -> ModelSettings:

@@ -64,19 +64,12 @@ class MeanWeights:
 
 @dataclass(frozen=True, eq=False)
 class _StripQueries:
-    """The queries of a strip without padding.
+    """The queries of a strip without padding."""
 
-    Parameters
-    ----------
-    queries : (R,) their indices in (B I)
-    shifts : (R,) indices of their first keys in the strip
-    slots, counts : (R,) first slot and number of edges of each query
-    """
-
-    queries: np.ndarray
-    shifts: np.ndarray
-    slots: np.ndarray
-    counts: np.ndarray
+    queries: np.ndarray  # (R,) indices in (B I)
+    shifts: np.ndarray  # (R,) indices of their first keys in the strip
+    slots: np.ndarray  # (R,) first slot of each query
+    counts: np.ndarray  # (R,) number of edges of each query
 
 
 @kernel

@@ -29,34 +29,20 @@ from graphattn.backends.cpu.windows.packing import first_aligned
 
 
 class NarrowRanges(NamedTuple):
-    """Ranges of keys along R relations.
+    """Ranges of keys along R relations."""
 
-    Parameters
-    ----------
-    chunks : (C, 7), see :class:`~graphattn.backends.cpu.plan.RangePlan`
-    lows, highs : (R, N) first key of each destination, and the one after its last
-    slots : (R, N + 1) first slot of each destination; (R, 0) when neither dropout nor weights need it
-    """
-
-    chunks: np.ndarray
-    lows: np.ndarray
-    highs: np.ndarray
-    slots: np.ndarray
+    chunks: np.ndarray  # (C, 7), see :class:`~graphattn.backends.cpu.plan.RangePlan`
+    lows: np.ndarray  # (R, N) first key of each destination
+    highs: np.ndarray  # (R, N) the key after the last
+    slots: np.ndarray  # (R, N + 1) first slot of each destination; (R, 0) when neither dropout nor weights need it
 
 
 class Heads(NamedTuple):
-    """K heads.
+    """K heads that a kernel computes together."""
 
-    Parameters
-    ----------
-    heads : (K,) their numbers
-    scored : (K,) their numbers among the heads with queries and keys, -1 for those without
-    relations : (K,) their relations, -1 for the identity
-    """
-
-    heads: np.ndarray
-    scored: np.ndarray
-    relations: np.ndarray
+    heads: np.ndarray  # (K,) numbers of the heads
+    scored: np.ndarray  # (K,) numbers among the heads with queries and keys, -1 for those without
+    relations: np.ndarray  # (K,) relations of the heads, -1 for the identity
 
 
 class LaneBlock(NamedTuple):

@@ -58,28 +58,19 @@ class Upstream(NamedTuple):
 
 
 class Positions(NamedTuple):
-    """Where the parts of a block begin in scratch memory.
+    """Where the parts of a block begin in scratch memory."""
 
-    Parameters
-    ----------
-    queries, grads, grad_queries : (rows, features) of the block: queries, and gradients of outputs and queries
-    keys, panels, value_panels : of the chunk: keys, keys transposed, values transposed
-    grad_keys, grad_values : of the chunk
-    means : (rows,) gradients of the outputs times the outputs
-    scores, slopes : (rows, TILE)
-    """
-
-    queries: int
-    grads: int
-    grad_queries: int
-    keys: int
-    panels: int
-    value_panels: int
-    grad_keys: int
-    grad_values: int
-    means: int
-    scores: int
-    slopes: int
+    queries: int  # (rows, features) queries of the block
+    grads: int  # (rows, features) gradients of its outputs
+    grad_queries: int  # (rows, features) gradients of its queries
+    keys: int  # keys of the chunk
+    panels: int  # its keys, transposed
+    value_panels: int  # its values, transposed
+    grad_keys: int  # gradients of its keys
+    grad_values: int  # gradients of its values
+    means: int  # (rows,) gradients of the outputs times the outputs
+    scores: int  # (rows, TILE)
+    slopes: int  # (rows, TILE)
 
 
 @kernel

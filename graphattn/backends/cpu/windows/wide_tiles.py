@@ -48,21 +48,13 @@ class EdgeTerms(NamedTuple):
 
 
 class TileBlock(NamedTuple):
-    """``rows`` rows from ``row`` on, for one head.
+    """``rows`` rows from ``row`` on, for one head."""
 
-    Parameters
-    ----------
-    row, rows : the first row, and how many
-    lo, hi : range of the keys that some of them see, counted from ``begin``
-    begin : first key of the chunk
-    head : number of the head
-    """
-
-    row: int
-    rows: int
-    lo: int
-    hi: int
-    begin: int
+    row: int  # the first row
+    rows: int  # number of rows
+    lo: int  # first key that some of them see, counted from ``begin``
+    hi: int  # the key after the last that some of them see, counted from ``begin``
+    begin: int  # first key of the chunk
     head: int
 
 
