@@ -174,11 +174,8 @@ def check_edge_count(name: str, count: int) -> None:
 def range_edges(first: Ints, stop: Ints, num_sources: int, name: str) -> Edges:
     """Edges from all sources from ``first[i]`` to before ``stop[i]`` to destination ``i``.
 
-    Parameters
-    ----------
-    first, stop : (N_dst,) as :meth:`graphattn.builders.relations.RangeRelation.bounds` returns them
-    num_sources : N_src
-    name : the relation's, for the error
+    ``first`` and ``stop`` are (N_dst,), as :meth:`graphattn.builders.relations.RangeRelation.bounds` returns them.
+    Errors name the relation.
     """
     indptr = np.zeros(len(first) + 1, np.int64)
     np.cumsum(stop - first, out=indptr[1:])

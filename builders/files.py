@@ -111,10 +111,7 @@ class TextLines:
     surrogate pairs of CESU-8 are joined; a hint at the end counts such lines. Use it as a context manager, or call
     :meth:`close`.
 
-    Attributes
-    ----------
-    path : the file's name in errors
-    line : 1-based number of the line read last, 0 before the first
+    ``path`` is the file's name in errors, ``line`` the 1-based number of the line read last, 0 before the first.
     """
 
     def __init__(self, source: FilePath, stream: BinaryIO, resources: ExitStack, *, line: int = 0):

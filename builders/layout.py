@@ -64,16 +64,10 @@ class Layout:
     ) -> Layout:
         """Flatten sentences into columns.
 
-        Parameters
-        ----------
-        sentences : B sentences
-        with_cls : put a ``[CLS]`` token, a word of its own, before each sentence
-        deprel_id : name of a dependency relation -> id; None when dependencies are not used
-        needs_heads : whether a sentence without heads is an error; otherwise its words are roots, with a warning
-        with_sentences : whether the sentences of each text are needed; if absent, punctuation determines them
-        with_links : whether the user's links are needed
-        vectors : (V, D) vector of each token id, when they are needed
-        features : name -> (one array per sentence, value for ``[CLS]``)
+        ``with_cls`` puts a ``[CLS]`` token, a word of its own, before each sentence. ``deprel_id`` is None when
+        dependencies are not used. Words of a sentence without heads are roots, with a warning, unless ``needs_heads``.
+        If ``with_sentences`` and a text does not know its sentences, punctuation determines them. ``vectors`` are (V,
+        D), one for each token id; ``features`` are name -> (one array per sentence, value for ``[CLS]``).
         """
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         words = np.fromiter((sentence.num_words for sentence in sentences), np.int64, len(sentences))

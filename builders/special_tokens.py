@@ -114,10 +114,8 @@ class SpecialTokens:
 class _Slots:
     """Where the parts of each sequence begin: special items, text, special items, second text, special items.
 
-    Parameters
-    ----------
-    sizes : number of special items before, between and after the texts
-    counts : (B,) items of each text, one array for each part
+    ``sizes`` are the numbers of special items before, between and after the texts; ``counts`` has (B,) items of each
+    text, one array for the first texts and one for the second.
     """
 
     def __init__(self, sizes: Sequence[int], counts: Sequence[Ints]):

@@ -27,10 +27,8 @@ class Subwords:
     So the tokens of a text keep its words (for word groups and parsers) and its blanks (to restore it). A list of
     words or a :class:`Sentence` counts as a text with a blank between any two words.
 
-    Parameters
-    ----------
-    vocabulary : of marked words
-    split : rule for raw text, see :func:`~graphattn.builders.word_boundaries.make_pre_tokenizer`
+    The vocabulary is of marked words; ``split`` is the rule for raw text, see
+    :func:`~graphattn.builders.word_boundaries.make_pre_tokenizer`.
 
     Examples
     --------

@@ -166,9 +166,7 @@ def strip_html(text: str) -> str:
 class WordSplitter:
     """Splits raw texts into words exactly as a tokenizer does before it looks words up.
 
-    Parameters
-    ----------
-    config : the JSON of any Hugging Face tokenizer; one without a pre-tokenizer gets the rule ``words``
+    ``config`` is the JSON of any Hugging Face tokenizer; one without a pre-tokenizer gets the rule ``words``.
     """
 
     def __init__(self, config: Mapping[str, Any]):

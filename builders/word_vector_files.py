@@ -37,12 +37,8 @@ _BINARY_HINT = (
 class VectorFile:
     """The words and vectors of one text file; of a repeated word the first vector counts.
 
-    Parameters
-    ----------
-    path : a file in the format of word2vec and fastText (first line ``N D``) or of GloVe (no such line), plain or
-        compressed
-    keep : whether to keep a word
-    limit : read only so many vectors
+    The file, perhaps compressed, has the format of word2vec and fastText (first line ``N D``) or of GloVe (no such
+    line). ``keep`` selects words; ``limit`` is the largest number of vectors.
     """
 
     def __init__(self, path: FilePath, keep: Callable[[str], bool], limit: int | None):

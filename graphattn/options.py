@@ -329,11 +329,6 @@ class Option:
     def parse(self, value: Any) -> Any:
         """Parse a command-line argument or a YAML value.
 
-        Raises
-        ------
-        ConfigError
-            when the value has the wrong type
-
         Examples
         --------
         >>> Option("clip", float, True, 5.0, "largest norm").parse("none") is None
@@ -358,11 +353,7 @@ def list_options(
 ) -> list[Option]:
     """Describe the fields of a class of options, or of an instance, whose values are then the defaults.
 
-    Parameters
-    ----------
-    options : the class or instance
-    panel : heading in ``--help``
-    without : fields to omit
+    ``panel`` is the heading in ``--help``; fields in ``without`` are omitted.
     """
     owner: Any = options if isinstance(options, type) else type(options)
     value_types = _value_types(owner)

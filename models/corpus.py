@@ -70,16 +70,9 @@ class BatchShard:
 class Corpus(Dataset[Batch]):
     """An encoded corpus; indexing it with sentence numbers returns a batch.
 
-    Parameters
-    ----------
-    builder : builds the graphs
-    layouts : one, or two for pairs
-    token_types : characters of distinct tokens, or None
-    targets : one row per sentence; or flat tags or tokens (of any integer type), and their number per sentence
-
-    Attributes
-    ----------
-    weights : (S,) factors of the sentences' losses; None for equal weights
+    There is one layout, or two for pairs. ``token_types`` are characters of distinct tokens, or None. ``targets`` have
+    one row per sentence; or they are flat tags or tokens (of any integer type), and their number per sentence.
+    ``weights`` (S,) are factors of the sentences' losses; None for equal weights.
     """
 
     weights: npt.NDArray[np.float32] | None = None
@@ -108,16 +101,10 @@ class Corpus(Dataset[Batch]):
     ) -> Corpus:
         """Encode texts.
 
-        Parameters
-        ----------
-        builder : with a vocabulary
-        texts : one list of sources, or two of the same length for pairs; columns of lazy texts are encoded
-            into memory-mapped files
-        characters : the characters of a model with character features
-        spelling : also keep the features of each token's spelling, for a linear branch
-        lexicon : adds its features to the tokens
-        predicates : also keep the marks of predicates, which all sentences have
-        targets : as for :class:`Corpus`
+        ``texts`` is one list of sources, or two of the same length for pairs; columns of lazy texts are encoded into
+        memory-mapped files. ``characters`` are those of a model with character features, and ``lexicon`` adds its
+        features to the tokens. ``spelling`` keeps the features of each token's spelling, for a linear branch;
+        ``predicates`` keeps the marks of predicates, which all sentences have. ``targets`` are as for :class:`Corpus`.
         """
         assert builder.vocabulary is not None
         if characters is None and not spelling:
@@ -140,12 +127,9 @@ class Corpus(Dataset[Batch]):
     ) -> Corpus:
         """Encode the texts of a store; their columns are memory-mapped files, so a batch reads only its own texts.
 
-        Parameters
-        ----------
-        store : the store; of a pair the first text counts
-        builder : builds the graphs; the store's own by default
-        target : targets are indices in ``store.manifest.labels`` (-1 without a label) or ``store.manifest.tags``;
-            texts with several labels have a row of zeros and ones
+        Of a pair the first text counts. ``builder`` is the store's own by default. Targets are indices in
+        ``store.manifest.labels`` (-1 without a label) or ``store.manifest.tags``; texts with several labels have a row
+        of zeros and ones.
         """
         texts = store.texts()
         targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None
@@ -163,9 +147,7 @@ class Corpus(Dataset[Batch]):
 
         Weights are scaled so that the mean loss of the whole corpus is a weighted mean.
 
-        Parameters
-        ----------
-        weights : (S,), not negative
+        ``weights`` are (S,), not negative.
         """
         targets = self.targets[1] if isinstance(self.targets, tuple) else np.ones(len(self))
         total = float(weights @ targets)
@@ -260,11 +242,8 @@ class ParallelCorpus(Corpus):
     ) -> ParallelCorpus:
         """Encode pairs.
 
-        Parameters
-        ----------
-        builder : with a vocabulary
-        sources : texts with marked words, or for a pretrained model any
-        targets : ids of each target's tokens, without :data:`EOS`; None for texts to translate
+        ``sources`` are texts with marked words, or any texts for a pretrained model; ``targets`` are ids of each
+        target's tokens, without :data:`EOS`, None for texts to translate.
         """
         layouts = [builder.layout(sources)]
         if targets is None:
@@ -283,11 +262,8 @@ class ParallelCorpus(Corpus):
 def truncate_lengths(lengths: Sequence[Ints], limit: int | None, total: int | None) -> Sequence[Ints]:
     """Numbers of tokens that are kept of texts.
 
-    Parameters
-    ----------
-    lengths : (B,) tokens of each text, or of the first and of the second texts
-    limit : most tokens of each text
-    total : most tokens of a pair; the longer text loses tokens first, as in ``transformers``
+    ``lengths`` are (B,) tokens of each text, or of the first and of the second texts; a text keeps at most ``limit``
+    tokens and a pair at most ``total``: the longer text loses tokens first, as in ``transformers``.
 
     Examples
     --------

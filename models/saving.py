@@ -53,13 +53,7 @@ class ModelFiles:
 
 
 def write_model(path: Path, files: ModelFiles) -> Path:
-    """Write a model directory; an old one is replaced when the new one is complete.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when ``path`` is a file or another folder, or the disk is full
-    """
+    """Write a model directory; an old one is replaced when the new one is complete."""
     try:
         path = resolve_path(path)  # keeps a link; "." has no name for the temporary folder
         if path.exists() and not (path.is_dir() and (is_model_directory(path) or not any(path.iterdir()))):
@@ -107,13 +101,7 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
 
 
 def read_model(path: Path) -> ModelFiles:
-    """Read and verify a model directory; one that is replaced meanwhile is read again.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when it is missing, incomplete, corrupted, or of another version
-    """
+    """Read and verify a model directory; one that is replaced meanwhile is read again."""
     folder = _resolve_interrupted_save(path)
     if is_run(folder):
         return _read_run(folder)
@@ -161,13 +149,7 @@ def _check_files(path: Path, config: Mapping[str, Any], names: Iterable[str]) ->
 
 
 def check_notes(path: Path) -> None:
-    """Compare the notes of a model, which :func:`read_model` does not read, with their checksums.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when one is missing or has changed
-    """
+    """Compare the notes of a model, which :func:`read_model` does not read, with their checksums."""
     path = _resolve_interrupted_save(path)
     if is_run(path):  # its checkpoint has no notes
         return
@@ -176,25 +158,13 @@ def check_notes(path: Path) -> None:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The config of a model directory, without the weights.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when it is missing, cannot be read, or is of another version
-    """
+    """The config of a model directory, without the weights."""
     path = _resolve_interrupted_save(path)
     return _read_run(path).config if is_run(path) else _read_config(path)
 
 
 def read_digest(path: Path) -> str:
-    """The digest that :func:`read_model` will give, without reading the weights.
-
-    Raises
-    ------
-    ModelDirectoryError
-        as :func:`read_config`
-    """
+    """The digest that :func:`read_model` will give, without reading the weights."""
     path = _resolve_interrupted_save(path)
     if is_run(path):
         return file_sha256(path / CHECKPOINT)
@@ -209,10 +179,7 @@ def is_run(path: Path) -> bool:
 def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
     """What a checkpoint keeps of the files of a model, so that its best epoch can be loaded.
 
-    Parameters
-    ----------
-    files : when training starts
-    trained : names of the weights that the best epoch has
+    ``files`` are those when training starts, ``trained`` the names of the weights that the best epoch has.
     """
     return {
         "config": json.dumps(files.config),

@@ -122,9 +122,7 @@ def _sample(lines: TextLines) -> list[str]:
 class _ColumnParser:
     """Splits lines into columns; the first lines decide what the options leave open.
 
-    Attributes
-    ----------
-    inside : whether the line before was a word
+    ``inside`` is true if the line before was a word.
     """
 
     def __init__(

@@ -52,13 +52,9 @@ def edges_per_sentence(layout: Layout, target: str, indptr: Ints, nodes: Mapping
 def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> tuple[Ints, Ints, Ints]:
     """Expand edges between words to edges between all their tokens.
 
-    Parameters
-    ----------
-    name : the relation's, for the error
-    layout : the batch
-    indptr, sources : (W + 1,) and (A,) edges between words
-
     Returns (N + 1,) first edge of each token, (E,) source of each edge, (E,) the edge between words that it comes from.
+
+    ``indptr`` (W + 1,) and ``sources`` (A,) are edges between words; errors have the relation's name.
     """
     first, stop = layout.word_bounds
     words = layout.word_of_token

@@ -185,11 +185,7 @@ class ShuffledGroup(_Seeded, RangeRelation):
 def draw_bits(seed: int, lengths: Ints, *positions: Ints) -> npt.NDArray[np.uint64]:
     """(N,) 64 random bits for each position, or combination of positions, in a text.
 
-    Parameters
-    ----------
-    seed : another seed gives other bits
-    lengths : (N,) length of the text
-    positions : (N,) each
+    ``lengths`` (N,) are the lengths of the texts, each array of ``positions`` is (N,); another seed gives other bits.
     """
     bits = scramble(lengths.astype(np.uint64) + np.uint64(seed))
     for column in positions:

@@ -54,11 +54,7 @@ def check_nodes(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -
 def validate_edges(name: str, arrays: RelationArrays, sources: Ints, destinations: Ints) -> None:
     """Check that arrays are edges inside each sentence, with ascending sources.
 
-    Parameters
-    ----------
-    name : the relation's
-    arrays : its edges
-    sources, destinations : (B,) number of source and destination nodes in each sentence
+    ``sources`` and ``destinations`` (B,) are the numbers of nodes in each sentence.
     """
     indptr, indices, count = arrays.indptr, arrays.indices, arrays.num_edges
     check_edge_count(name, count)
@@ -86,11 +82,8 @@ def validate_bounds(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Check that bounds are ranges inside each sentence, and convert them to int64.
 
-    Parameters
-    ----------
-    name : the relation's
-    bounds : first source of each destination, and one past its last
-    sources, destinations : (B,) number of source and destination nodes in each sentence
+    Bounds are the first source of each destination, and one past its last; ``sources`` and ``destinations`` (B,) are
+    the numbers of nodes in each sentence.
     """
     for part, values in zip(("first", "stop"), bounds, strict=True):
         _check_integers(name, part, values, int(destinations.sum()))

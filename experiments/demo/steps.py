@@ -94,13 +94,7 @@ class Demo:
         return build_store([corpus], self.out / "store", StoreSettings(builder))
 
     def draw_graph(self) -> tuple[Sentence, Path]:
-        """Draw a sentence with sub-words, so that the picture has all relations.
-
-        Raises
-        ------
-        MissingPackageError
-            without matplotlib
-        """
+        """Draw a sentence with sub-words, so that the picture has all relations."""
         from graphattn.experiments.drawing.graph import draw_graph
 
         builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency()])

@@ -187,10 +187,8 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
 def _scores(edges, query, key, width, bias, scale, work):  # type: ignore[no-untyped-def]
     """Write the scores of one destination's edges, padded with -inf to a whole register; return the largest.
 
-    Parameters
-    ----------
-    edges : indices, first slot and number of edges
-    query, key, bias : memory and its first position; for keys also the stride of nodes
+    ``edges`` are indices, first slot and number of edges; ``query``, ``key`` and ``bias`` are memory and its first
+    position, for keys also the stride of nodes.
     """
     indices, first, degree = edges
     query, position = query
