@@ -40,7 +40,7 @@ _WIDE_BYTE_ORDER_MARKS = {  # that of UTF-32 first, since it begins like that of
     "UTF-16": (b"\xff\xfe", b"\xfe\xff"),
 }
 _JAPANESE = re.compile(rb"\x1b\$[@B]")
-"""What ISO-2022-JP writes before Japanese characters; all its bytes are ASCII."""
+"""Escape sequence that ISO-2022-JP writes before Japanese characters; all its bytes are ASCII."""
 BLANKS = " \t\n\v\f\r"
 """The blanks of file formats. ``str.strip`` and ``str.split`` take others, too, which are parts of words and labels:
 no-break and ideographic spaces, line separators.
@@ -300,7 +300,7 @@ def _open_file(path: FilePath, resources: ExitStack) -> io.BufferedReader:
 
 
 def describe_directory(path: FilePath) -> str | None:
-    """What one of our directories is; None for another."""
+    """Describe one of our directories; None for any other."""
     return next((description for file, description in _DIRECTORIES.items() if (Path(path) / file).exists()), None)
 
 
@@ -506,7 +506,7 @@ def _replace_folder(source: Path, target: Path, previous: Path) -> None:
 
 
 def locate_replaced_folder(path: Path) -> Path:
-    """Where :func:`atomic_folder` keeps the old folder between its two renames, for readers that run meanwhile."""
+    """The path at which :func:`atomic_folder` keeps the old folder between its two renames, for concurrent readers."""
     return path.with_name(f".{path.name}.old")
 
 

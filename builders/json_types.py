@@ -109,11 +109,11 @@ def _list_required_fields(annotation: Any) -> list[str]:
     return [item.name for item in fields(annotation) if item.default is MISSING and item.default_factory is MISSING]
 
 
-def require_keys(record: Mapping[str, Any], names: Iterable[str], place: str = "") -> None:
+def require_keys(record: Mapping[str, Any], names: Iterable[str], where: str = "") -> None:
     """Raise ValueError if a key is missing."""
     missing = next((name for name in names if name not in record), None)
     if missing is not None:
-        raise ValueError(f"{missing!r} is missing" + (f" in {place}" if place else ""))
+        raise ValueError(f"{missing!r} is missing" + (f" in {where}" if where else ""))
 
 
 def json_checksum(record: Mapping[str, Any]) -> str:

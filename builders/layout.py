@@ -27,7 +27,7 @@ REQUIRED = {
     ),
     "links": ("links", "Read a corpus with a column of links, give Sentence(links=...), or leave out Links()."),
 }
-"""What a relation may require of sentences -> the relation, and the fix for sentences without it."""
+"""Column that a relation may require -> the relation, and the fix for sentences without the column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,8 +277,8 @@ def missing_column_error(
 ) -> DataError:
     """The error of a sentence without what a relation requires."""
     relation, hint = REQUIRED[column]
-    place, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
-    message = f"{place} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"
+    subject, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
+    message = f"{subject} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"
     return DataError(message, path=path, line=line, field=column, hint=hint, options=("parser",))
 
 

@@ -46,11 +46,11 @@ class LazyTexts(Sequence[Sentence]):
 
     @abstractmethod
     def words(self) -> Counter[str]:
-        """How often each word occurs, in the order of first appearance."""
+        """Word -> number of its occurrences, in the order of first appearance."""
 
     @abstractmethod
     def deprels(self) -> Counter[str]:
-        """How often each dependency relation occurs."""
+        """Dependency relation -> number of its occurrences."""
 
     @abstractmethod
     def num_words(self) -> Ints:

@@ -40,7 +40,7 @@ class Template:
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """What a tokenizer puts around a text and around the two texts of a pair; each special token is a word.
+    """Special tokens around a text and around the two texts of a pair; each is a word.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class SpecialTokens:
 
 
 class _Slots:
-    """Where the parts of each sequence begin: special items, text, special items, second text, special items.
+    """Start of each segment of a sequence: special items, text, special items, second text, special items.
 
     ``sizes`` are the numbers of special items before, between and after the texts; ``counts`` has (B,) items of each
     text, one array for the first texts and one for the second.

@@ -70,10 +70,10 @@ class Subwords:
         Returns (V, D).
         """
         words = {word.removeprefix(BLANK) for word in self.vocabulary.words}
-        found = WordVectors.read(path, only=words)
-        marked = [*found.words, *(BLANK + word for word in found.words)]
-        table = WordVectors(marked, np.tile(found.matrix, (2, 1))).table(self.vocabulary, seed=seed)
-        return table / max(float(found.matrix.std()), 1e-8)
+        vectors = WordVectors.read(path, only=words)
+        marked = [*vectors.words, *(BLANK + word for word in vectors.words)]
+        table = WordVectors(marked, np.tile(vectors.matrix, (2, 1))).table(self.vocabulary, seed=seed)
+        return table / max(float(vectors.matrix.std()), 1e-8)
 
     def text(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
         """The text of tokens; ids without text are skipped."""

@@ -138,7 +138,7 @@ def convert(tags: Sequence[str], source: str, target: str, *, repair: bool = Fal
 
 
 def _features(previous: _Parsed, current: _Parsed) -> list[str]:
-    """What one tag says about the scheme."""
+    """Features of one tag from which the scheme is detected."""
     features = [scheme for scheme in ("IOB1", "IOB2") if _find_fault(previous, current, scheme)]
     if current is _PLAIN:
         features.append("plain")

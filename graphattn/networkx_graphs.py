@@ -109,7 +109,7 @@ def _complete_rows(tables: Sequence[GraphColumns]) -> list[list[Attributes]]:
 
 
 class _Schema(NamedTuple):
-    """What :func:`from_networkx` must know beyond nodes and edges: node types or relations may be empty."""
+    """Schema that :func:`from_networkx` needs besides nodes and edges: node types or relations may be empty."""
 
     idtype: str
     sentences: int

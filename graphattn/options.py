@@ -243,7 +243,7 @@ def _to_plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Notation:
-    """How the command line and YAML write values of a type."""
+    """Notation of the values of a type on the command line and in YAML."""
 
     parse: Callable[[Any], Any]  # an argument or a YAML value -> the value; None if it has another type
     expected: str  # what an error says that it must be

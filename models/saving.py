@@ -177,7 +177,7 @@ def is_run(path: Path) -> bool:
 
 
 def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
-    """What a checkpoint keeps of the files of a model, so that its best epoch can be loaded.
+    """Select the files of a model that a checkpoint keeps, so that its best epoch can be loaded.
 
     ``files`` are those when training starts, ``trained`` the names of the weights that the best epoch has.
     """

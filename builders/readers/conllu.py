@@ -80,7 +80,7 @@ class TreeColumns:
     def filled(self) -> tuple[int, ...]:
         """Indices of the columns that are never empty."""
         _, form, _, deprel = self.places
-        return tuple({place: None for place in (form, deprel, self.tag) if place is not None})
+        return tuple({index: None for index in (form, deprel, self.tag) if index is not None})
 
     @property
     def may_be_unspecified(self) -> bool:

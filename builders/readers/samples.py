@@ -134,7 +134,7 @@ def sample_rows(lines: Sequence[str], delimiter: str, *, quoted: bool = True, mo
 
 
 def csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambda width: width > 1) -> str:
-    """What separates the fields of a ``.csv`` file: a comma, unless another sign alone gives rows of a fitting width.
+    """The separator of the fields of a ``.csv`` file: a comma, unless another sign alone gives rows of a fitting width.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class FormatTest(NamedTuple):
 
 
 def find_parallel_separator(lines: Sequence[str]) -> str | None:
-    """What separates a source from its target on each line, except for few mistakes; None when nothing does."""
+    """The separator of source and target on each line, except for few mistakes; None when there is none."""
     filled = [line for line in lines if line.strip()]
     counts = {sign: sum(line.count(sign) == 1 for line in filled) for sign in (" ||| ", "|||", "\t")}
     return next((sign for sign, count in counts.items() if _are_mistakes_few(count, len(filled))), None)
@@ -228,7 +228,7 @@ def columns_without_header(first_line: str) -> tuple[str, ...] | None:
 
 
 def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | None:
-    """What each field of a table holds; None when the sample does not show it.
+    """The content of each field of a table; None when the sample does not show it.
 
     The label is the first or last field, if it is one word that recurs, and the other one is not, or has clearly more
     distinct values.
@@ -468,7 +468,7 @@ def _has_known_labels(sample: Sample, options: Mapping[str, Any], labels: Collec
 
 
 def most_fields(roles: Sequence[str | None], separator: str) -> int:
-    """How many separators to split at, from the end if negative; 0 for all.
+    """Number of separators to split at, from the end if negative; 0 for all.
 
     Words are separated by blanks, too: only those between the text and the other fields count.
     """
@@ -480,11 +480,11 @@ def most_fields(roles: Sequence[str | None], separator: str) -> int:
 def has_tree_columns(sample: Sample, columns: Sequence[str | None]) -> bool:
     """Whether the columns of indices and heads have numbers, and there are such columns."""
     rows = sample.columns.rows
-    places = [place for place, name in enumerate(columns) if str(name).lower() in ("index", "id", "head")]
+    indices = [index for index, name in enumerate(columns) if str(name).lower() in ("index", "id", "head")]
     return (
-        bool(rows and places)
+        bool(rows and indices)
         and min(map(len, rows)) >= len(columns)
-        and all(row[place] == "_" or row[place][:1].isdecimal() for row in rows for place in places)
+        and all(row[index] == "_" or row[index][:1].isdecimal() for row in rows for index in indices)
     )
 
 

@@ -272,8 +272,8 @@ def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str)
 def _column_indices(names: list[str], columns: _TableColumns, path: str) -> dict[str, list[int]]:
     indices: dict[str, list[int]] = {role: [] for role in columns.by_role()}
     for role, name in ((role, name) for role, chosen in columns.by_role().items() for name in chosen):
-        found = match_name(name, names)
-        if found is None:
+        column = match_name(name, names)
+        if column is None:
             parallel = not columns.label and bool(columns.second)  # whose commands have no {columns}
             error = _missing_column_error(role, name, names, has_header=not parallel)
             error.path, error.line = path, 1
@@ -283,7 +283,7 @@ def _column_indices(names: list[str], columns: _TableColumns, path: str) -> dict
             raise error
         if names.count(name) > 1:
             raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
-        indices[role].append(names.index(found))
+        indices[role].append(names.index(column))
     return indices
 
 

@@ -29,7 +29,7 @@ _SIGNS = re.compile(r"[|&()]|[^|&()]+")
 
 @dataclass(frozen=True)
 class RelationName:
-    """How a relation is written."""
+    """Notation of a relation."""
 
     usage: str  # name and parameters, optional ones in brackets
     pattern: str  # regular expression of the parameters, each a group

@@ -120,8 +120,8 @@ class Manifest:
             require_keys(record, [item.name for item in fields(cls)])
             manifest = read_record(record, cls)
             require_keys(manifest.settings, _SETTINGS)
-            for name, kind in _SETTINGS.items():
-                check_json(manifest.settings[name], kind, f"settings.{name}")
+            for name, annotation in _SETTINGS.items():
+                check_json(manifest.settings[name], annotation, f"settings.{name}")
             sentences = sum(sum(entry.chunks) for entry in manifest.shards)
             if sentences != manifest.sentences:
                 raise ValueError(f"its shards have {sentences:,} sentences, not {manifest.sentences:,}")

@@ -30,7 +30,7 @@ from graphattn.exceptions import DataError
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """What determines, together with a block, the content of its shard."""
+    """Settings that determine, together with a block, the content of its shard."""
 
     tokenizer: str | None  # ``tokenizer.json`` whose rule splits raw texts into words; None for the rule ``split``
     required: tuple[str, ...]  # columns that a sentence needs: heads, links
@@ -53,7 +53,7 @@ class ShardSettings:
         return splitter.sentences(texts)
 
     def count_split_texts(self, block: Block) -> int:
-        """How many texts of a block our rule or a tokenizer splits into words."""
+        """Number of texts of a block that our rule or a tokenizer splits into words."""
         if isinstance(block, TextBlock) or (self.parser is not None and self.raw):
             return 0
         return sum(1 + (item.second is not None) for item in block.items if isinstance(item, Example))

@@ -40,7 +40,7 @@ def evaluate(
             help="Corpora with labels or tags, measured one by one; of a translator SOURCE,TARGET or SOURCE TARGET.",
         ),
     ],
-    given: Values,
+    flag_values: Values,
     *,
     unknown: Annotated[
         Literal["wrong", "error"] | None,
@@ -81,7 +81,7 @@ def evaluate(
     Prints metrics in percent as JSON to standard output, and a table of the scores of each class to standard error.
     """
     _check_files(out, picture, mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)])
-    parser, given = split_parser_flags(given)
+    parser, flag_values = split_parser_flags(flag_values)
     estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
     options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
     options |= {"picture": picture, "mistakes": mistakes}
@@ -94,9 +94,11 @@ def evaluate(
     change_search(estimator, search, longest)
     if bleu_tokenizer:
         estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
-    reading = CorpusOptions(**given).reading
+    reading = CorpusOptions(**flag_values).reading
     training = estimator.reading_defaults().get("training", {})
-    reading |= {name: given[name] for name in (given.keys() & training.keys()) - reading.keys()}  # a default is meant
+    reading |= {
+        name: flag_values[name] for name in (flag_values.keys() & training.keys()) - reading.keys()
+    }  # a default is meant
     reports: dict[str, Report] = {}
     for name, paths in corpora.items():
         with _name_corpus(paths[0], estimator):

@@ -41,7 +41,7 @@ _KINDS = ("arcs", "matrices")
 
 @dataclass(frozen=True)
 class OutputFiles:
-    """Where weights and pictures go, and the directory of a second model to compare with."""
+    """Paths of weights and pictures, and the directory of a second model to compare with."""
 
     out: Path | None
     picture: Path | None
@@ -58,7 +58,7 @@ class OutputFiles:
 @with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model directory written by train.")],
-    given: Values,
+    flag_values: Values,
     text: Annotated[
         str | None, typer.Argument(help="A text (a pair with a tab between), or a file; - for standard input.")
     ] = None,
@@ -98,7 +98,7 @@ def inspect(
     With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
     of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
     """
-    parser, given = split_parser_flags(given)
+    parser, flag_values = split_parser_flags(flag_values)
     load = partial(load_model, parser=parser)
     selection = {"layer": layer, "head": head, "relation": relation}
     outputs = OutputFiles(out, picture, html, kind, other)
@@ -106,7 +106,7 @@ def inspect(
     if serve:
         writing = _set_flags(out=out, picture=picture, html=html, other=other)
         writing += _set_flags(summary=summary or None, words=words or None)
-        _reject([*selecting, *writing, *map(as_flag, given)], "--serve only serves the page")
+        _reject([*selecting, *writing, *map(as_flag, flag_values)], "--serve only serves the page")
         models = [model] if text is None else [model, Path(text)]
         _serve([(path, load(path)) for path in models], host or "127.0.0.1", 8000 if port is None else port)
         return
@@ -116,14 +116,14 @@ def inspect(
     if words:
         unused = _set_flags(picture=picture, other=other, summary=summary or None)
         _reject([*selecting, *unused], "--words shows words, not edges")
-        _inspect_words(load, model, text, CorpusOptions(**given), outputs, top)
+        _inspect_words(load, model, text, CorpusOptions(**flag_values), outputs, top)
     elif summary:
         reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
         _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
-        _inspect_corpus(load, model, text, CorpusOptions(**given), outputs, (layer, top))
+        _inspect_corpus(load, model, text, CorpusOptions(**flag_values), outputs, (layer, top))
     else:
         groups = [] if by is None else [name.strip() for name in by.split(",")]
-        _inspect_texts(load, model, text, CorpusOptions(**given), outputs, selection, (top, groups))
+        _inspect_texts(load, model, text, CorpusOptions(**flag_values), outputs, selection, (top, groups))
 
 
 def _set_flags(**options: object) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """How each process loads the model."""
+    """Arguments with which each process loads the model."""
 
     path: Path  # the model directory
     digest: str  # digest of its contents; a process that loads another model stops
@@ -49,7 +49,7 @@ class ModelSettings:
 
     @property
     def decisive(self) -> tuple[Any, ...]:
-        """What determines the results."""
+        """Settings that determine the results."""
         changes = (self.parser, self.search, self.longest, self.precision, self.max_tokens_per_text)
         return __version__, self.digest, *changes
 

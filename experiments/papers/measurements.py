@@ -180,7 +180,7 @@ def _evaluate(model: MirroredModel, task: MirroredOptions) -> dict[str, float]:
 
 @dataclass
 class LayerCostOptions(Options):
-    """What is measured; the defaults are the paper's batches."""
+    """Options of the measurement; the defaults are the paper's batches."""
 
     sentences: int = option(64, "sentences of a batch", min=1)
     length: int = option(64, "tokens of a sentence", min=1)

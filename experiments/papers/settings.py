@@ -142,7 +142,7 @@ def task_groups(data_set: str, encoder: str) -> dict[str, Options]:
     """
     task = TASKS[find_data_set(data_set).task]
     defaults = task(encoder_name(encoder))
-    groups = {name: kind() for name, kind in task.option_groups.items() if name == "task"}
+    groups = {name: options_class() for name, options_class in task.option_groups.items() if name == "task"}
     return {"encoder": defaults.resolved_encoder(), **groups, **defaults.resolved_options()}
 
 

@@ -249,11 +249,11 @@ def sum_embedding_gradients(parameters: Iterable[Tensor]) -> Iterator[dict[int, 
 
     Meanwhile, these passes return None for the tables. The result has, after the block, the sums by the table's id.
     """
-    found: dict[int, Tensor] = {}
+    gradients: dict[int, Tensor] = {}
     _sums.update({id(parameter): None for parameter in parameters})
     try:
-        yield found
-        found.update({table: total for table, total in _sums.items() if total is not None})
+        yield gradients
+        gradients.update({table: total for table, total in _sums.items() if total is not None})
     finally:
         _sums.clear()
 

@@ -1,4 +1,4 @@
-"""What a Hugging Face ``config.json`` says about a Transformer encoder, and how its tensors are called."""
+"""The Transformer encoder of a Hugging Face ``config.json``, and the names of its tensors."""
 
 from __future__ import annotations
 
@@ -136,12 +136,12 @@ class Architecture:
 
     def checkpoint_names(self, name: str) -> tuple[str, ...]:
         """The tensors of a checkpoint that, concatenated, are a parameter of :class:`PretrainedEncoder`."""
-        path, _, kind = name.replace("embedding.trained", "embedding.weight").rpartition(".")
+        path, _, tensor_name = name.replace("embedding.trained", "embedding.weight").rpartition(".")
         family = FAMILIES[self.family]
         if path.startswith("layers."):
-            _, number, part = path.split(".", 2)
-            return tuple(f"{family.layers}.{number}.{module}.{kind}" for module in family.names[part])
-        return tuple(f"{module}.{kind}" for module in family.names[path])
+            _, number, module_name = path.split(".", 2)
+            return tuple(f"{family.layers}.{number}.{module}.{tensor_name}" for module in family.names[module_name])
+        return tuple(f"{module}.{tensor_name}" for module in family.names[path])
 
 
 _Names = Mapping[str, tuple[str, ...]]
@@ -149,7 +149,7 @@ _Names = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Family:
-    """How the models of one family are described and stored.
+    """Description and checkpoint format of the models of one family.
 
     ``keys`` map our fields to keys in ``config.json``, ``defaults`` to values if it lacks the key, and ``derive`` adds
     the remaining fields. ``layers`` is the prefix of the layers' tensors; ``names`` map our modules to those of a
@@ -169,11 +169,11 @@ class Family:
             if config.get(key) not in (None, *supported):
                 fix = f"reads {supported[0]!r}" if supported else "reads models without it"
                 raise ModelDirectoryError(f"its {key} is {config[key]!r}; GraphAttn {fix}. Choose another model")
-        given = {ours: config[theirs] for ours, theirs in self.keys.items() if config.get(theirs) is not None}
+        present = {ours: config[theirs] for ours, theirs in self.keys.items() if config.get(theirs) is not None}
         types = get_type_hints(Architecture, include_extras=True)
-        for name, value in given.items():
+        for name, value in present.items():
             check_json(value, types[name], self.keys[name])
-        values = {"embedding": given.get("hidden"), **self.defaults, **given}
+        values = {"embedding": present.get("hidden"), **self.defaults, **present}
         missing = next((theirs for ours, theirs in self.keys.items() if ours not in values), None)
         if missing is not None:
             raise ModelDirectoryError(f"its config.json has no {missing!r}. Download the model again")
@@ -218,10 +218,12 @@ def _derive_roberta(config: Config, values: Fields) -> Fields:
 
 def _derive_modernbert(config: Config, values: Fields) -> Fields:
     every = config.global_attn_every_n_layers
-    kinds = config.layer_types or [
+    layer_types = config.layer_types or [
         "sliding_attention" if number % every else "full_attention" for number in range(values["layers"])
     ]
-    unknown = next((kind for kind in kinds if kind not in ("full_attention", "sliding_attention")), None)
+    unknown = next(
+        (layer_type for layer_type in layer_types if layer_type not in ("full_attention", "sliding_attention")), None
+    )
     if unknown is not None:
         raise ModelDirectoryError(f"one of its layer_types is {unknown!r}, which GraphAttn cannot compute")
     theta = {
@@ -233,29 +235,31 @@ def _derive_modernbert(config: Config, values: Fields) -> Fields:
     return {
         **values,
         "attention_output_dropout": values["attn_drop"],
-        "relations": tuple(relation[kind] for kind in kinds),
-        "thetas": tuple(theta[kind] for kind in kinds),
+        "relations": tuple(relation[layer_type] for layer_type in layer_types),
+        "thetas": tuple(theta[layer_type] for layer_type in layer_types),
     }
 
 
-def _read_theta(config: Config, kind: str, default: float) -> float:
-    values = config.rope_parameters.get(kind) or {}
-    check_json(values, RopeParameters, f"rope_parameters.{kind}")
+def _read_theta(config: Config, layer_type: str, default: float) -> float:
+    values = config.rope_parameters.get(layer_type) or {}
+    check_json(values, RopeParameters, f"rope_parameters.{layer_type}")
     if values.get("rope_type") not in (None, "default"):
         raise ModelDirectoryError(f"its rotary positions are {values['rope_type']!r}; GraphAttn reads the default ones")
     return float(values.get("rope_theta") or default)
 
 
 def _write_layers(architecture: Architecture) -> Fields:
-    """What ``config.json`` says about the windows and rotary positions of ModernBERT's layers."""
+    """Fields of ``config.json`` for the windows and rotary positions of ModernBERT's layers."""
     a = architecture
-    kinds = ["full_attention" if relation == ALL else "sliding_attention" for relation in a.relations]
+    layer_types = ["full_attention" if relation == ALL else "sliding_attention" for relation in a.relations]
     widths = [int(relation.partition(":")[2]) for relation in a.relations if relation != ALL]
-    thetas = dict(zip(kinds, a.thetas, strict=True))
+    thetas = dict(zip(layer_types, a.thetas, strict=True))
     return {
-        "layer_types": kinds,
+        "layer_types": layer_types,
         "local_attention": widths[0] - 1 if widths else 128,
-        "rope_parameters": {kind: {"rope_type": "default", "rope_theta": theta} for kind, theta in thetas.items()},
+        "rope_parameters": {
+            layer_type: {"rope_type": "default", "rope_theta": theta} for layer_type, theta in thetas.items()
+        },
     }
 
 

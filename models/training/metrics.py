@@ -79,7 +79,8 @@ def _correlate(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], 
     """Pearson's correlation; 0 for constant numbers."""
     first, second = (values - np.average(values, weights=weights) for values in (first, second))
     covariance, *variances = (
-        np.average(one * other, weights=weights) for one, other in ((first, second), (first, first), (second, second))
+        np.average(first_factor * other, weights=weights)
+        for first_factor, other in ((first, second), (first, first), (second, second))
     )
     return float(covariance / np.sqrt(np.prod(variances))) if min(variances) > 0 else 0.0
 

@@ -1,4 +1,4 @@
-"""How backend ``fused`` divides the edges of a relation into tasks. Plans are cached in their :class:`Edges`."""
+"""Plans of backend ``fused``, which divide the edges of a relation into tasks; :class:`Edges` cache them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def select_edges(attention: Attention, edges: pd.DataFrame | None, k: int) -> pd
 
 
 def _num_copies(corpus: Corpus) -> int:
-    """How many copies of the first input fit into one batch."""
+    """Number of copies of the first input that fit into one batch."""
     return int(max(1, min(MAX_TOKENS // corpus.lengths[0], MAX_EDGES // max(1, corpus.num_edges()[0]))))
 
 

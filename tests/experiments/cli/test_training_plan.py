@@ -111,8 +111,8 @@ def test_rows_of_the_papers_tables_are_flags(encoder, words):
 
     @app.command()
     @with_flags(training_flags(TASKS["translate"]))
-    def train(given: dict) -> None:
-        used.update(given)
+    def train(flag_values: dict) -> None:
+        used.update(flag_values)
 
     result = CliRunner().invoke(app, ["--encoder", encoder, *words.split()])
     assert result.exit_code == 0, result.output

@@ -37,7 +37,7 @@ from graphattn.backends.cpu.simd.llvm import (
 
 
 def simd_width(array: Any) -> int:
-    """How many numbers of the array's type one register holds: a constant in compiled code."""
+    """Number of lanes of the array's type in one register: a constant in compiled code."""
     return BYTES // int(array.itemsize)
 
 

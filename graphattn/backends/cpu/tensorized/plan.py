@@ -77,7 +77,7 @@ class SentenceChunk:
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """How to compute one relation in blocks."""
+    """Plan to compute one relation in blocks."""
 
     chunks: tuple[SentenceChunk, ...]  # cover all tokens
     keyless: Tensor  # (N,) which nodes have no incoming edge

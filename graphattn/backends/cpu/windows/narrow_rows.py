@@ -1,4 +1,4 @@
-"""What both kernels for narrow ranges share: records, ranges of a register of rows, scores, prefetching, copies."""
+"""Helpers of both kernels for narrow ranges: records, ranges of a register of rows, scores, prefetching, copies."""
 
 from __future__ import annotations
 

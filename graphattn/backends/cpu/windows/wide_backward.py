@@ -58,7 +58,7 @@ class Upstream(NamedTuple):
 
 
 class Positions(NamedTuple):
-    """Where the parts of a block begin in scratch memory."""
+    """Offsets in scratch memory."""
 
     queries: int  # (rows, features) queries of the block
     grads: int  # (rows, features) gradients of its outputs

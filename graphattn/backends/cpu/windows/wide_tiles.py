@@ -1,4 +1,4 @@
-"""What both kernels for wide ranges share: records, products of blocks of rows with tiles of keys, masked scores."""
+"""Helpers of both kernels for wide ranges: records, products of blocks of rows with tiles of keys, masked scores."""
 
 from __future__ import annotations
 
