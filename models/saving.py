@@ -40,20 +40,36 @@ CHECKSUM = "checksum"
 
 @dataclass
 class ModelFiles:
-    """The contents of a model directory."""
+    """The contents of a model directory.
 
-    config: dict[str, Any]  # options, and what else the task needs; plain values
-    labels: list[Any]  # class names in the order of their ids
-    tokenizer: str  # text of ``tokenizer.json``
-    weights: dict[str, Tensor]  # name -> tensor
-    notes: Mapping[str, str] = field(default_factory=dict)  # other text files, name -> content; not read with a model
-    # text of a second tokenizer, for a translator's sources; None for one tokenizer
+    Parameters
+    ----------
+    config : options, and what else the task needs; plain values
+    labels : class names in the order of their ids
+    tokenizer : text of ``tokenizer.json``
+    weights : name -> tensor
+    notes : other text files, name -> content; not read with a model
+    source_tokenizer : text of a second tokenizer, for a translator's sources; None for one tokenizer
+    digest : of a model that was read, as :func:`read_digest` gives it
+    """
+
+    config: dict[str, Any]
+    labels: list[Any]
+    tokenizer: str
+    weights: dict[str, Tensor]
+    notes: Mapping[str, str] = field(default_factory=dict)
     source_tokenizer: str | None = None
-    digest: str = ""  # digest of a model that was read, as :func:`read_digest` gives it
+    digest: str = ""
 
 
 def write_model(path: Path, files: ModelFiles) -> Path:
-    """Write a model directory; an old one is replaced when the new one is complete."""
+    """Write a model directory; an old one is replaced when the new one is complete.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when ``path`` is a file or another folder, or the disk is full
+    """
     try:
         path = resolve_path(path)  # keeps a link; "." has no name for the temporary folder
         if path.exists() and not (path.is_dir() and (is_model_directory(path) or not any(path.iterdir()))):
@@ -101,7 +117,13 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
 
 
 def read_model(path: Path) -> ModelFiles:
-    """Read and verify a model directory; one that is replaced meanwhile is read again."""
+    """Read and verify a model directory; one that is replaced meanwhile is read again.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when it is missing, incomplete, corrupted, or of another version
+    """
     folder = _resolve_interrupted_save(path)
     if is_run(folder):
         return _read_run(folder)
@@ -149,7 +171,13 @@ def _check_files(path: Path, config: Mapping[str, Any], names: Iterable[str]) ->
 
 
 def check_notes(path: Path) -> None:
-    """Compare the notes of a model, which :func:`read_model` does not read, with their checksums."""
+    """Compare the notes of a model, which :func:`read_model` does not read, with their checksums.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when one is missing or has changed
+    """
     path = _resolve_interrupted_save(path)
     if is_run(path):  # its checkpoint has no notes
         return
@@ -158,13 +186,25 @@ def check_notes(path: Path) -> None:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The config of a model directory, without the weights."""
+    """The config of a model directory, without the weights.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when it is missing, cannot be read, or is of another version
+    """
     path = _resolve_interrupted_save(path)
     return _read_run(path).config if is_run(path) else _read_config(path)
 
 
 def read_digest(path: Path) -> str:
-    """The digest that :func:`read_model` will give, without reading the weights."""
+    """The digest that :func:`read_model` will give, without reading the weights.
+
+    Raises
+    ------
+    ModelDirectoryError
+        as :func:`read_config`
+    """
     path = _resolve_interrupted_save(path)
     if is_run(path):
         return file_sha256(path / CHECKPOINT)
@@ -177,9 +217,12 @@ def is_run(path: Path) -> bool:
 
 
 def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
-    """Select the files of a model that a checkpoint keeps, so that its best epoch can be loaded.
+    """What a checkpoint keeps of the files of a model, so that its best epoch can be loaded.
 
-    ``files`` are those when training starts, ``trained`` the names of the weights that the best epoch has.
+    Parameters
+    ----------
+    files : when training starts
+    trained : names of the weights that the best epoch has
     """
     return {
         "config": json.dumps(files.config),
