@@ -95,7 +95,7 @@ def evaluate(
     if bleu_tokenizer:
         estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
     reading = CorpusOptions(**flag_values).reading
-    training = estimator.reading_defaults().get("training", {})
+    training = estimator.get_reading_defaults().get("training", {})
     reading |= {
         name: flag_values[name] for name in (flag_values.keys() & training.keys()) - reading.keys()
     }  # a default is meant

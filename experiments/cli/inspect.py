@@ -327,7 +327,7 @@ def _texts(text: str, estimator: Estimator, options: CorpusOptions) -> Iterator[
 
     if text and os.path.isdir(text) and not is_store(text):
         raise DataError("this is a folder", path=text, hint="Name a file in it, or pass the text on standard input.")
-    return read_texts(text, estimator.task.corpus_kind, options, **estimator.reading_defaults())
+    return read_texts(text, estimator.task.corpus_kind, options, **estimator.get_reading_defaults())
 
 
 def _attentions(estimator: Estimator, texts: Iterable[Any], selection: dict[str, Any]) -> Iterator[Attention]:

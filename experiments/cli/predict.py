@@ -125,7 +125,7 @@ def predict(
         estimator.task.corpus_kind,
         CorpusOptions(**flag_values),
         split=estimator.inputs_.split,
-        **estimator.reading_defaults(),
+        **estimator.get_reading_defaults(),
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
         keep_rows=is_table,
     )
