@@ -32,7 +32,6 @@ from graphattn.models.estimators.inputs import (
     unpack_dev_set,
 )
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.linear_branch import fit_linear_branch
 from graphattn.models.estimators.sklearn_protocol import (
     complete_tags,
     make_not_fitted_error,
@@ -176,8 +175,8 @@ class Estimator(Parameters):
         """
         for name, kind in self._groups().items():
             if not isinstance(getattr(self, name), kind):
-                given = type(getattr(self, name)).__name__
-                raise ConfigError(f"{name} of {type(self).__name__} is {given}; give {kind.__name__}")
+                actual = type(getattr(self, name)).__name__
+                raise ConfigError(f"{name} of {type(self).__name__} is {actual}; give {kind.__name__}")
         encoder, options = self.resolve_encoder(), self.resolve_options()
         encoder.validate()
         for group in options.values():
@@ -535,6 +534,8 @@ class Estimator(Parameters):
         head = self._options.get("head")
         if head is None or not head.linear_branch:
             return
+        from graphattn.models.training.linear_branch import fit_linear_branch
+
         metric = self.training_.metric or self.main_metric
         self.mixture_ = fit_linear_branch(
             self.model_,
@@ -938,13 +939,13 @@ class Estimator(Parameters):
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
         groups = {name: getattr(self, f"{name}_", getattr(self, name)).to_dict() for name in self._groups()}
         groups["training"] |= {"run_dir": None, "progress": True}  # a folder and the terminal of this machine
-        given = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
+        groups_as_set = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
         config = {
             "task": self.task.name,
             "encoder": self.encoder_.to_dict(),
             "preset": self.preset,
             **groups,
-            "set_options": {name: sorted(vars(options)) for name, options in given.items()},
+            "set_options": {name: sorted(vars(options)) for name, options in groups_as_set.items()},
             "history": self.history_,
             "mixture": self.mixture_,
             "corpus": self.corpus_,

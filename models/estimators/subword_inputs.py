@@ -28,10 +28,7 @@ from graphattn.options import ParsingOptions
 class SubwordInputs(TextInputs):
     """Subwords that mark blanks, so that they spell a text; learnt from sources and targets.
 
-    Attributes
-    ----------
-    subwords : the vocabulary, and the way from texts to ids and back
-    vectors : (V, D) word vectors of the subwords, until the embedding is made
+    ``vectors`` are (V, D) word vectors of the subwords, until the embedding is made.
     """
 
     options: SubwordOptions
