@@ -74,7 +74,7 @@ class LabelSet:
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             error = UnknownLabelError(
                 f"the {where} has {what} {verbatim(shown)}, which the training set lacks",
-                hint=f"Known are: {verbatim(self._list_classes(unknown.values()))}.",
+                hint=f"Known: {verbatim(self._list_classes(unknown.values()))}.",
                 alternative=" ".join(flags),
                 options=("drop_label",),
             )

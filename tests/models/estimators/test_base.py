@@ -461,7 +461,7 @@ X, Y = ["a b", "b"] * 4, ["x", "y"] * 4
         ("fit", (["a", "b"], ["x", 1]), "labels of several types: [\"'x'\", '1']; use strings"),
         ("fit", (X, Y, (X, Y, 1)), "the dev set has 3 parts. Give (inputs, labels), or inputs with labels."),
         ("fit", (X, Y, (X[:1], Y)), "the dev set: 1 inputs but 8 labels. Give one for each."),
-        ("fit", (X, Y, (["a"], ["z"])), "the dev set has label 'z', which the training set lacks. Known are: x, y."),
+        ("fit", (X, Y, (["a"], ["z"])), "the dev set has label 'z', which the training set lacks. Known: x, y."),
         (
             "fit",
             (X, Y, (["a"], [None])),
@@ -638,7 +638,7 @@ def test_class_weights_by_name(tiny):
     assert estimator.model_.head.class_weights.tolist() == [1.0, 5.0, 1.0]
     unknown = tiny("classifier", class_weight={"z": 5.0})
     assert message_of(DataError, unknown.fit, ["a", "b"], ["x", "y"]) == (
-        "the class_weight has label 'z', which the training set lacks. Known are: x, y."
+        "the class_weight has label 'z', which the training set lacks. Known: x, y."
     )
 
 

@@ -130,7 +130,7 @@ def test_unknown_tags_at_evaluation(fitted):
     with pytest.raises(DataError) as caught:
         estimator.evaluate([["a", "b"]], [["B-NEW", "O"]], unknown="error")
     assert str(caught.value) == (
-        "the evaluation set has entities of type 'NEW', which the training set lacks. Known are: LOC, ORG."
+        "the evaluation set has entities of type 'NEW', which the training set lacks. Known: LOC, ORG."
     )
     with pytest.warns(GraphAttnWarning, match="'NEW', which the training set lacks"):
         assert estimator.evaluate([["a", "b"]], [["B-NEW", "O"]], unknown="wrong")["f1"] == 0.0
