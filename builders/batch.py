@@ -72,13 +72,6 @@ class TextBatch:
     graphs of DGL and PyTorch Geometric. ``attend``, layers and encoders take all three. The functions ``edges_of``,
     ``features_of`` and ``lengths_of`` of :mod:`graphattn.edges` read from all.
 
-    Parameters
-    ----------
-    node_counts : node type -> (B,) nodes of each text, int64
-    edges : (source type, relation, target type) -> its edges
-    node_features : node type -> feature name -> (N, ...)
-    edge_features : as ``edges`` -> feature name -> (E, ...), by edge id
-
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder, Window
@@ -89,9 +82,11 @@ class TextBatch:
     11
     """
 
-    node_counts: Mapping[str, Tensor]
-    edges: Mapping[CanonicalRelation, Edges]
+    node_counts: Mapping[str, Tensor]  # node type -> (B,) nodes of each text, int64
+    edges: Mapping[CanonicalRelation, Edges]  # (source type, relation, target type) -> its edges
+    # node type -> feature name -> (N, ...)
     node_features: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    # (source type, relation, target type) -> feature name -> (E, ...), by edge id
     edge_features: Mapping[CanonicalRelation, Mapping[str, Tensor]] = field(default_factory=dict)
 
     def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
@@ -179,11 +174,8 @@ def check_edge_count(name: str, count: int) -> None:
 def range_edges(first: Ints, stop: Ints, num_sources: int, name: str) -> Edges:
     """Edges from all sources from ``first[i]`` to before ``stop[i]`` to destination ``i``.
 
-    Parameters
-    ----------
-    first, stop : (N_dst,) as :meth:`graphattn.builders.relations.RangeRelation.bounds` returns them
-    num_sources : N_src
-    name : the relation's, for the error
+    ``first`` and ``stop`` are (N_dst,), as :meth:`graphattn.builders.relations.RangeRelation.bounds` returns them.
+    Errors name the relation.
     """
     indptr = np.zeros(len(first) + 1, np.int64)
     np.cumsum(stop - first, out=indptr[1:])

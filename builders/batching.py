@@ -89,8 +89,8 @@ class BudgetBatches(Sampler[list[int]]):
         pool = POOL * self._typical_size()
         batches: list[list[int]] = []
         for start in range(0, count, pool):
-            part = order[start : start + pool]
-            batches += self._cut(part[np.argsort(-self.tokens[part], kind="stable")])
+            pooled = order[start : start + pool]
+            batches += self._cut(pooled[np.argsort(-self.tokens[pooled], kind="stable")])
         return [batches[index] for index in random.permutation(len(batches))]
 
     def _typical_size(self) -> int:

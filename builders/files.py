@@ -40,7 +40,7 @@ _WIDE_BYTE_ORDER_MARKS = {  # that of UTF-32 first, since it begins like that of
     "UTF-16": (b"\xff\xfe", b"\xfe\xff"),
 }
 _JAPANESE = re.compile(rb"\x1b\$[@B]")
-"""What ISO-2022-JP writes before Japanese characters; all its bytes are ASCII."""
+"""Escape sequence that ISO-2022-JP writes before Japanese characters; all its bytes are ASCII."""
 BLANKS = " \t\n\v\f\r"
 """The blanks of file formats. ``str.strip`` and ``str.split`` take others, too, which are parts of words and labels:
 no-break and ideographic spaces, line separators.
@@ -111,10 +111,7 @@ class TextLines:
     surrogate pairs of CESU-8 are joined; a hint at the end counts such lines. Use it as a context manager, or call
     :meth:`close`.
 
-    Attributes
-    ----------
-    path : the file's name in errors
-    line : 1-based number of the line read last, 0 before the first
+    ``path`` is the file's name in errors, ``line`` the 1-based number of the line read last, 0 before the first.
     """
 
     def __init__(self, source: FilePath, stream: BinaryIO, resources: ExitStack, *, line: int = 0):
@@ -278,7 +275,7 @@ def open_text(path: FilePath) -> TextLines:
     return TextLines(path, stream, resources)
 
 
-def numbered_lines(path: FilePath) -> Iterator[tuple[int, str]]:
+def read_numbered_lines(path: FilePath) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their 1-based numbers, without their line ends."""
     with open_text(path) as lines:
         for line in lines:
@@ -303,7 +300,7 @@ def _open_file(path: FilePath, resources: ExitStack) -> io.BufferedReader:
 
 
 def describe_directory(path: FilePath) -> str | None:
-    """What one of our directories is; None for another."""
+    """Describe one of our directories; None for any other."""
     return next((description for file, description in _DIRECTORIES.items() if (Path(path) / file).exists()), None)
 
 
@@ -480,7 +477,7 @@ def atomic_folder(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     Yields the empty folder to fill.
     """
     target = resolve_path(path)
-    temporary, previous = target.with_name(f".{target.name}.new"), replaced_folder(target)
+    temporary, previous = target.with_name(f".{target.name}.new"), locate_replaced_folder(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(target.with_name(f".{target.name}.lock"), timeout=-1):
         try:
@@ -508,8 +505,8 @@ def _replace_folder(source: Path, target: Path, previous: Path) -> None:
     shutil.rmtree(previous, ignore_errors=True)
 
 
-def replaced_folder(path: Path) -> Path:
-    """Where :func:`atomic_folder` keeps the old folder between its two renames, for readers that run meanwhile."""
+def locate_replaced_folder(path: Path) -> Path:
+    """The path at which :func:`atomic_folder` keeps the old folder between its two renames, for concurrent readers."""
     return path.with_name(f".{path.name}.old")
 
 

@@ -105,13 +105,10 @@ class RayEngine(Engine):
     This process reads the tasks and needs no CPU of the cluster, so the actors may use all of them. Ray restarts an
     actor that dies and repeats its task; the result is the same, because a shard does not depend on who writes it.
 
-    Parameters
-    ----------
-    jobs : number of actors, each with a CPU; a cluster started here has exactly these CPUs
-    address : of a running cluster (``"auto"``, ``"ray://HOST:10001"``); None starts one on this machine
-    gpus : share of a GPU for each actor, for a parser on GPUs; None divides all GPUs of the cluster, see
-        :func:`gpu_share`
-    restarts : how often an actor is restarted and its task repeated before the run stops
+    ``jobs`` actors have a CPU each, and a cluster that is started here (``address`` is None) has exactly these CPUs;
+    other addresses are ``"auto"`` or ``"ray://HOST:10001"``. ``gpus`` is the share of a GPU for each actor, for a
+    parser on GPUs; None divides all GPUs of the cluster, see :func:`gpu_share`. An actor is restarted, and its task
+    repeated, at most ``restarts`` times.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ def check_json(value: Any, annotation: Any, name: str) -> None:
     shapes = [dict if is_dataclass(shape) else shape for shape in shapes]
     for option, shape in zip(options, shapes, strict=True):
         if is_dataclass(option) and isinstance(value, dict):
-            require_keys(value, _required_fields(option), name)
+            require_keys(value, _list_required_fields(option), name)
             check_fields(value, option, name)
             return
         if isinstance(value, list) and shape in (list, tuple, Sequence):
@@ -105,15 +105,15 @@ def read_record(record: Any, annotation: type[DataT]) -> DataT:
     return annotation(**values)
 
 
-def _required_fields(annotation: Any) -> list[str]:
+def _list_required_fields(annotation: Any) -> list[str]:
     return [item.name for item in fields(annotation) if item.default is MISSING and item.default_factory is MISSING]
 
 
-def require_keys(record: Mapping[str, Any], names: Iterable[str], place: str = "") -> None:
+def require_keys(record: Mapping[str, Any], names: Iterable[str], where: str = "") -> None:
     """Raise ValueError if a key is missing."""
     missing = next((name for name in names if name not in record), None)
     if missing is not None:
-        raise ValueError(f"{missing!r} is missing" + (f" in {place}" if place else ""))
+        raise ValueError(f"{missing!r} is missing" + (f" in {where}" if where else ""))
 
 
 def json_checksum(record: Mapping[str, Any]) -> str:

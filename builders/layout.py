@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from graphattn.builders.sentence import Sentence, assign_sentence_ids
 from graphattn.exceptions import DataError, GraphAttnWarning
-from graphattn.ragged import Ints, Ragged, ragged_arange
+from graphattn.ragged import Ints, Ragged, concatenate_ranges
 
 REQUIRED = {
     "heads": (
@@ -27,35 +27,26 @@ REQUIRED = {
     ),
     "links": ("links", "Read a corpus with a column of links, give Sentence(links=...), or leave out Links()."),
 }
-"""What a relation may require of sentences -> the relation, and the fix for sentences without it."""
+"""Column that a relation may require -> the relation, and the fix for sentences without the column."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The tokens and words of a batch, and what relations need to know of them.
+    """The tokens and words of a batch, and what relations need to know of them."""
 
-    Parameters
-    ----------
-    lengths : (B,) tokens of each sentence
-    word_counts : (B,) words of each sentence
-    word_ids : (N,) word of each token, counted within its sentence
-    heads : (W,) 0-based head of each word within its sentence, -1 for roots and ``[CLS]``; None when not needed
-    deprels : (W,) id of each word's dependency relation; None when not needed
-    features : columns that become features of token nodes, name -> (N, ...)
-    sentence_ids : (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
-    links : (source, target) words that the user linked, counted within their text, by target and source; None when
-        not needed
-    vectors : (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
-    """
-
-    lengths: Ints
-    word_counts: Ints
-    word_ids: Ints
+    lengths: Ints  # (B,) tokens of each sentence
+    word_counts: Ints  # (B,) words of each sentence
+    word_ids: Ints  # (N,) word of each token, counted within its sentence
+    # (W,) 0-based head of each word within its sentence, -1 for roots and ``[CLS]``; None when not needed
     heads: Ints | None = None
-    deprels: Ints | None = None
+    deprels: Ints | None = None  # (W,) id of each word's dependency relation; None when not needed
+    # columns that become features of token nodes, name -> (N, ...)
     features: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    # (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
     sentence_ids: Ints | None = None
+    # (source, target) words that the user linked, counted within their text, by target and source; None when not needed
     links: Ragged | None = None
+    # (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
     vectors: npt.NDArray[Any] | None = None
 
     @classmethod
@@ -73,16 +64,10 @@ class Layout:
     ) -> Layout:
         """Flatten sentences into columns.
 
-        Parameters
-        ----------
-        sentences : B sentences
-        with_cls : put a ``[CLS]`` token, a word of its own, before each sentence
-        deprel_id : name of a dependency relation -> id; None when dependencies are not used
-        needs_heads : whether a sentence without heads is an error; otherwise its words are roots, with a warning
-        with_sentences : whether the sentences of each text are needed; if absent, punctuation determines them
-        with_links : whether the user's links are needed
-        vectors : (V, D) vector of each token id, when they are needed
-        features : name -> (one array per sentence, value for ``[CLS]``)
+        ``with_cls`` puts a ``[CLS]`` token, a word of its own, before each sentence. ``deprel_id`` is None when
+        dependencies are not used. Words of a sentence without heads are roots, with a warning, unless ``needs_heads``.
+        If ``with_sentences`` and a text does not know its sentences, punctuation determines them. ``vectors`` are (V,
+        D), one for each token id; ``features`` are name -> (one array per sentence, value for ``[CLS]``).
         """
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         words = np.fromiter((sentence.num_words for sentence in sentences), np.int64, len(sentences))
@@ -191,10 +176,10 @@ class Layout:
         ``limit`` is one positive number, or one for each sentence.
         """
         lengths = np.minimum(self.lengths, limit)
-        tokens = ragged_arange(self.token_starts, lengths)
+        tokens = concatenate_ranges(self.token_starts, lengths)
         last = self.word_ids[np.maximum(self.token_starts + lengths - 1, 0)] if len(tokens) else 0
         counts = np.where(lengths == self.lengths, self.word_counts, last + 1)
-        words = ragged_arange(self.word_starts, counts)
+        words = concatenate_ranges(self.word_starts, counts)
         heads = None if self.heads is None else self.heads[words]
         links = self.links
         if links is not None:
@@ -218,9 +203,9 @@ class Layout:
     def take(self, sentences: Sequence[int] | Ints) -> Layout:
         """The layout of some sentences, in the given order."""
         numbers = np.asarray(sentences, dtype=np.int64)
-        tokens = ragged_arange(self.token_starts[numbers], self.lengths[numbers])
+        tokens = concatenate_ranges(self.token_starts[numbers], self.lengths[numbers])
         by_word = self.heads is not None or self.sentence_ids is not None
-        words = ragged_arange(self.word_starts[numbers], self.word_counts[numbers]) if by_word else slice(0)
+        words = concatenate_ranges(self.word_starts[numbers], self.word_counts[numbers]) if by_word else slice(0)
         return Layout(
             self.lengths[numbers],
             self.word_counts[numbers],
@@ -292,8 +277,8 @@ def missing_column_error(
 ) -> DataError:
     """The error of a sentence without what a relation requires."""
     relation, hint = REQUIRED[column]
-    place, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
-    message = f"{place} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"
+    subject, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
+    message = f"{subject} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"
     return DataError(message, path=path, line=line, field=column, hint=hint, options=("parser",))
 
 

@@ -46,11 +46,11 @@ class LazyTexts(Sequence[Sentence]):
 
     @abstractmethod
     def words(self) -> Counter[str]:
-        """How often each word occurs, in the order of first appearance."""
+        """Word -> number of its occurrences, in the order of first appearance."""
 
     @abstractmethod
     def deprels(self) -> Counter[str]:
-        """How often each dependency relation occurs."""
+        """Dependency relation -> number of its occurrences."""
 
     @abstractmethod
     def num_words(self) -> Ints:
@@ -79,14 +79,9 @@ class LazyCorpus(ABC):
 
 @dataclass(frozen=True, eq=False)
 class MappedLayout(Layout):
-    """A layout of memory-mapped columns; a process that unpickles it maps the same files.
+    """A layout of memory-mapped columns; a process that unpickles it maps the same files."""
 
-    Parameters
-    ----------
-    folder : with the files, which are deleted with the layout that :func:`memmap_layouts` returned
-    """
-
-    folder: str = ""
+    folder: str = ""  # folder of the files, which are deleted with the layout that :func:`memmap_layouts` returned
 
     def __reduce__(self) -> tuple[Any, ...]:
         small = {"lengths": self.lengths, "word_counts": self.word_counts, "vectors": self.vectors}

@@ -23,13 +23,8 @@ class PretrainedVocabulary(Vocabulary):
     Raw texts get the pieces that the model was trained on; batches add the special tokens. Tokens are the parts of the
     text that the pieces cover, so the tokens of a word spell it.
 
-    Parameters
-    ----------
-    tokenizer : of the model; changed, so that it neither truncates nor pads
-
-    Attributes
-    ----------
-    special_tokens : what surrounds a text
+    ``tokenizer`` is the model's; it is changed so that it neither truncates nor pads. ``special_tokens`` surround a
+    text.
     """
 
     special_tokens: SpecialTokens

@@ -47,18 +47,11 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class TableRow(Example):
-    """An example with all fields of its row.
+    """An example with all fields of its row."""
 
-    Parameters
-    ----------
-    names : of the columns
-    cells : the fields
-    quoted : whether fields may be in double quotes, so that they may have separators and newlines
-    """
-
-    names: tuple[str, ...] = ()
-    cells: tuple[str, ...] = ()
-    quoted: bool = False
+    names: tuple[str, ...] = ()  # names of the columns
+    cells: tuple[str, ...] = ()  # the fields
+    quoted: bool = False  # whether fields may be in double quotes, so that they may have separators and newlines
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,25 +11,18 @@ import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
 from graphattn.builders.layout import Layout
-from graphattn.ragged import Ints, Ragged, ragged_arange
+from graphattn.ragged import Ints, Ragged, concatenate_ranges
 
 Column = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Template:
-    """Special tokens of one text or of two, and the segments of all tokens.
+    """Special tokens of one text or of two, and the segments of all tokens."""
 
-    Parameters
-    ----------
-    ids : of the special tokens before, between and after the texts
-    segments : of these special tokens
-    texts : segment of each text
-    """
-
-    ids: tuple[tuple[int, ...], ...]
-    segments: tuple[tuple[int, ...], ...]
-    texts: tuple[int, ...]
+    ids: tuple[tuple[int, ...], ...]  # special tokens before, between and after the texts
+    segments: tuple[tuple[int, ...], ...]  # segments of these special tokens
+    texts: tuple[int, ...]  # segment of each text
 
     @classmethod
     def of(cls, encoding: Encoding, texts: int) -> Self:
@@ -47,11 +40,7 @@ class Template:
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """What a tokenizer puts around a text and around the two texts of a pair; each special token is a word.
-
-    Parameters
-    ----------
-    single, pair : templates of one text and of two
+    """Special tokens around a text and around the two texts of a pair; each is a word.
 
     Examples
     --------
@@ -67,8 +56,8 @@ class SpecialTokens:
     [0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1]
     """
 
-    single: Template
-    pair: Template
+    single: Template  # template of one text
+    pair: Template  # template of two texts
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Self:
@@ -123,12 +112,10 @@ class SpecialTokens:
 
 
 class _Slots:
-    """Where the parts of each sequence begin: special items, text, special items, second text, special items.
+    """Start of each segment of a sequence: special items, text, special items, second text, special items.
 
-    Parameters
-    ----------
-    sizes : number of special items before, between and after the texts
-    counts : (B,) items of each text, one array for each part
+    ``sizes`` are the numbers of special items before, between and after the texts; ``counts`` has (B,) items of each
+    text, one array for the first texts and one for the second.
     """
 
     def __init__(self, sizes: Sequence[int], counts: Sequence[Ints]):
@@ -155,7 +142,7 @@ class _Slots:
         """A column of items: those of the texts, and special ones, one value or for each group (size,) or (B, size)."""
         out = np.zeros((int(self.lengths.sum()), *parts[0].shape[1:]), parts[0].dtype)
         for first, count, part in zip(self.first, self.counts, parts, strict=True):
-            out[ragged_arange(self.starts + first, count)] = part
+            out[concatenate_ranges(self.starts + first, count)] = part
         for number, items in enumerate(self.special_items()):
             out[self.starts[:, None] + items] = special if isinstance(special, int) else special[number]
         return out

@@ -11,7 +11,7 @@ from graphattn.builders.word_boundaries import LONGEST_WORD
 
 _QUOTES = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 _LOWER_CASE = {"i\u0307": "i", "\u03c2": "\u03c3"}
-"""What lower case leaves: the dot of a Turkish capital I with one, and the sigma at the end of a Greek word."""
+"""Replacements after lower-casing: the dot of a Turkish capital I with one, and the final sigma of a Greek word."""
 _FINAL_SIGMA = re.compile(r"(?<=\w)\u03c3(?!\w)")
 _CLUSTERS = pre_tokenizers.Split(Regex(r"\X"), "isolated")
 

@@ -27,10 +27,8 @@ class Subwords:
     So the tokens of a text keep its words (for word groups and parsers) and its blanks (to restore it). A list of
     words or a :class:`Sentence` counts as a text with a blank between any two words.
 
-    Parameters
-    ----------
-    vocabulary : of marked words
-    split : rule for raw text, see :func:`~graphattn.builders.word_boundaries.make_pre_tokenizer`
+    The vocabulary is of marked words; ``split`` is the rule for raw text, see
+    :func:`~graphattn.builders.word_boundaries.make_pre_tokenizer`.
 
     Examples
     --------
@@ -72,10 +70,10 @@ class Subwords:
         Returns (V, D).
         """
         words = {word.removeprefix(BLANK) for word in self.vocabulary.words}
-        found = WordVectors.read(path, only=words)
-        marked = [*found.words, *(BLANK + word for word in found.words)]
-        table = WordVectors(marked, np.tile(found.matrix, (2, 1))).table(self.vocabulary, seed=seed)
-        return table / max(float(found.matrix.std()), 1e-8)
+        vectors = WordVectors.read(path, only=words)
+        marked = [*vectors.words, *(BLANK + word for word in vectors.words)]
+        table = WordVectors(marked, np.tile(vectors.matrix, (2, 1))).table(self.vocabulary, seed=seed)
+        return table / max(float(vectors.matrix.std()), 1e-8)
 
     def text(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
         """The text of tokens; ids without text are skipped."""

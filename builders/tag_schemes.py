@@ -29,19 +29,8 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]], *, name: Callable[[int
     ``B-TYPE`` (or a bare ``B``) are plain (``"none"``), unless all tags have the letters of BILOU, BMES or BMEWO.
     ``O`` alone fits every scheme and counts as IOB2.
 
-    Parameters
-    ----------
-    tag_sequences : the tags of each sentence, read once
-    name : 0-based number of a sequence -> its name in errors
-
-    Returns
-    -------
-    One of ``SCHEMES``.
-
-    Raises
-    ------
-    DataError
-        if the sequences break both IOB1 and IOB2, or mix plain tags with those of spans; it says where
+    ``name`` maps the 0-based number of a sequence to its name in errors: sequences must not break both IOB1 and IOB2,
+    nor mix plain tags with those of spans.
 
     Examples
     --------
@@ -131,18 +120,8 @@ def write_tags(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
 def convert(tags: Sequence[str], source: str, target: str, *, repair: bool = False) -> list[str]:
     """Convert tags to another scheme; the spans stay the same.
 
-    Parameters
-    ----------
-    tags : one for each token
-    source, target : of ``SCHEMES``; plain tags (``"none"``) convert only to plain tags
-    repair : see :func:`extract_spans`
-
-    Raises
-    ------
-    ConfigError
-        if there is no such scheme, or only one of the two is ``"none"``
-    DataError
-        if the tags are invalid in ``source``
+    ``source`` and ``target`` are of ``SCHEMES``; plain tags (``"none"``) convert only to plain tags. For ``repair`` see
+    :func:`extract_spans`.
 
     Examples
     --------
@@ -159,7 +138,7 @@ def convert(tags: Sequence[str], source: str, target: str, *, repair: bool = Fal
 
 
 def _features(previous: _Parsed, current: _Parsed) -> list[str]:
-    """What one tag says about the scheme."""
+    """Features of one tag from which the scheme is detected."""
     features = [scheme for scheme in ("IOB1", "IOB2") if _find_fault(previous, current, scheme)]
     if current is _PLAIN:
         features.append("plain")

@@ -65,7 +65,7 @@ class Vocabulary:
     """
 
     special_tokens: SpecialTokens | None = None
-    """What surrounds the texts of a pretrained model."""
+    """Special tokens around the texts of a pretrained model."""
     unknown_id: int = _UNKNOWN_ID
 
     def __init__(self, tokenizer: Tokenizer):

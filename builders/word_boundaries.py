@@ -166,9 +166,7 @@ def strip_html(text: str) -> str:
 class WordSplitter:
     """Splits raw texts into words exactly as a tokenizer does before it looks words up.
 
-    Parameters
-    ----------
-    config : the JSON of any Hugging Face tokenizer; one without a pre-tokenizer gets the rule ``words``
+    ``config`` is the JSON of any Hugging Face tokenizer; one without a pre-tokenizer gets the rule ``words``.
     """
 
     def __init__(self, config: Mapping[str, Any]):
@@ -288,7 +286,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def _cut_points(text: str) -> list[int]:
-    """Where to cut a long text into pieces of at most :data:`LONGEST_WORD` characters, before a blank if possible."""
+    """Cut points of a long text: at most :data:`LONGEST_WORD` characters apart, before a blank if possible."""
     cuts = [0]
     while len(text) - cuts[-1] > LONGEST_WORD:
         limit = cuts[-1] + LONGEST_WORD

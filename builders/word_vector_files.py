@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save_file
 from graphattn.builders.files import FilePath, atomic_file, display_name, is_standard_input, open_text
 from graphattn.exceptions import DataError, GraphAttnWarning
 
-Matrix = npt.NDArray[np.float32]
+VectorRows = npt.NDArray[np.float32]
 
 BLOCK = 4096  # lines parsed at once
 _HEADER = re.compile(r"[ \t]*(\d+)[ \t]+(\d+)[ \t]*", re.ASCII)
@@ -37,12 +37,8 @@ _BINARY_HINT = (
 class VectorFile:
     """The words and vectors of one text file; of a repeated word the first vector counts.
 
-    Parameters
-    ----------
-    path : a file in the format of word2vec and fastText (first line ``N D``) or of GloVe (no such line), plain or
-        compressed
-    keep : whether to keep a word
-    limit : read only so many vectors
+    The file, perhaps compressed, has the format of word2vec and fastText (first line ``N D``) or of GloVe (no such
+    line). ``keep`` selects words; ``limit`` is the largest number of vectors.
     """
 
     def __init__(self, path: FilePath, keep: Callable[[str], bool], limit: int | None):
@@ -54,7 +50,7 @@ class VectorFile:
         self._declared: int | None = None  # number of vectors according to the header
         self._dim = 0
 
-    def read(self) -> tuple[list[str], Matrix]:
+    def read(self) -> tuple[list[str], VectorRows]:
         """The words and their matrix (V, D)."""
         try:
             return self._read()
@@ -63,7 +59,7 @@ class VectorFile:
                 raise
             raise DataError(error.message, path=error.path, line=error.line, hint=_BINARY_HINT) from error
 
-    def _read(self) -> tuple[list[str], Matrix]:
+    def _read(self) -> tuple[list[str], VectorRows]:
         lines = self._skip_header()
         count = 0
         words: dict[str, None] = {}
@@ -136,7 +132,7 @@ class VectorFile:
             raise self._error(f"{len(fields) - 1} numbers after {fields[0]!r}, expected {self._dim}", number, _HINT)
         return " ".join(words), " ".join(numbers)
 
-    def _parse_rows(self, rows: list[tuple[int, str]]) -> Matrix:
+    def _parse_rows(self, rows: list[tuple[int, str]]) -> VectorRows:
         matrix = _parse(" ".join(values for _, values in rows))
         if matrix is None or matrix.size != len(rows) * self._dim or not np.isfinite(matrix).all():
             raise self._row_error(rows)
@@ -156,7 +152,7 @@ class VectorFile:
         return DataError(message, path=display_name(self._path), line=line, hint=hint)
 
 
-def _parse(text: str) -> Matrix | None:
+def _parse(text: str) -> VectorRows | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # NumPy warns or raises, depending on its version
         try:
@@ -165,7 +161,7 @@ def _parse(text: str) -> Matrix | None:
             return None
 
 
-def read_through_cache(path: FilePath) -> tuple[list[str], Matrix] | None:
+def read_through_cache(path: FilePath) -> tuple[list[str], VectorRows] | None:
     """Read a whole file through a parsed copy in the folder ``GRAPHATTN_CACHE``; None if that is not set.
 
     The copy is keyed by path, size and time of change, and has a checksum. If it is damaged, or the folder cannot be

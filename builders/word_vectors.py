@@ -12,7 +12,7 @@ import numpy.typing as npt
 from graphattn.builders.files import FilePath
 from graphattn.builders.spelling import compose, restore_final_sigma, spell
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, Vocabulary
-from graphattn.builders.word_vector_files import Matrix, VectorFile, read_through_cache
+from graphattn.builders.word_vector_files import VectorFile, VectorRows, read_through_cache
 from graphattn.exceptions import DataError
 from graphattn.validation import require_range
 
@@ -43,7 +43,7 @@ class WordVectors:
 
     def __init__(self, words: Sequence[str], matrix: npt.NDArray[np.floating]):
         self.words = list(words)
-        self.matrix: Matrix = np.ascontiguousarray(matrix, dtype=np.float32)
+        self.matrix: VectorRows = np.ascontiguousarray(matrix, dtype=np.float32)
         if self.matrix.ndim != 2 or len(self.matrix) != len(self.words):
             raise DataError(
                 f"{len(self.words)} words and a matrix of shape {self.matrix.shape}", hint="Give one row for each word."
@@ -167,7 +167,7 @@ class WordVectors:
         known = [count for word, count in counts.items() if word in self]
         return len(known) / max(1, len(counts)), sum(known) / max(1, sum(counts.values()))
 
-    def table(self, vocabulary: Vocabulary, *, seed: int) -> Matrix:
+    def table(self, vocabulary: Vocabulary, *, seed: int) -> VectorRows:
         """The embedding table of a vocabulary, one row for each id.
 
         A word without an exact match is looked up as the vocabulary spells it: in a lower-case vocabulary ``paris``
@@ -212,7 +212,7 @@ def _lower_case(word: str) -> str:
     return restore_final_sigma(spell(word, lowercase=True))
 
 
-def _read_vectors(path: FilePath, requested: Collection[str] | None, limit: int | None) -> tuple[list[str], Matrix]:
+def _read_vectors(path: FilePath, requested: Collection[str] | None, limit: int | None) -> tuple[list[str], VectorRows]:
     def keep(word: str) -> bool:
         return requested is None or compose(word) in requested
 

@@ -23,20 +23,8 @@ def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) 
 
     Neither pass materializes a tensor of edges times features.
 
-    Parameters
-    ----------
-    edges : from N_src to N_dst nodes
-    values : (N_src, D)
-    coefficients : (E,) constants in CSC order; one when None
-
-    Returns
-    -------
-    (N_dst, D); zeros for a node without incoming edges. float16 and bfloat16 are summed and returned in float32.
-
-    Raises
-    ------
-    GraphError
-        when values or coefficients do not fit the edges
+    ``values`` (N_src, D) and ``coefficients`` (E,), constants in CSC order or None for ones, give (N_dst, D), with
+    zeros for a node without incoming edges. float16 and bfloat16 are summed and returned in float32.
 
     Examples
     --------

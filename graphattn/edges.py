@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
 
 Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData | Data"
-"""What ``attend``, layers and encoders read edges from."""
+"""Graphs from which ``attend``, layers and encoders read edges."""
 
 
 T = TypeVar("T")
@@ -256,7 +256,7 @@ class Edges:
         return Edges(indptr, sources, self.num_destinations, checked=True), slots
 
     def compute_once(self, name: str, compute: Callable[[Edges], T]) -> T:
-        """What a backend computes from these edges once, under a name of its own."""
+        """Compute a value from these edges once, and cache it under a name."""
         if name not in self.plans:
             with torch.inference_mode(False):
                 self.plans[name] = compute(self)

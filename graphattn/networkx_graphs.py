@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Texts = Sequence[str] | Sequence[Sequence[str]]
 Attributes = dict[str, Any]
-Columns = dict[str, list[Any]]
+GraphColumns = dict[str, list[Any]]
 RowTypes = Mapping[str, tuple[str, str, Sequence[int]]]
 """Feature -> its attribute, its dtype and the shape of one row."""
 
@@ -54,16 +54,16 @@ class EdgeRows(NamedTuple):
     target_type: str
     sources: Sequence[int]
     targets: Sequence[int]
-    columns: Columns
+    columns: GraphColumns
 
 
-def make_networkx(nodes: Mapping[str, Columns], edges: Sequence[EdgeRows]) -> nx.MultiDiGraph:
+def make_networkx(nodes: Mapping[str, GraphColumns], edges: Sequence[EdgeRows]) -> nx.MultiDiGraph:
     """Build a graph that all of networkx' formats can hold: names are strings, keys are numbers.
 
     Each node type has columns of attributes: ``index``, which counts from 0, and optionally others.
     """
     names = _name_nodes({node_type: len(columns["index"]) for node_type, columns in nodes.items()})
-    labelled: list[Columns] = []
+    labelled: list[GraphColumns] = []
     for node_type, columns in nodes.items():
         texts = columns.get("text", [""] * len(names[node_type]))
         labelled.append({**columns, "label": [text or f"{node_type} {index}" for index, text in enumerate(texts)]})
@@ -92,7 +92,7 @@ def _name_nodes(counts: Mapping[str, int]) -> dict[str, list[str]]:
     return names
 
 
-def _complete_rows(tables: Sequence[Columns]) -> list[list[Attributes]]:
+def _complete_rows(tables: Sequence[GraphColumns]) -> list[list[Attributes]]:
     """The rows of tables; columns that a table lacks are filled."""
     fills = {
         name: next(fill for value_type, fill in _MISSING.items() if isinstance(values[0], value_type))
@@ -109,7 +109,7 @@ def _complete_rows(tables: Sequence[Columns]) -> list[list[Attributes]]:
 
 
 class _Schema(NamedTuple):
-    """What :func:`from_networkx` must know beyond nodes and edges: node types or relations may be empty."""
+    """Schema that :func:`from_networkx` needs besides nodes and edges: node types or relations may be empty."""
 
     idtype: str
     sentences: int
@@ -194,10 +194,10 @@ def to_networkx(
     return exported
 
 
-def _node_columns(graph: GraphBatch, node_type: str, texts: Texts | None) -> Columns:
+def _node_columns(graph: GraphBatch, node_type: str, texts: Texts | None) -> GraphColumns:
     """The attributes of a type's nodes, without features."""
     counts = graph.batch_num_nodes(node_type).long()
-    columns: Columns = {
+    columns: GraphColumns = {
         "type": [node_type] * graph.num_nodes(node_type),
         "index": list(range(graph.num_nodes(node_type))),
         "sentence": torch.repeat_interleave(counts).tolist(),
@@ -212,7 +212,7 @@ def _edge_rows(graph: GraphBatch, relation: CanonicalRelation, weights: Any) -> 
     source, name, target = relation
     edges = graph.edges[relation]
     num_edges = edges.num_edges
-    columns: Columns = {"relation": [name] * num_edges, "edge_id": list(range(num_edges))}
+    columns: GraphColumns = {"relation": [name] * num_edges, "edge_id": list(range(num_edges))}
     if weights is not None:
         values = torch.as_tensor(weights).double()
         if values.dim() not in (1, 2) or values.shape[0] != num_edges:
@@ -227,7 +227,7 @@ def _edge_rows(graph: GraphBatch, relation: CanonicalRelation, weights: Any) -> 
     return EdgeRows(source, target, sources, targets, columns)
 
 
-def _add_features(columns: Columns, features: Mapping[str, Tensor]) -> RowTypes:
+def _add_features(columns: GraphColumns, features: Mapping[str, Tensor]) -> RowTypes:
     """Add a column for each feature; return what is needed to restore the features."""
     types = {}
     for name, values in features.items():

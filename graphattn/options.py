@@ -243,18 +243,11 @@ def _to_plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Notation:
-    """How the command line and YAML write values of a type.
+    """Notation of the values of a type on the command line and in YAML."""
 
-    Parameters
-    ----------
-    parse : an argument or a YAML value -> the value; None if it has another type
-    expected : what an error says that it must be
-    metavar : its name in ``--help``
-    """
-
-    parse: Callable[[Any], Any]
-    expected: str
-    metavar: str | None
+    parse: Callable[[Any], Any]  # an argument or a YAML value -> the value; None if it has another type
+    expected: str  # what an error says that it must be
+    metavar: str | None  # its name in ``--help``
 
 
 def _parse_bool(value: Any) -> bool | None:
@@ -322,36 +315,19 @@ strings with a flag for each, an object a number or a string with counts."""
 
 @dataclass(frozen=True)
 class Option:
-    """One option: ``--learning-rate`` on the command line, ``learning_rate`` in a YAML file.
+    """One option: ``--learning-rate`` on the command line, ``learning_rate`` in a YAML file."""
 
-    Parameters
-    ----------
-    name : as in the dataclass and in YAML
-    value_type : a key of :data:`NOTATIONS`
-    optional : whether it may be none
-    default : its default value
-    help : one line
-    choices : allowed values; None for any
-    panel : heading in ``--help``
-    common : whether ``--help`` lists it; ``--help-all`` lists all options
-    """
-
-    name: str
-    value_type: type
-    optional: bool
+    name: str  # name in the dataclass and in YAML
+    value_type: type  # a key of :data:`NOTATIONS`
+    optional: bool  # whether it may be none
     default: Any
-    help: str
-    choices: tuple[str, ...] | None = None
-    panel: str | None = None
-    common: bool = False
+    help: str  # one line
+    choices: tuple[str, ...] | None = None  # allowed values; None for any
+    panel: str | None = None  # heading in ``--help``
+    common: bool = False  # whether ``--help`` lists it; ``--help-all`` lists all options
 
     def parse(self, value: Any) -> Any:
         """Parse a command-line argument or a YAML value.
-
-        Raises
-        ------
-        ConfigError
-            when the value has the wrong type
 
         Examples
         --------
@@ -377,11 +353,7 @@ def list_options(
 ) -> list[Option]:
     """Describe the fields of a class of options, or of an instance, whose values are then the defaults.
 
-    Parameters
-    ----------
-    options : the class or instance
-    panel : heading in ``--help``
-    without : fields to omit
+    ``panel`` is the heading in ``--help``; fields in ``without`` are omitted.
     """
     owner: Any = options if isinstance(options, type) else type(options)
     value_types = _value_types(owner)

@@ -12,12 +12,12 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.integer]
 
 
-def ragged_arange(first: Ints, counts: Ints, step: int = 1) -> Ints:
+def concatenate_ranges(first: Ints, counts: Ints, step: int = 1) -> Ints:
     """Concatenated ranges: ``counts[i]`` numbers from ``first[i]``, ``step`` apart.
 
     Examples
     --------
-    >>> ragged_arange(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
+    >>> concatenate_ranges(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
     [5, 15, 0, 10, 20]
     """
     ends = np.cumsum(counts)
@@ -67,7 +67,7 @@ class Ragged:
     def take(self, rows: Ints) -> Ragged:
         """Some rows, in the given order."""
         counts = self.counts[rows]
-        return Ragged.from_counts(self.values[ragged_arange(self.offsets[rows], counts)], counts)
+        return Ragged.from_counts(self.values[concatenate_ranges(self.offsets[rows], counts)], counts)
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> Ragged:
         """All rows, with the values that a (T,) mask keeps."""

@@ -1,4 +1,4 @@
-"""What PyTorch's compiler, exporters and function transforms see of this library: calls that they do not look into.
+"""Opaque calls for PyTorch's compiler, exporters and function transforms.
 
 Kernels, and the plans that edges cache, read the memory of tensors. ``torch.compile`` runs an :func:`opaque` function
 between the graphs that it compiles; ``torch.func`` differentiates an :func:`operator` as a whole.
@@ -140,8 +140,12 @@ class _Tape:
             return tuple(torch.zeros_like(tensor) for tensor in self._inputs)
         outputs, upstream = zip(*pairs, strict=True)
         inputs = [tensor for tensor in self._inputs if tensor.requires_grad]
-        found = iter(torch.autograd.grad(outputs, inputs, upstream, retain_graph=True, materialize_grads=True))
-        return tuple(next(found) if tensor.requires_grad else torch.zeros_like(tensor) for tensor in self._inputs)
+        input_gradients = iter(
+            torch.autograd.grad(outputs, inputs, upstream, retain_graph=True, materialize_grads=True)
+        )
+        return tuple(
+            next(input_gradients) if tensor.requires_grad else torch.zeros_like(tensor) for tensor in self._inputs
+        )
 
 
 class _Operator(torch.autograd.Function):

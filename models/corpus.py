@@ -38,26 +38,16 @@ _CHUNK = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The input of a model.
+    """The input of a model."""
 
-    Parameters
-    ----------
-    graph : B texts; for pairs 2 B, all first texts before all second ones
-    size : B
-    token_types : characters of the tokens, or None
-    targets : (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown
-    loss_normalizer : number by which losses are divided: the targets of the whole batch per process
-    target_counts : (B,) number of tags or tokens per target if targets are flat, else None
-    weights : (B,) factors of the texts' losses; None for equal weights
-    """
-
-    graph: TextBatch
-    size: int
-    token_types: TokenTypeBatch | None = None
+    graph: TextBatch  # B texts; for pairs 2 B, all first texts before all second ones
+    size: int  # number of texts or pairs (B)
+    token_types: TokenTypeBatch | None = None  # characters of the tokens, or None
+    # (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown
     targets: Tensor | None = None
-    loss_normalizer: float = 1.0
-    target_counts: Tensor | None = None
-    weights: Tensor | None = None
+    loss_normalizer: float = 1.0  # number by which losses are divided: the targets of the whole batch per process
+    target_counts: Tensor | None = None  # (B,) number of tags or tokens per target if targets are flat, else None
+    weights: Tensor | None = None  # (B,) factors of the texts' losses; None for equal weights
 
     def item_weights(self, device: torch.device) -> Tensor | None:
         """(items,) factors of the items' losses: of each text, or of each tag or token."""
@@ -80,16 +70,9 @@ class BatchShard:
 class Corpus(Dataset[Batch]):
     """An encoded corpus; indexing it with sentence numbers returns a batch.
 
-    Parameters
-    ----------
-    builder : builds the graphs
-    layouts : one, or two for pairs
-    token_types : characters of distinct tokens, or None
-    targets : one row per sentence; or flat tags or tokens (of any integer type), and their number per sentence
-
-    Attributes
-    ----------
-    weights : (S,) factors of the sentences' losses; None for equal weights
+    There is one layout, or two for pairs. ``token_types`` are characters of distinct tokens, or None. ``targets`` have
+    one row per sentence; or they are flat tags or tokens (of any integer type), and their number per sentence.
+    ``weights`` (S,) are factors of the sentences' losses; None for equal weights.
     """
 
     weights: npt.NDArray[np.float32] | None = None
@@ -118,16 +101,10 @@ class Corpus(Dataset[Batch]):
     ) -> Corpus:
         """Encode texts.
 
-        Parameters
-        ----------
-        builder : with a vocabulary
-        texts : one list of sources, or two of the same length for pairs; columns of lazy texts are encoded
-            into memory-mapped files
-        characters : the characters of a model with character features
-        spelling : also keep the features of each token's spelling, for a linear branch
-        lexicon : adds its features to the tokens
-        predicates : also keep the marks of predicates, which all sentences have
-        targets : as for :class:`Corpus`
+        ``texts`` is one list of sources, or two of the same length for pairs; columns of lazy texts are encoded into
+        memory-mapped files. ``characters`` are those of a model with character features, and ``lexicon`` adds its
+        features to the tokens. ``spelling`` keeps the features of each token's spelling, for a linear branch;
+        ``predicates`` keeps the marks of predicates, which all sentences have. ``targets`` are as for :class:`Corpus`.
         """
         assert builder.vocabulary is not None
         if characters is None and not spelling:
@@ -150,12 +127,9 @@ class Corpus(Dataset[Batch]):
     ) -> Corpus:
         """Encode the texts of a store; their columns are memory-mapped files, so a batch reads only its own texts.
 
-        Parameters
-        ----------
-        store : the store; of a pair the first text counts
-        builder : builds the graphs; the store's own by default
-        target : targets are indices in ``store.manifest.labels`` (-1 without a label) or ``store.manifest.tags``;
-            texts with several labels have a row of zeros and ones
+        Of a pair the first text counts. ``builder`` is the store's own by default. Targets are indices in
+        ``store.manifest.labels`` (-1 without a label) or ``store.manifest.tags``; texts with several labels have a row
+        of zeros and ones.
         """
         texts = store.texts()
         targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None
@@ -173,9 +147,7 @@ class Corpus(Dataset[Batch]):
 
         Weights are scaled so that the mean loss of the whole corpus is a weighted mean.
 
-        Parameters
-        ----------
-        weights : (S,), not negative
+        ``weights`` are (S,), not negative.
         """
         targets = self.targets[1] if isinstance(self.targets, tuple) else np.ones(len(self))
         total = float(weights @ targets)
@@ -186,10 +158,10 @@ class Corpus(Dataset[Batch]):
     def truncate(self, limit: int | None, total: int | None = None) -> tuple[Corpus, int, int]:
         """The corpus with fewer tokens of long texts, the number of these texts or pairs, and that of tokens left out.
 
-        Targets must be of whole texts. Arguments are those of :func:`truncated_lengths`, besides ``[CLS]``.
+        Targets must be of whole texts. Arguments are those of :func:`truncate_lengths`, besides ``[CLS]``.
         """
         lengths = [layout.lengths - self.builder.cls for layout in self.layouts]
-        kept = truncated_lengths(lengths, limit, total)
+        kept = truncate_lengths(lengths, limit, total)
         lost = np.stack([before - after for before, after in zip(lengths, kept, strict=True)])
         if not lost.any():
             return self, 0, 0
@@ -270,11 +242,8 @@ class ParallelCorpus(Corpus):
     ) -> ParallelCorpus:
         """Encode pairs.
 
-        Parameters
-        ----------
-        builder : with a vocabulary
-        sources : texts with marked words, or for a pretrained model any
-        targets : ids of each target's tokens, without :data:`EOS`; None for texts to translate
+        ``sources`` are texts with marked words, or any texts for a pretrained model; ``targets`` are ids of each
+        target's tokens, without :data:`EOS`, None for texts to translate.
         """
         layouts = [builder.layout(sources)]
         if targets is None:
@@ -290,19 +259,16 @@ class ParallelCorpus(Corpus):
         return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
 
 
-def truncated_lengths(lengths: Sequence[Ints], limit: int | None, total: int | None) -> Sequence[Ints]:
+def truncate_lengths(lengths: Sequence[Ints], limit: int | None, total: int | None) -> Sequence[Ints]:
     """Numbers of tokens that are kept of texts.
 
-    Parameters
-    ----------
-    lengths : (B,) tokens of each text, or of the first and of the second texts
-    limit : most tokens of each text
-    total : most tokens of a pair; the longer text loses tokens first, as in ``transformers``
+    ``lengths`` are (B,) tokens of each text, or of the first and of the second texts; a text keeps at most ``limit``
+    tokens and a pair at most ``total``: the longer text loses tokens first, as in ``transformers``.
 
     Examples
     --------
     >>> first, second = np.array([2, 90, 50, 30]), np.array([80, 3, 50, 10])
-    >>> [counts.tolist() for counts in truncated_lengths([first, second], None, 41)]
+    >>> [counts.tolist() for counts in truncate_lengths([first, second], None, 41)]
     [[2, 38, 21, 30], [39, 3, 20, 10]]
     """
     kept = lengths if limit is None else [np.minimum(counts, limit) for counts in lengths]

@@ -1,4 +1,4 @@
-"""What inspection reads from a fitted model, and its encoded inputs; so inspection does not depend on estimators."""
+"""Protocols of a fitted model and its encoded inputs, so that inspection does not depend on estimators."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from graphattn.builders.files import FilePath, numbered_lines
+from graphattn.builders.files import FilePath, read_numbered_lines
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.spelling import compose, spell, split_clusters
 from graphattn.builders.word_boundaries import WordSplitter
@@ -37,12 +37,12 @@ class Gazetteer:
     """
 
     def __init__(self, entries: Iterable[tuple[str, str]]):
-        self.entries = tuple(dict.fromkeys((entry, kind) for entry, kind in entries))
-        self.types = tuple(dict.fromkeys(compose(kind) for _, kind in self.entries))
+        self.entries = tuple(dict.fromkeys((entry, entry_type) for entry, entry_type in entries))
+        self.types = tuple(dict.fromkeys(compose(entry_type) for _, entry_type in self.entries))
         self._numbers: dict[tuple[str, ...], list[int]] = {}
-        numbers = {kind: number for number, kind in enumerate(self.types)}
-        for entry, kind in self.entries:
-            self._numbers.setdefault(tuple(_fold(entry).split(" ")), []).append(numbers[compose(kind)])
+        numbers = {entry_type: number for number, entry_type in enumerate(self.types)}
+        for entry, entry_type in self.entries:
+            self._numbers.setdefault(tuple(_fold(entry).split(" ")), []).append(numbers[compose(entry_type)])
         self._longest: dict[str, int] = {}
         for words in self._numbers:
             self._longest[words[0]] = max(len(words), self._longest.get(words[0], 0))
@@ -54,14 +54,14 @@ class Gazetteer:
         ``splitter`` splits entries into words as the model splits texts.
         """
         rows: list[tuple[str, str]] = []
-        for number, line in numbered_lines(path):
-            entry, _, kind = line.partition("\t")
-            if not entry.strip() and kind.strip():
+        for number, line in read_numbered_lines(path):
+            entry, _, entry_type = line.partition("\t")
+            if not entry.strip() and entry_type.strip():
                 raise DataError("there is a type but no entry", path=path, line=number, hint="Write ENTRY<TAB>TYPE.")
             if entry.strip():
-                rows.append((entry, kind.strip() or _DEFAULT_TYPE))
+                rows.append((entry, entry_type.strip() or _DEFAULT_TYPE))
         words = splitter.split_sources([entry for entry, _ in rows])
-        entries = [(" ".join(split), kind) for split, (_, kind) in zip(words, rows, strict=True) if split]
+        entries = [(" ".join(split), entry_type) for split, (_, entry_type) in zip(words, rows, strict=True) if split]
         if not entries:
             raise DataError("there are no entries", path=path, hint="Write one entry per line.")
         return cls(entries)
@@ -81,10 +81,10 @@ class Gazetteer:
         free = [0] * len(self.types)
         for start, first in enumerate(lower):
             for size in range(min(self._longest.get(first, 0), len(lower) - start), 0, -1):
-                for kind in self._numbers.get(tuple(lower[start : start + size]), ()):
-                    if free[kind] <= start:
-                        free[kind] = start + size
-                        _mark_entry(marks[start : start + size, kind])
+                for type_number in self._numbers.get(tuple(lower[start : start + size]), ()):
+                    if free[type_number] <= start:
+                        free[type_number] = start + size
+                        _mark_entry(marks[start : start + size, type_number])
         return marks.reshape(len(words), self.width)
 
 
@@ -117,7 +117,7 @@ def suffix_ids(word: str, longest: int) -> list[int]:
 
 
 class Lexicon:
-    """What a model knows of words besides vectors and characters: suffixes up to a length, perhaps a gazetteer."""
+    """Features of words besides vectors and characters: suffixes up to a length, perhaps a gazetteer."""
 
     def __init__(self, suffixes: int, gazetteer: Gazetteer | None):
         self.suffixes, self.gazetteer = suffixes, gazetteer

@@ -192,13 +192,7 @@ PRECISIONS = ("32", "bf16", "auto")
 
 
 def resolve_precision(precision: str, accelerator: str = "auto") -> str:
-    """A precision, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``.
-
-    Raises
-    ------
-    ConfigError
-        when it is none of :data:`PRECISIONS`
-    """
+    """A precision, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""
     require_choice("precision", precision, PRECISIONS)
     if precision != "auto":
         return precision
@@ -208,9 +202,7 @@ def resolve_precision(precision: str, accelerator: str = "auto") -> str:
 def supports_bf16(accelerator: str = "auto") -> bool:
     """Whether the device has instructions for bfloat16 products; without them, they are slower than float32.
 
-    Parameters
-    ----------
-    accelerator : Lightning's name of the device
+    ``accelerator`` is Lightning's name of the device.
     """
     if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from graphattn.builders.files import atomic_folder, file_sha256, replaced_folder, resolve_path, unseal
+from graphattn.builders.files import atomic_folder, file_sha256, locate_replaced_folder, resolve_path, unseal
 from graphattn.builders.json_types import json_checksum
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models.text_model import check_finite
@@ -225,7 +225,7 @@ def _read_run(path: Path) -> ModelFiles:
 
 def _resolve_interrupted_save(path: Path) -> Path:
     """The directory; the old one if a save was killed between its two renames."""
-    old = replaced_folder(Path(os.path.realpath(path)))
+    old = locate_replaced_folder(Path(os.path.realpath(path)))
     return old if not os.path.exists(path) and os.path.exists(old) else path
 
 

@@ -27,14 +27,9 @@ from graphattn.transforms import OpaqueModule
 
 
 class Trainable(OpaqueModule):
-    """Base of models that are trained.
+    """Base of models that are trained."""
 
-    Attributes
-    ----------
-    embedding : the input layer; its parameter ``trained`` has the vectors of words, which do not decay
-    """
-
-    embedding: Any
+    embedding: Any  # the input layer; its parameter ``trained`` has the vectors of words, which do not decay
     encoder: Encoder
     precision = "32"
     """Number format of matrix products in predictions: ``"32"`` or ``"bf16"``."""

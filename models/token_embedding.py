@@ -25,13 +25,8 @@ def part_widths(
 ) -> tuple[int, ...]:
     """Widths of the parts that a token vector concatenates: vectors; features of characters, lexicon and predicates.
 
-    Parameters
-    ----------
-    options : how text becomes vectors
-    widths : of the vectors in each file; empty without files
-    characters : whether the model has character features
-    lexicon : number of lexicon features
-    predicates : whether the model has marks of predicates
+    ``widths`` are those of the vectors in each file, empty without files; ``lexicon`` is the number of lexicon
+    features.
 
     Examples
     --------
@@ -52,22 +47,12 @@ def part_widths(
 class TokenEmbedding(nn.Module):
     """Word vectors (frozen or trained), character features, dropout, and a projection to the encoder's width.
 
-    Parameters
-    ----------
-    options : how text becomes vectors
-    num_tokens : size of the vocabulary
-    hidden : width of the output; None for no projection
-    vectors : (num_tokens, D) initial vectors; random when None
-    num_trained : with ``vectors``, train those of the first tokens and freeze the others; without, all are trained
-    trains_special : train the special tokens' vectors also if ``num_trained`` is 0
-    widths : width of the vectors in each file
-    num_characters : size of the character vocabulary; None for no character features
-    lexicon : what the model knows of words; None for no lexicon features
-    predicates : whether an embedding marks the predicates (MTSA, section 4.2; Tan et al. 2018)
-
-    Notes
-    -----
-    Frozen vectors are not part of ``state_dict``: checkpoints stay small, and a saved model contains them once.
+    ``vectors`` are (num_tokens, D) initial vectors, random when None. With ``num_trained``, those of the first tokens
+    are trained and the others frozen; without, all are trained, and ``trains_special`` trains the special tokens'
+    vectors also if ``num_trained`` is 0. ``widths`` are those of the vectors in each file. None for ``num_characters``,
+    ``lexicon`` or ``hidden`` leaves out character features, lexicon features or the projection. ``predicates`` adds an
+    embedding that marks the predicates (MTSA, section 4.2; Tan et al. 2018). Frozen vectors are not part of
+    ``state_dict``: checkpoints stay small, and a saved model contains them once.
     """
 
     table: Tensor

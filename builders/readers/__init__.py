@@ -4,7 +4,7 @@ A reader yields what a file contains and reports what is wrong in it, with the l
 graphs are elsewhere. A new format is a reader and a call of :func:`register_reader`.
 """
 
-from graphattn.builders.files import numbered_lines
+from graphattn.builders.files import read_numbered_lines
 from graphattn.builders.readers.conllu import read_conllu, read_conllup
 from graphattn.builders.readers.corpus import read_corpus, read_parallel
 from graphattn.builders.readers.fasttext import read_fasttext
@@ -30,13 +30,13 @@ __all__ = [
     "DetectedFormat",
     "corpus_kind",
     "detect",
-    "numbered_lines",
     "read_conll",
     "read_conllu",
     "read_conllup",
     "read_corpus",
     "read_fasttext",
     "read_labelled_lines",
+    "read_numbered_lines",
     "read_parallel",
     "read_sentences",
     "read_spans",

@@ -1,4 +1,4 @@
-"""What the first lines of tagged columns show: their separator, comments, a header, and a column that counts words."""
+"""Layout of tagged columns, from their first lines: separator, comments, header, and a column that counts words."""
 
 from __future__ import annotations
 
@@ -23,28 +23,18 @@ _SAME_COLUMN_LINES = 10
 
 @dataclass
 class ColumnLayout:
-    """What the first lines of a file show.
+    """Layout of a file, from its first lines."""
 
-    Parameters
-    ----------
-    separator : the characters between columns; None for blanks
-    documents : whether there are marks of documents as in CoNLL-2012, whose sentences differ in width
-    widths, tags : the numbers of columns, and the last columns, of the words
-    comments : lines before sentences that begin with ``#`` and are no words
-    sentences : the rows of each sentence, without comments, marks of documents and the header
-    header : the first row, if it names the columns
-    counts, may_count : whether the first column counts the words of each sentence; in sentences of one word it may
-    """
-
-    separator: str | None
-    documents: bool
-    widths: frozenset[int]
-    tags: frozenset[str]
-    comments: list[str] = field(default_factory=list)
+    separator: str | None  # the characters between columns; None for blanks
+    documents: bool  # whether there are marks of documents as in CoNLL-2012, whose sentences differ in width
+    widths: frozenset[int]  # the numbers of columns of the words
+    tags: frozenset[str]  # the last columns of the words
+    comments: list[str] = field(default_factory=list)  # lines before sentences that begin with ``#`` and are no words
+    # the rows of each sentence, without comments, marks of documents and the header
     sentences: list[list[list[str]]] = field(default_factory=list)
-    header: list[str] | None = None
-    counts: bool = False
-    may_count: bool = False
+    header: list[str] | None = None  # the first row, if it names the columns
+    counts: bool = False  # whether the first column counts the words of each sentence
+    may_count: bool = False  # whether it may: in sentences of one word
 
     @property
     def rows(self) -> list[list[str]]:
@@ -123,8 +113,8 @@ def find_layout(
     sentences = [
         [
             split_columns(line, separator)
-            for place, line in enumerate(group)
-            if not (layout.comments and place < _count_hashes(group) and layout.is_comment(line))
+            for index, line in enumerate(group)
+            if not (layout.comments and index < _count_hashes(group) and layout.is_comment(line))
         ]
         for group in groups
     ]
@@ -168,7 +158,7 @@ def _split_into_sentences(lines: Sequence[str]) -> list[list[str]]:
 
 def _count_hashes(group: list[str]) -> int:
     """The number of lines before a sentence that begin with ``#`` and may be comments."""
-    return next((place for place, line in enumerate(group) if not line.startswith("#")), len(group))
+    return next((index for index, line in enumerate(group) if not line.startswith("#")), len(group))
 
 
 def _is_header(sentences: list[list[list[str]]], tag_column: int) -> bool:
@@ -190,7 +180,8 @@ def _count_words(sentences: Sequence[Sequence[list[str]]]) -> bool:
     """Whether the first columns count each sentence's words, from 0 or from 1."""
     numbers = [[row[0] for row in rows] for rows in _words(sentences)]
     return any(numbers) and any(
-        all(own == [str(number) for number in range(start, start + len(own))] for own in numbers) for start in (0, 1)
+        all(column == [str(number) for number in range(start, start + len(column))] for column in numbers)
+        for start in (0, 1)
     )
 
 

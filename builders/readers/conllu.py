@@ -33,7 +33,7 @@ _ROLES = {"index": "id", "token": "form", "tag": "upos"}
 """Names of columns that users may give -> those of CoNLL-U."""
 
 
-class _Word(NamedTuple):
+class _WordRow(NamedTuple):
     line: int
     number: int
     form: str
@@ -44,20 +44,12 @@ class _Word(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeColumns:
-    """Where the lines of a treebank have what.
+    """The columns of a treebank."""
 
-    Parameters
-    ----------
-    names : of the columns
-    tag : index of the column of the tags; None for no tags
-    key : tags are the values of this key in their column; empty for the whole column
-    exact : whether lines have these columns and no others
-    """
-
-    names: tuple[str, ...]
-    tag: int | None
-    key: str = ""
-    exact: bool = True
+    names: tuple[str, ...]  # names of the columns
+    tag: int | None  # index of the column of the tags; None for no tags
+    key: str = ""  # tags are the values of this key in their column; empty for the whole column
+    exact: bool = True  # whether lines have these columns and no others
 
     @classmethod
     def of(cls, names: Sequence[str], tags: str | None, *, exact: bool = True) -> Self:
@@ -88,7 +80,7 @@ class TreeColumns:
     def filled(self) -> tuple[int, ...]:
         """Indices of the columns that are never empty."""
         _, form, _, deprel = self.places
-        return tuple({place: None for place in (form, deprel, self.tag) if place is not None})
+        return tuple({index: None for index in (form, deprel, self.tag) if index is not None})
 
     @property
     def may_be_unspecified(self) -> bool:
@@ -212,7 +204,7 @@ def _read_with_global_columns(path: FilePath, tags: str | None, skip: Skip | Non
 
 def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> list[Sentence]:
     """The sentence; none without words."""
-    words: list[_Word] = []
+    words: list[_WordRow] = []
     for line, content in rows:
         word = _read_word(content, columns, len(words) + 1, path, line)
         if word is None:
@@ -233,7 +225,7 @@ def _split(content: str, columns: TreeColumns) -> list[str]:
     return content.split("\t") if columns.exact or "\t" in content else split_at_blanks(content)
 
 
-def _read_word(content: str, columns: TreeColumns, number: int, path: str, line: int) -> _Word | None:
+def _read_word(content: str, columns: TreeColumns, number: int, path: str, line: int) -> _WordRow | None:
     """The word of a line; None for a multi-word token or an empty node."""
     fields, width = _split(content, columns), len(columns.names)
     if len(fields) < width or (columns.exact and len(fields) > width):
@@ -258,7 +250,7 @@ def _read_word(content: str, columns: TreeColumns, number: int, path: str, line:
                 "the field is empty", path=path, line=line, field=columns.names[position], hint="Write '_'."
             )
     head = UNSPECIFIED if head_place is None else fields[head_place]
-    return _Word(
+    return _WordRow(
         line,
         number,
         fields[form_place],
@@ -286,7 +278,7 @@ def _parse(parse: Callable[[str], Any], field: str, name: str, path: str, line: 
     return value
 
 
-def _make_sentence(words: list[_Word], path: str, columns: TreeColumns) -> Sentence:
+def _make_sentence(words: list[_WordRow], path: str, columns: TreeColumns) -> Sentence:
     parsed = _are_parsed(words, path)
     forms, heads = tuple(word.form for word in words), tuple(word.head or 0 for word in words)
     check_heads(heads, forms, path=path, lines=[word.line for word in words])
@@ -301,7 +293,7 @@ def _make_sentence(words: list[_Word], path: str, columns: TreeColumns) -> Sente
     )
 
 
-def _are_parsed(words: list[_Word], path: str) -> bool:
+def _are_parsed(words: list[_WordRow], path: str) -> bool:
     """Whether the words have heads; an error if only some have."""
     headless = [word for word in words if word.head is None]
     if len(headless) == len(words):

@@ -120,7 +120,7 @@ def resolve_reader(
 
 
 def describe_corpus(lines: TextLines, *, format: str, task: str, **options: Any) -> dict[str, Any]:
-    """How a corpus is read, for :func:`~graphattn.builders.readers.formats.resolve_like_training`."""
+    """The arguments that read a corpus again, for :func:`~graphattn.builders.readers.formats.resolve_like_training`."""
     _, name, resolved = resolve_reader(lines, format=format, task=task, **options)
     counts = name == "conll" and "token_column" not in resolved and counts_words(lines, **resolved)
     resolved.pop("header", None)  # each file has its own

@@ -15,7 +15,7 @@ from graphattn.builders.spelling import compose
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 
 MISSING = object()
-"""What :func:`find_field` returns for a field that is not there."""
+"""Result of :func:`find_field` for a missing field."""
 _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True, "false": False, "true": True}
 
 
@@ -73,7 +73,7 @@ def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
-def flagged_labels(flags: Mapping[str, str]) -> tuple[str, ...]:
+def select_flagged_labels(flags: Mapping[str, str]) -> tuple[str, ...]:
     """The labels whose own column holds 1."""
     wrong = next((name for name, field in flags.items() if field.strip().lower() not in _FLAGS), None)
     if wrong is not None:
@@ -120,9 +120,9 @@ def find_field(record: Mapping[str, Any], name: str) -> Any:
     if name in record:
         return record[name]
     composed = {compose(key): value for key, value in record.items()}
-    found = match_name(name, composed)
-    if found is not None:
-        return composed[found]
+    key = match_name(name, composed)
+    if key is not None:
+        return composed[key]
     outer, _, inner = name.partition(".")
     value = composed.get(match_name(outer, composed) or outer)
     return find_field(value, inner) if inner and isinstance(value, dict) else MISSING
@@ -214,7 +214,7 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), "a number")
 
 
-class LeftOut:
+class LeftOutRecords:
     """Counts the JSON records of a file that are no examples: Prodigy keeps what annotators rejected or ignored."""
 
     def __init__(self, path: str):

@@ -20,7 +20,7 @@ from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 
 PLAIN = ("text", "words")
-"""What a file without labels may also hold: a text on each line, or its words between blanks."""
+"""Further formats of files without labels: a text on each line, or its words between blanks."""
 
 FOLDER = "folder"
 """The format of a folder, which no file has."""
@@ -30,7 +30,7 @@ Labels = Literal["required", "optional"]
 
 @dataclass(frozen=True)
 class CorpusKind:
-    """What the examples of a task have besides a text.
+    """Fields that the examples of a task have besides a text.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ _KINDS = {
 
 
 def corpus_kind(task: str | None) -> CorpusKind:
-    """What the examples of a task have; for your own task and None any label."""
+    """Fields that the examples of a task have; for your own task and None any label."""
     return _ANY_KIND if task is None else _KINDS.get(task, _ANY_KIND)
 
 
@@ -105,9 +105,9 @@ def register_reader(
     Examples
     --------
     >>> from graphattn.builders import Example
-    >>> from graphattn.builders.readers import numbered_lines
+    >>> from graphattn.builders.readers import read_numbered_lines
     >>> def read_stars(path):
-    ...     for number, line in numbered_lines(path):
+    ...     for number, line in read_numbered_lines(path):
     ...         yield Example(line.rstrip("*"), label=str(line.count("*")))
     >>> register_reader("stars", read_stars, tasks=["classify"], extensions=[".stars"])
     >>> del FORMATS["stars"]  # other examples do not have it
@@ -215,7 +215,7 @@ def detect(
 
 
 _FACTS = ("format", "suffix", "counts")
-"""What a model keeps of its training corpus besides options of the reader."""
+"""Facts about its training corpus that a model keeps besides options of the reader."""
 
 
 def resolve_like_training(
@@ -270,16 +270,10 @@ def _first_column(text: str | Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _DetectionRequest:
-    """The arguments of :func:`detect`.
-
-    Parameters
-    ----------
-    task, options : see there
-    optional : whether labels are
-    """
+    """The arguments of :func:`detect`."""
 
     task: str | None
-    optional: bool
+    optional: bool  # whether labels are optional
     options: Mapping[str, Any]
 
     @property

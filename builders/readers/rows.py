@@ -91,12 +91,8 @@ def read_groups(
 ) -> Iterator[Result]:
     """Make items of groups of lines, such as sentences; the first error in a group takes the place of its items.
 
-    Parameters
-    ----------
-    lines : the file
-    parse : the content of a line; empty between two groups, None for a line that is left out
-    make : the items of the numbered contents of a group
-    skip : receives the errors of groups; None raises the first
+    ``parse`` returns the content of a line: empty between two groups, None for a line to leave out. ``make`` gets the
+    numbered contents of a group. ``skip`` receives the errors of groups; if it is None, the first is raised.
     """
     group: list[tuple[int, Content]] = []
     error: DataError | None = None
@@ -133,11 +129,7 @@ def split_at_blanks(line: str) -> list[str]:
 class PlainRows:
     """Numbered rows of a table whose fields have no quotes; a blank line is an empty row.
 
-    Parameters
-    ----------
-    lines : the table
-    separator : the characters between two fields
-    most : cut a line at its first separators only, or, if negative, at its last ones; 0 for all
+    ``most`` cuts a line only at its first separators or, if negative, at its last ones; 0 cuts at all.
     """
 
     def __init__(self, lines: TextLines, separator: str, most: int = 0):
@@ -198,10 +190,8 @@ class QuotedRows:
 class _RecordLines:
     """The lines that the CSV parser reads: first those that were put back, then those of the file.
 
-    Attributes
-    ----------
-    lines : numbered lines of the current record
-    stopped : whether it ends at a line that cannot be read
+    ``lines`` are the numbered lines of the current record; ``stopped`` is true if it ends at a line that cannot be
+    read.
     """
 
     def __init__(self, source: TextLines):

@@ -57,20 +57,12 @@ _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 @dataclass(frozen=True)
 class Sample:
-    """The first lines of a corpus, without blank ones at the end.
+    """The first lines of a corpus, without blank ones at the end."""
 
-    Parameters
-    ----------
-    lines : without their line ends
-    suffix : the extension under that of the compression
-    text_column : name of the text's column, if there is a header
-    tagged : whether the task needs tagged words
-    """
-
-    lines: tuple[str, ...]
-    suffix: str
-    text_column: str
-    tagged: bool
+    lines: tuple[str, ...]  # lines without their line ends
+    suffix: str  # the extension under that of the compression
+    text_column: str  # name of the text's column, if there is a header
+    tagged: bool  # whether the task needs tagged words
 
     @classmethod
     def read(cls, lines: TextLines, count: int, *, text_column: str, tagged: bool) -> Sample:
@@ -142,7 +134,7 @@ def sample_rows(lines: Sequence[str], delimiter: str, *, quoted: bool = True, mo
 
 
 def csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambda width: width > 1) -> str:
-    """What separates the fields of a ``.csv`` file: a comma, unless another sign alone gives rows of a fitting width.
+    """The separator of the fields of a ``.csv`` file: a comma, unless another sign alone gives rows of a fitting width.
 
     Examples
     --------
@@ -213,24 +205,17 @@ def _count_name_words(field: str) -> int:
 
 
 class FormatTest(NamedTuple):
-    """The tests of a format.
-
-    Parameters
-    ----------
-    format : its name
-    fits : whether a corpus with labels has this format
-    surely, likely : whether a file that may also be plain text has it: plain text fails the first test, and may pass
-        the second
-    """
+    """The tests of a format."""
 
     format: str
-    fits: Callable[[Sample], bool]
+    fits: Callable[[Sample], bool]  # whether a corpus with labels has this format
+    # whether a file that may also be plain text has it; plain text fails this test
     surely: Callable[[Sample], bool] = lambda _: False
-    likely: Callable[[Sample], bool] = lambda _: False
+    likely: Callable[[Sample], bool] = lambda _: False  # the same, but plain text may pass
 
 
 def find_parallel_separator(lines: Sequence[str]) -> str | None:
-    """What separates a source from its target on each line, except for few mistakes; None when nothing does."""
+    """The separator of source and target on each line, except for few mistakes; None when there is none."""
     filled = [line for line in lines if line.strip()]
     counts = {sign: sum(line.count(sign) == 1 for line in filled) for sign in (" ||| ", "|||", "\t")}
     return next((sign for sign, count in counts.items() if _are_mistakes_few(count, len(filled))), None)
@@ -243,7 +228,7 @@ def columns_without_header(first_line: str) -> tuple[str, ...] | None:
 
 
 def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | None:
-    """What each field of a table holds; None when the sample does not show it.
+    """The content of each field of a table; None when the sample does not show it.
 
     The label is the first or last field, if it is one word that recurs, and the other one is not, or has clearly more
     distinct values.
@@ -483,7 +468,7 @@ def _has_known_labels(sample: Sample, options: Mapping[str, Any], labels: Collec
 
 
 def most_fields(roles: Sequence[str | None], separator: str) -> int:
-    """How many separators to split at, from the end if negative; 0 for all.
+    """Number of separators to split at, from the end if negative; 0 for all.
 
     Words are separated by blanks, too: only those between the text and the other fields count.
     """
@@ -495,11 +480,11 @@ def most_fields(roles: Sequence[str | None], separator: str) -> int:
 def has_tree_columns(sample: Sample, columns: Sequence[str | None]) -> bool:
     """Whether the columns of indices and heads have numbers, and there are such columns."""
     rows = sample.columns.rows
-    places = [place for place, name in enumerate(columns) if str(name).lower() in ("index", "id", "head")]
+    indices = [index for index, name in enumerate(columns) if str(name).lower() in ("index", "id", "head")]
     return (
-        bool(rows and places)
+        bool(rows and indices)
         and min(map(len, rows)) >= len(columns)
-        and all(row[place] == "_" or row[place][:1].isdecimal() for row in rows for place in places)
+        and all(row[index] == "_" or row[index][:1].isdecimal() for row in rows for index in indices)
     )
 
 

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from graphattn.builders.files import FilePath, display_name
-from graphattn.builders.readers.fields import LeftOut, json_text, parse_object
+from graphattn.builders.readers.fields import LeftOutRecords, json_text, parse_object
 from graphattn.builders.readers.rows import Skip, parse_lines
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import DEFAULT_SPLIT, WordSplitter
@@ -61,7 +61,7 @@ def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None 
 
 def _read(path: FilePath, splitter: WordSplitter, skip: Skip | None) -> Iterator[Sentence]:
     name = display_name(path)
-    left_out = LeftOut(name)
+    left_out = LeftOutRecords(name)
 
     def parse(line: int, content: str) -> Sentence | None:
         record = parse_object(content)

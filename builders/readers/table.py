@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 from graphattn.builders.files import FilePath, TextLines, display_name, open_text, split_suffix
 from graphattn.builders.readers.fields import (
     MISSING,
-    LeftOut,
+    LeftOutRecords,
     check_label_separator,
     field_names,
     find_field,
-    flagged_labels,
     join_texts,
     json_label,
     json_text,
     match_name,
     parse_label,
     parse_object,
+    select_flagged_labels,
     split_pair,
 )
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, Skip, parse_lines, parse_rows, rows_of_width
@@ -47,7 +47,7 @@ _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "json
 _ROLES = ("label", "text", "second")
 
 
-class _Columns(NamedTuple):
+class _TableColumns(NamedTuple):
     """Names of the columns of each role, none if it has none; and how to split their values."""
 
     text: tuple[str, ...]
@@ -62,7 +62,7 @@ class _Columns(NamedTuple):
         """Role -> columns."""
         return {role: getattr(self, role) for role in ("text", "second", "label")}
 
-    def without_label(self, names: Collection[str]) -> _Columns:
+    def drop_absent_label(self, names: Collection[str]) -> _TableColumns:
         """These columns, without the label if it is ``none`` and no column."""
         is_none = len(self.label) == 1 and self.label[0].lower() == "none" and self.label[0] not in names
         return self._replace(label=()) if is_none else self
@@ -130,7 +130,7 @@ def read_table(
     name = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
     by_role = _names(text), () if text_separator else _names(second), _names(label)
-    columns = _Columns(*by_role, label_separator, multilabel, require_label, text_separator)
+    columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
     if name == "jsonl":
         return _read_json_lines(path, columns, skip)
     if name not in _DELIMITERS:
@@ -151,7 +151,7 @@ def read_table(
 
 def _read_delimited(
     path: FilePath,
-    columns: _Columns,
+    columns: _TableColumns,
     delimiter: str | None,
     usual: str,
     skip: Skip | None,
@@ -175,7 +175,7 @@ def _read_delimited(
             + ("be in double quotes." if quoted else "not be in this table."),
             skip=skip,
         )
-        columns = columns.without_label(names)
+        columns = columns.drop_absent_label(names)
         index = _column_indices(names, columns, lines.path)
         if quoted is None and isinstance(rows, PlainRows):
             filled = _warn_of_quotes(filled, index["text"][0], lines.path)
@@ -216,7 +216,7 @@ def _keep_row(parse: _RowParser, names: Sequence[str], *, quoted: bool) -> _RowP
     return parse_and_keep
 
 
-def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns) -> _RowParser:
+def _row_parser(index: Mapping[str, Sequence[int]], columns: _TableColumns) -> _RowParser:
     """A function from a row to its example; ``index`` is role -> fields."""
     pair, separator, multilabel = columns.text_separator, columns.label_separator, columns.multilabel
     flags = list(zip(columns.label, index["label"], strict=False))
@@ -230,7 +230,7 @@ def _row_parser(index: Mapping[str, Sequence[int]], columns: _Columns) -> _RowPa
             if columns.require_label or row[label].strip():
                 parsed = parse_label(row[label], separator, multilabel=multilabel)
         elif flags:
-            parsed = flagged_labels({name: row[field] for name, field in flags})
+            parsed = select_flagged_labels({name: row[field] for name, field in flags})
         if pair is not None:
             return Example(*split_pair(text(row), pair), parsed)
         return Example(text(row), None if second is None else second(row), parsed)
@@ -269,11 +269,11 @@ def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str)
     yield from rows
 
 
-def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str, list[int]]:
+def _column_indices(names: list[str], columns: _TableColumns, path: str) -> dict[str, list[int]]:
     indices: dict[str, list[int]] = {role: [] for role in columns.by_role()}
     for role, name in ((role, name) for role, chosen in columns.by_role().items() for name in chosen):
-        found = match_name(name, names)
-        if found is None:
+        column = match_name(name, names)
+        if column is None:
             parallel = not columns.label and bool(columns.second)  # whose commands have no {columns}
             error = _missing_column_error(role, name, names, has_header=not parallel)
             error.path, error.line = path, 1
@@ -283,7 +283,7 @@ def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str,
             raise error
         if names.count(name) > 1:
             raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
-        indices[role].append(names.index(found))
+        indices[role].append(names.index(column))
     return indices
 
 
@@ -320,16 +320,16 @@ def _split_header(line: str, delimiter: str) -> list[str]:
 _NO_LABELS = "For texts without labels, set {label} to None."
 
 
-def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> Iterator[Example | Sentence]:
+def _read_json_lines(path: FilePath, columns: _TableColumns, skip: Skip | None) -> Iterator[Example | Sentence]:
     name = display_name(path)
-    left_out = LeftOut(name)
+    left_out = LeftOutRecords(name)
     has_answers = bool(columns.label) and not any("answer" in chosen for chosen in columns.by_role().values())
 
     def parse(line: int, content: str) -> Example | Sentence | None:
         record = parse_object(content)
         if has_answers and left_out.rejects(record):
             return None
-        by_role = columns.without_label(record).by_role()
+        by_role = columns.drop_absent_label(record).by_role()
         values = {role: [_find_value(record, role, column) for column in chosen] for role, chosen in by_role.items()}
         label = _label_of(values["label"], columns)
         if isinstance(values["text"][0], list) and len(columns.text) == 1 and not columns.second:
@@ -355,9 +355,11 @@ def _text_of(values: Sequence[Any], columns: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else join_texts(texts)
 
 
-def _label_of(values: Sequence[Any], columns: _Columns) -> Label | None:
+def _label_of(values: Sequence[Any], columns: _TableColumns) -> Label | None:
     if len(values) > 1:
-        return flagged_labels({name: json.dumps(value) for name, value in zip(columns.label, values, strict=True)})
+        return select_flagged_labels(
+            {name: json.dumps(value) for name, value in zip(columns.label, values, strict=True)}
+        )
     is_empty = not values or values[0] is None or (isinstance(values[0], str) and not values[0].strip())
     if not values or (is_empty and not columns.require_label):
         return None
@@ -428,7 +430,7 @@ def read_labelled_lines(
         )
     check_label_separator(label_separator)
     by_role = ("text",), ("second",), ("label",)
-    in_columns = _Columns(*by_role, label_separator, multilabel, require_label, text_separator)
+    in_columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
     index = {role: [field for field, of_field in enumerate(roles) if of_field == role] for role in _ROLES}
 
     def read() -> Iterator[Example]:

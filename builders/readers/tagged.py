@@ -122,9 +122,7 @@ def _sample(lines: TextLines) -> list[str]:
 class _ColumnParser:
     """Splits lines into columns; the first lines decide what the options leave open.
 
-    Attributes
-    ----------
-    inside : whether the line before was a word
+    ``inside`` is true if the line before was a word.
     """
 
     def __init__(
@@ -239,20 +237,12 @@ def _read_sentences(
 
 @dataclass(frozen=True)
 class _Assembly:
-    """Makes sentences of rows.
-
-    Parameters
-    ----------
-    path : the file
-    columns : role -> its column
-    roles : the first column of semantic roles, if there are any
-    brackets : whether tags or roles are spans in brackets
-    """
+    """Makes sentences of rows."""
 
     path: str
-    columns: Mapping[str, int]
-    roles: int | None
-    brackets: bool
+    columns: Mapping[str, int]  # role -> its column
+    roles: int | None  # the first column of semantic roles, if there are any
+    brackets: bool  # whether tags or roles are spans in brackets
 
     def sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:
         """The sentence, or with roles one for each predicate."""

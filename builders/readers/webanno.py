@@ -89,15 +89,15 @@ def _read_header(lines: TextLines) -> list[str]:
 def _choose_feature(features: Sequence[str], layer: str, path: str) -> int:
     """The column of the feature that a name, or ``auto``, means."""
     spans = [name for name in features if not name.startswith("relation ") and not name.endswith(".identifier")]
-    wanted = [name for name in spans if layer in (name, *name.split("."))]
+    matching = [name for name in spans if layer in (name, *name.split("."))]
     if layer == "auto":
-        wanted = [name for name in spans if name == "NamedEntity.value"] or spans
-    if len(wanted) != 1:
-        problem = f"there is no layer {layer!r}" if not wanted and layer != "auto" else "several layers have spans"
+        matching = [name for name in spans if name == "NamedEntity.value"] or spans
+    if len(matching) != 1:
+        problem = f"there is no layer {layer!r}" if not matching and layer != "auto" else "several layers have spans"
         problem = "no layer has spans" if not spans else problem
         hint = f"Set {{layer}} to one of: {verbatim(', '.join(spans))}." if spans else "Export a layer of spans."
         raise DataError(problem, path=path, hint=hint, options=("layer",))
-    return features.index(wanted[0])
+    return features.index(matching[0])
 
 
 def _read_tags(values: list[tuple[int, str, str]], feature: str, path: str) -> list[str]:

@@ -87,7 +87,7 @@ class Relation(ABC):
     def edges(self, layout: Layout) -> RelationArrays:
         """All edges of the batch, sorted by destination."""
 
-    def reversed_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         """Edge features for the reversed edges; unchanged by default."""
         return dict(data)
 

@@ -13,7 +13,7 @@ from graphattn.builders.batch import Nodes, RelationArrays, check_edge_count
 from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import CompoundRelation, RangeRelation, Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
-from graphattn.ragged import Ints, ragged_arange
+from graphattn.ragged import Ints, concatenate_ranges
 from graphattn.schema import SPAN, TOKEN
 
 
@@ -95,7 +95,7 @@ class _FarSpans(_WithSpans):
         first, counts = self._ranges(layout)
         indptr = indptr_from_degrees(counts.sum(axis=1))
         check_edge_count(self.name, int(indptr[-1]))
-        sources = ragged_arange(first.ravel(), counts.ravel())
+        sources = concatenate_ranges(first.ravel(), counts.ravel())
         return RelationArrays(indptr, sources, edges_per_sentence(layout, TOKEN, indptr))
 
     @override
@@ -166,7 +166,7 @@ def _spans(layout: Layout) -> Nodes:
     sizes = _level_sizes(layout.lengths)
     per_sentence = sizes.sum(axis=0)
     by_text = sizes.T.ravel()  # (B · levels,)
-    index = ragged_arange(np.zeros_like(by_text), by_text)
+    index = concatenate_ranges(np.zeros_like(by_text), by_text)
     level = np.repeat(np.tile(np.arange(1, len(sizes) + 1), len(layout)), by_text)
     first = index << level
     stop = np.minimum((index + 1) << level, np.repeat(layout.lengths, per_sentence))

@@ -44,8 +44,8 @@ class ComposedRelation(Relation):
         return {node_type: nodes for operand in self._operands for node_type, nodes in operand.nodes(layout).items()}
 
     @override
-    def reversed_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        return self._operands[0].reversed_data(data) if len(self._operands) == 1 else dict(data)
+    def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        return self._operands[0].reverse_data(data) if len(self._operands) == 1 else dict(data)
 
     def _per_sentence(self, layout: Layout, indptr: Ints) -> Ints:
         return edges_per_sentence(layout, self.target, indptr, self.nodes(layout))
@@ -183,7 +183,7 @@ class Reverse(ComposedRelation):
         arrays = self._operands[0].edges(layout)
         order = np.argsort(arrays.indices, kind="stable")  # by source; destinations are already ascending
         indptr = indptr_from_degrees(np.bincount(arrays.indices, minlength=_count_nodes(self, layout, self.target)))
-        data = self._operands[0].reversed_data({name: values[order] for name, values in arrays.data.items()})
+        data = self._operands[0].reverse_data({name: values[order] for name, values in arrays.data.items()})
         sources = destinations(arrays.indptr)[order]
         return RelationArrays(indptr, sources, self._per_sentence(layout, indptr), data)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphattn.builders.batch import Nodes, check_edge_count
 from graphattn.builders.layout import Layout
-from graphattn.ragged import Ints, ragged_arange
+from graphattn.ragged import Ints, concatenate_ranges
 from graphattn.schema import TOKEN, WORD
 
 
@@ -52,19 +52,19 @@ def edges_per_sentence(layout: Layout, target: str, indptr: Ints, nodes: Mapping
 def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> tuple[Ints, Ints, Ints]:
     """Expand edges between words to edges between all their tokens.
 
-    Parameters
-    ----------
-    name : the relation's, for the error
-    layout : the batch
-    indptr, sources : (W + 1,) and (A,) edges between words
-
     Returns (N + 1,) first edge of each token, (E,) source of each edge, (E,) the edge between words that it comes from.
+
+    ``indptr`` (W + 1,) and ``sources`` (A,) are edges between words; errors have the relation's name.
     """
     first, stop = layout.word_bounds
     words = layout.word_of_token
     degrees = (indptr[1:] - indptr[:-1])[words]
-    arcs = ragged_arange(indptr[words], degrees)
+    arcs = concatenate_ranges(indptr[words], degrees)
     sizes = (stop - first)[sources[arcs]]
     check_edge_count(name, int(sizes.sum()))
     edge_ends = indptr_from_degrees(sizes)
-    return edge_ends[indptr_from_degrees(degrees)], ragged_arange(first[sources[arcs]], sizes), np.repeat(arcs, sizes)
+    return (
+        edge_ends[indptr_from_degrees(degrees)],
+        concatenate_ranges(first[sources[arcs]], sizes),
+        np.repeat(arcs, sizes),
+    )

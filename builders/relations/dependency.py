@@ -103,7 +103,7 @@ class Dependency(Relation):
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr), data)
 
     @override
-    def reversed_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         direction = data.get("direction")
         if direction is None or not np.isin(direction, (SELF_LOOP, FROM_HEAD, FROM_DEPENDENT)).all():
             return dict(data)  # a derived class may have other features

@@ -29,20 +29,12 @@ _SIGNS = re.compile(r"[|&()]|[^|&()]+")
 
 @dataclass(frozen=True)
 class RelationName:
-    """How a relation is written.
+    """Notation of a relation."""
 
-    Parameters
-    ----------
-    usage : its name and parameters, optional ones in brackets
-    pattern : regular expression of the parameters, each a group
-    make : the texts of the parameters, None if left out -> the relation
-    origin : module and name of a user's ``make``
-    """
-
-    usage: str
-    pattern: str
-    make: Callable[..., Relation]
-    origin: str = ""
+    usage: str  # name and parameters, optional ones in brackets
+    pattern: str  # regular expression of the parameters, each a group
+    make: Callable[..., Relation]  # the texts of the parameters, None if left out -> the relation
+    origin: str = ""  # module and name of a user's ``make``
 
 
 _COUNT = r"(\d{1,9})"
@@ -123,7 +115,7 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
             "lower case, digits and hyphens"
         )
     name, required, optional = parts.groups()
-    origin = _qualified_name(make)
+    origin = _qualify_name(make)
     if name in _BUILT_IN or name in _FUNCTIONS:
         raise ConfigError(f"relation {name!r} is built in; choose another name")
     if name in RELATION_NAMES and origin != RELATION_NAMES[name].origin:
@@ -215,7 +207,7 @@ def parse_relations(relations: str | Iterable[str]) -> list[Relation]:
     return [parse_relation(name) for name, _ in split_heads(relations)]
 
 
-def _qualified_name(make: Callable[..., Relation]) -> str:
+def _qualify_name(make: Callable[..., Relation]) -> str:
     return f"{getattr(make, '__module__', None)}.{getattr(make, '__qualname__', type(make).__qualname__)}"
 
 

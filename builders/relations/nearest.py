@@ -14,7 +14,7 @@ from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.exceptions import DataError
-from graphattn.ragged import Ints, ragged_arange
+from graphattn.ragged import Ints, concatenate_ranges
 
 BLOCK = 1 << 22
 """Similarities in memory at a time."""
@@ -66,7 +66,7 @@ class Nearest(Relation):
             queries = tokens[:, rows].ravel()
             block = vectors[tokens]
             nearest = _find_nearest(block[:, rows], block, rows, min(self.count, length - 1))
-            slots = ragged_arange(indptr[queries], degrees[queries])
+            slots = concatenate_ranges(indptr[queries], degrees[queries])
             indices[slots] = (nearest + layout.token_starts[texts][:, None, None]).ravel()
         return RelationArrays(indptr, indices, edges_per_sentence(layout, self.target, indptr))
 

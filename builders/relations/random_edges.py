@@ -18,7 +18,7 @@ from graphattn.builders.relations.base import RangeRelation, Relation, check_min
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.builders.relations.dependency import UNKNOWN, Dependency
 from graphattn.builders.relations.word_group import Membership
-from graphattn.ragged import Ints, ragged_arange
+from graphattn.ragged import Ints, concatenate_ranges
 from graphattn.schema import WORD
 
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -110,7 +110,7 @@ class RandomPairs(_Seeded):
         check_edge_count(self.name, int((layout.lengths**2).sum()))
         lengths = np.repeat(layout.lengths, layout.lengths)
         targets = np.repeat(layout.positions, lengths)
-        sources = ragged_arange(np.zeros_like(lengths), lengths)
+        sources = concatenate_ranges(np.zeros_like(lengths), lengths)
         smaller, larger = np.minimum(targets, sources), np.maximum(targets, sources)
         coins = draw_bits(self.seed, np.repeat(lengths, lengths), smaller, larger)
         is_edge = (targets == sources) | (coins & np.uint64(1)).astype(bool)
@@ -185,11 +185,7 @@ class ShuffledGroup(_Seeded, RangeRelation):
 def draw_bits(seed: int, lengths: Ints, *positions: Ints) -> npt.NDArray[np.uint64]:
     """(N,) 64 random bits for each position, or combination of positions, in a text.
 
-    Parameters
-    ----------
-    seed : another seed gives other bits
-    lengths : (N,) length of the text
-    positions : (N,) each
+    ``lengths`` (N,) are the lengths of the texts, each array of ``positions`` is (N,); another seed gives other bits.
     """
     bits = scramble(lengths.astype(np.uint64) + np.uint64(seed))
     for column in positions:

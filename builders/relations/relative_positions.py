@@ -75,8 +75,8 @@ class RelativePositions(ComposedRelation):
         return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {**arrays.data, DISTANCE: ids})
 
     @override
-    def reversed_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        swapped = self._operands[0].reversed_data(data)
+    def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        swapped = self._operands[0].reverse_data(data)
         return {**swapped, DISTANCE: 2 * self.clip - data[DISTANCE]} if DISTANCE in data else swapped
 
     @override

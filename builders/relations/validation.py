@@ -54,11 +54,7 @@ def check_nodes(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -
 def validate_edges(name: str, arrays: RelationArrays, sources: Ints, destinations: Ints) -> None:
     """Check that arrays are edges inside each sentence, with ascending sources.
 
-    Parameters
-    ----------
-    name : the relation's
-    arrays : its edges
-    sources, destinations : (B,) number of source and destination nodes in each sentence
+    ``sources`` and ``destinations`` (B,) are the numbers of nodes in each sentence.
     """
     indptr, indices, count = arrays.indptr, arrays.indices, arrays.num_edges
     check_edge_count(name, count)
@@ -86,14 +82,11 @@ def validate_bounds(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Check that bounds are ranges inside each sentence, and convert them to int64.
 
-    Parameters
-    ----------
-    name : the relation's
-    bounds : first source of each destination, and one past its last
-    sources, destinations : (B,) number of source and destination nodes in each sentence
+    Bounds are the first source of each destination, and one past its last; ``sources`` and ``destinations`` (B,) are
+    the numbers of nodes in each sentence.
     """
-    for part, values in zip(("first", "stop"), bounds, strict=True):
-        _check_integers(name, part, values, int(destinations.sum()))
+    for bound, values in zip(("first", "stop"), bounds, strict=True):
+        _check_integers(name, bound, values, int(destinations.sum()))
     first, stop = (values.astype(np.int64) for values in bounds)
     if (first > stop).any():
         raise GraphError(f"relation {name!r}: a range stops before it begins; an empty one has first equal to stop")
@@ -102,10 +95,11 @@ def validate_bounds(
     return first, stop
 
 
-def _check_integers(name: str, part: str, values: npt.NDArray[np.generic], length: int) -> None:
+def _check_integers(name: str, bound: str, values: npt.NDArray[np.generic], length: int) -> None:
     if not np.issubdtype(values.dtype, np.integer) or values.shape != (length,):
         raise GraphError(
-            f"relation {name!r}: {part} has shape {values.shape} and type {values.dtype}; expected ({length},) integers"
+            f"relation {name!r}: {bound} has shape {values.shape} and type {values.dtype}; "
+            f"expected ({length},) integers"
         )
 
 

@@ -12,7 +12,7 @@ from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import RangeRelation, Relation, check_minimum
 from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.exceptions import ConfigError
-from graphattn.ragged import Ints, ragged_arange
+from graphattn.ragged import Ints, concatenate_ranges
 from graphattn.scales import Scale
 from graphattn.schema import window
 
@@ -92,7 +92,7 @@ class Dilated(Relation):
         degrees = before + 1 + after
         indptr = indptr_from_degrees(degrees)
         check_edge_count(self.name, int(indptr[-1]))
-        sources = ragged_arange(np.arange(layout.num_tokens) - before * self.dilation, degrees, self.dilation)
+        sources = concatenate_ranges(np.arange(layout.num_tokens) - before * self.dilation, degrees, self.dilation)
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
 
     @override

@@ -53,27 +53,17 @@ class CorpusFile:
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Whole sentences as bytes, or their position in an uncompressed file.
+    """Whole sentences as bytes, or their position in an uncompressed file."""
 
-    Parameters
-    ----------
-    corpus : the file's name in errors
-    format, options : as for ``read_corpus``; the format is a key of ``SENTENCE_ENDS``
-    line : 1-based number of the first line
-    digest : of the bytes
-    data : the bytes; None if the worker reads them from ``path``
-    path, offset, size : where the bytes are
-    """
-
-    corpus: str
-    format: str
-    options: Mapping[str, Any]
-    line: int
-    digest: str
-    data: bytes | None = None
-    path: str = ""
-    offset: int = 0
-    size: int = 0
+    corpus: str  # the file's name in errors
+    format: str  # a key of ``SENTENCE_ENDS``
+    options: Mapping[str, Any]  # as for ``read_corpus``
+    line: int  # 1-based number of the first line
+    digest: str  # digest of the bytes
+    data: bytes | None = None  # the bytes; None if the worker reads them from ``path``
+    path: str = ""  # the file with the bytes
+    offset: int = 0  # the first byte
+    size: int = 0  # number of bytes
 
     def read(self) -> bytes:
         """The bytes."""
@@ -89,38 +79,22 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A sentence that was skipped.
+    """A sentence that was skipped."""
 
-    Parameters
-    ----------
-    corpus : its file
-    place : ``"line 12"``, or ``"sentence 12"`` if the line is unknown
-    reason : why it was skipped
-    """
-
-    corpus: str
-    place: str
+    corpus: str  # the file
+    place: str  # ``"line 12"``, or ``"sentence 12"`` if the line is unknown
     reason: str
 
 
 @dataclass(frozen=True)
 class ItemBlock:
-    """Items of a corpus whose format only its reader can cut.
+    """Items of a corpus whose format only its reader can cut."""
 
-    Parameters
-    ----------
-    corpus : the file's name in errors
-    first : 1-based number of the first item in the corpus
-    digest : of the items
-    items : examples and sentences
-    skipped : what the reader skipped
-    """
-
-    corpus: str
-    first: int
-    digest: str
-    items: tuple[Example | Sentence, ...]
-    skipped: tuple[Skipped, ...] = ()
+    corpus: str  # the file's name in errors
+    first: int  # 1-based number of the first item in the corpus
+    digest: str  # digest of the items
+    items: tuple[Example | Sentence, ...]  # examples and sentences
+    skipped: tuple[Skipped, ...] = ()  # what the reader skipped
 
 
 Block = TextBlock | ItemBlock

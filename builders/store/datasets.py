@@ -22,7 +22,7 @@ from graphattn.builders.store.shards import CHUNK_SENTENCES, CHUNK_TOKENS
 from graphattn.builders.store.store import Store
 from graphattn.dgl_graphs import save_graphs
 from graphattn.exceptions import ConfigError, GraphError
-from graphattn.ragged import Ints, ragged_arange
+from graphattn.ragged import Ints, concatenate_ranges
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -151,7 +151,7 @@ class GraphStream(IterableDataset[StoreBatch]):
             [DecodedRows.from_table(t, self.builder, self._labels, self._tags) for t in tables]
         )
         starts, sizes = self.store.chunk_starts[chunks], np.diff(self.store.chunk_starts)[chunks]
-        numbers = ragged_arange(starts, sizes)
+        numbers = concatenate_ranges(starts, sizes)
         edges = None if self._budgets["max_edges"] is None else self.builder.num_edges(pool.layout)
         batches = BudgetBatches(
             pool.layout.lengths, **self._budgets, edges=edges, shuffle=self.shuffle, seed=self.seed + chunks[0]

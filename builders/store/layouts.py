@@ -32,20 +32,12 @@ def _encode_names(column: pa.ChunkedArray, index: Mapping[str, int]) -> Ragged:
 
 @dataclass(frozen=True, eq=False)
 class DecodedRows:
-    """Decoded rows, from which batches are taken.
+    """Decoded rows, from which batches are taken."""
 
-    Parameters
-    ----------
-    layout : of S sentences
-    labels : (S,) index of each label among the store's; -1 without a label or with several
-    label_sets : labels of texts that may have several
-    tags : of each word
-    """
-
-    layout: Layout
-    labels: Ints
-    label_sets: Ragged
-    tags: Ragged
+    layout: Layout  # layout of S sentences
+    labels: Ints  # (S,) index of each label among the store's; -1 without a label or with several
+    label_sets: Ragged  # labels of texts that may have several
+    tags: Ragged  # tags of the words
 
     @classmethod
     def from_table(

@@ -30,21 +30,13 @@ class DamagedManifestError(DataError):
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """A shard in the manifest.
+    """A shard in the manifest."""
 
-    Parameters
-    ----------
-    file : its path within the store
-    chunks : sentences of each chunk
-    bytes, sha256 : of the file
-    digest : of the block and the settings that it was made from
-    """
-
-    file: str
-    chunks: list[int]
-    bytes: int
+    file: str  # its path within the store
+    chunks: list[int]  # sentences of each chunk
+    bytes: int  # size of the file
     sha256: str
-    digest: str
+    digest: str  # digest of the block and the settings that it was made from
 
 
 @dataclass(frozen=True)
@@ -128,8 +120,8 @@ class Manifest:
             require_keys(record, [item.name for item in fields(cls)])
             manifest = read_record(record, cls)
             require_keys(manifest.settings, _SETTINGS)
-            for name, kind in _SETTINGS.items():
-                check_json(manifest.settings[name], kind, f"settings.{name}")
+            for name, annotation in _SETTINGS.items():
+                check_json(manifest.settings[name], annotation, f"settings.{name}")
             sentences = sum(sum(entry.chunks) for entry in manifest.shards)
             if sentences != manifest.sentences:
                 raise ValueError(f"its shards have {sentences:,} sentences, not {manifest.sentences:,}")

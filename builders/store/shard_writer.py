@@ -30,24 +30,15 @@ from graphattn.exceptions import DataError
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """What determines, together with a block, the content of its shard.
+    """Settings that determine, together with a block, the content of its shard."""
 
-    Parameters
-    ----------
-    tokenizer : ``tokenizer.json`` whose rule splits raw texts into words; None for the rule ``split``
-    required : columns that a sentence needs: heads, links
-    skip : skip sentences that cannot be used, instead of raising an error
-    parser : parses sentences without heads, or None
-    raw : the parser splits raw texts into words; otherwise our rule does; sentences end at punctuation and blank lines
-    split : rule that splits raw texts into words without a tokenizer or parser
-    """
-
-    tokenizer: str | None
-    required: tuple[str, ...]
-    skip: bool
-    parser: Parser | None
+    tokenizer: str | None  # ``tokenizer.json`` whose rule splits raw texts into words; None for the rule ``split``
+    required: tuple[str, ...]  # columns that a sentence needs: heads, links
+    skip: bool  # skip sentences that cannot be used, instead of raising an error
+    parser: Parser | None  # parses sentences without heads, or None
+    # the parser splits raw texts into words; otherwise our rule does; sentences end at punctuation and blank lines
     raw: bool = False
-    split: str = DEFAULT_SPLIT
+    split: str = DEFAULT_SPLIT  # rule that splits raw texts into words without a tokenizer or parser
 
     def split_texts(self, texts: list[str]) -> Iterable[Sentence]:
         """Split raw texts into words."""
@@ -62,7 +53,7 @@ class ShardSettings:
         return splitter.sentences(texts)
 
     def count_split_texts(self, block: Block) -> int:
-        """How many texts of a block our rule or a tokenizer splits into words."""
+        """Number of texts of a block that our rule or a tokenizer splits into words."""
         if isinstance(block, TextBlock) or (self.parser is not None and self.raw):
             return 0
         return sum(1 + (item.second is not None) for item in block.items if isinstance(item, Example))

@@ -84,12 +84,7 @@ def chunk_bounds(lengths: Ints) -> list[tuple[int, int]]:
 
 
 class Shard:
-    """An open shard.
-
-    Parameters
-    ----------
-    path : its file
-    """
+    """An open shard."""
 
     def __init__(self, path: Path):
         self.path = path

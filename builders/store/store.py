@@ -270,10 +270,7 @@ def open_store(path: Path) -> Store:
 class StoredTexts(LazyTexts):
     """Some sentences of a store, read chunk by chunk.
 
-    Parameters
-    ----------
-    store : the store
-    numbers : of the sentences; iteration is fast when they ascend
+    Iteration is fast when the numbers of the sentences ascend.
     """
 
     def __init__(self, store: Store, numbers: Ints):
@@ -350,10 +347,7 @@ class StoredTexts(LazyTexts):
 class StoredColumn(Sequence[Any]):
     """The label or tags of each text, read when they are needed.
 
-    Parameters
-    ----------
-    texts : the texts
-    field : ``"label"`` or ``"tags"``
+    ``field`` is ``"label"`` or ``"tags"``.
     """
 
     def __init__(self, texts: StoredTexts, field: str):

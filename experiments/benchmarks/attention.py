@@ -61,9 +61,9 @@ are zero. Outputs stay in the layout of the inputs. `forward` runs in inference 
 the gradients of queries, keys and values. Not timed: random numbers, padding, masks, compilation, graph construction
 (each run of GraphAttn and of DGL gets a new graph without cached values)."""
 
-Layers = list[tuple[Tensor, ...]]
+LayerTensors = list[tuple[Tensor, ...]]
 """The tensors of each layer: queries, keys and values."""
-Inputs = list[Layers]
+LayerInputs = list[LayerTensors]
 """The layers of each batch."""
 
 
@@ -104,7 +104,7 @@ class AttentionProblem:
         shape = self.heads.num_heads, self.heads.head_feats
         self.builder = TextGraphBuilder(options.windows(), cls=False)
         random = torch.Generator().manual_seed(0)
-        self.inputs: Inputs = [
+        self.inputs: LayerInputs = [
             [tuple(torch.randn(3, sum(batch), *shape, generator=random)) for _ in self.heads.layers]
             for batch in workload.batches
         ]
@@ -136,7 +136,7 @@ class AttentionContender(Contender):
 
         return Job(run, self.prepare(problem))
 
-    def make_inputs(self, problem: AttentionProblem) -> Inputs:
+    def make_inputs(self, problem: AttentionProblem) -> LayerInputs:
         """The inputs in the layout of this contender."""
         return [
             [tuple(self.to_layout(tensor, batch) for tensor in triple) for triple in layers]
@@ -147,7 +147,7 @@ class AttentionContender(Contender):
         """Convert (N, H, D) to the favourite layout of this contender."""
         return flat.clone()
 
-    def make_gradients(self, problem: AttentionProblem, layers: Layers) -> list[Tensor]:
+    def make_gradients(self, problem: AttentionProblem, layers: LayerTensors) -> list[Tensor]:
         """The gradients of the outputs of one batch: copies of the values, which have the same shapes."""
         return [value.detach().clone() for _, _, value in layers]
 
@@ -156,7 +156,7 @@ class AttentionContender(Contender):
         """A function that makes the context of each batch before each run: its edges or its mask."""
 
     @abstractmethod
-    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+    def attend(self, problem: AttentionProblem, context: Any, layers: LayerTensors) -> list[Tensor]:
         """The outputs of one batch."""
 
 
@@ -164,9 +164,9 @@ class AttendHeads(AttentionContender):
     """GraphAttn's ``attend_heads``, one call for each layer, as in models; each run on new graphs."""
 
     @override
-    def make_inputs(self, problem: AttentionProblem) -> Inputs:
+    def make_inputs(self, problem: AttentionProblem) -> LayerInputs:
         """One projection: queries and keys of the heads that see more than their own token, and all values."""
-        inputs: Inputs = []
+        inputs: LayerInputs = []
         for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True):
             scoring = [(reach > 0).any(dim=0) for reach in problem.heads.reaches(batch)]
             pairs = zip(scoring, layers, strict=True)
@@ -176,7 +176,7 @@ class AttendHeads(AttentionContender):
         return inputs
 
     @override
-    def make_gradients(self, problem: AttentionProblem, layers: Layers) -> list[Tensor]:
+    def make_gradients(self, problem: AttentionProblem, layers: LayerTensors) -> list[Tensor]:
         return [projected.detach()[:, -problem.heads.num_heads :].clone() for (projected,) in layers]
 
     @override
@@ -184,7 +184,7 @@ class AttendHeads(AttentionContender):
         return problem.build_graphs
 
     @override
-    def attend(self, problem: AttentionProblem, context: TextBatch, layers: Layers) -> list[Tensor]:
+    def attend(self, problem: AttentionProblem, context: TextBatch, layers: LayerTensors) -> list[Tensor]:
         edges = edges_of(context, problem.heads.relations)  # timed, once for all layers, as in the encoder
         return [
             attend_heads([edges[name] for name in heads], list(heads.values()), projected)
@@ -196,7 +196,7 @@ class AttendByRelation(AttentionContender):
     """One call of an operator for each layer and relation."""
 
     @override
-    def make_gradients(self, problem: AttentionProblem, layers: Layers) -> list[Tensor]:
+    def make_gradients(self, problem: AttentionProblem, layers: LayerTensors) -> list[Tensor]:
         return [value.detach().clone() for _, _, (_, _, value) in split_by_relation(problem.heads, layers)]
 
 
@@ -214,7 +214,7 @@ class TorchSegments(AttendByRelation):
         return problem.build_graphs
 
     @override
-    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+    def attend(self, problem: AttentionProblem, context: Any, layers: LayerTensors) -> list[Tensor]:
         edges = edges_of(context, problem.heads.relations)
         parts = split_by_relation(problem.heads, layers)
         return [attend(edges[name], *triple, backend=self.backend) for _, name, triple in parts]
@@ -234,7 +234,7 @@ class DGLOperators(TorchSegments):
         return lambda: [graph.to_dgl() for graph in problem.build_graphs()]
 
 
-def split_by_relation(heads: WindowHeads, layers: Layers) -> list[tuple[int, str, tuple[Tensor, ...]]]:
+def split_by_relation(heads: WindowHeads, layers: LayerTensors) -> list[tuple[int, str, tuple[Tensor, ...]]]:
     """Layer, relation, and queries, keys and values of its heads, (N, heads of the relation, D)."""
     parts = []
     for number, (counts, tensors) in enumerate(zip(heads.layers, layers, strict=True)):
@@ -261,7 +261,7 @@ class DenseAttention(AttentionContender):
         return lambda: masks
 
     @override
-    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+    def attend(self, problem: AttentionProblem, context: Any, layers: LayerTensors) -> list[Tensor]:
         return [F.scaled_dot_product_attention(q, k, v, attn_mask=context) for q, k, v in layers]
 
 
@@ -276,7 +276,7 @@ class DenseMath(DenseAttention):
         return FLOAT * problem.heads.num_heads * (2 * max(pairs) + kept)
 
     @override
-    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+    def attend(self, problem: AttentionProblem, context: Any, layers: LayerTensors) -> list[Tensor]:
         with sdpa_kernel(SDPBackend.MATH):
             return super().attend(problem, context, layers)
 
@@ -329,7 +329,9 @@ class Flex(DenseAttention):
         return lambda: contexts
 
     @override
-    def attend(self, problem: AttentionProblem, context: list[Callable[..., Tensor]], layers: Layers) -> list[Tensor]:
+    def attend(
+        self, problem: AttentionProblem, context: list[Callable[..., Tensor]], layers: LayerTensors
+    ) -> list[Tensor]:
         return [function(*triple) for function, triple in zip(context, layers, strict=True)]
 
 
@@ -398,7 +400,7 @@ class PyGTransformerConv(AttendByRelation):
         return index
 
     @override
-    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+    def attend(self, problem: AttentionProblem, context: Any, layers: LayerTensors) -> list[Tensor]:
         with torch.inference_mode(False) if self.is_sorted else nullcontext():  # which an EdgeIndex does not support
             return [
                 context[number, name](query=query, key=key, value=value, edge_attr=None)

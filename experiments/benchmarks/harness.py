@@ -205,7 +205,7 @@ def check_peers(contenders: Iterable[Contender], names: Sequence[str] | None) ->
 
 @dataclass(frozen=True)
 class Case:
-    """What contenders compute: a workload, and a task with or without gradients."""
+    """A computation of contenders: a workload, and a task with or without gradients."""
 
     workload: Workload
     task: str

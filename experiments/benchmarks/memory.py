@@ -57,7 +57,7 @@ def measure(settings: Settings, *, text: str = LONG_TEXT) -> BenchmarkReport:
 
 
 def summarize_growth(rows: Sequence[Record]) -> str | None:
-    """How our memory grows with edges at one number of tokens; None if no two workloads share it."""
+    """Growth of our memory with the edges at one number of tokens; None if no two workloads share it."""
     ours = [row for row in rows if row["contender"] == OURS and row["task"] == BOTH]
     comparable = sorted(_most_frequent(ours, "tokens"), key=lambda row: row["pairs"])
     if len(comparable) < 2:

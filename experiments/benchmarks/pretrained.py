@@ -47,7 +47,7 @@ from graphattn.experiments.benchmarks.harness import (
 )
 from graphattn.experiments.benchmarks.processes import UnableError, measure_peak_memory
 from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
-from graphattn.experiments.benchmarks.workloads import Workload, batched, is_uniform
+from graphattn.experiments.benchmarks.workloads import Workload, is_uniform, split_into_batches
 from graphattn.experiments.papers.transformers_loop import import_transformers
 from graphattn.models.heads.pooling import pool
 from graphattn.models.padding import prefix_mask
@@ -300,7 +300,7 @@ class Transformers(ModelContender):
         texts = problem.ids(self.architecture.vocabulary)
         if self.sorts:
             texts.sort(key=len)
-            sizes = batched(list(map(len, texts)), len(problem.workload.batches[0]))
+            sizes = split_into_batches(list(map(len, texts)), len(problem.workload.batches[0]))
         else:
             sizes = list(problem.workload.batches)
         rest, batches = iter(texts), []

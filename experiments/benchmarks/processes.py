@@ -52,8 +52,15 @@ def measure_peak_memory(
     Without ``keep_freed``, the allocator returns freed blocks of a megabyte or more at once, so that the peak is what a
     contender needs. Raises an UnableError if the process ends without a measurement.
     """
-    kind = type(contender)
-    request = [kind.__module__, kind.__name__, vars(contender), workload.name, workload.batches, backward]
+    contender_class = type(contender)
+    request = [
+        contender_class.__module__,
+        contender_class.__name__,
+        vars(contender),
+        workload.name,
+        workload.batches,
+        backward,
+    ]
     threads = str(torch.get_num_threads())
     variables = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     if not keep_freed:

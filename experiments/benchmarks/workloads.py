@@ -20,9 +20,9 @@ from graphattn.experiments.papers.data_sets import DATA_VARIABLE, data_folder
 
 Lengths = tuple[int, ...]
 
-Columns = tuple[str | None, ...]
+TextColumns = tuple[str | None, ...]
 
-CORPORA: Mapping[str, tuple[str, Columns]] = {
+CORPORA: Mapping[str, tuple[str, TextColumns]] = {
     "mr": ("mr/all.tsv", ("label", "text")),
     "mtl16": ("mtl16/*.task.test", ("label", "text")),
     "imdb": ("imdb/test.tsv.xz", ("label", None, None, "text")),
@@ -140,22 +140,22 @@ def draw_texts(name: str) -> Workload:
     count, size, median, sigma = TEXTS[name]
     drawn = np.random.default_rng(0).lognormal(np.log(median), sigma, count)
     lengths = drawn.round().clip(4, LONGEST_TEXT).astype(int).tolist()
-    return Workload(name, tuple(batched(lengths, size)))
+    return Workload(name, tuple(split_into_batches(lengths, size)))
 
 
-def batched(lengths: Sequence[int], size: int) -> list[Lengths]:
+def split_into_batches(lengths: Sequence[int], size: int) -> list[Lengths]:
     """Consecutive batches of at most ``size`` texts.
 
     Examples
     --------
-    >>> batched([5, 7, 6], 2)
+    >>> split_into_batches([5, 7, 6], 2)
     [(5, 7), (6,)]
     """
     return [tuple(lengths[start : start + size]) for start in range(0, len(lengths), size)]
 
 
 @lru_cache
-def _read_texts(folder: Path, pattern: str, columns: Columns) -> tuple[str, ...]:
+def _read_texts(folder: Path, pattern: str, columns: TextColumns) -> tuple[str, ...]:
     paths = sorted(folder.glob(pattern))
     if not paths:
         raise FileNotFoundError(pattern)

@@ -176,8 +176,8 @@ class BenchCommands(LazyGroup):
     def build_command(self, name: str, arguments: Sequence[str]) -> Any:
         benchmark = BENCHMARKS[name]
 
-        def command(given: Values) -> None:
-            run(name, BenchOptions(**given))
+        def command(flag_values: Values) -> None:
+            run(name, BenchOptions(**flag_values))
 
         flags = [
             replace(flag, common=True) for flag in list_options(BenchOptions) if flag.name in benchmark.flags.split()
@@ -249,10 +249,10 @@ def _make_settings(
 def _split(flag: str, text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
-    parts = tuple(part.strip() for part in text.split(","))
-    if not all(parts):
+    words = tuple(word.strip() for word in text.split(","))
+    if not all(words):
         raise ConfigError(f"{flag} is {text!r}; give comma-separated names")
-    return parts
+    return words
 
 
 def _set_threads(threads: int | None) -> None:

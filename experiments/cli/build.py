@@ -34,13 +34,13 @@ _SKIP = "Or skip and list such lines with --skip-bad."
 
 @dataclass
 class StoreParsing(ParsingOptions):
-    """How the texts of a store are parsed."""
+    """Options of the parser for the texts of a store."""
 
     parser_cuts: bool = option(False, "let the parser split raw texts into sentences and words")
 
     @property
     def device(self) -> str | None:
-        """Where the parser works: None for a GPU if there is one; ``"cpu"`` without a parser."""
+        """Device of the parser: None for a GPU if there is one; ``"cpu"`` without a parser."""
         return "cpu" if self.parser == "none" else self.parser_device
 
 
@@ -49,7 +49,7 @@ class StoreParsing(ParsingOptions):
 )
 def build(
     corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help="Corpora; several are read as one.")],
-    given: Values,
+    flag_values: Values,
     *,
     out: Annotated[Path, typer.Option(help="Folder of the store.")],
     relations: Annotated[
@@ -103,13 +103,13 @@ def build(
         from graphattn.dgl_graphs import import_dgl
 
         import_dgl()  # reports a missing package before the store is built
-    parsing, corpus_options = StoreParsing.from_values(given), CorpusOptions.from_values(given)
+    parsing, corpus_options = StoreParsing.from_values(flag_values), CorpusOptions.from_values(flag_values)
     learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
     vocabulary = None if tokenizer is None else _load_vocabulary(tokenizer, learn)
     if split is None:
         del learn["split"]
     settings = _make_settings(relations, vocabulary, learn, parsing, cls=cls, skip=skip_bad, megabytes=shard_size)
-    task = PAIR if pairs or "second_column" in given else None
+    task = PAIR if pairs or "second_column" in flag_values else None
     arguments = {**corpus_options.reader_options(), "multilabel": multilabel, "split": split}
     corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
     executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, parsing.device))

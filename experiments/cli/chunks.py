@@ -44,10 +44,7 @@ class TextError:
 def apply_to_texts(function: Callable[[list[Any], int], Sequence[Any]], chunk: Chunk) -> list[Any]:
     """Apply a function to the texts of a chunk; one that fails has a :class:`TextError` in place of its result.
 
-    Parameters
-    ----------
-    function : takes inputs and the number of the first one, and returns a result for each
-    chunk : the texts
+    ``function`` takes inputs and the number of the first one, and returns a result for each.
     """
     results: list[Any] = []
     for is_bad, group in groupby(chunk.texts, key=lambda text: text.error is not None):

@@ -22,17 +22,17 @@ def read_config(path: Path, flags: Sequence[Option]) -> Values:
     values = {}
     content, lines = _load_mapping(path)
     for key, value in content.items():
-        place = f"{path}, line {lines[str(key)]}" if str(key) in lines else str(path)
+        location = f"{path}, line {lines[str(key)]}" if str(key) in lines else str(path)
         name = str(key).replace("-", "_")
         if name not in known:
             hint = suggest(name, known) or "--help-all lists the options"
-            raise ConfigError(f"{place}: there is no option {key!r}; {hint.strip()}")
+            raise ConfigError(f"{location}: there is no option {key!r}; {hint.strip()}")
         if name in values:
-            raise ConfigError(f"{place}: option {name!r} is set twice, with - and with _")
+            raise ConfigError(f"{location}: option {name!r} is set twice, with - and with _")
         try:
             values[name] = known[name].parse(value)
         except ConfigError as error:
-            raise ConfigError(f"{place}: {error}") from error
+            raise ConfigError(f"{location}: {error}") from error
     return values
 
 

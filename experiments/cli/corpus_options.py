@@ -1,4 +1,4 @@
-"""How commands read corpora: the flags that name formats, columns and the parser."""
+"""Flags for reading corpora: formats, columns and the parser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NONE = "none"
 
 @dataclass
 class CorpusOptions(Options):
-    """Where a corpus has its texts, labels and tags.
+    """Location of the texts, labels and tags in a corpus.
 
     An option is one ``of`` corpora that have one of these: a label, several labels, tags, a second or a target text.
     """
@@ -144,11 +144,11 @@ def parser_flags() -> list[Option]:
     ]
 
 
-def split_parser_flags(given: Values) -> tuple[Values, Values]:
-    """The given flags of the parser, and all others."""
+def split_parser_flags(flag_values: Values) -> tuple[Values, Values]:
+    """The flags of the parser, and all others."""
     names = {flag.name for flag in parser_flags()}
-    parser = {name: value for name, value in given.items() if name in names}
-    return parser, {name: value for name, value in given.items() if name not in names}
+    parser = {name: value for name, value in flag_values.items() if name in names}
+    return parser, {name: value for name, value in flag_values.items() if name not in names}
 
 
 def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sentence]:

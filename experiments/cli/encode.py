@@ -43,7 +43,7 @@ def encode(
     model: Annotated[
         Path, typer.Argument(help="Model directory of a classifier; or a Hugging Face directory, or a name on its hub.")
     ],
-    given: Values,
+    flag_values: Values,
     texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     out: Annotated[Path, typer.Option(help="File to write, .npy or .parquet.")] = Path("vectors.npy"),
@@ -68,8 +68,8 @@ def encode(
 
     model = _resolve_model(model)
     check_output(out, texts, *model_files(model))
-    parser, given = split_parser_flags(given)
-    label_column = given.pop("label_column", None)
+    parser, flag_values = split_parser_flags(flag_values)
+    label_column = flag_values.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
         raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
     settings = ModelSettings.of(
@@ -84,7 +84,11 @@ def encode(
     width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
     read_as: Any = getattr(estimator, "task", estimator)  # a pretrained model has no task
     numbered = read_numbered_texts(
-        texts, read_as.corpus_kind, CorpusOptions(**given), split=estimator.inputs_.split, label_column=label_column
+        texts,
+        read_as.corpus_kind,
+        CorpusOptions(**flag_values),
+        split=estimator.inputs_.split,
+        label_column=label_column,
     )
     job, chunks = ModelJob(settings, encode_chunk, {"width": width}), iter_chunks(numbered, chunk)
     with keep_results(out) as results:
@@ -157,10 +161,14 @@ def _write_parquet(file: Any, results: Iterable[ChunkResult], width: int) -> int
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {table["label"].type for table in _read_tables(results)} - {pa.null()}
-    if len(kinds) > 1:  # a list in some chunks, a single label in others
-        kinds = {pa.list_(pa.string())}
-    fields = [("text", pa.string()), ("vector", pa.list_(pa.float32(), width)), *(("label", kind) for kind in kinds)]
+    label_types = {table["label"].type for table in _read_tables(results)} - {pa.null()}
+    if len(label_types) > 1:  # a list in some chunks, a single label in others
+        label_types = {pa.list_(pa.string())}
+    fields = [
+        ("text", pa.string()),
+        ("vector", pa.list_(pa.float32(), width)),
+        *(("label", label_type) for label_type in label_types),
+    ]
     schema, count, tables = pa.schema(fields), 0, _read_tables(results)
     with pq.ParquetWriter(file, schema) as writer:
         while group := [_with_label_type(table, schema) for table in islice(tables, _CHUNKS_PER_GROUP)]:

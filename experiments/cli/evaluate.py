@@ -13,7 +13,7 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verbatim
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
-from graphattn.experiments.cli.flags import Longest, MaxTokens, Precision, Search, Values, with_flags
+from graphattn.experiments.cli.flags import Longest, MaxTokens, Precision, SearchChanges, Values, with_flags
 from graphattn.experiments.cli.loaded_models import change_search, load_model, reject_unused
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output, unpack_single
 from graphattn.experiments.cli.tables import format_table
@@ -40,7 +40,7 @@ def evaluate(
             help="Corpora with labels or tags, measured one by one; of a translator SOURCE,TARGET or SOURCE TARGET.",
         ),
     ],
-    given: Values,
+    flag_values: Values,
     *,
     unknown: Annotated[
         Literal["wrong", "error"] | None,
@@ -58,7 +58,7 @@ def evaluate(
     bleu_tokenizer: Annotated[
         str, typer.Option(help="sacrebleu's tokenizer for BLEU (default: that of the training).")
     ] = "",
-    search: Search = "",
+    search: SearchChanges = "",
     longest: Longest = None,
     max_tokens_per_text: MaxTokens = None,
     precision: Precision = "32",
@@ -81,7 +81,7 @@ def evaluate(
     Prints metrics in percent as JSON to standard output, and a table of the scores of each class to standard error.
     """
     _check_files(out, picture, mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)])
-    parser, given = split_parser_flags(given)
+    parser, flag_values = split_parser_flags(flag_values)
     estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
     options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
     options |= {"picture": picture, "mistakes": mistakes}
@@ -94,9 +94,11 @@ def evaluate(
     change_search(estimator, search, longest)
     if bleu_tokenizer:
         estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
-    reading = CorpusOptions(**given).reading
-    training = estimator.reading_defaults().get("training", {})
-    reading |= {name: given[name] for name in (given.keys() & training.keys()) - reading.keys()}  # a default is meant
+    reading = CorpusOptions(**flag_values).reading
+    training = estimator.get_reading_defaults().get("training", {})
+    reading |= {
+        name: flag_values[name] for name in (flag_values.keys() & training.keys()) - reading.keys()
+    }  # a default is meant
     reports: dict[str, Report] = {}
     for name, paths in corpora.items():
         with _name_corpus(paths[0], estimator):
@@ -126,7 +128,7 @@ def _check_files(
 
 def _read_outputs(path: Path, sources: Sequence[Any], changes: str, longest: int | None) -> Sequence[str]:
     """The outputs of another translator for the sources, or those in a file, one on each line."""
-    from graphattn.builders.files import numbered_lines
+    from graphattn.builders.files import read_numbered_lines
     from graphattn.models import load
 
     if path.is_dir():
@@ -135,7 +137,7 @@ def _read_outputs(path: Path, sources: Sequence[Any], changes: str, longest: int
             raise ConfigError(f"{path} {translator.task.description}; give --compare a translator or a file of outputs")
         change_search(translator, changes, longest)
         return [str(output) for output in translator.predict(sources)]
-    outputs = [line for _, line in numbered_lines(path)]
+    outputs = [line for _, line in read_numbered_lines(path)]
     if len(outputs) != len(sources):
         raise DataError(f"{len(outputs)} outputs for {len(sources)} sources", path=path, hint="Give one on each line.")
     return outputs

@@ -26,7 +26,7 @@ Address = Annotated[str | None, typer.Option(help="Ray cluster to use (default: 
 MaxTokens = Annotated[
     int | None, typer.Option(min=1, help="Truncate longer texts (classifiers; default: as in training).")
 ]
-Search = Annotated[str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")]
+SearchChanges = Annotated[str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")]
 Longest = Annotated[
     int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
 ]
@@ -80,14 +80,14 @@ def _merge_help(flag: Option, alternatives: Mapping[str, Sequence[Option]]) -> s
 
 
 def with_flags(flags: Sequence[Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add flags to a command; its parameter ``given`` receives the values of those in use.
+    """Add flags to a command; its parameter ``flag_values`` receives the values of those in use.
 
     ``--help`` lists the common flags and the command's own, ``--help-all`` all of them.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(function, eval_str=True)
-        parameters = [p for p in signature.parameters.values() if p.name != "given"]
+        parameters = [p for p in signature.parameters.values() if p.name != "flag_values"]
         parameters += map(_make_parameter, flags)
         hidden = sum(not flag.common for flag in flags)
         if hidden:
@@ -96,9 +96,9 @@ def with_flags(flags: Sequence[Option]) -> Callable[[Callable[..., None]], Calla
         @wraps(function)
         def command(**values: Any) -> None:
             words = {flag: values.pop(flag.name) for flag in flags}
-            given = {flag.name: _parse_argument(flag, word) for flag, word in words.items() if word is not None}
-            own = {name: value for name, value in values.items() if name not in ("help_all", "imported")}
-            function(**own, given=given)
+            flag_values = {flag.name: _parse_argument(flag, word) for flag, word in words.items() if word is not None}
+            command_values = {name: value for name, value in values.items() if name not in ("help_all", "imported")}
+            function(**command_values, flag_values=flag_values)
 
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -93,9 +93,9 @@ def _store_lines(folder: Path, manifest: Manifest, batch_size: int) -> list[str]
         "",
         _batch_memory(manifest, batch_size),
     ]
-    for kind, counts in (("labels", manifest.labels), ("tags", manifest.tags), ("dependencies", manifest.deprels)):
+    for heading, counts in (("labels", manifest.labels), ("tags", manifest.tags), ("dependencies", manifest.deprels)):
         if counts:
-            lines.append(f"{kind}: {join_names([f'{name} {count:,}' for name, count in counts.items()])}")
+            lines.append(f"{heading}: {join_names([f'{name} {count:,}' for name, count in counts.items()])}")
     return lines
 
 
@@ -146,10 +146,10 @@ def _describe_vocabulary(estimator: Estimator) -> str:
 
     vocabulary, inputs = estimator.builder_.vocabulary, estimator.inputs_
     assert vocabulary is not None
-    kind = "words" if vocabulary.level == "word" else "sub-words"
+    unit = "words" if vocabulary.level == "word" else "sub-words"
     files = inputs.vector_files() if isinstance(inputs, InputOptions) else ()
     vectors = ", ".join(Path(name).name for name in files)
-    return f"{len(vocabulary):,} {kind}" + (f", vectors of {vectors}" if vectors else "")
+    return f"{len(vocabulary):,} {unit}" + (f", vectors of {vectors}" if vectors else "")
 
 
 def _option_lines(estimator: Estimator) -> list[str]:

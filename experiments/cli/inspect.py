@@ -40,8 +40,8 @@ _KINDS = ("arcs", "matrices")
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """Where weights and pictures go, and the directory of a second model to compare with."""
+class OutputFiles:
+    """Paths of weights and pictures, and the directory of a second model to compare with."""
 
     out: Path | None
     picture: Path | None
@@ -58,7 +58,7 @@ class Outputs:
 @with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model directory written by train.")],
-    given: Values,
+    flag_values: Values,
     text: Annotated[
         str | None, typer.Argument(help="A text (a pair with a tab between), or a file; - for standard input.")
     ] = None,
@@ -98,15 +98,15 @@ def inspect(
     With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
     of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
     """
-    parser, given = split_parser_flags(given)
+    parser, flag_values = split_parser_flags(flag_values)
     load = partial(load_model, parser=parser)
     selection = {"layer": layer, "head": head, "relation": relation}
-    outputs = Outputs(out, picture, html, kind, other)
+    outputs = OutputFiles(out, picture, html, kind, other)
     selecting = _set_flags(**selection, by=by)
     if serve:
         writing = _set_flags(out=out, picture=picture, html=html, other=other)
         writing += _set_flags(summary=summary or None, words=words or None)
-        _reject([*selecting, *writing, *map(as_flag, given)], "--serve only serves the page")
+        _reject([*selecting, *writing, *map(as_flag, flag_values)], "--serve only serves the page")
         models = [model] if text is None else [model, Path(text)]
         _serve([(path, load(path)) for path in models], host or "127.0.0.1", 8000 if port is None else port)
         return
@@ -116,14 +116,14 @@ def inspect(
     if words:
         unused = _set_flags(picture=picture, other=other, summary=summary or None)
         _reject([*selecting, *unused], "--words shows words, not edges")
-        _inspect_words(load, model, text, CorpusOptions(**given), outputs, top)
+        _inspect_words(load, model, text, CorpusOptions(**flag_values), outputs, top)
     elif summary:
         reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
         _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
-        _inspect_corpus(load, model, text, CorpusOptions(**given), outputs, (layer, top))
+        _inspect_corpus(load, model, text, CorpusOptions(**flag_values), outputs, (layer, top))
     else:
         groups = [] if by is None else [name.strip() for name in by.split(",")]
-        _inspect_texts(load, model, text, CorpusOptions(**given), outputs, selection, (top, groups))
+        _inspect_texts(load, model, text, CorpusOptions(**flag_values), outputs, selection, (top, groups))
 
 
 def _set_flags(**options: object) -> list[str]:
@@ -136,7 +136,7 @@ def _inspect_texts(
     model: Path,
     text: str,
     options: CorpusOptions,
-    outputs: Outputs,
+    outputs: OutputFiles,
     selection: dict[str, Any],
     printing: tuple[int, list[str]],
 ) -> None:
@@ -161,7 +161,7 @@ def _inspect_texts(
     _write(columns, outputs)
 
 
-def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: Outputs) -> None:
+def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: OutputFiles) -> None:
     """Write the files of ``outputs`` and print their names; only a page shows a second model."""
     attentions = columns[0][-1]
     if outputs.out is not None:
@@ -176,7 +176,7 @@ def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: Outp
 
 
 def _inspect_words(
-    load: Callable[[Path], Estimator], model: Path, text: str, options: CorpusOptions, outputs: Outputs, top: int
+    load: Callable[[Path], Estimator], model: Path, text: str, options: CorpusOptions, outputs: OutputFiles, top: int
 ) -> None:
     """Print the words with the largest attributions in each text; write the attributions of all words."""
     from graphattn.models.inspection.attributions import word_attributions
@@ -227,7 +227,7 @@ def _inspect_corpus(
     model: Path,
     text: str,
     options: CorpusOptions,
-    outputs: Outputs,
+    outputs: OutputFiles,
     selection: tuple[int | None, int],
 ) -> None:
     """Print statistics by head, and write those that ``outputs`` asks for; ``selection`` are ``layer`` and ``top``."""
@@ -280,7 +280,7 @@ def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
     serve(live, texts=texts, host=host, port=port, ready=ready)
 
 
-def _check_files(outputs: Outputs, model: Path, text: str, *, summary: bool) -> None:
+def _check_files(outputs: OutputFiles, model: Path, text: str, *, summary: bool) -> None:
     """Reject output files that cannot be written or are inputs, before any text is read."""
     from graphattn.models.inspection.files import SUFFIXES, check_suffix
 
@@ -298,7 +298,7 @@ def _check_files(outputs: Outputs, model: Path, text: str, *, summary: bool) -> 
         check_output(file, *inputs)
 
 
-def _at_most_one(texts: Iterable[Any], outputs: Outputs) -> Iterable[Any]:
+def _at_most_one(texts: Iterable[Any], outputs: OutputFiles) -> Iterable[Any]:
     """The texts; raise if there are several but an output holds only one."""
     from graphattn.models.inspection.files import GRAPH_WRITERS
 
@@ -327,7 +327,7 @@ def _texts(text: str, estimator: Estimator, options: CorpusOptions) -> Iterator[
 
     if text and os.path.isdir(text) and not is_store(text):
         raise DataError("this is a folder", path=text, hint="Name a file in it, or pass the text on standard input.")
-    return read_texts(text, estimator.task.corpus_kind, options, **estimator.reading_defaults())
+    return read_texts(text, estimator.task.corpus_kind, options, **estimator.get_reading_defaults())
 
 
 def _attentions(estimator: Estimator, texts: Iterable[Any], selection: dict[str, Any]) -> Iterator[Attention]:

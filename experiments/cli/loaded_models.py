@@ -21,47 +21,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """How each process loads the model.
+    """Arguments with which each process loads the model."""
 
-    Parameters
-    ----------
-    path : the model directory
-    digest : of its contents; a process that loads another model stops
-    parser : see :func:`load_model`; pairs of name and value
-    search, longest : see :func:`change_search`
-    precision : see :func:`graphattn.load`
-    max_tokens_per_text : see :func:`load_model`
-    modules : the user's modules to import first
-    threads : of each process; None for PyTorch's default
-    """
-
-    path: Path
-    digest: str
-    parser: tuple[tuple[str, Any], ...] = ()
-    search: str = ""
-    longest: int | None = None
-    precision: str = "32"
-    max_tokens_per_text: int | None = None
-    modules: tuple[str, ...] = ()
-    threads: int | None = None
+    path: Path  # the model directory
+    digest: str  # digest of its contents; a process that loads another model stops
+    parser: tuple[tuple[str, Any], ...] = ()  # pairs of name and value, see :func:`load_model`
+    search: str = ""  # see :func:`change_search`
+    longest: int | None = None  # see :func:`change_search`
+    precision: str = "32"  # see :func:`graphattn.load`
+    max_tokens_per_text: int | None = None  # see :func:`load_model`
+    modules: tuple[str, ...] = ()  # the user's modules to import first
+    threads: int | None = None  # threads of each process; None for PyTorch's default
 
     @classmethod
     def of(cls, path: Path, *, engine: str = "local", jobs: int = 1, **options: Any) -> ModelSettings:
         """The settings for several processes, which share the threads of this one."""
         import torch
 
-        from graphattn.experiments.cli.user_modules import imported_modules
+        from graphattn.experiments.cli.user_modules import list_imported_modules
         from graphattn.models.pretrained.checkpoint import digest_directory, is_hugging_face_directory
         from graphattn.models.saving import read_digest
 
         load_once.cache_clear()  # the model of an earlier command in this process
         threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
         digest = digest_directory(path) if is_hugging_face_directory(path) else read_digest(path)
-        return cls(path, digest, modules=imported_modules(), threads=threads, **options)
+        return cls(path, digest, modules=list_imported_modules(), threads=threads, **options)
 
     @property
     def decisive(self) -> tuple[Any, ...]:
-        """What determines the results."""
+        """Settings that determine the results."""
         changes = (self.parser, self.search, self.longest, self.precision, self.max_tokens_per_text)
         return __version__, self.digest, *changes
 
@@ -107,7 +95,7 @@ def load_model(
 
     files = read_model(model)
     if digest not in (None, files.digest):
-        raise _replaced_error(model)
+        raise _make_replaced_error(model)
     estimator = load_files(model, files, precision=precision)
     for name in parser:
         if "parsing" not in estimator.option_groups:
@@ -132,14 +120,14 @@ def load_sentence_encoder(
         raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
     encoder = SentenceEncoder(model, precision=precision).fit()
     if digest_directory(model) != digest:
-        raise _replaced_error(model)
+        raise _make_replaced_error(model)
     limit = encoder.inputs_.max_tokens_per_text
     if max_tokens_per_text is not None and limit is not None:
         encoder.inputs_.max_tokens_per_text = min(limit, max_tokens_per_text)
     return encoder
 
 
-def _replaced_error(model: Path) -> ModelDirectoryError:
+def _make_replaced_error(model: Path) -> ModelDirectoryError:
     return ModelDirectoryError(f"{model} was replaced while the command ran. Run it again to use the new model")
 
 

@@ -137,12 +137,12 @@ def print_plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         others = warnings.showwarning
 
-        def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
+        def show(message: Any, category: Any, *location: Any, **more: Any) -> None:
             if isinstance(message, GraphAttnWarning):
                 title = "hint" if isinstance(message, Hint) else "warning"
                 print(f"{title}: {' '.join(message.render(as_flag).split())}", file=sys.stderr)
             else:
-                others(message, category, *place, **more)
+                others(message, category, *location, **more)
 
         warnings.showwarning = show
         yield

@@ -22,7 +22,7 @@ from graphattn.experiments.cli.flags import (
     Longest,
     MaxTokens,
     Precision,
-    Search,
+    SearchChanges,
     Values,
     with_flags,
 )
@@ -59,14 +59,14 @@ _OUTPUTS = {
 @with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
 def predict(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
-    given: Values,
+    flag_values: Values,
     texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
     n_best: Annotated[
         int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")
     ] = 1,
-    search: Search = "",
+    search: SearchChanges = "",
     longest: Longest = None,
     output: Annotated[
         Literal["json", "csv", "tsv", "spans", "conll", "html"] | None,
@@ -107,7 +107,7 @@ def predict(
     reject_unused(model, task, **options, search=search, longest=longest)
     form = _choose_output(output, out, task, plain=plain, n_best=n_best)
     is_table = form in _TABLES
-    parser, given = split_parser_flags(given)
+    parser, flag_values = split_parser_flags(flag_values)
     settings = ModelSettings.of(
         model,
         engine=engine,
@@ -123,9 +123,9 @@ def predict(
     numbered = read_numbered_texts(
         texts,
         estimator.task.corpus_kind,
-        CorpusOptions(**given),
+        CorpusOptions(**flag_values),
         split=estimator.inputs_.split,
-        **estimator.reading_defaults(),
+        **estimator.get_reading_defaults(),
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
         keep_rows=is_table,
     )
@@ -137,9 +137,9 @@ def predict(
     job = ModelJob(settings, predict_chunk, choices)
     chunks, executor = iter_chunks(numbered, chunk), make_engine(engine, jobs, address)
     tally = _write_predictions(job, chunks, executor, out)
-    place = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
-    place = "They have no prediction." if is_table else place
-    tally.report(estimator, place)
+    hint = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
+    hint = "They have no prediction." if is_table else hint
+    tally.report(estimator, hint)
 
 
 def _choose_output(output: str | None, out: Path | None, task: type[Estimator], *, plain: bool, n_best: int) -> str:

@@ -32,7 +32,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class Request:
-    """What a call of the command asks for, besides names.
+    """Arguments of the command besides names.
 
     ``words`` are those of ``--set``, ``labels`` of rows (all if empty), ``options`` the ``fold`` and ``on_test`` of the
     runs, ``folder`` that of the data (None: named by the environment). With ``only_show`` nothing runs.
@@ -65,8 +65,8 @@ def parse_changes(words: Sequence[str], data_set: str, encoder: str) -> dict[str
 
     changes: dict[str, dict[str, Any]] = {}
     for word in words:
-        place, has_value, value = word.partition("=")
-        group, has_name, name = place.partition(".")
+        path, has_value, value = word.partition("=")
+        group, has_name, name = path.partition(".")
         if not has_value or not has_name:
             raise ConfigError(f"--set {word}: write GROUP.OPTION=VALUE, encoder.layers=2 for example")
         name = name.replace("-", "_")
@@ -80,7 +80,7 @@ def parse_changes(words: Sequence[str], data_set: str, encoder: str) -> dict[str
     return changes
 
 
-Names = Annotated[
+DataSetNames = Annotated[
     list[str] | None,
     typer.Argument(help="Data sets, or papers: ms-trans, mtsa, umst, duo, pretrained. See docs/reproduce.md."),
 ]
@@ -90,7 +90,7 @@ Encoders = Annotated[
 ]
 Table = Annotated[str | None, typer.Option(help="Number of a paper's table (default: all).")]
 Figure = Annotated[str | None, typer.Option(help="Number of a paper's figure (default: all).")]
-Labels = Annotated[
+RowLabels = Annotated[
     list[str] | None, typer.Option(help="Row of a table, or a part of its label; may be given several times.")
 ]
 Words = Annotated[
@@ -102,25 +102,25 @@ Fold = Annotated[
 ]
 Data = Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")]
 Out = Annotated[Path, typer.Option(help="File of JSON lines; runs it holds already are not repeated.")]
-Jobs = Annotated[
+OptionalJobs = Annotated[
     int | None, typer.Option(help="Processes with a thread each (default: 1; papers: all cores). Times need 1.", min=1)
 ]
 
 
 def reproduce(
-    names: Names = None,
+    names: DataSetNames = None,
     *,
     encoder: Encoders = None,
     table: Table = None,
     figure: Figure = None,
-    row: Labels = None,
+    row: RowLabels = None,
     changes: Words = None,
     seeds: Annotated[int, typer.Option(help="Runs with the seeds 0, 1, ...", min=1)] = 3,
     fold: Fold = None,
     dev_only: Annotated[bool, typer.Option("--dev-only", help="Do not read the test set.")] = False,
     data: Data = None,
     out: Out = Path("results.jsonl"),
-    jobs: Jobs = None,
+    jobs: OptionalJobs = None,
     threads: Annotated[int | None, typer.Option(help="Threads of PyTorch with one process.", min=1)] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Only print the runs in --out, for papers next to the paper's numbers.")
@@ -193,14 +193,14 @@ def _find_experiments(
 
     if (table or figure) and not names:
         raise ConfigError(f"name the paper of the table or figure: {', '.join(PAPERS)}")
-    found = [
+    experiments = [
         experiment
         for name in _require_papers(names)
         for experiment in find_experiments(name, table=table, figure=figure)
     ]
     if table or figure:
-        return found
-    return [experiment for experiment in found if set(labels) <= experiment.labels] or found
+        return experiments
+    return [experiment for experiment in experiments if set(labels) <= experiment.labels] or experiments
 
 
 def _reproduce_data_sets(
@@ -212,11 +212,13 @@ def _reproduce_data_sets(
     if not request.only_show:
         _run_data_sets(names, encoders, request)
     filters = (("data_set", names), ("encoder", encoders)) if request.only_show else ()
-    kept = [row for row in rows.read_rows(request.out) if all(not part or row[name] in part for name, part in filters)]
-    if request.only_show and not kept:
+    selected = [
+        row for row in rows.read_rows(request.out) if all(not values or row[name] in values for name, values in filters)
+    ]
+    if request.only_show and not selected:
         hint = "Name the file that runs were written to, and data sets and encoders that are in it."
         raise DataError("holds no such runs", path=request.out, hint=hint)
-    print(rows.comparison_table(kept) if side_by_side else rows.results_table(kept))
+    print(rows.comparison_table(selected) if side_by_side else rows.results_table(selected))
 
 
 def _run_data_sets(names: Sequence[str] | None, encoders: Sequence[str] | None, request: Request) -> None:
@@ -255,13 +257,13 @@ def _reproduce_papers(experiments: Sequence[Experiment], request: Request) -> No
     for experiment, plan in zip(experiments, plans, strict=True):
         if not request.only_show:
             _run_plan(experiment, plan, request)
-        found = find_results(plan, read_rows(request.out))
+        results = find_results(plan, read_rows(request.out))
         rows = [row for row in experiment.rows if row.label in plan]
-        print(show_experiment(experiment, rows, found), end="\n\n", flush=True)
+        print(show_experiment(experiment, rows, results), end="\n\n", flush=True)
         if request.picture is not None:
             from graphattn.experiments.papers.figures import draw_experiment
 
-            draw_experiment(experiment, found, request.picture)
+            draw_experiment(experiment, results, request.picture)
 
 
 def _plan(experiment: Experiment, request: Request) -> dict[str, Run]:

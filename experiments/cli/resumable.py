@@ -56,7 +56,7 @@ class ChunkResult:
 
 @dataclass(frozen=True)
 class ModelJob:
-    """What an engine runs, in any process: ``convert(estimator, chunk, **options)``, a function of a module."""
+    """A job for an engine, in any process: ``convert(estimator, chunk, **options)``, a function of a module."""
 
     settings: ModelSettings
     convert: Callable[..., ChunkResult]
@@ -180,10 +180,10 @@ class Tally:
             self.truncated, self.tokens = self.truncated + texts, self.tokens + tokens
             yield result.content
 
-    def report(self, estimator: Estimator, place: str) -> None:
+    def report(self, estimator: Estimator, hint: str) -> None:
         """Warn of truncated texts, and raise an error if some texts could not be processed.
 
-        ``place`` is a sentence that says where the output has the errors.
+        ``hint`` is a sentence that says where the output has the errors.
         """
         if self.truncated:
             warnings.warn(estimator.describe_truncation(self.truncated, self.tokens), stacklevel=2)
@@ -192,4 +192,4 @@ class Tally:
             return
         shown = ", ".join(map(str, lines[:_SHOWN])) + (", ..." if len(lines) > _SHOWN else "")
         texts = "1 text" if len(lines) == 1 else f"{len(lines):,} texts"
-        raise DataError(f"{texts} could not be processed (line {shown}). {place} The first error: {self.error}")
+        raise DataError(f"{texts} could not be processed (line {shown}). {hint} The first error: {self.error}")

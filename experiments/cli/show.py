@@ -36,7 +36,7 @@ _WINDOWS = "window:3,window:N/4"
 @with_flags(list_options(CorpusOptions, "Corpus"))
 def show(
     corpus: Annotated[str, typer.Argument(help="Corpus, or folder that build wrote; - for standard input.")],
-    given: Values,
+    flag_values: Values,
     *,
     index: Annotated[int, typer.Option(min=0, help="Which text, from 0; those of a pair count one by one.")] = 0,
     png: Annotated[bool, typer.Option("--png", help="Draw a picture of pixels.")] = False,
@@ -63,10 +63,10 @@ def show(
 
     store = Store(corpus) if os.path.isdir(corpus) else None
     if store is not None:
-        reject_for_store(given, Path(corpus))
+        reject_for_store(flag_values, Path(corpus))
         source: Source = _read_store(store, index)
     else:
-        source = _read_file(corpus, index, CorpusOptions(**given))
+        source = _read_file(corpus, index, CorpusOptions(**flag_values))
     builder = _make_builder(source, store, relations, tokenizer, vectors, cls)
     sentence = _split_words(source) if builder.vocabulary is None else builder.vocabulary.sentence(source)
     graph = builder.text_batch([sentence])
@@ -123,7 +123,7 @@ def _parse_relations(names: str, vectors: Path | None) -> list[Relation]:
 def _choose_vocabulary(
     source: Source, store: Store | None, tokenizer: Path | None, relations: list[Relation], vectors: Path | None
 ) -> Vocabulary | None:
-    """The given tokenizer, that of the store, or the words of the text if ids are needed."""
+    """The tokenizer of the flag, that of the store, or the words of the text if ids are needed."""
     from graphattn.builders import Vocabulary
     from graphattn.builders.relations.composition import may_read_ids
 

@@ -133,15 +133,15 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
 
     def command(
         train: list[Path],
-        given: Values,
+        flag_values: Values,
         out: Annotated[Path, typer.Option(help="Model directory to write.")],
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
     ) -> None:
         check_overwrite(out, overwrite=overwrite)
-        skip_bad = given.pop(_SKIP_BAD.name, False)
-        plan = TrainingPlan.of(estimator, given, config)
+        skip_bad = flag_values.pop(_SKIP_BAD.name, False)
+        plan = TrainingPlan.of(estimator, flag_values, config)
         changes = {"progress": False} if quiet else {}
         print_run(train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, **changes), out)
 

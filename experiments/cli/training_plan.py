@@ -84,45 +84,45 @@ def _encoder_flags(task: type[Estimator], values: Mapping[str, Any]) -> dict[str
     return {name: {flag.name: flag for flag in list_options(encoder)} for name, encoder in options.items()}
 
 
-def _check_encoder(encoder: str, values: Values, of_encoders: Mapping[str, Mapping[str, Option]], place: str) -> None:
+def _check_encoder(encoder: str, values: Values, of_encoders: Mapping[str, Mapping[str, Option]], prefix: str) -> None:
     """Reject options that only other encoders have."""
     for name in values:
         owners = [other for other, flags in of_encoders.items() if name in flags]
         if owners and encoder not in owners:
-            shown = name.replace("_", "-") if place == "--" else name
+            shown = name.replace("_", "-") if prefix == "--" else name
             known = " and ".join(filter(None, [", ".join(owners[:-1]), owners[-1]]))
             raise ConfigError(
-                f"{place}{shown} is no option of the encoder {encoder}; "
+                f"{prefix}{shown} is no option of the encoder {encoder}; "
                 f"{known} {'has' if len(owners) == 1 else 'have'} it. "
                 "Leave it out, or choose another --encoder"
             )
 
 
-def resolve_options(task: type[Estimator], given: Values, config: Path | None = None) -> Values:
-    """The value of each option of a task and its encoder: defaults < model to continue from < file < given flags.
+def resolve_options(task: type[Estimator], flag_values: Values, config: Path | None = None) -> Values:
+    """The value of each option of a task and its encoder: defaults < model to continue from < file < flags.
 
     When a flag chooses another encoder than the file, the options of the file's encoder are dropped.
     """
     from_file = {} if config is None else read_config(config, training_flags(task))
-    both = {**from_file, **given}
+    both = {**from_file, **flag_values}
     trained = read_options(task, Path(both["init_from"]), both) if both.get("init_from") else {}
     values = {**trained, **both}
     flags, of_encoders = training_flags(task, values), _encoder_flags(task, values)
     default: str = trained.get("encoder", task.task.default_encoder(pretrained=bool(values.get("pretrained"))))
     encoder_of_file: str = from_file.get("encoder", default)
     _check_encoder(encoder_of_file, from_file, of_encoders, f"{config}: ")
-    encoder: str = given.get("encoder", encoder_of_file)
-    _check_encoder(encoder, given, of_encoders, "--")
+    encoder: str = flag_values.get("encoder", encoder_of_file)
+    _check_encoder(encoder, flag_values, of_encoders, "--")
     of_any, of_encoder = {name for options in of_encoders.values() for name in options}, of_encoders[encoder]
     values |= {name: of_encoder[name].parse(values[name]) for name in both if name in of_encoder}
     relevant = [of_encoder.get(flag.name, flag) for flag in flags if flag.name in of_encoder or flag.name not in of_any]
     return {flag.name: values.get(flag.name, flag.default) for flag in relevant}
 
 
-def read_options(task: type[Estimator], model: Path, given: Values) -> Values:
+def read_options(task: type[Estimator], model: Path, flag_values: Values) -> Values:
     """The options of a model to continue from, without those of its training.
 
-    Raises an error when the model has another task, or ``given`` another value of an option that describes the model.
+    Raises an error when the model has another task, or another value of an option of ``flag_values`` that describes it.
     """
     config = read_model_config(model)
     if config["task"] != task.task.name:
@@ -135,7 +135,7 @@ def read_options(task: type[Estimator], model: Path, given: Values) -> Values:
             (late if name in task.late_options else values).update(config.get(name, {}))
     values["encoder"] = values.pop("name")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    check_same_options(values, given)
+    check_same_options(values, flag_values)
     return {**late, **values}
 
 
@@ -147,13 +147,13 @@ class TrainingPlan:
     values: Values
 
     @classmethod
-    def of(cls, task: type[Estimator], given: Values, config: Path | None = None) -> TrainingPlan:
+    def of(cls, task: type[Estimator], flag_values: Values, config: Path | None = None) -> TrainingPlan:
         """Resolve the options, see :func:`resolve_options`."""
-        return cls(task, resolve_options(task, given, config))
+        return cls(task, resolve_options(task, flag_values, config))
 
     @property
     def corpus(self) -> CorpusOptions:
-        """How corpora are read."""
+        """Options for reading corpora."""
         return CorpusOptions.from_values(self.values)
 
     def estimator(self, **training: Any) -> Estimator:

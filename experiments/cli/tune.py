@@ -70,10 +70,10 @@ SPACE = {
 
 @dataclass(frozen=True)
 class Search:
-    """What all trials share: flags for reading corpora, the file of options that are not searched, and the corpora."""
+    """Input of all trials: flags for reading corpora, the file of options that are not searched, and the corpora."""
 
     task: type[Estimator]
-    given: Values
+    flag_values: Values
     config: Path | None
     training: tuple[Any, Any]
     dev: tuple[Any, Any] | None
@@ -82,7 +82,7 @@ class Search:
         """The options of a trial."""
         from graphattn.experiments.cli.training_plan import TrainingPlan
 
-        return TrainingPlan.of(self.task, {**self.given, **values, "encoder": encoder}, self.config)
+        return TrainingPlan.of(self.task, {**self.flag_values, **values, "encoder": encoder}, self.config)
 
     def space(self, encoder: str) -> dict[str, Range]:
         """The options of an encoder that are searched."""
@@ -106,7 +106,7 @@ class Search:
             estimator.fit(*self.training, dev=self.dev)
         return estimator.dev_metrics()[estimator.training_.metric or estimator.main_metric]
 
-    def fixed_options(self, encoder: str) -> dict[str, Any]:
+    def collect_fixed_options(self, encoder: str) -> dict[str, Any]:
         """Everything that trials in one file must share."""
         space = self.space(encoder)
         values = {name: value for name, value in self.plan(encoder, {}).values.items() if name not in space}
@@ -118,7 +118,7 @@ class Search:
 def tune(
     task: Annotated[str, typer.Argument(help="Task, as of graphattn train.")],
     train: Annotated[list[Path], typer.Argument(help="Corpora to train on; for translate SOURCE,TARGET.")],
-    given: Values,
+    flag_values: Values,
     *,
     out: Annotated[Path, typer.Option(help="File of trials; repeat the command to resume.")],
     dev: Annotated[
@@ -141,12 +141,12 @@ def tune(
 
     if task not in TASKS:
         raise ConfigError(f"{task!r} is not a task; {suggest(task, TASKS)}choose one of: {', '.join(TASKS)}")
-    kind = TASKS[task]
+    estimator_class = TASKS[task]
     for name in encoder or ():
-        require_choice("encoder", name, list_encoders(kind))
-    from_file = {} if config is None else read_config(config, training_flags(kind))
-    encoders = encoder or [from_file.get("encoder", kind.task.default_encoder(pretrained=False))]
-    search = _read_corpora(kind, train, dev, given, config)
+        require_choice("encoder", name, list_encoders(estimator_class))
+    from_file = {} if config is None else read_config(config, training_flags(estimator_class))
+    encoders = encoder or [from_file.get("encoder", estimator_class.task.default_encoder(pretrained=False))]
+    search = _read_corpora(estimator_class, train, dev, flag_values, config)
     try:
         best = {name: run_trials(search, name, trials, out, seed) for name in dict.fromkeys(encoders)}
     except OSError as error:
@@ -156,38 +156,38 @@ def tune(
         print(f"# dev {score:.2f}: --encoder {name} {flags}")
     winner = max(best, key=lambda name: best[name][0])
     known = search.plan(winner, {}).values  # the file may have options of another encoder
-    kept = {name: value for name, value in {**from_file, **given}.items() if name in known}
+    kept = {name: value for name, value in {**from_file, **flag_values}.items() if name in known}
     print(config_text({**kept, **best[winner][1], "encoder": winner}, "the best of these"), end="")
 
 
 def _read_corpora(
-    task: type[Estimator], train: Sequence[Path], dev: str | None, given: Values, config: Path | None
+    task: type[Estimator], train: Sequence[Path], dev: str | None, flag_values: Values, config: Path | None
 ) -> Search:
     from graphattn.experiments.cli.training_plan import TrainingPlan
 
-    plan = TrainingPlan.of(task, given, config)
+    plan = TrainingPlan.of(task, flag_values, config)
     estimator, options = plan.estimator(), plan.corpus.reading
     training = estimator.read(train, **options)
     dev = dev or plan.values.get("dev")
     if dev:
         dev_set = estimator.read([dev] if isinstance(dev, str) else dev, **options)
-        return Search(task, given, config, training, dev_set)
+        return Search(task, flag_values, config, training, dev_set)
     if not estimator.training.dev_fraction:
         raise ConfigError(
             "a search needs a dev set; give {dev}, or a {dev_fraction} above 0", options=("dev", "dev_fraction")
         )
-    return Search(task, given, config, training, None)
+    return Search(task, flag_values, config, training, None)
 
 
 def run_trials(search: Search, encoder: str, trials: int, out: Path, seed: int) -> tuple[float, Values]:
     """Run the trials of an encoder that the file lacks; return the best dev metric and its options."""
     study = _open_study(out, encoder)
-    _check_options(study, encoder, search.fixed_options(encoder), out)
+    _check_options(study, encoder, search.collect_fixed_options(encoder), out)
     space, finished = search.space(encoder), _list_finished(study)
     for number in range(len(finished), trials):
         study.sampler = type(study.sampler)(seed=seed + number)  # a resumed search goes on like an uninterrupted one
         trial = study.ask()
-        values = {name: part.suggest(trial, name) for name, part in space.items()}
+        values = {name: bounds.suggest(trial, name) for name, bounds in space.items()}
         trial.set_user_attr("values", values)
         try:
             score = search.measure(encoder, values)

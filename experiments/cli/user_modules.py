@@ -48,13 +48,13 @@ def find_values(flag: str, arguments: Sequence[str]) -> tuple[list[str], list[st
 
 _IMPORTING = ("<frozen ", str(Path(__file__).parents[2]))
 _INSTALLED = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
-"""Where modules that import others are, and installed ones."""
+"""Folders of modules that import others, and of installed modules."""
 
 IMPORTED: dict[str, None] = {}
 """The modules that were imported, in order."""
 
 
-def imported_modules() -> tuple[str, ...]:
+def list_imported_modules() -> tuple[str, ...]:
     """The modules that were imported so far, for other processes to import."""
     return tuple(name for name in IMPORTED if name in sys.modules)
 
@@ -88,10 +88,10 @@ def import_modules(names: Iterable[str]) -> None:
 def describe_failure(error: BaseException) -> str:
     """The place in the user's code that raised an error, and the error: `` in mine.py, line 1: KeyError: 2``."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    theirs = [place for place in frames if not place[0].startswith(_IMPORTING)]
-    places = [place for place in theirs if not place[0].startswith(_INSTALLED)] or theirs
+    theirs = [frame for frame in frames if not frame[0].startswith(_IMPORTING)]
+    user_frames = [frame for frame in theirs if not frame[0].startswith(_INSTALLED)] or theirs
     if isinstance(error, SyntaxError) and error.filename:
-        places = [(error.filename, error.lineno or 0)]
-    where = "".join(f" in {file}" + (f", line {line}" if line else "") for file, line in places[-1:])
+        user_frames = [(error.filename, error.lineno or 0)]
+    where = "".join(f" in {file}" + (f", line {line}" if line else "") for file, line in user_frames[-1:])
     description = traceback.format_exception_only(error)[-1].strip()  # also if str(error) fails
     return f"{where}: {description.removeprefix(f'{type(error).__module__}.')}"

@@ -70,21 +70,21 @@ class Demo:
         self.out, self.seed, self.size = out, seed, size or DemoSize()
         if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
             raise ConfigError(f"{out} exists and is not the folder of a demo; choose another --out")
-        parts = grammar.corpus(self.size.train, self.size.dev, self.size.test, seed=seed)
-        self.parts = dict(zip(("train", "dev", "test"), parts, strict=True))
+        splits = grammar.corpus(self.size.train, self.size.dev, self.size.test, seed=seed)
+        self.splits = dict(zip(("train", "dev", "test"), splits, strict=True))
 
     def write_corpus(self) -> Sentence:
         """Write the corpus as ``label<TAB>text`` and as CoNLL-U, and settings for both trainings."""
         (self.out / "corpus").mkdir(parents=True, exist_ok=True)
         (self.out / MARK).touch()
         for task, model in _MODELS.items():
-            for part, sentences in self.parts.items():
-                with open_output(self.corpus_file(task, part)) as file:
+            for split, sentences in self.splits.items():
+                with open_output(self.corpus_file(task, split)) as file:
                     file.write(model.header)
                     file.writelines(map(model.format, sentences))
             with open_output(self.settings_file(task)) as file:
                 file.write(config_text(self._settings(task), f"Settings of the demo's {model.folder}"))
-        return self.parts["train"][0]
+        return self.splits["train"][0]
 
     def build_store(self) -> Manifest:
         """Build the store of the training set and return its manifest."""
@@ -94,13 +94,7 @@ class Demo:
         return build_store([corpus], self.out / "store", StoreSettings(builder))
 
     def draw_graph(self) -> tuple[Sentence, Path]:
-        """Draw a sentence with sub-words, so that the picture has all relations.
-
-        Raises
-        ------
-        MissingPackageError
-            without matplotlib
-        """
+        """Draw a sentence with sub-words, so that the picture has all relations."""
         from graphattn.experiments.drawing.graph import draw_graph
 
         builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency()])
@@ -118,7 +112,7 @@ class Demo:
             warnings.simplefilter("ignore", Hint)
             figures = train_model(plan, [self.corpus_file(task, "train")], self.model(task), report=True)
         model = _MODELS[task]
-        baseline = model.measure_baseline(self.parts["train"], self.parts["test"])
+        baseline = model.measure_baseline(self.splits["train"], self.splits["test"])
         return {model.baseline: baseline, "ms-trans": figures["test"]["accuracy"]}
 
     def predict(self, text: str) -> dict[str, Any]:
@@ -146,9 +140,9 @@ class Demo:
             return None
         return draw_arcs(attention.only(layer=0), self.out / "attention.png", title="attention in the first layer")
 
-    def corpus_file(self, task: str, part: str) -> Path:
-        """A part of the corpus in the format that a task reads."""
-        return self.out / "corpus" / f"{part}.{_MODELS[task].suffix}"
+    def corpus_file(self, task: str, split: str) -> Path:
+        """A split of the corpus in the format that a task reads."""
+        return self.out / "corpus" / f"{split}.{_MODELS[task].suffix}"
 
     def settings_file(self, task: str) -> Path:
         """The settings of a training."""

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, fonts, printable texts, formats, and atomic files."""
+"""Basics of all pictures: colours, fonts, printable texts, formats, and atomic files."""
 
 from __future__ import annotations
 

@@ -89,12 +89,14 @@ def _group_by_name(graph: GraphBatch) -> dict[str, list[CanonicalRelation]]:
 
 
 def _collect_edges(
-    graph: GraphBatch, kinds: Sequence[CanonicalRelation], tokens: Sequence[str]
+    graph: GraphBatch, relations: Sequence[CanonicalRelation], tokens: Sequence[str]
 ) -> list[tuple[int, int]]:
     """The edges of a relation, as positions in its row of nodes."""
-    first, _ = _place_nodes(graph, kinds, tokens)
+    first, _ = _place_nodes(graph, relations, tokens)
     return [
-        (first[kind[0]] + a, first[kind[2]] + b) for kind in kinds for a, b in zip(*_ends(graph, kind), strict=True)
+        (first[relation[0]] + a, first[relation[2]] + b)
+        for relation in relations
+        for a, b in zip(*_ends(graph, relation), strict=True)
     ]
 
 
@@ -104,25 +106,27 @@ def _ends(graph: GraphBatch, relation: CanonicalRelation) -> tuple[list[int], li
 
 
 def _place_nodes(
-    graph: GraphBatch, kinds: Sequence[CanonicalRelation], tokens: Sequence[str]
+    graph: GraphBatch, relations: Sequence[CanonicalRelation], tokens: Sequence[str]
 ) -> tuple[dict[str, int], list[str]]:
     """The first position of each node type in a relation's row of nodes, and the texts of those after the tokens."""
     first: dict[str, int] = {TOKEN: 0, WORD: 0}
     texts: list[str] = []
-    others = {end for source, _, target in kinds for end in (source, target)} - set(first)
-    for kind in sorted(others, key=lambda kind: (-graph.num_nodes(kind), kind != SENTENCE, kind)):
-        first[kind] = len(tokens) + len(texts)
-        texts += _name_nodes(graph, kind, tokens)
+    others = {end for source, _, target in relations for end in (source, target)} - set(first)
+    for node_type in sorted(
+        others, key=lambda node_type: (-graph.num_nodes(node_type), node_type != SENTENCE, node_type)
+    ):
+        first[node_type] = len(tokens) + len(texts)
+        texts += _name_nodes(graph, node_type, tokens)
     return first, texts
 
 
-def _name_nodes(graph: GraphBatch, kind: str, tokens: Sequence[str]) -> list[str]:
+def _name_nodes(graph: GraphBatch, node_type: str, tokens: Sequence[str]) -> list[str]:
     """Name spans by their first and last token, other nodes by type and number."""
-    data, count = graph.node_features[kind], graph.num_nodes(kind)
+    data, count = graph.node_features[node_type], graph.num_nodes(node_type)
     if "first" in data and "stop" in data:
         ends = zip(data["first"].tolist(), data["stop"].tolist(), strict=True)
         return [f"{tokens[first]} … {tokens[stop - 1]}" for first, stop in ends]
-    return [kind] if count == 1 else [f"{kind} {number + 1}" for number in range(count)]
+    return [node_type] if count == 1 else [f"{node_type} {number + 1}" for number in range(count)]
 
 
 def _label_dependencies(

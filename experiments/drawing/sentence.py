@@ -48,13 +48,13 @@ _MAX_ARCS_HEIGHT = 2.5
 _MAX_CELL, _MIN_CELL = 0.19, 0.1
 _BOLD = 1.15  # upper bound of the width of bold letters over that of regular ones, which text_width measures
 
-Edges = Mapping[str, Sequence[tuple[int, int]]]
-_Nodes = tuple[list[str], list[float]]
+WordEdges = Mapping[str, Sequence[tuple[int, int]]]
+_TextsAndCentres = tuple[list[str], list[float]]
 
 
 def draw_sentence(
     tokens: Sequence[str],
-    edges: Edges,
+    edges: WordEdges,
     path: str | os.PathLike[str],
     *,
     word_ids: Sequence[int] | None = None,
@@ -95,7 +95,7 @@ def draw_sentence(
     return path
 
 
-def _join_words(words: Sequence[int], nodes: _Nodes) -> _Nodes:
+def _join_words(words: Sequence[int], nodes: _TextsAndCentres) -> _TextsAndCentres:
     """Texts and centres of words, from those of their tokens."""
     spans: dict[int, list[int]] = {}
     for token, word in enumerate(words):
@@ -110,7 +110,7 @@ def _join_words(words: Sequence[int], nodes: _Nodes) -> _Nodes:
 def _make_relation(
     name: str,
     colour: str,
-    nodes: _Nodes,
+    nodes: _TextsAndCentres,
     pairs: Sequence[tuple[int, int]],
     weights: Sequence[float] | None,
     labels: Sequence[str] | None,

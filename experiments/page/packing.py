@@ -108,5 +108,5 @@ def _pack_weights(weights: npt.NDArray[np.float32]) -> dict[str, Any]:
     return {"weights": _base64(levels, "<u2"), "unit": unit}
 
 
-def _base64(array: npt.NDArray[np.generic], kind: str) -> str:
-    return b64encode(array.astype(kind).tobytes()).decode("ascii")
+def _base64(array: npt.NDArray[np.generic], dtype: str) -> str:
+    return b64encode(array.astype(dtype).tobytes()).decode("ascii")

@@ -97,10 +97,8 @@ class RequestQueue:
     async def answer(self, request: Request) -> list[dict[str, Any]]:
         """The packed result of each model.
 
-        Raises
-        ------
-        RequestError
-            if the request is not valid or slow, its text is too long, a model cannot predict it, or the queue is full
+        A RequestError says that the request is not valid or slow, its text is too long, a model cannot predict it, or
+        the queue is full.
         """
         from fastapi.concurrency import run_in_threadpool
 

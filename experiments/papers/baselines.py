@@ -34,30 +34,30 @@ def can_run(baseline: str, corpus: DataSet) -> bool:
     return TASKS[corpus.task] in kinds[baseline]
 
 
-def run_baseline(baseline: str, corpus: DataSet, parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """The figures of a baseline on each part of a corpus."""
+def run_baseline(baseline: str, corpus: DataSet, splits: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The figures of a baseline on each split of a corpus."""
     if isinstance(corpus, ParallelSet):
-        return corpus.measure_first_sentences(parts)
+        return corpus.measure_first_sentences(splits)
     if baseline == CRF:
-        return _run_crf(corpus, parts)
-    return _run_tfidf(corpus, parts, seed)
+        return _run_crf(corpus, splits)
+    return _run_tfidf(corpus, splits, seed)
 
 
-def _run_tfidf(corpus: DataSet, parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def _run_tfidf(corpus: DataSet, splits: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Choose the regularisation on the dev set, then train on the whole training set."""
-    rest = train = parts["train"]
-    dev = parts.get("dev")
+    rest = train = splits["train"]
+    dev = splits.get("dev")
     if dev is None:
         classes = np.unique([x.label for x in train], return_inverse=True)[1]
-        split = split_held_out(len(train), math.ceil(0.1 * len(train)), classes, seed)
-        rest, dev = ([train[number] for number in numbers] for numbers in split)
+        folds = split_held_out(len(train), math.ceil(0.1 * len(train)), classes, seed)
+        rest, dev = ([train[number] for number in numbers] for numbers in folds)
     fit = partial(_fit_tfidf, corpus.words)
     scores = {strength: _measure_accuracy(fit(rest, strength), dev) for strength in (1.0, 3.0, 10.0, 30.0, 100.0)}
     strength = max(scores, key=lambda value: scores[value])
     figures: dict[str, Any] = {"dev": scores[strength], "C": strength}
-    for part in ("test", "held_out"):
-        if part in parts:
-            figures[part] = _measure_accuracy(fit(train, strength), parts[part])
+    for split in ("test", "held_out"):
+        if split in splits:
+            figures[split] = _measure_accuracy(fit(train, strength), splits[split])
     return figures
 
 
@@ -85,22 +85,22 @@ def _measure_accuracy(model: Any, examples: Any) -> float:
     return round(100 * float(model.score(_inputs(examples), [x.label for x in examples])), 2)
 
 
-def _run_crf(corpus: DataSet, parts: Mapping[str, Any]) -> dict[str, Any]:
+def _run_crf(corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:
     """CRFsuite with fixed regularisation."""
-    tags = [list(sentence.tags) for sentence in parts["train"]]
+    tags = [list(sentence.tags) for sentence in splits["train"]]
     scheme = "none" if corpus.metric == "accuracy" else detect_scheme(tags)
     to_iob2: Callable[[Sequence[str]], list[str]] = (
         list if scheme == "none" else lambda names: convert(names, scheme, "IOB2", repair=True)
     )
     figures = {}
-    with train_crfsuite((word_features(x.words), to_iob2(x.tags)) for x in parts["train"]) as tagger:
-        for part in set(parts) - {"train"}:
-            gold = [to_iob2(sentence.tags) for sentence in parts[part]]
-            predicted = [tagger.tag(word_features(sentence.words)) for sentence in parts[part]]
+    with train_crfsuite((word_features(x.words), to_iob2(x.tags)) for x in splits["train"]) as tagger:
+        for split in set(splits) - {"train"}:
+            gold = [to_iob2(sentence.tags) for sentence in splits[split]]
+            predicted = [tagger.tag(word_features(sentence.words)) for sentence in splits[split]]
             if scheme != "none":
                 predicted = [convert(names, "IOB2", "IOB2", repair=True) for names in predicted]
             metrics = tagging_metrics(gold, predicted, "none" if scheme == "none" else "IOB2")
-            figures[part] = round(metrics[corpus.metric], 2)
+            figures[split] = round(metrics[corpus.metric], 2)
     return figures
 
 

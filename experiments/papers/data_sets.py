@@ -17,7 +17,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders import Example
-from graphattn.builders.files import numbered_lines
+from graphattn.builders.files import read_numbered_lines
 from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines, read_parallel
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import Estimator
@@ -50,25 +50,25 @@ class DataSet:
         files = [self.train, self.dev, self.test if on_test else None]
         return [file for file in files if file is not None]
 
-    def load(self, part: str, folder: Path | None = None) -> list[Any]:
+    def load(self, split: str, folder: Path | None = None) -> list[Any]:
         """Read ``train``, ``dev`` or ``test``; the folder is :func:`data_folder` when None."""
-        return list(self.read((folder or data_folder()) / getattr(self, part)))
+        return list(self.read((folder or data_folder()) / getattr(self, split)))
 
-    def load_parts(self, seed: int, folder: Path, *, on_test: bool = True, fold: int | None = None) -> dict[str, Any]:
-        """The parts of a run: ``train``, and ``dev``, ``test`` or the held-out fold of ``train``, if they exist."""
+    def load_splits(self, seed: int, folder: Path, *, on_test: bool = True, fold: int | None = None) -> dict[str, Any]:
+        """The splits of a run: ``train``, and ``dev``, ``test`` or the held-out fold of ``train``, if they exist."""
         on_test = on_test and fold is None
         require_files(folder, self.files(on_test=on_test))
-        parts = {part: self.load(part, folder) for part in ("train", "dev") if getattr(self, part) is not None}
+        splits = {split: self.load(split, folder) for split in ("train", "dev") if getattr(self, split) is not None}
         if self.test is None:
-            parts["train"], test = cross_validation_fold(parts["train"], seed)
-            parts |= {"test": test} if on_test else {}
+            splits["train"], test = cross_validation_fold(splits["train"], seed)
+            splits |= {"test": test} if on_test else {}
         elif on_test:
-            parts["test"] = self.load("test", folder)
+            splits["test"] = self.load("test", folder)
         if self.size is not None:
-            parts["train"] = random.Random(0).sample(parts["train"], min(self.size, len(parts["train"])))
+            splits["train"] = random.Random(0).sample(splits["train"], min(self.size, len(splits["train"])))
         if fold is not None:
-            parts["train"], parts["held_out"] = split_tuning_fold(parts["train"], fold)
-        return parts
+            splits["train"], splits["held_out"] = split_tuning_fold(splits["train"], fold)
+        return splits
 
     def examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
         """Inputs and labels to evaluate on."""
@@ -78,16 +78,16 @@ class DataSet:
         """Inputs and labels to train on."""
         return self.examples(items)
 
-    def measured_parts(self, parts: Mapping[str, Any]) -> list[str]:
-        """The parts that :meth:`measure` predicts."""
-        return [part for part in ("test", "held_out") if part in parts]
+    def list_measured_splits(self, splits: Mapping[str, Any]) -> list[str]:
+        """The splits that :meth:`measure` predicts."""
+        return [split for split in ("test", "held_out") if split in splits]
 
-    def measure(self, estimator: Estimator, parts: Mapping[str, Any]) -> dict[str, Any]:
-        """The metric of each part; the dev set's is that of the best epoch."""
+    def measure(self, estimator: Estimator, splits: Mapping[str, Any]) -> dict[str, Any]:
+        """The metric of each split; the dev set's is that of the best epoch."""
         dev = estimator.dev_metrics()
         figures = {"dev": round(dev[self.metric], 2)} if dev else {}
-        for part in self.measured_parts(parts):
-            figures[part] = round(estimator.evaluate(*self.examples(parts[part]))[self.metric], 2)
+        for split in self.list_measured_splits(splits):
+            figures[split] = round(estimator.evaluate(*self.examples(splits[split]))[self.metric], 2)
         return figures
 
 
@@ -119,32 +119,34 @@ class ParallelSet(DataSet):
         return [pair.source for pair in items], [pair.targets[0] for pair in items]
 
     @override
-    def measured_parts(self, parts: Mapping[str, Any]) -> list[str]:
-        return [part for part in ("dev", "test") if part in parts]
+    def list_measured_splits(self, splits: Mapping[str, Any]) -> list[str]:
+        return [split for split in ("dev", "test") if split in splits]
 
     @override
-    def measure(self, estimator: Estimator, parts: Mapping[str, Any]) -> dict[str, Any]:
+    def measure(self, estimator: Estimator, splits: Mapping[str, Any]) -> dict[str, Any]:
         return self.round_figures(
-            {part: estimator.evaluate(*self.examples(parts[part])) for part in self.measured_parts(parts)}
+            {split: estimator.evaluate(*self.examples(splits[split])) for split in self.list_measured_splits(splits)}
         )
 
-    def measure_first_sentences(self, parts: Mapping[str, Any]) -> dict[str, Any]:
+    def measure_first_sentences(self, splits: Mapping[str, Any]) -> dict[str, Any]:
         """The metrics of each source's first sentence, for summaries only."""
         if not self.summary:
             raise ConfigError("lead-1 is a baseline of summaries; this data set has none")
         return self.round_figures(
             {
-                part: text_metrics([pair.targets for pair in parts[part]], [pair.sentences[0] for pair in parts[part]])
-                for part in ("dev", "test")
-                if part in parts
+                split: text_metrics(
+                    [pair.targets for pair in splits[split]], [pair.sentences[0] for pair in splits[split]]
+                )
+                for split in ("dev", "test")
+                if split in splits
             }
         )
 
     def round_figures(self, figures: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-        """The metric of each part, and all metrics under ``all_dev`` and ``all_test``."""
-        rounded = {part: {name: round(value, 2) for name, value in row.items()} for part, row in figures.items()}
-        main = {part: row[self.metric] for part, row in rounded.items()}
-        return {**main, **{f"all_{part}": row for part, row in rounded.items()}}
+        """The metric of each split, and all metrics under ``all_dev`` and ``all_test``."""
+        rounded = {split: {name: round(value, 2) for name, value in row.items()} for split, row in figures.items()}
+        main = {split: row[self.metric] for split, row in rounded.items()}
+        return {**main, **{f"all_{split}": row for split, row in rounded.items()}}
 
 
 def cross_validation_fold(items: Sequence[Any], fold: int) -> tuple[list[Any], list[Any]]:
@@ -300,7 +302,7 @@ def _read_multi30k(english: Path) -> Iterator[TextPair]:
 
 def _read_scitldr(path: Path) -> Iterator[TextPair]:
     """Read abstracts, as lists of sentences, with one or several summaries."""
-    for _, line in numbered_lines(path):
+    for _, line in read_numbered_lines(path):
         row = json.loads(line)
         yield TextPair(tuple(row["source"]), tuple(row["target"]))
 

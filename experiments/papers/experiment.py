@@ -125,7 +125,7 @@ def find_results(plan: Mapping[str, Run], results: Iterable[Mapping[str, Any]]) 
 
 
 def show_experiment(
-    experiment: Experiment, rows: Sequence[Row], found: Mapping[str, Sequence[Mapping[str, Any]]]
+    experiment: Experiment, rows: Sequence[Row], results: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> str:
     """Our numbers next to the paper's, as Markdown: mean and standard deviation over the seeds that have run.
 
@@ -137,10 +137,10 @@ def show_experiment(
     for row in rows:
         cells = [row.label]
         for name, measure in zip(experiment.measures, measures, strict=True):
-            cells += [_format(row.paper.get(name), measure.form), _format_runs(found[row.label], measure)]
-        lines.append([*cells, _format_runs(found[row.label], _DEV), str(len(found[row.label]))])
+            cells += [_format(row.paper.get(name), measure.form), _format_runs(results[row.label], measure)]
+        lines.append([*cells, _format_runs(results[row.label], _DEV), str(len(results[row.label]))])
     for part, figure in experiment.averages.items():
-        lines.append(_average(part, figure, rows, found, len(lines[0]), measures[0]))
+        lines.append(_average(part, figure, rows, results, len(lines[0]), measures[0]))
     filled = [
         number
         for number, head in enumerate(lines[0])
@@ -155,12 +155,12 @@ def _average(
     part: str,
     figure: float | None,
     rows: Sequence[Row],
-    found: Mapping[str, Sequence[Mapping[str, Any]]],
+    results: Mapping[str, Sequence[Mapping[str, Any]]],
     width: int,
     measure: Measure,
 ) -> list[str]:
     """The line of an average, which is empty until each row has a result."""
-    means = [measure_runs(found[row.label], measure) for row in rows if row.parts()[-1] == part]
+    means = [measure_runs(results[row.label], measure) for row in rows if row.parts()[-1] == part]
     ours = statistics.mean(map(statistics.mean, means)) if means and all(means) else None
     cells = [f"Average{SEPARATOR}{part}", _format(figure, measure.form), _format(ours, measure.form)]
     return cells + [""] * (width - len(cells))

@@ -48,7 +48,7 @@ class MirroredOptions(Options):
     learning_rate: float = option(1e-3, "highest learning rate, after a tenth of all steps", above=0)
 
 
-def mirrored_groups(encoder: str) -> dict[str, Options]:
+def make_mirrored_groups(encoder: str) -> dict[str, Options]:
     """Group of options -> an instance with the defaults."""
     return {"task": MirroredOptions(), "encoder": _default_encoder(encoder)}
 
@@ -57,7 +57,9 @@ def _default_encoder(name: str) -> EncoderOptions:
     return replace(encoder_options(name), hidden=100, dropout=0.0)
 
 
-def mirrored_options(encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> tuple[MirroredOptions, EncoderOptions]:
+def make_mirrored_options(
+    encoder: str, changes: Mapping[str, Mapping[str, Any]]
+) -> tuple[MirroredOptions, EncoderOptions]:
     """Options of the task and of the encoder; the encoder is 100 wide and without dropout by default."""
     task = replace(MirroredOptions(), **changes.get("task", {}))
     options = replace(_default_encoder(encoder), **changes.get("encoder", {}))
@@ -104,12 +106,12 @@ class SequenceGraphs:
         return self.by_count[count]
 
 
-def mirrored_sum(inputs: Tensor, terms: int) -> Tensor:
+def sum_mirrored(inputs: Tensor, terms: int) -> Tensor:
     r"""The target, :math:`\sum_{i=1}^K a_i \odot a_{N-i+1}`: (B, N, d) -> (B, d).
 
     Examples
     --------
-    >>> mirrored_sum(torch.tensor([[[1.0], [2.0], [3.0], [4.0]]]), 2)
+    >>> sum_mirrored(torch.tensor([[[1.0], [2.0], [3.0], [4.0]]]), 2)
     tensor([[10.]])
     """
     return (inputs[:, :terms] * inputs.flip(1)[:, :terms]).sum(1)
@@ -125,7 +127,7 @@ def draw_batches(task: MirroredOptions, seed: int) -> Iterator[Tensor]:
 
 def run_mirrored(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Train a model and return its mean squared error per feature on as many other sequences."""
-    task, options = mirrored_options(encoder, changes)
+    task, options = make_mirrored_options(encoder, changes)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = MirroredModel(task, options)
@@ -155,7 +157,7 @@ def _train(model: MirroredModel, task: MirroredOptions, seed: int) -> float:
     start = time.perf_counter()
     for _ in range(task.epochs):
         for inputs in draw_batches(task, seed):
-            loss = F.mse_loss(model(graphs.batch(len(inputs)), inputs), mirrored_sum(inputs, task.terms))
+            loss = F.mse_loss(model(graphs.batch(len(inputs)), inputs), sum_mirrored(inputs, task.terms))
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 5.0)
@@ -170,15 +172,15 @@ def _evaluate(model: MirroredModel, task: MirroredOptions) -> dict[str, float]:
     graphs, total, squares = SequenceGraphs(model, task), 0.0, 0.0
     mean = task.terms / 4 + (1 / 12 if 2 * task.terms > task.length and task.length % 2 else 0)  # the middle is squared
     for inputs in draw_batches(task, _TEST_SEED):
-        targets = mirrored_sum(inputs, task.terms)
+        targets = sum_mirrored(inputs, task.terms)
         total += float((model(graphs.batch(len(inputs)), inputs) - targets).square().mean(1).sum())
         squares += float((targets - mean).square().mean(1).sum())
     return {"mse": round(total / task.samples, 6), "mse_of_mean": round(squares / task.samples, 6)}
 
 
 @dataclass
-class LayerOptions(Options):
-    """What is measured; the defaults are the paper's batches."""
+class LayerCostOptions(Options):
+    """Options of the measurement; the defaults are the paper's batches."""
 
     sentences: int = option(64, "sentences of a batch", min=1)
     length: int = option(64, "tokens of a sentence", min=1)
@@ -188,7 +190,7 @@ class LayerOptions(Options):
 
 def layer_groups(encoder: str) -> dict[str, Options]:
     """Group of options -> an instance with the defaults."""
-    return {"task": LayerOptions()}
+    return {"task": LayerCostOptions()}
 
 
 def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -206,7 +208,7 @@ def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, An
     from graphattn.experiments.benchmarks.report import BenchmarkReport
 
     require_choice("encoder", encoder, LAYERS)
-    task = replace(LayerOptions(), **changes.get("task", {}))
+    task = replace(LayerCostOptions(), **changes.get("task", {}))
     task.validate()
     peers = () if encoder == "ours" else (encoder,)
     settings = Settings((f"{task.sentences}x{task.length}",), task.repeats, peers)
@@ -221,7 +223,7 @@ def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, An
 
 
 MEASUREMENTS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[[str], dict[str, Options]]]] = {
-    MIRRORED: (run_mirrored, mirrored_groups),
+    MIRRORED: (run_mirrored, make_mirrored_groups),
     LAYER_COSTS: (measure_layer, layer_groups),
 }
 """Generated data set -> what runs on it, and encoder -> its groups of options."""

@@ -83,7 +83,7 @@ def _scale_rows() -> list[Row]:
     return rows
 
 
-def _mirrored_rows() -> list[Row]:
+def _make_mirrored_rows() -> list[Row]:
     flexible = ("3", "N/16", "N/8", "N/4", "N/2")
     models: dict[str, tuple[str, dict[str, Any]]] = {
         "Trans": ("transformer", {"layers": 2, "ffn": 400}),
@@ -104,7 +104,7 @@ EXPERIMENTS = (
         "ms-trans",
         "figure 2",
         "mirrored summation, error against the number of terms K",
-        tuple(_mirrored_rows()),
+        tuple(_make_mirrored_rows()),
         ("mse", "unexplained"),
         note="The paper has curves only: the Transformer is best, MS-Trans-Flex second. Widths, learning rate and the "
         "number of epochs are ours.",

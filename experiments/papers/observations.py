@@ -1,4 +1,4 @@
-"""What a run measures besides scores: seconds of an epoch, perplexity after each, distances of attention."""
+"""Measurements of a run besides scores: seconds of an epoch, perplexity after each, distances of attention."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EpochFigures(Callback):
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         self.seconds.append(self.end - self.start)
         if self.dev is not None and isinstance(self.estimator, Translator):
-            average = next((part for part in trainer.callbacks if isinstance(part, Average)), None)
+            average = next((average for average in trainer.callbacks if isinstance(average, Average)), None)
             with nullcontext() if average is None else average.swap_in(pl_module.model):
                 self.perplexities.append(self.estimator.perplexity(*self.dev))
 
@@ -63,16 +63,16 @@ class EpochFigures(Callback):
         return figures
 
 
-def observe_distances(estimator: Estimator, parts: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
-    """How often the strongest edge has each distance on the dev set: by head of the first layer, and by layer."""
+def observe_distances(estimator: Estimator, splits: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """Frequency of each distance of the strongest edge on the dev set: by head of the first layer, and by layer."""
     from graphattn.models.inspection.summary import summarise
 
-    summary = summarise(estimator, parts["dev"])
+    summary = summarise(estimator, splits["dev"])
     heads, layers = summary.distances(), summary.layers()
     heads = heads[heads.layer == 0]
     return {
-        "heads": {f"{head} ({name})": _shares(part) for (head, name), part in heads.groupby(["head", "relation"])},
-        "layers": {str(layer + 1): _shares(part) for layer, part in layers.groupby("layer")},
+        "heads": {f"{head} ({name})": _shares(group) for (head, name), group in heads.groupby(["head", "relation"])},
+        "layers": {str(layer + 1): _shares(group) for layer, group in layers.groupby("layer")},
     }
 
 
@@ -81,4 +81,4 @@ def _shares(table: Any) -> list[float]:
 
 
 OBSERVATIONS: dict[str, Callable[[Estimator, Mapping[str, Any]], Any]] = {"attention_distances": observe_distances}
-"""Name -> what it computes from a trained estimator and the parts of its data set."""
+"""Name -> what it computes from a trained estimator and the splits of its data set."""

@@ -54,8 +54,8 @@ def count_sentence_encoder(encoder: str, changes: Mapping[str, Any]) -> int:
     return _count(*parts)
 
 
-def _count(*parts: nn.Module) -> int:
-    return sum(weights.numel() for part in parts for weights in part.parameters())
+def _count(*modules: nn.Module) -> int:
+    return sum(weights.numel() for module in modules for weights in module.parameters())
 
 
 def _collect_models(paper: str, preset: str) -> list[Model]:

@@ -75,7 +75,7 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> str:
     | sst2 | 82.0 ± 1.4 | 81.0 |
     """
     cells = {key: _format_scores(runs, "test") for key, runs in _group_runs(rows).items()}
-    data_sets, encoders = (list(dict.fromkeys(key[part] for key in cells)) for part in (0, 1))
+    data_sets, encoders = (list(dict.fromkeys(key[index] for key in cells)) for index in (0, 1))
     encoders.sort(key=lambda encoder: _rank(encoder, _ENCODERS))
     lines = [["data set", *encoders]]
     lines += [[data_set, *(cells.get((data_set, encoder), "") for encoder in encoders)] for data_set in data_sets]
@@ -86,7 +86,7 @@ def _group_runs(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list
     """(data set, encoder with changed settings) -> its runs, in the order of the data sets."""
     groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
     for row in rows:
-        if not any(part in row for part in ("dev", "test", "held_out", "failed")):
+        if not any(split in row for split in ("dev", "test", "held_out", "failed")):
             continue  # a measurement without scores
         groups.setdefault((row["data_set"], row["encoder"] + _format_changes(row)), {})[row["seed"]] = row
     ordered = sorted(groups, key=lambda key: _rank(key[0].partition(":")[0], list(DATA_SETS)))
@@ -102,8 +102,8 @@ def _format_changes(row: Mapping[str, Any]) -> str:
     return f" ({', '.join(values)})" if values else ""
 
 
-def _format_scores(runs: Sequence[Mapping[str, Any]], part: str) -> str:
-    return format_mean([run[part] for run in runs if part in run], ".1f") or "-"
+def _format_scores(runs: Sequence[Mapping[str, Any]], split: str) -> str:
+    return format_mean([run[split] for run in runs if split in run], ".1f") or "-"
 
 
 def format_mean(values: Sequence[float], form: str) -> str:
@@ -122,7 +122,7 @@ def describe_run(row: Mapping[str, Any]) -> str:
     >>> describe_run({"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 79.4, "test": 81.1, "seconds": 2})
     'sst2 tfidf seed 0: dev 79.4, test 81.1, 2 s'
     """
-    figures = ", ".join(f"{part} {row[part]}" for part in _FIGURES if part in row) or "failed"
+    figures = ", ".join(f"{split} {row[split]}" for split in _FIGURES if split in row) or "failed"
     return f"{row['data_set']} {row['encoder']} seed {row['seed']}: {figures}, {row['seconds']} s"
 
 

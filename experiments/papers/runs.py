@@ -68,7 +68,7 @@ class Run:
     timed: bool = False  # whether the run must have been alone on the machine
 
     def key(self) -> str:
-        """What identifies the run; :func:`row_key` gives the same for its row of results."""
+        """The key of the run; :func:`row_key` gives the same for its row of results."""
         return row_key({**vars(self), "dev_only": not self.on_test})
 
     def folder(self, out: Path) -> Path:
@@ -83,7 +83,7 @@ class Run:
 
 
 def row_key(row: Mapping[str, Any]) -> str:
-    """What identifies the run of a row: data set, encoder, seed, fold, whether the test set was left out, changes.
+    """The key of the run of a row: data set, encoder, seed, fold, whether the test set was left out, changes.
 
     Examples
     --------
@@ -136,18 +136,18 @@ def _run_on_corpus(item: Run, folder: Path, run_dir: Path | None) -> dict[str, A
     """Train an encoder or a baseline on a corpus, and return its figures."""
     corpus = find_data_set(item.data_set)
     if item.encoder in BASELINES:
-        parts = corpus.load_parts(item.seed, folder, on_test=item.on_test, fold=item.fold)
-        return run_baseline(item.encoder, corpus, parts, item.seed)
+        splits = corpus.load_splits(item.seed, folder, on_test=item.on_test, fold=item.fold)
+        return run_baseline(item.encoder, corpus, splits, item.seed)
     require_files(folder, data_files(item.data_set, item.encoder, item.changes))
     values = {"training": {"run_dir": None if run_dir is None else str(run_dir), "logs": False}}
     changes = merge_changes(item.changes, values)
     estimator = make_estimator(item.data_set, item.encoder, item.seed, changes, folder)
-    parts = corpus.load_parts(item.seed, folder, on_test=item.on_test, fold=item.fold)
+    splits = corpus.load_splits(item.seed, folder, on_test=item.on_test, fold=item.fold)
     if _is_transformers(item.encoder):
         assert isinstance(estimator, (TextClassifier, SequenceTagger))  # as check_fine_tuning says
-        return fine_tune(estimator, corpus, parts)
-    figures = _train_and_measure(estimator, corpus, parts, dev=not uses_defaults(item.encoder))
-    return figures | {name: OBSERVATIONS[name](estimator, parts) for name in item.observe if "failed" not in figures}
+        return fine_tune(estimator, corpus, splits)
+    figures = _train_and_measure(estimator, corpus, splits, dev=not uses_defaults(item.encoder))
+    return figures | {name: OBSERVATIONS[name](estimator, splits) for name in item.observe if "failed" not in figures}
 
 
 def _is_transformers(encoder: str) -> bool:
@@ -182,19 +182,21 @@ def merge_changes(first: Changes, second: Changes) -> Groups:
     return {group: {**first.get(group, {}), **second.get(group, {})} for group in dict.fromkeys([*first, *second])}
 
 
-def _train_and_measure(estimator: Estimator, corpus: DataSet, parts: Mapping[str, Any], *, dev: bool) -> dict[str, Any]:
-    held_out = corpus.examples(parts["dev"]) if "dev" in parts and dev else None
-    perplexity = corpus.training_examples(parts["dev"]) if isinstance(corpus, ParallelSet) else None
+def _train_and_measure(
+    estimator: Estimator, corpus: DataSet, splits: Mapping[str, Any], *, dev: bool
+) -> dict[str, Any]:
+    held_out = corpus.examples(splits["dev"]) if "dev" in splits and dev else None
+    perplexity = corpus.training_examples(splits["dev"]) if isinstance(corpus, ParallelSet) else None
     epochs = EpochFigures(estimator, perplexity)
     precision = {"precision": estimator.training.resolve_precision()}
     try:
-        estimator.fit(*corpus.training_examples(parts["train"]), dev=held_out, callbacks=[epochs])
+        estimator.fit(*corpus.training_examples(splits["train"]), dev=held_out, callbacks=[epochs])
     except DivergenceError as error:
         return {"failed": str(error), **precision}
     start = time.perf_counter()
-    figures = corpus.measure(estimator, parts)
+    figures = corpus.measure(estimator, splits)
     seconds = time.perf_counter() - start
-    texts = sum(len(parts[part]) for part in corpus.measured_parts(parts))
+    texts = sum(len(splits[split]) for split in corpus.list_measured_splits(splits))
     model = estimator.model_
     return {
         **figures,

@@ -127,9 +127,9 @@ def make_estimator(
         arguments["pretrained"] = PretrainedOptions(**groups.pop("pretrained"))
     defaults = task(encoder_name(encoder), **arguments)
     values = groups.pop("encoder", {})
-    resolved = defaults.resolved_options()
+    resolved = defaults.resolve_options()
     options = {group: replace(resolved[group], **groups[group]) for group in groups}
-    return task(replace(defaults.resolved_encoder(), **values) if values else defaults.encoder, **arguments, **options)
+    return task(replace(defaults.resolve_encoder(), **values) if values else defaults.encoder, **arguments, **options)
 
 
 def task_groups(data_set: str, encoder: str) -> dict[str, Options]:
@@ -142,8 +142,8 @@ def task_groups(data_set: str, encoder: str) -> dict[str, Options]:
     """
     task = TASKS[find_data_set(data_set).task]
     defaults = task(encoder_name(encoder))
-    groups = {name: kind() for name, kind in task.option_groups.items() if name == "task"}
-    return {"encoder": defaults.resolved_encoder(), **groups, **defaults.resolved_options()}
+    groups = {name: options_class() for name, options_class in task.option_groups.items() if name == "task"}
+    return {"encoder": defaults.resolve_encoder(), **groups, **defaults.resolve_options()}
 
 
 def encoder_name(encoder: str) -> str:

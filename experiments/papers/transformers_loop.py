@@ -126,12 +126,12 @@ def learning_rates(architecture: Architecture, pretrained: PretrainedOptions) ->
     return {f"encoder.{theirs}": rate for name, rate in rates.items() for theirs in architecture.checkpoint_names(name)}
 
 
-def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts: Mapping[str, Any]) -> dict[str, Any]:
+def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:
     """Fine-tune on the training set and measure the epoch that is best on the dev set."""
     transformers = import_transformers()
     training, is_tagger = estimator.training, corpus.task == "tag"
     folder = find_transformer(estimator.pretrained.pretrained or "")
-    sets = _read_sets(parts, corpus, training)
+    sets = _read_sets(splits, corpus, training)
     names = _list_classes(sets["train"][1], corpus)
     architecture = read_architecture(folder)
     cut = estimator.inputs.max_tokens_per_text
@@ -140,7 +140,7 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
     if cut is not None:
         limit = min(limit, cut + tokenizer.num_special_tokens_to_add())
     encode = partial(_encode, tokenizer, classes=names, limit=limit, is_tagger=is_tagger)
-    epochs = training.resolve_epochs(len(parts["train"]), **DEFAULT_EPOCHS)
+    epochs = training.resolve_epochs(len(splits["train"]), **DEFAULT_EPOCHS)
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         encoder = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32)
@@ -158,13 +158,13 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, parts
                     best = copy.deepcopy(model.state_dict())
         model.load_state_dict(best)
         start = time.perf_counter()
-        measured = corpus.measured_parts(parts)
+        measured = corpus.list_measured_splits(splits)
         tests = {
             name: _measure(corpus, sets[name][1], _predict(model, encode(*sets[name])), names) for name in measured
         }
         inference = {
             "inference_seconds": round(time.perf_counter() - start, 3),
-            "inference_texts": sum(len(parts[name]) for name in measured),
+            "inference_texts": sum(len(splits[name]) for name in measured),
         }
     words = model.encoder.get_input_embeddings().weight.numel()
     return {
@@ -216,9 +216,9 @@ def _train_epochs(
         yield time.perf_counter() - start
 
 
-def _read_sets(parts: Mapping[str, Any], corpus: DataSet, training: TrainingOptions) -> dict[str, LabelledTexts]:
-    """The texts and labels of each part; without a dev set, a share of the training set is held out as in ours."""
-    sets = {name: _read_part(part, corpus) for name, part in parts.items()}
+def _read_sets(splits: Mapping[str, Any], corpus: DataSet, training: TrainingOptions) -> dict[str, LabelledTexts]:
+    """The texts and labels of each split; without a dev set, a share of the training set is held out as in ours."""
+    sets = {name: _read_split(split, corpus) for name, split in splits.items()}
     if "dev" in sets:
         return sets
     texts, labels = sets["train"]
@@ -235,7 +235,7 @@ def _list_classes(labels: Sequence[Sequence[str]], corpus: DataSet) -> list[str]
     return sorted(classes)
 
 
-def _read_part(items: Sequence[Any], corpus: DataSet) -> LabelledTexts:
+def _read_split(items: Sequence[Any], corpus: DataSet) -> LabelledTexts:
     """Texts and their labels: tags, entity tags as BIOES, or a list of one class."""
     if corpus.task == "classify":
         return [str(item.text) for item in items], [[str(item.label)] for item in items]

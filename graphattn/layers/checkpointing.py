@@ -59,7 +59,7 @@ class Derived:
         is_simple = not torch.is_grad_enabled() or torch.is_autocast_enabled(weight.device.type) or is_transformed()
         if is_simple:
             return linear(self.value(), weight, bias)
-        return apply(_Linear, self._compute, self._compute_detached(), weight, bias, *self._inputs)
+        return apply(_RecomputedLinear, self._compute, self._compute_detached(), weight, bias, *self._inputs)
 
     def project(self, module: nn.Linear) -> Tensor:
         """The output of a linear layer (N, D_out), with gradients; a subclass or a layer with hooks is called."""
@@ -77,7 +77,7 @@ class Derived:
         return self._detached_value
 
 
-class _Linear(Function):
+class _RecomputedLinear(Function):
     @staticmethod
     def forward(
         ctx: Any, compute: Compute, value: Tensor, weight: Tensor, bias: Tensor | None, *inputs: Tensor

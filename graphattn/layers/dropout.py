@@ -28,11 +28,11 @@ def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
         return inputs
     if inputs.device.type != "cpu":
         return F.dropout(inputs, probability)
-    out = apply(_Dropout, at_least_float32(inputs), probability, int(torch.randint(1 << 32, ())))
+    out = apply(_DropoutFunction, at_least_float32(inputs), probability, int(torch.randint(1 << 32, ())))
     return out.to(inputs.dtype)
 
 
-class _Dropout(Function):
+class _DropoutFunction(Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, probability: float, seed: int) -> Tensor:
         from graphattn.backends.cpu.dropout_kernel import apply_dropout  # imports Numba: only when needed
@@ -42,7 +42,7 @@ class _Dropout(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return apply(_Dropout, gradients[0], ctx.probability, ctx.seed), None, None
+        return apply(_DropoutFunction, gradients[0], ctx.probability, ctx.seed), None, None
 
 
 class Dropout(nn.Module):

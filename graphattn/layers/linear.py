@@ -77,7 +77,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     elif not _is_onednn_faster(inputs, weight):
         return F.linear(inputs, weight, bias)
     # reshape outside: autograd forbids in-place changes of views made inside a function
-    rows = apply(_Linear, inputs.reshape(-1, inputs.shape[-1]), weight, bias)
+    rows = apply(_LinearFunction, inputs.reshape(-1, inputs.shape[-1]), weight, bias)
     return rows if inputs.dim() == 2 else rows.view(*inputs.shape[:-1], weight.shape[0])
 
 
@@ -98,7 +98,7 @@ def weight_gradient(gradient: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
     return _sum_products(gradient, rows) if _is_onednn_faster(rows, weight) else gradient.t() @ rows
 
 
-class _Linear(Function):
+class _LinearFunction(Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(rows, weight)
@@ -230,7 +230,7 @@ def embedding(table: Tensor, ids: Tensor, padding: int | None = None) -> Tensor:
         return F.embedding(ids, at_least_float32(table), padding).to(table.dtype)
     if not (differs and table.device.type == "cpu" and table.requires_grad):
         return F.embedding(ids, table, padding)
-    return apply(_Embedding, table, ids, padding)
+    return apply(_EmbeddingFunction, table, ids, padding)
 
 
 class Embedding(nn.Embedding):
@@ -249,11 +249,11 @@ def sum_embedding_gradients(parameters: Iterable[Tensor]) -> Iterator[dict[int, 
 
     Meanwhile, these passes return None for the tables. The result has, after the block, the sums by the table's id.
     """
-    found: dict[int, Tensor] = {}
+    gradients: dict[int, Tensor] = {}
     _sums.update({id(parameter): None for parameter in parameters})
     try:
-        yield found
-        found.update({table: total for table, total in _sums.items() if total is not None})
+        yield gradients
+        gradients.update({table: total for table, total in _sums.items() if total is not None})
     finally:
         _sums.clear()
 
@@ -268,7 +268,7 @@ def forget_gradients() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-class _Embedding(Function):
+class _EmbeddingFunction(Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, ids: Tensor, padding: int | None) -> Tensor:
         ctx.save_for_backward(ids)

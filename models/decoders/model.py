@@ -49,7 +49,7 @@ class SharedEmbedding(nn.Module):
         return self.trained
 
 
-class PretrainedEmbedding(SharedEmbedding):
+class WordVectorEmbedding(SharedEmbedding):
     """The Duo Transformer's embeddings, the second from word vectors by a feed-forward layer (Duo, section 4.2).
 
     The paper has GloVe of 300 columns and "feed-forward neural networks to fix the discrepancy of dimensionality": two

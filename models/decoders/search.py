@@ -36,7 +36,7 @@ class NextTokens(Protocol):
         """(B, K) latest tokens -> (B, K, V) log-probabilities of the next ones."""
 
     def keep(self, sources: Tensor, beams: Tensor) -> None:
-        """Keep (b,) of the B sources, and for each (b, K) of its beams."""
+        """Select sources: indices (b,) among the B, and (b, K) of the beams that each keeps."""
 
 
 @dataclass(frozen=True)

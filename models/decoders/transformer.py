@@ -54,7 +54,7 @@ class DecoderState:
         return self.tokens[layer]
 
     def keep(self, sources: Tensor, beams: Tensor) -> None:
-        """Keep (b,) sources, and for each (b, K) of its beams."""
+        """Select sources: indices (b,), and (b, K) of the beams that each keeps."""
         rows = (sources.unsqueeze(1) * self.beams + beams).flatten()
         self.tokens = [keys_values.index_select(1, rows) for keys_values in self.tokens]
         if len(sources) < self.mask.shape[0]:

@@ -210,7 +210,7 @@ class NodeStates:
             if relation[0] == TOKEN and relation[2] not in states:
                 states[relation[2]] = self._nodes.average_sources(relation, self._tokens)
         width = self._tokens.shape[1]
-        rows = [states.get(kind, self._tokens.new_zeros(n, width)) for kind, n in self._nodes.counts.items()]
+        rows = [states.get(node_type, self._tokens.new_zeros(n, width)) for node_type, n in self._nodes.counts.items()]
         return torch.cat(rows)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LayerOptions(Protocol):
-    """What a layer reads from the options of its encoder."""
+    """Options of an encoder that its layers read."""
 
     hidden: int
     ffn: int

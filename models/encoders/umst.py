@@ -170,7 +170,7 @@ class TextEdges:
         if not options.inter_group:
             return cls(tokens, groups)
         members = edges(MEMBERSHIP)
-        counts = (lengths_of(graph, kind).to(device) for kind in (TOKEN, WORD))
+        counts = (lengths_of(graph, node_type).to(device) for node_type in (TOKEN, WORD))
         upsampling = Upsampling.of(options.upsampling, members, *counts, normalize=options.normalize)
         return cls(tokens, groups, members, edges(options.arc_relation().name), edges(ALL_WORDS), upsampling)
 

@@ -32,7 +32,6 @@ from graphattn.models.estimators.inputs import (
     unpack_dev_set,
 )
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.linear_branch import fit_linear_branch
 from graphattn.models.estimators.sklearn_protocol import (
     complete_tags,
     make_not_fitted_error,
@@ -47,7 +46,7 @@ from graphattn.models.heads.word_features import WordFeatureBranch
 from graphattn.models.inspectable import EncodedInputs
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.prediction import Predictions, count_truncation, encode_corpus
-from graphattn.models.pretrained.options import PretrainedOptions, pretrained_options
+from graphattn.models.pretrained.options import PretrainedOptions, resolve_pretrained_options
 from graphattn.models.pretrained.stack import find_pretrained
 from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, write_model
@@ -138,7 +137,7 @@ class Estimator(Parameters):
         for name, kind in self._groups().items():
             value = arguments.get(name)
             setattr(self, name, kind() if value is None else value)
-        self.pretrained = pretrained_options(arguments.get("pretrained"))
+        self.pretrained = resolve_pretrained_options(arguments.get("pretrained"))
 
     # -- options -------------------------------------------------------------------------------------------------------
 
@@ -151,17 +150,17 @@ class Estimator(Parameters):
         """The options in the constructor's groups, without the encoder's."""
         return [getattr(self, name) for name in self._groups()]
 
-    def resolved_encoder(self) -> EncoderOptions:
+    def resolve_encoder(self) -> EncoderOptions:
         """The encoder's options, where those that were not set have the defaults of the task and the preset."""
-        encoder = self._named_encoder()
+        encoder = self._select_encoder()
         return encoder.with_defaults(vars(self.task.encoder_defaults(type(encoder), self.preset)))
 
-    def _named_encoder(self) -> EncoderOptions:
+    def _select_encoder(self) -> EncoderOptions:
         """The encoder's options as they were set."""
         default = self.task.default_encoder(pretrained=bool(self.pretrained.pretrained))
         return encoder_options(default if self.encoder is None else self.encoder)
 
-    def resolved_options(self) -> dict[str, Any]:
+    def resolve_options(self) -> dict[str, Any]:
         """Group -> its options, where those that were not set have the defaults of the preset or pretrained model."""
         defaults = self.task.option_defaults(self.preset, pretrained=bool(self.pretrained.pretrained))
         return {name: getattr(self, name).with_defaults(defaults.get(name, {})) for name in self._groups()}
@@ -176,9 +175,9 @@ class Estimator(Parameters):
         """
         for name, kind in self._groups().items():
             if not isinstance(getattr(self, name), kind):
-                given = type(getattr(self, name)).__name__
-                raise ConfigError(f"{name} of {type(self).__name__} is {given}; give {kind.__name__}")
-        encoder, options = self.resolved_encoder(), self.resolved_options()
+                actual = type(getattr(self, name)).__name__
+                raise ConfigError(f"{name} of {type(self).__name__} is {actual}; give {kind.__name__}")
+        encoder, options = self.resolve_encoder(), self.resolve_options()
         encoder.validate()
         for group in options.values():
             group.validate()
@@ -199,8 +198,8 @@ class Estimator(Parameters):
     def _resolve_options(self) -> None:
         """Copy the options, so that ``set_params`` does not change a fitted model; make its task and its inputs."""
         self.validate()
-        self.encoder_ = self.resolved_encoder().copy()
-        options = {name: group for name, group in self.resolved_options().items() if name not in self.late_options}
+        self.encoder_ = self.resolve_encoder().copy()
+        options = {name: group for name, group in self.resolve_options().items() if name not in self.late_options}
         vars(self).update({f"{name}_": group for name, group in options.items()})
         if self.inputs_.cls is None:
             self.inputs_.cls = self.encoder_.begins_with_cls
@@ -259,7 +258,7 @@ class Estimator(Parameters):
     @override
     def _get_nested(self, name: str) -> Any:
         if name == "encoder":
-            self.encoder = self._named_encoder()
+            self.encoder = self._select_encoder()
         return super()._get_nested(name)
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -284,8 +283,8 @@ class Estimator(Parameters):
         X, y, self.corpus_ = self.task_.read(corpus)
         return X, y
 
-    def reading_defaults(self) -> dict[str, Any]:
-        """How the training corpus was read, to read texts to predict in the same way."""
+    def get_reading_defaults(self) -> dict[str, Any]:
+        """Options with which the training corpus was read, to read texts to predict in the same way."""
         return self.task_.describe_reading(self.corpus_)
 
     @classmethod
@@ -505,7 +504,7 @@ class Estimator(Parameters):
         return partial(measure, weights=held_out.weights)
 
     def _fingerprint(self, held_out: Examples | None, *, starts_anew: bool) -> dict[str, Any]:
-        """What must be equal to resume a run, besides training options and corpora."""
+        """Settings that a resumed run must share with the interrupted one, besides training options and corpora."""
         groups = {"encoder": self.encoder_, **{name: o for name, o in self._options.items() if name != "training"}}
         plain = {f"{group}.{name}": v for group, options in groups.items() for name, v in options.to_dict().items()}
         start = {}
@@ -536,6 +535,8 @@ class Estimator(Parameters):
         head = self._options.get("head")
         if head is None or not head.linear_branch:
             return
+        from graphattn.models.training.linear_branch import fit_linear_branch
+
         metric = self.training_.metric or self.main_metric
         self.mixture_ = fit_linear_branch(
             self.model_,
@@ -767,7 +768,7 @@ class Estimator(Parameters):
     @property
     def epoch_note(self) -> str | None:
         """What the dev metrics of an epoch measure, if not the final model."""
-        head = self.resolved_options().get("head")
+        head = self.resolve_options().get("head")
         has_branch = head is not None and head.linear_branch and self.task.linear_branch is not None
         return "graph encoder alone" if has_branch else self.task.dev_search
 
@@ -940,13 +941,13 @@ class Estimator(Parameters):
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
         groups = {name: getattr(self, f"{name}_", getattr(self, name)).to_dict() for name in self._groups()}
         groups["training"] |= {"run_dir": None, "progress": True}  # a folder and the terminal of this machine
-        given = {"encoder": self._named_encoder(), **{name: getattr(self, name) for name in self._groups()}}
+        groups_as_set = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
         config = {
             "task": self.task.name,
             "encoder": self.encoder_.to_dict(),
             "preset": self.preset,
             **groups,
-            "set_options": {name: sorted(vars(options)) for name, options in given.items()},
+            "set_options": {name: sorted(vars(options)) for name, options in groups_as_set.items()},
             "history": self.history_,
             "mixture": self.mixture_,
             "corpus": self.corpus_,

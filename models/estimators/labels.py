@@ -26,7 +26,7 @@ class LabelSet:
 
     def __init__(self, classes: Sequence[Any]):
         self.classes = list(classes)
-        self._ids = {_composed(label): index for index, label in enumerate(self.classes)}
+        self._ids = {_compose_label(label): index for index, label in enumerate(self.classes)}
         self._ids |= {label: index for index, label in enumerate(self.classes)}
 
     @classmethod
@@ -40,7 +40,7 @@ class LabelSet:
             problem = f"all {counts.total()} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
             raise DataError(f"{problem}; training needs at least two different ones")
         try:
-            return cls(sorted(plain, key=_composed))
+            return cls(sorted(plain, key=_compose_label))
         except TypeError:
             raise DataError(f"{what}s of several types: {sorted(map(repr, plain))[:5]}; use strings") from None
 
@@ -58,7 +58,7 @@ class LabelSet:
             nonlocal count
             number = self._ids.get(label)
             if number is None:
-                number = self._ids.get(_composed(label))
+                number = self._ids.get(_compose_label(label))
             if number is None:
                 unknown[repr(plain_label(label))] = label
                 count += 1
@@ -74,7 +74,7 @@ class LabelSet:
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             error = UnknownLabelError(
                 f"the {where} has {what} {verbatim(shown)}, which the training set lacks",
-                hint=f"Known are: {verbatim(self._list_classes(unknown.values()))}.",
+                hint=f"Known: {verbatim(self._list_classes(unknown.values()))}.",
                 alternative=" ".join(flags),
                 options=("drop_label",),
             )
@@ -111,7 +111,7 @@ def find_respellings(names: Iterable[Any], known: Iterable[Any] = ()) -> Mapping
     return respellings
 
 
-def _composed(label: Any) -> Any:
+def _compose_label(label: Any) -> Any:
     return compose(label) if isinstance(label, str) else label
 
 

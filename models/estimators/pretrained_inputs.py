@@ -26,15 +26,9 @@ from graphattn.models.pretrained.stack import learning_rates, make_pretrained, s
 class PretrainedInputs(TextInputs):
     """The tokenizer and the word vectors of a pretrained model, whose states are the encoder's input.
 
-    Parameters
-    ----------
-    options : how text becomes vectors, for features besides the pretrained states
-    pretrained : the model, its edges and its length
-
-    Attributes
-    ----------
-    architecture : of the pretrained model
-    embedding_name : the model's module with the pretrained vectors of words
+    ``options`` say how text becomes vectors, for features besides the pretrained states; ``pretrained`` names the
+    model, its edges and its length. ``architecture`` is that of the pretrained model, ``embedding_name`` the model's
+    module with its vectors of words.
     """
 
     uses_pretrained = True

@@ -16,7 +16,7 @@ from graphattn.builders.parsers import make_parser
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.corpus import Corpus
-from graphattn.models.decoders.model import PretrainedEmbedding, SharedEmbedding
+from graphattn.models.decoders.model import SharedEmbedding, WordVectorEmbedding
 from graphattn.models.decoders.options import SubwordOptions
 from graphattn.models.encoders import EncoderOptions, make_encoder
 from graphattn.models.estimators.inputs import Columns
@@ -28,10 +28,7 @@ from graphattn.options import ParsingOptions
 class SubwordInputs(TextInputs):
     """Subwords that mark blanks, so that they spell a text; learnt from sources and targets.
 
-    Attributes
-    ----------
-    subwords : the vocabulary, and the way from texts to ids and back
-    vectors : (V, D) word vectors of the subwords, until the embedding is made
+    ``vectors`` are (V, D) word vectors of the subwords, until the embedding is made.
     """
 
     options: SubwordOptions
@@ -80,7 +77,7 @@ class SubwordInputs(TextInputs):
         vectors, self.vectors = self.vectors, None
         if vectors is None:
             return SharedEmbedding(count, encoder.hidden * encoder.streams, rate)
-        return PretrainedEmbedding(count, encoder.hidden, rate, torch.from_numpy(vectors))
+        return WordVectorEmbedding(count, encoder.hidden, rate, torch.from_numpy(vectors))
 
     @override
     def list_widths(self, encoder: EncoderOptions) -> Sequence[int]:

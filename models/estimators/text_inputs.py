@@ -16,7 +16,7 @@ from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning
 from graphattn.models.characters import CharacterVocabulary
-from graphattn.models.corpus import Corpus, truncated_lengths
+from graphattn.models.corpus import Corpus, truncate_lengths
 from graphattn.models.encoders import Encoder, EncoderOptions
 from graphattn.models.estimators.inputs import Columns, iter_chunks
 from graphattn.models.estimators.parsing import check_scheme, count_relations, parse_column
@@ -241,7 +241,7 @@ class TextInputs:
         lengths = [np.fromiter(map(len, column), np.int64) for column in sentences]
         return [
             [sentence.truncate(count) for sentence, count in zip(column, counts.tolist(), strict=True)]
-            for column, counts in zip(sentences, truncated_lengths(lengths, *self.length_limits), strict=True)
+            for column, counts in zip(sentences, truncate_lengths(lengths, *self.length_limits), strict=True)
         ]
 
     def count_tokens(self, text: str) -> int:

@@ -79,7 +79,7 @@ class Translator(Estimator):
     Examples
     --------
     >>> from graphattn.models import Translator
-    >>> Translator("transformer", preset="small").resolved_encoder().hidden
+    >>> Translator("transformer", preset="small").resolve_encoder().hidden
     256
     """
 

@@ -34,11 +34,8 @@ _FEW = 0.05
 class WordInputs(TextInputs):
     """A vocabulary of the training set, with vectors of files or random ones.
 
-    Attributes
-    ----------
-    widths : width of the vectors in each file; empty without files
-    vectors : (V, D) initial vectors, until the embedding has been made; None for random ones
-    num_trained : with ``vectors``, those of the first words that are trained
+    ``widths`` are those of the vectors in each file, empty without files. ``vectors`` are (V, D) initial vectors until
+    the embedding has been made, None for random ones; of them, those of the first ``num_trained`` words are trained.
     """
 
     options: InputOptions

@@ -65,13 +65,9 @@ def sum_cross_entropy(
 ) -> Tensor:
     """The sum of the items' cross-entropies.
 
-    Parameters
-    ----------
-    scores : (items, classes)
-    targets : (items,) class ids
-    weights : (items,) factors of the items' losses
-    class_weights : (classes,) factors of the classes' terms
-    label_smoothing : share of probability spread over all classes
+    ``scores`` are (items, classes), ``targets`` (items,) class ids, ``weights`` (items,) factors of the items' losses,
+    ``class_weights`` (classes,) factors of the classes' terms. ``label_smoothing`` is the share of probability spread
+    over all classes.
     """
     cross_entropy = partial(F.cross_entropy, weight=class_weights, label_smoothing=label_smoothing)
     if weights is None:

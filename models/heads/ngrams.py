@@ -56,8 +56,8 @@ class NgramBranch(LinearBranch):
         keys = torch.cat([_list_ngrams(*columns)[1].unique() for columns in _iter_columns(layouts)]).unique()
         frequencies = torch.zeros(len(keys), dtype=torch.long)
         for columns in _iter_columns(layouts):
-            rows, found, *_ = _list_ngrams(*columns)
-            codes = (rows * len(keys) + torch.searchsorted(keys, found)).unique()
+            rows, keys_of_rows, *_ = _list_ngrams(*columns)
+            codes = (rows * len(keys) + torch.searchsorted(keys, keys_of_rows)).unique()
             frequencies += torch.bincount(codes % max(1, len(keys)), minlength=len(keys))
         texts = sum(map(len, layouts))
         idf = ((1 + texts) / (1 + frequencies)).log() + 1

@@ -60,9 +60,9 @@ class WordFeatureBranch(LinearBranch):
         """(U, T) features of token types -> (offsets, U, classes) scores that each type adds at each offset."""
         rows = []
         for keys in _hash_by_offset(hashes):
-            found = torch.searchsorted(self.keys, keys).clamp_(max=len(self.keys) - 1)
-            known = (self.keys[found] == keys).unsqueeze(2)
-            rows.append((self.weights[found] * known).sum(1))
+            indices = torch.searchsorted(self.keys, keys).clamp_(max=len(self.keys) - 1)
+            known = (self.keys[indices] == keys).unsqueeze(2)
+            rows.append((self.weights[indices] * known).sum(1))
         return torch.stack(rows)
 
 

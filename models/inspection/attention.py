@@ -21,10 +21,11 @@ from graphattn.builders.subwords import join_pieces
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspectable import EncodedInputs, Inspectable
 from graphattn.models.inspection import limits
-from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
+from graphattn.models.inspection.attention_map import AttentionMap, Floats
 from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts, part_name
 from graphattn.models.inspection.edge_kinds import EdgeKinds, is_dependency, word_ids_of
-from graphattn.networkx_graphs import CLS, Columns, EdgeRows, make_networkx
+from graphattn.networkx_graphs import CLS, EdgeRows, GraphColumns, make_networkx
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, WORD
 from graphattn.validation import require_range, suggest
 
@@ -93,7 +94,7 @@ class Attention:
             relation = self._find_relation(relation)
         if head is not None:
             maps = _of_head(maps, head)
-        selected = tuple(part for part in maps if relation in (None, part.relation))
+        selected = tuple(each for each in maps if relation in (None, each.relation))
         if not selected:
             subject = "no head" if head is None else f"not head {head}"
             where = "" if layer is None else f" in layer {layer}"
@@ -102,7 +103,7 @@ class Attention:
 
     def _find_relation(self, relation: str) -> str:
         """The relation's name in the maps: ``binary=2`` is ``binary:1``."""
-        known = list(dict.fromkeys(part.relation for part in self.maps))
+        known = list(dict.fromkeys(each.relation for each in self.maps))
         name = split_heads(relation)[0][0]
         if name not in known:
             with suppress(ConfigError):
@@ -113,10 +114,10 @@ class Attention:
         return name
 
     def _of_layer(self, layer: int | None) -> list[AttentionMap]:
-        layers = sorted({part.layer for part in self.maps})
+        layers = sorted({each.layer for each in self.maps})
         if layer is not None and layer not in layers:
             raise ConfigError(f"{{layer}} is {layer!r}; layers count from 0 to {layers[-1]}", options=("layer",))
-        return [part for part in self.maps if layer in (None, part.layer)]
+        return [each for each in self.maps if layer in (None, each.layer)]
 
     def table(self) -> pd.DataFrame:
         """One row per weight, sorted by layer, head and target.
@@ -139,7 +140,7 @@ class Attention:
     @property
     def num_weights(self) -> int:
         """Number of weights over all layers and heads."""
-        return sum(part.weights.size for part in self.maps)
+        return sum(each.weights.size for each in self.maps)
 
     def weights(self) -> Floats:
         """(rows,) weights in the order of :meth:`table`."""
@@ -161,7 +162,7 @@ class Attention:
         """
         selected = self.only(layer=layer, head=head)
         limits.check_size("networkx graph", selected.num_weights, limits.MOST_LINKS)
-        nodes: dict[str, Columns] = {
+        nodes: dict[str, GraphColumns] = {
             part: {
                 "part": [part] * len(texts),
                 "index": list(range(len(texts))),
@@ -173,7 +174,7 @@ class Attention:
         edges = []
         for single in selected._by_head():
             size = len(single.sources)
-            columns: Columns = {
+            columns: GraphColumns = {
                 "layer": [single.layer] * size,
                 "head": [single.first_head] * size,
                 "relation": [single.relation] * size,
@@ -199,9 +200,9 @@ class Attention:
 
         first, size = self._offsets
         selected = list(self.only(layer=layer, head=head)._by_head())
-        rows = np.concatenate([part.targets + first[part.target_part] for part in selected])
-        columns = np.concatenate([part.sources + first[part.source_part] for part in selected])
-        weights = np.concatenate([part.weights[:, 0] for part in selected])
+        rows = np.concatenate([single.targets + first[single.target_part] for single in selected])
+        columns = np.concatenate([single.sources + first[single.source_part] for single in selected])
+        weights = np.concatenate([single.weights[:, 0] for single in selected])
         return coo_array((weights, (rows, columns)), shape=(size, size)).tocsr()
 
     def features(self, layer: int, head: int) -> Floats:
@@ -213,12 +214,12 @@ class Attention:
             when there is no such layer or head, or it has no weights by feature
         """
         selected = list(self.only(layer=layer, head=head)._by_head())
-        if any(part.features is None for part in selected):
+        if any(single.features is None for single in selected):
             raise ConfigError(
                 "there are no weights by feature; request them with attention(x, features=True) from a model with the "
                 "encoder mtsa"
             )
-        return np.concatenate([part.features[:, 0] for part in selected if part.features is not None])
+        return np.concatenate([single.features[:, 0] for single in selected if single.features is not None])
 
     def deprels(self, single: AttentionMap, edges: Any = slice(None)) -> npt.NDArray[np.object_]:
         """The dependency relation of edges of a map: ``nsubj>`` to the head, ``nsubj<`` from it; else an empty string.
@@ -311,7 +312,7 @@ class Attention:
 
     def _by_head(self) -> Iterator[AttentionMap]:
         """The maps of single heads, by layer and head."""
-        heads = [single for part in self.maps for single in part.by_head()]
+        heads = [single for each in self.maps for single in each.by_head()]
         return iter(sorted(heads, key=lambda single: (single.layer, single.first_head)))
 
     @cached_property
@@ -440,12 +441,12 @@ def attention_of(estimator: Inspectable, inputs: EncodedInputs, capture: Forward
 
 
 def _of_head(maps: Sequence[AttentionMap], head: int) -> list[AttentionMap]:
-    last = max(part.heads.stop for part in maps) - 1
+    last = max(each.heads.stop for each in maps) - 1
     if not 0 <= head <= last:
         raise ConfigError(
             f"{{head}} is {head}; the heads of the selected layers count from 0 to {last}", options=("head",)
         )
-    return [part.of_head(head) for part in maps if head in part.heads]
+    return [each.of_head(head) for each in maps if head in each.heads]
 
 
 def _softmax_key(single: AttentionMap) -> tuple[int, int, str]:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphattn.exceptions import ConfigError
+from graphattn.ragged import Ints
 from graphattn.scales import Scale
 from graphattn.schema import WINDOW
 
 SOURCE, TARGET = "source", "target"
 """Names of the parts of a translation."""
-Ints = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.floating]
 
 

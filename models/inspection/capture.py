@@ -16,10 +16,11 @@ from graphattn.builders.relations import Relation
 from graphattn.layers.tensorized import TensorizedAttention
 from graphattn.models.corpus import Batch
 from graphattn.models.encoders.base import Encoder, LayerWeights
-from graphattn.models.inspection.attention_map import SOURCE, TARGET, AttentionMap, Ints
+from graphattn.models.inspection.attention_map import SOURCE, TARGET, AttentionMap
 from graphattn.models.inspection.limits import check_num_weights
 from graphattn.models.text_model import TextModel, in_evaluation
 from graphattn.precision import at_least_float32
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from graphattn.builders.batch import TextBatch
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.builders.sentence import Sentence
 from graphattn.edges import features_of
-from graphattn.models.inspection.attention_map import Ints
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, WORD
 
 ITSELF, CLS_TOKEN, SAME_WORD, OTHER = "itself", "[CLS]", "same word", "other"

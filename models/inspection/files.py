@@ -77,7 +77,7 @@ def write_by_suffix(path: Path, writers: dict[str, Callable[[Path], object]]) ->
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
     """Raise a ConfigError unless the file name has one of the suffixes."""
     if path.suffix.lower() not in suffixes:
-        endings = " or ".join(part for part in (", ".join(suffixes[:-1]), suffixes[-1]) if part)
+        endings = " or ".join(ending for ending in (", ".join(suffixes[:-1]), suffixes[-1]) if ending)
         raise ConfigError(f"cannot save to {path.name!r}; the name must end in {endings}")
 
 

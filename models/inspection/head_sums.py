@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from graphattn.models.inspection.attention_map import Floats, Ints
+from graphattn.models.inspection.attention_map import Floats
+from graphattn.ragged import Ints
 
 HeadKey = tuple[int, int, str]
 """Layer, head, relation."""

@@ -79,9 +79,9 @@ def _attribution_color(share: float) -> str:
 def graph_html(graph: Graph, tokens: Sequence[str] | None = None) -> str:
     """The number of nodes and edges of each type, and the tokens if given."""
     graph = as_batch(graph)
-    kinds = list(graph.node_features)
-    texts = len(graph.batch_num_nodes(TOKEN)) if TOKEN in kinds else 1
-    nodes = ", ".join(f"{graph.num_nodes(kind):,} {escape(kind)}" for kind in kinds)
+    node_types = list(graph.node_features)
+    texts = len(graph.batch_num_nodes(TOKEN)) if TOKEN in node_types else 1
+    nodes = ", ".join(f"{graph.num_nodes(node_type):,} {escape(node_type)}" for node_type in node_types)
     rows = [
         {"relation": name, "from": source, "to": target, "edges": f"{edges.num_edges:,}"}
         for (source, name, target), edges in graph.edges.items()
@@ -109,10 +109,16 @@ def _format_probabilities(attention: Attention) -> str:
 def _attention_received(attention: Attention) -> dict[str, Any]:
     """Text -> (N,) weight that each token receives from others, relative to the largest."""
     sums = {text: np.zeros(len(attention.tokens[text])) for text in attention.sentences}
-    for part in attention.maps:
-        if part.source_part in sums:
-            others = (part.sources != part.targets) | (part.source_part != part.target_part)
-            np.add.at(sums[part.source_part], part.sources[others], part.weights[others].sum(axis=1))
+    for attention_map in attention.maps:
+        if attention_map.source_part in sums:
+            others = (attention_map.sources != attention_map.targets) | (
+                attention_map.source_part != attention_map.target_part
+            )
+            np.add.at(
+                sums[attention_map.source_part],
+                attention_map.sources[others],
+                attention_map.weights[others].sum(axis=1),
+            )
     return {text: received / (received.max(initial=0) or 1) for text, received in sums.items()}
 
 

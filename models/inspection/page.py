@@ -54,7 +54,7 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
             for part in (text, part_name(text, WORD))
             if sentence.heads is not None and part in attention.tokens
         },
-        "maps": [convert(head) for part in attention.maps for head in part.by_head()],
+        "maps": [convert(head) for each in attention.maps for head in each.by_head()],
     }
 
 

@@ -1,4 +1,4 @@
-"""What a Hugging Face ``config.json`` says about a Transformer encoder, and how its tensors are called."""
+"""The Transformer encoder of a Hugging Face ``config.json``, and the names of its tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUPPORTED: Mapping[str, Sequence[Any]] = {
     "rope_scaling": (),
 }
 """Key of ``config.json`` -> the values that are read, besides None."""
-Values = dict[str, Any]
+Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -131,17 +131,17 @@ class Architecture:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Architecture:
         """The architecture with these values."""
-        arguments: Values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        arguments: Fields = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         return cls(**arguments)
 
     def checkpoint_names(self, name: str) -> tuple[str, ...]:
         """The tensors of a checkpoint that, concatenated, are a parameter of :class:`PretrainedEncoder`."""
-        path, _, kind = name.replace("embedding.trained", "embedding.weight").rpartition(".")
+        path, _, tensor_name = name.replace("embedding.trained", "embedding.weight").rpartition(".")
         family = FAMILIES[self.family]
         if path.startswith("layers."):
-            _, number, part = path.split(".", 2)
-            return tuple(f"{family.layers}.{number}.{module}.{kind}" for module in family.names[part])
-        return tuple(f"{module}.{kind}" for module in family.names[path])
+            _, number, module_name = path.split(".", 2)
+            return tuple(f"{family.layers}.{number}.{module}.{tensor_name}" for module in family.names[module_name])
+        return tuple(f"{module}.{tensor_name}" for module in family.names[path])
 
 
 _Names = Mapping[str, tuple[str, ...]]
@@ -149,7 +149,7 @@ _Names = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Family:
-    """How the models of one family are described and stored.
+    """Description and checkpoint format of the models of one family.
 
     ``keys`` map our fields to keys in ``config.json``, ``defaults`` to values if it lacks the key, and ``derive`` adds
     the remaining fields. ``layers`` is the prefix of the layers' tensors; ``names`` map our modules to those of a
@@ -159,21 +159,21 @@ class Family:
     model: str
     keys: Mapping[str, str]
     defaults: Mapping[str, Any]
-    derive: Callable[[Config, Values], Values]
+    derive: Callable[[Config, Fields], Fields]
     layers: str
     names: _Names
 
-    def read(self, config: Mapping[str, Any]) -> Values:
+    def read(self, config: Mapping[str, Any]) -> Fields:
         """The fields of an :class:`Architecture` in a ``config.json``."""
         for key, supported in _SUPPORTED.items():
             if config.get(key) not in (None, *supported):
                 fix = f"reads {supported[0]!r}" if supported else "reads models without it"
                 raise ModelDirectoryError(f"its {key} is {config[key]!r}; GraphAttn {fix}. Choose another model")
-        given = {ours: config[theirs] for ours, theirs in self.keys.items() if config.get(theirs) is not None}
+        present = {ours: config[theirs] for ours, theirs in self.keys.items() if config.get(theirs) is not None}
         types = get_type_hints(Architecture, include_extras=True)
-        for name, value in given.items():
+        for name, value in present.items():
             check_json(value, types[name], self.keys[name])
-        values = {"embedding": given.get("hidden"), **self.defaults, **given}
+        values = {"embedding": present.get("hidden"), **self.defaults, **present}
         missing = next((theirs for ours, theirs in self.keys.items() if ours not in values), None)
         if missing is not None:
             raise ModelDirectoryError(f"its config.json has no {missing!r}. Download the model again")
@@ -185,7 +185,7 @@ class Family:
         settings = {key: value for key, value in config.items() if value is not None or key == "pad_token_id"}
         return self.derive(read_record(settings, Config), values)
 
-    def write(self, architecture: Architecture) -> Values:
+    def write(self, architecture: Architecture) -> Fields:
         """The inverse of :meth:`read`."""
         values = asdict(architecture)
         values["activation"] = next(theirs for theirs, ours in ACTIVATIONS.items() if ours == architecture.activation)
@@ -199,7 +199,7 @@ class Family:
         }
 
 
-def _derive_bert(config: Config, values: Values) -> Values:
+def _derive_bert(config: Config, values: Fields) -> Fields:
     derived = {
         "max_length": values["positions"] - values["position_offset"],
         "attention_output_dropout": values["dropout"],
@@ -209,19 +209,21 @@ def _derive_bert(config: Config, values: Values) -> Values:
     return {**derived, **values}
 
 
-def _derive_roberta(config: Config, values: Values) -> Values:
+def _derive_roberta(config: Config, values: Fields) -> Fields:
     if config.pad_token_id is None:
         raise ModelDirectoryError("its config.json has no 'pad_token_id'. Download the model again")
     offset = config.pad_token_id + 1  # fairseq: after that of the padding
     return _derive_bert(config, {**values, "position_offset": offset})
 
 
-def _derive_modernbert(config: Config, values: Values) -> Values:
+def _derive_modernbert(config: Config, values: Fields) -> Fields:
     every = config.global_attn_every_n_layers
-    kinds = config.layer_types or [
+    layer_types = config.layer_types or [
         "sliding_attention" if number % every else "full_attention" for number in range(values["layers"])
     ]
-    unknown = next((kind for kind in kinds if kind not in ("full_attention", "sliding_attention")), None)
+    unknown = next(
+        (layer_type for layer_type in layer_types if layer_type not in ("full_attention", "sliding_attention")), None
+    )
     if unknown is not None:
         raise ModelDirectoryError(f"one of its layer_types is {unknown!r}, which GraphAttn cannot compute")
     theta = {
@@ -233,29 +235,31 @@ def _derive_modernbert(config: Config, values: Values) -> Values:
     return {
         **values,
         "attention_output_dropout": values["attn_drop"],
-        "relations": tuple(relation[kind] for kind in kinds),
-        "thetas": tuple(theta[kind] for kind in kinds),
+        "relations": tuple(relation[layer_type] for layer_type in layer_types),
+        "thetas": tuple(theta[layer_type] for layer_type in layer_types),
     }
 
 
-def _read_theta(config: Config, kind: str, default: float) -> float:
-    values = config.rope_parameters.get(kind) or {}
-    check_json(values, RopeParameters, f"rope_parameters.{kind}")
+def _read_theta(config: Config, layer_type: str, default: float) -> float:
+    values = config.rope_parameters.get(layer_type) or {}
+    check_json(values, RopeParameters, f"rope_parameters.{layer_type}")
     if values.get("rope_type") not in (None, "default"):
         raise ModelDirectoryError(f"its rotary positions are {values['rope_type']!r}; GraphAttn reads the default ones")
     return float(values.get("rope_theta") or default)
 
 
-def _write_layers(architecture: Architecture) -> Values:
-    """What ``config.json`` says about the windows and rotary positions of ModernBERT's layers."""
+def _write_layers(architecture: Architecture) -> Fields:
+    """Fields of ``config.json`` for the windows and rotary positions of ModernBERT's layers."""
     a = architecture
-    kinds = ["full_attention" if relation == ALL else "sliding_attention" for relation in a.relations]
+    layer_types = ["full_attention" if relation == ALL else "sliding_attention" for relation in a.relations]
     widths = [int(relation.partition(":")[2]) for relation in a.relations if relation != ALL]
-    thetas = dict(zip(kinds, a.thetas, strict=True))
+    thetas = dict(zip(layer_types, a.thetas, strict=True))
     return {
-        "layer_types": kinds,
+        "layer_types": layer_types,
         "local_attention": widths[0] - 1 if widths else 128,
-        "rope_parameters": {kind: {"rope_type": "default", "rope_theta": theta} for kind, theta in thetas.items()},
+        "rope_parameters": {
+            layer_type: {"rope_type": "default", "rope_theta": theta} for layer_type, theta in thetas.items()
+        },
     }
 
 

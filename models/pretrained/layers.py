@@ -60,7 +60,7 @@ class PretrainedAttention(MultiScaleAttention):
         return torch.cat([torch.cat([first * cos - second * sin, second * cos + first * sin], dim=2), values], dim=1)
 
 
-class FeedForward(nn.Module):
+class PretrainedFeedForward(nn.Module):
     """Two linear layers with an activation; in ModernBERT, half of the first one's output gates the other half."""
 
     def __init__(self, architecture: Architecture):
@@ -97,7 +97,7 @@ class PretrainedLayer(nn.Module):
         self.attention = PretrainedAttention(
             hidden, head_feats, heads, attn_drop=architecture.attn_drop, bias=architecture.attention_bias
         )
-        self.ffn = FeedForward(architecture)
+        self.ffn = PretrainedFeedForward(architecture)
         has_norm = not modern or number > 0  # ModernBERT's embeddings are normalized already
         self.attention_norm = make_norm(architecture, hidden) if has_norm else nn.Identity()
         self.ffn_norm = make_norm(architecture, hidden)

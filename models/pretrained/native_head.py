@@ -34,7 +34,7 @@ _CLASSIFIERS: Mapping[str, tuple[str, str, float]] = {
 
 
 def find_missing_layers(model: TextModel, family: str) -> list[str]:
-    """What the classifiers and taggers of ``transformers`` lack of a model on a pretrained encoder."""
+    """List the parts of a model that the classifiers and taggers of ``transformers`` lack."""
     encoder, head, embedding = model.encoder, model.head, model.embedding
     upper = encoder.upper if isinstance(encoder, StackedEncoder) else None
     missing = {

@@ -53,6 +53,6 @@ class PretrainedOptions(Options):
     join_pairs: bool = option(True, "make one sequence of the two texts of a pair, as in pretraining")
 
 
-def pretrained_options(given: PretrainedOptions | str | None) -> PretrainedOptions:
+def resolve_pretrained_options(options: PretrainedOptions | str | None) -> PretrainedOptions:
     """Options of a model given by name, by its options, or not at all."""
-    return given if isinstance(given, PretrainedOptions) else PretrainedOptions(given)
+    return options if isinstance(options, PretrainedOptions) else PretrainedOptions(options)

@@ -1,4 +1,4 @@
-"""What ``tokenizer_config.json`` changes in the tokenizer of ``tokenizer.json``."""
+"""Changes that ``tokenizer_config.json`` makes to the tokenizer of ``tokenizer.json``."""
 
 from __future__ import annotations
 

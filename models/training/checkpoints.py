@@ -62,8 +62,10 @@ def _name_errors(advice: str, folder: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = error.filename or folder or tempfile.gettempdir()
-        raise TrainingError(f"{place} cannot be written ({error.strerror or error}); make room and {advice}") from error
+        target = error.filename or folder or tempfile.gettempdir()
+        raise TrainingError(
+            f"{target} cannot be written ({error.strerror or error}); make room and {advice}"
+        ) from error
 
 
 def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[str, Any]) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,10 +26,12 @@ from graphattn.models.heads import ClassificationHead, Head, RegressionHead, Tag
 from graphattn.models.heads.linear_branch import LinearBranch
 from graphattn.models.heads.ngrams import NgramBranch
 from graphattn.models.heads.word_features import WordFeatureBranch, list_word_keys
+from graphattn.models.options import TrainingOptions
 from graphattn.models.prediction import prediction_batches, split_rows
 from graphattn.models.text_model import TextModel, in_evaluation
 
 if TYPE_CHECKING:
+    from lightning.pytorch.callbacks import Callback
     from scipy.sparse import csr_matrix
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
@@ -60,6 +63,54 @@ class Mixture:
 
 TYPICAL = Mixture(1 / 3, 2 / 3)
 """The factors without a dev set; a graph model's scores grow while it is trained."""
+
+
+def fit_linear_branch(
+    model: TextModel,
+    corpus: Corpus,
+    dev: Corpus | None,
+    words: Sequence[str],
+    *,
+    metric: str,
+    alone: float | None,
+    evaluate: Callable[[list[Any]], dict[str, float]],
+    refit: bool,
+    training: TrainingOptions,
+    callbacks: Sequence[Callback],
+) -> dict[str, float]:
+    """Add a branch to a trained model, if the dev set is predicted no worse with it.
+
+    Returns its share, that of the graph encoder, and the dev metrics with it; nothing when it is left out.
+
+    ``alone`` is the dev metric without the branch, and ``evaluate`` measures decisions for the dev set. ``refit`` adds
+    the dev set to the training set of the branch that is kept.
+    """
+    from graphattn.models.training.callbacks import shows_epochs  # imports Lightning
+
+    metrics = dict[str, float]()
+    shown = shows_epochs(training, callbacks)
+
+    def report(line: str) -> None:
+        if shown:
+            print(line, file=sys.stderr, flush=True)
+
+    def accept(decisions: list[Any]) -> bool:
+        assert alone is not None
+        metrics.update(evaluate(decisions))
+        accepted = metrics[metric] >= alone
+        report(
+            f"linear branch {'added' if accepted else 'left out'}: dev {metric.replace('_', ' ')} "
+            f"{metrics[metric]:.2f} with it, {alone:.2f} without"
+        )
+        return accepted
+
+    weights = model.head.class_weights
+    mixture = add_linear_branch(
+        model, corpus, dev, words, refit=refit, class_weights=weights, accept=accept, report=report
+    )
+    if mixture is None:
+        return {}
+    return {"deep": mixture.deep, "linear": mixture.linear, **{f"dev_{name}": value for name, value in metrics.items()}}
 
 
 def add_linear_branch(

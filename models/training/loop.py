@@ -163,8 +163,8 @@ def _follows_ctrl_c(error: BaseException) -> bool:
 def unwrap_error(error: ProcessRaisedException) -> Exception:
     """The GraphAttnError that another process raised; other errors unchanged."""
     name, _, message = str(error).strip().rpartition("\n")[2].partition(": ")
-    kind = getattr(exceptions, name.removeprefix(f"{exceptions.__name__}."), None)
-    return kind(message) if isinstance(kind, type) and issubclass(kind, GraphAttnError) else error
+    error_class = getattr(exceptions, name.removeprefix(f"{exceptions.__name__}."), None)
+    return error_class(message) if isinstance(error_class, type) and issubclass(error_class, GraphAttnError) else error
 
 
 def _make_average(options: TrainingOptions) -> Average | None:
@@ -227,8 +227,8 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
         ) from None
 
 
-def _has(callbacks: Sequence[Callback], kind: type[Callback]) -> bool:
-    return any(isinstance(callback, kind) for callback in callbacks)
+def _has(callbacks: Sequence[Callback], callback_type: type[Callback]) -> bool:
+    return any(isinstance(callback, callback_type) for callback in callbacks)
 
 
 def choose_strategy(options: TrainingOptions) -> str:

@@ -11,11 +11,11 @@ from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_su
 
 from graphattn.builders.tag_schemes import extract_valid_spans
 
-Weights = npt.NDArray[np.floating]
+ExampleWeights = npt.NDArray[np.floating]
 
 
 def classification_metrics(
-    gold: Sequence[Any], predicted: Sequence[Any], weights: Weights | None = None
+    gold: Sequence[Any], predicted: Sequence[Any], weights: ExampleWeights | None = None
 ) -> dict[str, float]:
     """Accuracy and macro-averaged precision, recall and F1, all in percent.
 
@@ -35,7 +35,7 @@ def classification_metrics(
 
 
 def multilabel_metrics(
-    gold: npt.NDArray[Any], predicted: npt.NDArray[Any], weights: Weights | None = None
+    gold: npt.NDArray[Any], predicted: npt.NDArray[Any], weights: ExampleWeights | None = None
 ) -> dict[str, float]:
     """Micro and macro F1 and the share of texts with exactly the right labels, in percent.
 
@@ -52,7 +52,7 @@ def multilabel_metrics(
 
 
 def regression_metrics(
-    gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64], weights: Weights | None = None
+    gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64], weights: ExampleWeights | None = None
 ) -> dict[str, float]:
     """Pearson's and Spearman's correlations and the coefficient of determination in percent; mean squared error.
 
@@ -75,16 +75,17 @@ def regression_metrics(
     }
 
 
-def _correlate(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], weights: Weights) -> float:
+def _correlate(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], weights: ExampleWeights) -> float:
     """Pearson's correlation; 0 for constant numbers."""
     first, second = (values - np.average(values, weights=weights) for values in (first, second))
     covariance, *variances = (
-        np.average(one * other, weights=weights) for one, other in ((first, second), (first, first), (second, second))
+        np.average(first_factor * other, weights=weights)
+        for first_factor, other in ((first, second), (first, first), (second, second))
     )
     return float(covariance / np.sqrt(np.prod(variances))) if min(variances) > 0 else 0.0
 
 
-def _rank_with_weights(values: npt.NDArray[np.float64], weights: Weights) -> npt.NDArray[np.float64]:
+def _rank_with_weights(values: npt.NDArray[np.float64], weights: ExampleWeights) -> npt.NDArray[np.float64]:
     """Ranks up to a constant, as if each value occurred as often as its weight says; ties have their mean rank."""
     _, index = np.unique(values, return_inverse=True)
     totals = np.bincount(index, weights)
@@ -93,7 +94,10 @@ def _rank_with_weights(values: npt.NDArray[np.float64], weights: Weights) -> npt
 
 
 def tagging_metrics(
-    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str, weights: Weights | None = None
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+    scheme: str,
+    weights: ExampleWeights | None = None,
 ) -> dict[str, float]:
     """Accuracy of tags; for entity tags also precision, recall and F1 of whole entities; in percent.
 
@@ -127,6 +131,6 @@ def tagging_metrics(
     }
 
 
-def _mean(right: npt.NDArray[np.bool_], weights: Weights | None) -> float:
+def _mean(right: npt.NDArray[np.bool_], weights: ExampleWeights | None) -> float:
     total = len(right) if weights is None else weights.sum()
     return float(np.average(right, weights=weights)) if total else 0.0

@@ -46,14 +46,8 @@ class SharedBatches(Sampler[list[BatchShard]]):
 
     A process computes the gradients of its part in turn for shards of about ``max_tokens`` tokens.
 
-    Parameters
-    ----------
-    batches : the whole batches
-
-    Attributes
-    ----------
-    done : number of this epoch's batches before the checkpoint
-    max_tokens : None computes the gradients of a process's part at once
+    ``done`` is the number of this epoch's batches before the checkpoint. If ``max_tokens`` is None, a process computes
+    the gradients of its part at once.
     """
 
     max_tokens: int | None = None
@@ -90,13 +84,8 @@ class SharedBatches(Sampler[list[BatchShard]]):
 class TrainingModule(pl.LightningModule):
     """A model, its optimizer, and the evaluation of its decisions on the dev set.
 
-    Parameters
-    ----------
-    model : the model
-    options : of the training
-    loader : batches of the training set, from :class:`SharedBatches`
-    dev, evaluate : dev set and its metrics; None without a dev set
-    decide : model and dev set -> decisions
+    ``loader`` has batches of the training set, from :class:`SharedBatches`. ``evaluate`` measures the dev set, None
+    without one; ``decide`` maps model and dev set to decisions.
     """
 
     def __init__(
@@ -195,10 +184,7 @@ class TrainingModule(pl.LightningModule):
     def finish_epoch(self) -> dict[str, float]:
         """Evaluate on the dev set; log and return the epoch's metrics.
 
-        Raises
-        ------
-        DivergenceError
-            when the weights are not finite after the last step
+        A DivergenceError says that the weights are not finite after the last step.
         """
         if not all(bool(torch.isfinite(weights).all()) for weights in self.parameters()):
             raise self._divergence_error(f"weights are not finite after epoch {self.current_epoch + 1}")

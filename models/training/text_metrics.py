@@ -59,7 +59,9 @@ def text_metrics(references: References, texts: Sequence[str], *, tokenizer: str
         name: scorer.corpus_score([text for (text,) in outputs], None).score
         for name, scorer in _sacrebleu(expected, tokenizer).items()
     }
-    matches = [text.strip() in map(str.strip, own) for own, (text,) in zip(expected, outputs, strict=True)]
+    matches = [
+        text.strip() in map(str.strip, alternatives) for alternatives, (text,) in zip(expected, outputs, strict=True)
+    ]
     return {**figures, **_rouge(expected, outputs), "exact_match": 100 * fmean(matches)}
 
 
@@ -204,8 +206,8 @@ def _rouge(references: Sequence[Sequence[str]], texts: Sequence[Sequence[str]]) 
     rouge = import_optional("rouge_score.rouge_scorer", "ROUGE needs", "translation")
     scorer = rouge.RougeScorer(list(ROUGE), tokenizer=_RougeTokenizer(stem=_is_english(references)))
     sums = dict.fromkeys(ROUGE.values(), 0.0)
-    for own, (text,) in zip(references, texts, strict=True):
-        scores = scorer.score_multi(own, text)
+    for alternatives, (text,) in zip(references, texts, strict=True):
+        scores = scorer.score_multi(alternatives, text)
         for key, name in ROUGE.items():
             sums[name] += scores[key].fmeasure
     return {name: 100 * total / max(1, len(texts)) for name, total in sums.items()}
@@ -219,7 +221,7 @@ def _is_english(references: Sequence[Sequence[str]]) -> bool:
 
 def _compose(texts: References) -> list[list[str]]:
     """All texts in normal form C: the same text has one spelling."""
-    return [[normalize("NFC", text) for text in _as_list(own)] for own in texts]
+    return [[normalize("NFC", text) for text in _as_list(alternatives)] for alternatives in texts]
 
 
 def _as_list(reference: str | Sequence[str]) -> list[str]:

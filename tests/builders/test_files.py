@@ -18,8 +18,8 @@ from graphattn.builders.files import (
     atomic_folder,
     folder_lock,
     is_locked,
-    numbered_lines,
     open_text,
+    read_numbered_lines,
     read_sealed,
     write_sealed,
 )
@@ -37,7 +37,7 @@ def write(folder, name, content):
 
 def message(path):
     with pytest.raises(DataError) as caught:
-        list(numbered_lines(path))
+        list(read_numbered_lines(path))
     return str(caught.value)
 
 
@@ -49,7 +49,7 @@ def feed(monkeypatch, content, *, peekable=True):
 @suffixes
 def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
     path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("één\r\n\r\nzwei\nlast".encode()))
-    assert list(numbered_lines(path)) == [(1, "één"), (2, ""), (3, "zwei"), (4, "last")]
+    assert list(read_numbered_lines(path)) == [(1, "één"), (2, ""), (3, "zwei"), (4, "last")]
     with open_text(str(path)) as lines:
         assert list(lines) == ["één\n", "\n", "zwei\n", "last"]
         assert lines.line == 4
@@ -59,7 +59,7 @@ def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
 @pytest.mark.filterwarnings("error")
 def test_a_byte_order_mark_at_the_start_is_dropped(tmp_path, suffix):
     path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("\ufeffa\nb \ufeffc\n".encode()))
-    assert list(numbered_lines(path)) == [(1, "a"), (2, "b \ufeffc")]
+    assert list(read_numbered_lines(path)) == [(1, "a"), (2, "b \ufeffc")]
 
 
 def test_byte_order_marks_of_joined_files_are_dropped_with_one_hint(tmp_path):
@@ -76,7 +76,7 @@ def test_cesu_8_is_read_with_one_hint(tmp_path):
     pairs = "a \ud83d\ude00\r\nb\n\ud83d\ude00\n".encode("utf-8", "surrogatepass")
     path = write(tmp_path, "a.txt", pairs)
     with pytest.warns(Hint, match="CESU-8.*lines: 2$") as caught:
-        assert list(numbered_lines(path)) == [(1, "a 😀"), (2, "b"), (3, "😀")]
+        assert list(read_numbered_lines(path)) == [(1, "a 😀"), (2, "b"), (3, "😀")]
     assert len(caught) == 1
 
 
@@ -98,21 +98,21 @@ def test_only_newlines_end_a_line(tmp_path_factory, texts):
     texts = [text.removesuffix("\r") for text in texts]
     texts[0] = "x" + texts[0]
     path = write(tmp_path_factory.mktemp("lines"), "a", "\n".join([*texts, ""]).encode())
-    assert [text for _, text in numbered_lines(path)] == texts
+    assert [text for _, text in read_numbered_lines(path)] == texts
 
 
 def test_a_line_can_be_longer_than_the_buffer(tmp_path):
     path = write(tmp_path, "long.txt.gz", gzip.compress(b"word " * 400_000 + b"\nend"))
-    assert [len(text) for _, text in numbered_lines(path)] == [2_000_000, 3]
+    assert [len(text) for _, text in read_numbered_lines(path)] == [2_000_000, 3]
 
 
 def test_extensions_ignore_case(tmp_path):
-    assert list(numbered_lines(write(tmp_path, "A.TXT.GZ", gzip.compress(b"a")))) == [(1, "a")]
+    assert list(read_numbered_lines(write(tmp_path, "A.TXT.GZ", gzip.compress(b"a")))) == [(1, "a")]
 
 
 def test_concatenated_archives_are_one_text(tmp_path):
     path = write(tmp_path, "two.xz", lzma.compress(b"a\n") + lzma.compress(b"b\n"))
-    assert list(numbered_lines(path)) == [(1, "a"), (2, "b")]
+    assert list(read_numbered_lines(path)) == [(1, "a"), (2, "b")]
 
 
 def test_missing_file(tmp_path):
@@ -203,20 +203,22 @@ def test_damaged_archive(tmp_path, suffix):
 def test_compression_follows_from_the_extension(tmp_path, suffix, content):
     path = write(tmp_path, "file" + suffix, PACK[content](b"text\n"))
     if suffix == content:
-        assert list(numbered_lines(path)) == [(1, "text")]
+        assert list(read_numbered_lines(path)) == [(1, "text")]
     else:
         assert str(path) in message(path)
 
 
 def test_a_text_can_start_like_bzip2(tmp_path):
-    assert list(numbered_lines(write(tmp_path, "a", b"BZh9 is a magic number\n"))) == [(1, "BZh9 is a magic number")]
+    assert list(read_numbered_lines(write(tmp_path, "a", b"BZh9 is a magic number\n"))) == [
+        (1, "BZh9 is a magic number")
+    ]
 
 
 @suffixes
 @pytest.mark.parametrize("peekable", [True, False])
 def test_standard_input_can_be_compressed_and_stays_open(monkeypatch, suffix, peekable):
     feed(monkeypatch, PACK[suffix](b"a\r\nb"), peekable=peekable)
-    assert list(numbered_lines("-")) == [(1, "a"), (2, "b")]
+    assert list(read_numbered_lines("-")) == [(1, "a"), (2, "b")]
     assert not sys.stdin.buffer.closed
 
 
@@ -242,7 +244,7 @@ def test_a_line_from_a_pipe_arrives_before_the_next_is_written(tmp_path):
 
     producer = threading.Thread(target=produce)
     producer.start()
-    lines = numbered_lines(path)
+    lines = read_numbered_lines(path)
     assert next(lines) == (1, "first")
     first_was_read.set()
     assert list(lines) == [(2, "second")]

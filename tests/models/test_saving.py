@@ -394,7 +394,7 @@ def test_a_loaded_model_is_the_same(name, saved, figures):
     assert list(loaded.predict(X)) == list(estimator.predict(X))
     assert all(map(np.array_equal, figures(loaded, X), expected))
     assert loaded.history_ == estimator.history_
-    for group in estimator.resolved_options():
+    for group in estimator.resolve_options():
         assert getattr(loaded, f"{group}_", None) == getattr(estimator, f"{group}_", None)
     if name != "translator":
         assert loaded.classes_.tolist() == estimator.classes_.tolist()
@@ -493,8 +493,8 @@ def test_a_loaded_model_follows_another_preset_except_in_options_that_were_set(
     for name in (estimator.preset, preset):
         loaded.set_params(preset=name)
         estimator.set_params(preset=name)
-        assert loaded.resolved_encoder() == estimator.resolved_encoder()
-        assert loaded.resolved_options() == estimator.resolved_options()
+        assert loaded.resolve_encoder() == estimator.resolve_encoder()
+        assert loaded.resolve_options() == estimator.resolve_options()
 
 
 def test_loading_does_not_change_the_global_generator(saved):

@@ -16,23 +16,15 @@ from graphattn.edges import Edges
 
 @dataclass
 class Call:
-    """Options of one attention call, for the forward and the backward pass.
+    """Options of one attention call, for the forward and the backward pass."""
 
-    Parameters
-    ----------
-    edges, heads : relations, and the number of heads of each
-    scale, dropout : as in :func:`graphattn.attend`
-    plain : without bias, and weights need no gradients
-    compact : heads on identity relations have only values, no queries and keys
-    splits : whether other edges of a relation may be computed apart from those with contiguous keys, by ``others``
-    """
-
-    edges: Sequence[Edges]
-    heads: Sequence[int]
-    scale: float
-    dropout: float
-    plain: bool
-    compact: bool = False
+    edges: Sequence[Edges]  # the relations
+    heads: Sequence[int]  # number of heads of each relation
+    scale: float  # factor of the products, as in :func:`graphattn.attend`
+    dropout: float  # as in :func:`graphattn.attend`
+    plain: bool  # without bias, and weights need no gradients
+    compact: bool = False  # heads on identity relations have only values, no queries and keys
+    # whether other edges of a relation may be computed apart from those with contiguous keys, by ``others``
     splits: bool = False
 
     def __post_init__(self) -> None:
@@ -101,20 +93,12 @@ class Call:
 
 
 class HeadGroup(NamedTuple):
-    """Heads that a kernel computes together, and their plan.
+    """Heads that a kernel computes together, and their plan."""
 
-    Parameters
-    ----------
-    heads : (K,) their numbers
-    scored : (K,) their numbers among the heads with queries and keys, -1 for heads without
-    plan : how to compute them
-    relations : (K,) relation of each head in a narrow plan, -1 for the identity
-    """
-
-    heads: np.ndarray
-    scored: np.ndarray
-    plan: NarrowPlan | RangePlan | EdgePlan
-    relations: np.ndarray | None = None
+    heads: np.ndarray  # (K,) numbers of the heads
+    scored: np.ndarray  # (K,) numbers among the heads with queries and keys, -1 for heads without
+    plan: NarrowPlan | RangePlan | EdgePlan  # how to compute them
+    relations: np.ndarray | None = None  # (K,) relation of each head in a narrow plan, -1 for the identity
 
 
 class OtherEdges(NamedTuple):

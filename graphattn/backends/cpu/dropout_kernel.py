@@ -13,11 +13,11 @@ from graphattn.backends.cpu.simd.registers import (
     dropout_factors,
     dropout_threshold,
     load,
-    masked_load,
-    masked_store,
+    load_masked,
     mul,
     simd_width,
     store,
+    store_masked,
 )
 from graphattn.backends.cpu.threads import run_in_threads
 
@@ -51,5 +51,5 @@ def _drop(source, target, start, stop, probability, seed):  # type: ignore[no-un
         part = load(source, c)
         store(target, c, mul(part, dropout_factors(part, c, seed, limit, gain)))
     if whole < stop:
-        part = masked_load(source, whole, 0, stop - whole)
-        masked_store(target, whole, mul(part, dropout_factors(part, whole, seed, limit, gain)), 0, stop - whole)
+        part = load_masked(source, whole, 0, stop - whole)
+        store_masked(target, whole, mul(part, dropout_factors(part, whole, seed, limit, gain)), 0, stop - whole)

@@ -85,7 +85,7 @@ class FusedBackend(Backend):
             bias = None if bias is None else bias.float()
         plain = bias is None and not (return_weights and (dropout or torch.is_grad_enabled()))
         call = Call([edges], [query.shape[1]], scale, dropout, plain=plain)
-        out, weights = apply_pair(_Attention, query, key, value, bias, call, return_weights)
+        out, weights = apply_pair(_AttentionFunction, query, key, value, bias, call, return_weights)
         return out.to(dtype), weights.to(dtype) if return_weights else None
 
 
@@ -107,7 +107,7 @@ def _attend_projected(
     return out, [each.view(shape).t() for each, shape in zip(by_relation, shapes, strict=True)]
 
 
-class _Attention(Function):
+class _AttentionFunction(Function):
     @staticmethod
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, call: Call, return_weights: bool

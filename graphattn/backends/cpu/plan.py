@@ -1,4 +1,4 @@
-"""How backend ``fused`` divides the edges of a relation into tasks. Plans are cached in their :class:`Edges`."""
+"""Plans of backend ``fused``, which divide the edges of a relation into tasks; :class:`Edges` cache them."""
 
 from __future__ import annotations
 
@@ -30,24 +30,16 @@ CHUNK_ROWS = 256
 
 @dataclass(frozen=True)
 class RangePlan:
-    """Destinations with contiguous keys.
+    """Destinations with contiguous keys."""
 
-    Parameters
-    ----------
-    low, high : (N_dst,) int64, the keys of destination i are low[i] to before high[i]
-    starts : (N_dst + 1,) int64, first slot of each destination
-    block : destinations per matrix product, a multiple of 8
-    chunks : (C, 7) int64: first destination and the one after the last, first key and the one after the last, first of
-        the keys that no other chunk reads and the one after the last, number of shared keys of earlier chunks
-    shared : number of shared keys, which several chunks read, summed over the chunks
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    starts: np.ndarray
-    block: int
+    low: np.ndarray  # (N_dst,) int64, first key of each destination
+    high: np.ndarray  # (N_dst,) int64, the key after the last of each destination
+    starts: np.ndarray  # (N_dst + 1,) int64, first slot of each destination
+    block: int  # destinations per matrix product, a multiple of 8
+    # (C, 7) int64: first destination and the one after the last, first key and the one after the last, first of the
+    # keys that no other chunk reads and the one after the last, number of shared keys of earlier chunks
     chunks: np.ndarray
-    shared: int
+    shared: int  # number of shared keys, which several chunks read, summed over the chunks
 
     @cached_property
     def max_keys(self) -> int:
@@ -62,20 +54,13 @@ class RangePlan:
 
 @dataclass(frozen=True)
 class NarrowPlan:
-    """Destinations with contiguous keys in narrow ranges, along several relations between the same nodes.
+    """Destinations with contiguous keys in narrow ranges, along several relations between the same nodes."""
 
-    Parameters
-    ----------
-    pointers : (N + 1,) first slot of each destination, for each relation that is not the identity
-    lows, highs : (R, N) int64, the keys of destination i along relation r are lows[r, i] to before highs[r, i]
-    chunks, shared : as in :class:`RangePlan`; every destination is also a key of its chunk
-    """
-
-    pointers: list[Tensor]
-    lows: np.ndarray
-    highs: np.ndarray
-    chunks: np.ndarray
-    shared: int
+    pointers: list[Tensor]  # (N + 1,) first slot of each destination, for each relation that is not the identity
+    lows: np.ndarray  # (R, N) int64, first key of each destination along each relation
+    highs: np.ndarray  # (R, N) int64, the key after the last
+    chunks: np.ndarray  # as in :class:`RangePlan`; every destination is also a key of its chunk
+    shared: int  # as in :class:`RangePlan`
 
     @cached_property
     def max_keys(self) -> int:
@@ -92,16 +77,10 @@ class NarrowPlan:
 
 @dataclass(frozen=True)
 class EdgePlan:
-    """Any edges.
+    """Edges in any order."""
 
-    Parameters
-    ----------
-    starts : (N_dst + 1,) int64, first slot of each destination
-    indices : (E,) source of each slot
-    """
-
-    starts: np.ndarray
-    indices: np.ndarray
+    starts: np.ndarray  # (N_dst + 1,) int64, first slot of each destination
+    indices: np.ndarray  # (E,) source of each slot
 
     @cached_property
     def longest(self) -> int:

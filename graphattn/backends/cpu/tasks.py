@@ -32,7 +32,7 @@ SMALL_WORK = 1 << 16
 
 
 class Saved(NamedTuple):
-    """What the backward pass needs: inputs (bias is (H, E) or (H, 0)), outputs, row max and inverse row sum (H, N)."""
+    """Saved for the backward pass: inputs (bias is (H, E) or (H, 0)), outputs, row max and inverse row sum (H, N)."""
 
     query: Tensor
     key: Tensor

@@ -16,10 +16,10 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Corpus
 from graphattn.models.inspectable import Inspectable
 from graphattn.models.inspection.attention import Attention, attention_of
-from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.capture import CROSS, EdgePositions, edge_types, part_name
 from graphattn.models.prediction import MAX_EDGES, MAX_TOKENS
 from graphattn.models.text_model import in_evaluation
+from graphattn.ragged import Ints
 from graphattn.schema import TOKEN, CanonicalRelation
 from graphattn.validation import require_range
 
@@ -116,7 +116,7 @@ def select_edges(attention: Attention, edges: pd.DataFrame | None, k: int) -> pd
 
 
 def _num_copies(corpus: Corpus) -> int:
-    """How many copies of the first input fit into one batch."""
+    """Number of copies of the first input that fit into one batch."""
     return int(max(1, min(MAX_TOKENS // corpus.lengths[0], MAX_EDGES // max(1, corpus.num_edges()[0]))))
 
 

@@ -111,12 +111,12 @@ def _max_flow(network: nx.DiGraph, source: tuple[int, int]) -> float:
 
 def has_paths(attention: Attention) -> bool:
     """Whether the last layer has heads whose targets are tokens."""
-    return bool(_attending_texts(attention, max(part.layer for part in attention.maps)))
+    return bool(_attending_texts(attention, max(each.layer for each in attention.maps)))
 
 
 def _attending_texts(attention: Attention, layer: int) -> set[str]:
     """Texts whose tokens attend in a layer."""
-    return {part.target_part for part in attention.maps if part.layer == layer} & set(attention.sentences)
+    return {each.target_part for each in attention.maps if each.layer == layer} & set(attention.sentences)
 
 
 def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
@@ -125,8 +125,8 @@ def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
 
     require_range("residual", residual, min=0, below=1)
     matrices = []
-    for layer in sorted({part.layer for part in attention.maps}):
-        heads = max(part.heads.stop for part in attention.maps if part.layer == layer)
+    for layer in sorted({each.layer for each in attention.maps}):
+        heads = max(each.heads.stop for each in attention.maps if each.layer == layer)
         mean = sum(attention.matrix(layer, head) for head in range(heads)) * ((1 - residual) / heads)
         matrices.append(csr_array(mean + diags_array(1 - mean.sum(axis=1))))
     return matrices
@@ -134,7 +134,7 @@ def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
 
 def top_row(attention: Attention, target: int | None) -> Floats:
     """(nodes,) share of each node of the last layer; zero for nodes that are not tokens."""
-    last = max(part.layer for part in attention.maps)
+    last = max(each.layer for each in attention.maps)
     texts_attending = _attending_texts(attention, last)
     if not texts_attending:
         raise ConfigError(

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from graphattn.builders.files import numbered_lines
+from graphattn.builders.files import read_numbered_lines
 from graphattn.builders.readers import FORMATS, read_corpus, read_parallel, register_reader
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError
@@ -184,7 +184,7 @@ def stars():
     """A reader of texts with their rating in stars, registered while the test runs."""
 
     def read_stars(path, *, star="*", skip=None):
-        for number, line in numbered_lines(path):
+        for number, line in read_numbered_lines(path):
             if star not in line:
                 raise DataError("no star", path=path, line=number)
             yield Example(line.rstrip(star), label=str(line.count(star)))

@@ -165,7 +165,7 @@ def test_a_dev_set_with_unseen_labels(train, tmp_path):
     (tmp_path / "dev.tsv").write_text("label\ttext\nneutral\ta film\n")
     train_set = "label\ttext\n" + "pos\tgood\nneg\tbad\n" * 8
     assert train("classify", "a.tsv", train_set, "--dev", tmp_path / "dev.tsv") == (
-        "error: the dev set has label 'neutral', which the training set lacks. Known are: neg, pos.\n"
+        "error: the dev set has label 'neutral', which the training set lacks. Known: neg, pos.\n"
     )
 
 

@@ -90,7 +90,7 @@ def strange_tags(tmp_path):
 def test_unknown_tags_can_be_an_error(graphattn, tagger, strange_tags):
     answer = graphattn("evaluate", tagger, strange_tags, "--unknown", "error")
     assert (answer.code, answer.out) == (1, "")
-    message = "the evaluation set has entities of type 'CAT', which the training set lacks. Known are: "
+    message = "the evaluation set has entities of type 'CAT', which the training set lacks. Known: "
     assert answer.err.startswith(f"error: {strange_tags}: {message}")
     assert answer.err.endswith(
         ". Give --tags or --tag-column if training read other tags. Without --unknown error they count as wrong.\n"
@@ -112,11 +112,11 @@ def test_unknown_labels_count_as_wrong(graphattn, classifier, tmp_path):
     corpus.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
     assert graphattn("evaluate", classifier, corpus, "--unknown", "error").err == (
         f"error: {corpus}: the evaluation set has label 'odd', which the training set lacks. "
-        "Known are: neg, pos. Without --unknown error they count as wrong.\n"
+        "Known: neg, pos. Without --unknown error they count as wrong.\n"
     )
     assert graphattn("evaluate", classifier, corpus).err == (
         f"error: {corpus}: the evaluation set has label 'odd', which the training set lacks. "
-        "Known are: neg, pos. No label here is known; --unknown wrong counts all as wrong.\n"
+        "Known: neg, pos. No label here is known; --unknown wrong counts all as wrong.\n"
     )
     answer = graphattn("evaluate", classifier, corpus, "--unknown", "wrong", "--out", out)
     assert json.loads(answer.out)["accuracy"] == 0

@@ -109,8 +109,8 @@ def run():
 
     @app.command()
     @with_flags(list_options(Cake(), "Cake"))
-    def bake(place: str, given: dict, hot: bool = False) -> None:
-        arguments.update(place=place, given=given, hot=hot)
+    def bake(place: str, flag_values: dict, hot: bool = False) -> None:
+        arguments.update(place=place, flag_values=flag_values, hot=hot)
 
     def call(*words):
         arguments.clear()
@@ -122,8 +122,8 @@ def run():
 
 def test_a_command_gets_the_used_flags(run):
     arguments, _ = run("oven", "--layers", "5", "--no-cold", "--sugar", "none", "--hot")
-    assert arguments == {"place": "oven", "given": {"layers": 5, "cold": False, "sugar": None}, "hot": True}
-    assert run("oven")[0] == {"place": "oven", "given": {}, "hot": False}
+    assert arguments == {"place": "oven", "flag_values": {"layers": 5, "cold": False, "sugar": None}, "hot": True}
+    assert run("oven")[0] == {"place": "oven", "flag_values": {}, "hot": False}
 
 
 def test_an_invalid_flag_is_a_usage_error(run):

@@ -40,7 +40,7 @@ def test_without_flags_the_estimator_has_its_defaults(task, encoder):
     training_plan = plan(task, {"encoder": encoder})
     estimator, expected = training_plan.estimator(run_dir=None), TASKS[task](encoder)
     estimator.validate()
-    assert estimator.resolved_encoder() == expected.resolved_encoder()
+    assert estimator.resolve_encoder() == expected.resolve_encoder()
     expected.encoder = estimator.encoder
     assert estimator.get_params() == expected.get_params()
     assert training_plan.values["run_dir"] == RUN_DIR
@@ -111,8 +111,8 @@ def test_rows_of_the_papers_tables_are_flags(encoder, words):
 
     @app.command()
     @with_flags(training_flags(TASKS["translate"]))
-    def train(given: dict) -> None:
-        used.update(given)
+    def train(flag_values: dict) -> None:
+        used.update(flag_values)
 
     result = CliRunner().invoke(app, ["--encoder", encoder, *words.split()])
     assert result.exit_code == 0, result.output

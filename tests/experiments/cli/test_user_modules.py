@@ -71,10 +71,10 @@ class MoodClassifier(TextClassifier):
 
 READER = """
 from graphattn.builders import Example
-from graphattn.builders.readers import numbered_lines, register_reader
+from graphattn.builders.readers import read_numbered_lines, register_reader
 
 def read_stars(path):
-    for number, line in numbered_lines(path):
+    for number, line in read_numbered_lines(path):
         yield Example(line.rstrip("*"), label=str(line.count("*")))
 
 register_reader("stars", read_stars, tasks=["classify"], extensions=[".stars"])

@@ -9,9 +9,9 @@ from graphattn.experiments.papers.measurements import (
     MirroredOptions,
     SequenceGraphs,
     draw_batches,
-    mirrored_options,
-    mirrored_sum,
+    make_mirrored_options,
     run_mirrored,
+    sum_mirrored,
 )
 
 SMALL = {"length": 6, "features": 3, "samples": 40, "batch_size": 16, "terms": 2}
@@ -23,7 +23,7 @@ def test_the_target_is_the_sum_over_pairs(terms):
     expected = torch.zeros(2, 3, dtype=torch.float64)
     for i in range(1, terms + 1):
         expected += inputs[:, i - 1] * inputs[:, 6 - i + 1 - 1]
-    torch.testing.assert_close(mirrored_sum(inputs, terms), expected)
+    torch.testing.assert_close(sum_mirrored(inputs, terms), expected)
 
 
 def test_batches_depend_on_the_seed_alone():
@@ -36,7 +36,7 @@ def test_batches_depend_on_the_seed_alone():
 
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer", "ms-trans"])
 def test_a_sequence_alone_and_in_a_batch(encoder):
-    task, options = mirrored_options(encoder, {"task": SMALL, "encoder": {"hidden": 20}})
+    task, options = make_mirrored_options(encoder, {"task": SMALL, "encoder": {"hidden": 20}})
     model = MirroredModel(task, options).eval()
     inputs, graphs = torch.rand(3, 6, 3), SequenceGraphs(model, task)
     whole = model(graphs.batch(3), inputs)
@@ -55,4 +55,4 @@ def test_a_run_learns_more_than_the_mean_and_is_repeatable():
 
 def test_more_terms_than_vectors():
     with pytest.raises(ConfigError, match="terms is 7; a sequence has 6 vectors"):
-        mirrored_options("bilstm", {"task": {**SMALL, "terms": 7}})
+        make_mirrored_options("bilstm", {"task": {**SMALL, "terms": 7}})

@@ -60,7 +60,7 @@ def test_the_search_of_the_published_rows(data_set, min_length):
 @pytest.mark.parametrize("encoder", ["mtsa", "duo", "ms-trans"])
 def test_the_published_rows_have_cls(encoder):
     estimator = make_estimator("mr", encoder, 0, {}, Path("data"))
-    assert estimator.inputs.cls or (estimator.inputs.cls is None and estimator.resolved_encoder().begins_with_cls)
+    assert estimator.inputs.cls or (estimator.inputs.cls is None and estimator.resolve_encoder().begins_with_cls)
 
 
 def test_another_preset_changes_all_sizes():
@@ -68,6 +68,6 @@ def test_another_preset_changes_all_sizes():
         make_estimator("multi30k", "umst", 0, {"task": {"preset": preset}}, Path("data"))
         for preset in ("small", "base")
     )
-    assert (small.resolved_encoder().hidden, small.decoder.decoder_layers) == (256, 3)
-    assert (base.resolved_encoder().hidden, base.decoder.decoder_layers, base.training.accumulate) == (512, 6, 8)
+    assert (small.resolve_encoder().hidden, small.decoder.decoder_layers) == (256, 3)
+    assert (base.resolve_encoder().hidden, base.decoder.decoder_layers, base.training.accumulate) == (512, 6, 8)
     assert small.training.epochs == base.training.epochs

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from graphattn.models.decoders.model import PretrainedEmbedding, SharedEmbedding, TiedSoftmax
+from graphattn.models.decoders.model import SharedEmbedding, TiedSoftmax, WordVectorEmbedding
 
 
 def test_vectors_are_rows_times_the_root_of_the_width():
@@ -35,7 +35,7 @@ def test_pretrained_second_stream_against_the_formula():
     """Look-ups and the softmax's table agree up to the root of the width, as those of one table do."""
     torch.manual_seed(0)
     vectors = torch.randn(7, 5, dtype=torch.float64)
-    embedding = PretrainedEmbedding(7, 4, 0.0, vectors).double()
+    embedding = WordVectorEmbedding(7, 4, 0.0, vectors).double()
     first, second = embedding.enter[0], embedding.enter[2]
     inner = (vectors @ first.weight.T + first.bias).clamp(min=0)
     expected = torch.cat([2 * embedding.trained, inner @ second.weight.T + second.bias], dim=1)

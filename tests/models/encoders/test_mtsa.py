@@ -97,7 +97,7 @@ def test_parameters_in_a_transformer():
     """Table 6: 61.38M with multi-head attention, 61.58M with tensorized attention in the encoder."""
     counts = {}
     for name in ("transformer", "mtsa"):
-        options = Translator(name, preset="base").resolved_encoder()
+        options = Translator(name, preset="base").resolve_encoder()
         assert (options.hidden, options.layers, options.heads, options.ffn, options.norm) == (512, 6, 8, 2048, "pre")
         counts[name] = sum(p.numel() for p in make_encoder(options).parameters())
     biases = 6 * 4 * 512  # of the attention, which neither MTSA nor the paper's Transformer has
@@ -118,8 +118,8 @@ def test_tokens_without_keys_get_zeros(double_encoder, encode):
 
 
 def test_default_number_of_layers_by_task():
-    assert SequenceTagger("mtsa").resolved_encoder() == MTSAOptions(layers=2)
-    assert PairClassifier("mtsa").resolved_encoder() == MTSAOptions()
+    assert SequenceTagger("mtsa").resolve_encoder() == MTSAOptions(layers=2)
+    assert PairClassifier("mtsa").resolve_encoder() == MTSAOptions()
 
 
 def test_parameters_at_the_papers_setting():

@@ -110,8 +110,8 @@ def test_gradients_equal_finite_differences(double_encoder, kernels):
 
 def test_parameters_besides_those_of_a_transformer():
     """Per block: W_C, the kernels' projections and alpha more, and one norm less; in the paper's widths 2.0M."""
-    muse = Translator("muse", preset="base").resolved_encoder()
-    plain = Translator("transformer", preset="base").resolved_encoder()
+    muse = Translator("muse", preset="base").resolve_encoder()
+    plain = Translator("transformer", preset="base").resolve_encoder()
     counts = [sum(p.numel() for p in make_encoder(options).parameters()) for options in (muse, plain)]
     assert counts[0] - counts[1] == 6 * (512 * 512 + 512 * 8 * (3 + 15) + 2 - 2 * 512)
 

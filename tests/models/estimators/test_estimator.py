@@ -80,7 +80,7 @@ def test_set_parameters(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_options_of_an_encoder_that_is_a_name(estimator):
     made = estimator("mtsa").set_params(encoder__hidden=50)
-    assert made.resolved_encoder() == replace(estimator("mtsa").resolved_encoder(), hidden=50)
+    assert made.resolve_encoder() == replace(estimator("mtsa").resolve_encoder(), hidden=50)
     assert estimator().set_params(encoder="bilstm", encoder__hidden=50).encoder.name == "bilstm"
     with pytest.raises(ValueError, match="alpha"):
         made.set_params(encoder__alpha=0.5)
@@ -123,12 +123,12 @@ def test_encoders_by_name_values_or_options(corpus, tiny):
     options = MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"))
     by_options = tiny("classifier", options, training={"epochs": 1}).fit(texts, labels)
     assert np.array_equal(by_values.predict_proba(texts), by_options.predict_proba(texts))
-    assert TextClassifier("transformer").resolved_encoder().name == "transformer"
+    assert TextClassifier("transformer").resolve_encoder().name == "transformer"
 
 
 def test_defaults_of_taggers():
-    assert SequenceTagger().resolved_encoder() == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
-    assert TextClassifier().resolved_encoder() == MSTransOptions()
+    assert SequenceTagger().resolve_encoder() == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
+    assert TextClassifier().resolve_encoder() == MSTransOptions()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -461,7 +461,7 @@ X, Y = ["a b", "b"] * 4, ["x", "y"] * 4
         ("fit", (["a", "b"], ["x", 1]), "labels of several types: [\"'x'\", '1']; use strings"),
         ("fit", (X, Y, (X, Y, 1)), "the dev set has 3 parts. Give (inputs, labels), or inputs with labels."),
         ("fit", (X, Y, (X[:1], Y)), "the dev set: 1 inputs but 8 labels. Give one for each."),
-        ("fit", (X, Y, (["a"], ["z"])), "the dev set has label 'z', which the training set lacks. Known are: x, y."),
+        ("fit", (X, Y, (["a"], ["z"])), "the dev set has label 'z', which the training set lacks. Known: x, y."),
         (
             "fit",
             (X, Y, (["a"], [None])),
@@ -604,11 +604,11 @@ def test_large_corpora_have_fewer_epochs(examples, epochs):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_papers_settings_by_name(estimator):
-    paper = estimator(preset="paper").resolved_options()
+    paper = estimator(preset="paper").resolve_options()
     values = paper["head"].linear_branch, paper["inputs"].embedding_start, paper["training"].patience
     assert values == (False, "random", None)
-    assert estimator().set_params(preset="paper").resolved_options() == paper
-    own = estimator(head=HeadOptions(head_dropout=0.1)).set_params(preset="paper").resolved_options()["head"]
+    assert estimator().set_params(preset="paper").resolve_options() == paper
+    own = estimator(head=HeadOptions(head_dropout=0.1)).set_params(preset="paper").resolve_options()["head"]
     assert (own.head_dropout, own.linear_branch) == (0.1, False)
     with pytest.raises(ConfigError, match="preset"):
         estimator(preset="papers").fit(["a", "b"], [0, 1])
@@ -632,7 +632,7 @@ def test_class_weights_by_name(tiny):
     assert estimator.model_.head.class_weights.tolist() == [1.0, 5.0, 1.0]
     unknown = tiny("classifier", class_weight={"z": 5.0})
     assert message_of(DataError, unknown.fit, ["a", "b"], ["x", "y"]) == (
-        "the class_weight has label 'z', which the training set lacks. Known are: x, y."
+        "the class_weight has label 'z', which the training set lacks. Known: x, y."
     )
 
 

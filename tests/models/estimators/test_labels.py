@@ -55,12 +55,12 @@ def test_labels_that_cannot_be_learned(labels, what, message):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["a", "z"], "the dev set has label 'z', which the training set lacks. Known are: a, b."),
-        ([np.str_("z")], "the dev set has label 'z', which the training set lacks. Known are: a, b."),
+        (["a", "z"], "the dev set has label 'z', which the training set lacks. Known: a, b."),
+        ([np.str_("z")], "the dev set has label 'z', which the training set lacks. Known: a, b."),
         ([None, "a"], "a label of the dev set is None. Drop examples without a label of the dev set."),
         (
             list("pqrstuvw"),
-            "the dev set has label 'p', 'q', 'r', 's', 't' and 3 more, which the training set lacks. Known are: a, b.",
+            "the dev set has label 'p', 'q', 'r', 's', 't' and 3 more, which the training set lacks. Known: a, b.",
         ),
     ],
 )
@@ -73,9 +73,9 @@ def test_unknown_labels_are_listed(labels, message):
 @pytest.mark.parametrize(
     ("classes", "given", "message"),
     [
-        ([0, 1], "1", "has label '1', which the training set lacks. Known are: 0, 1, of type int."),
-        (["0", "1"], 1, "has label 1, which the training set lacks. Known are: 0, 1, of type str."),
-        (["0", "1"], np.int64(0), "has label 0, which the training set lacks. Known are: 0, 1, of type str."),
+        ([0, 1], "1", "has label '1', which the training set lacks. Known: 0, 1, of type int."),
+        (["0", "1"], 1, "has label 1, which the training set lacks. Known: 0, 1, of type str."),
+        (["0", "1"], np.int64(0), "has label 0, which the training set lacks. Known: 0, 1, of type str."),
     ],
 )
 def test_labels_that_differ_only_by_type(classes, given, message):
@@ -89,7 +89,7 @@ def test_the_list_of_known_labels_is_truncated():
         LabelSet([f"c{number:02}" for number in range(30)]).ids(["x"], what="tag")
     assert str(caught.value) == (
         "the data has tag 'x', which the training set lacks. "
-        f"Known are: {', '.join(f'c{number:02}' for number in range(20))} ...."
+        f"Known: {', '.join(f'c{number:02}' for number in range(20))} ...."
     )
 
 
@@ -104,7 +104,7 @@ def test_lists_have_at_most_twenty_known_and_five_unknown_labels():
         LabelSet([f"c{number:02}" for number in range(20)]).ids(list("uvwxyz"))
     assert str(caught.value) == (
         "the data has label 'u', 'v', 'w', 'x', 'y' and 1 more, which the training set lacks. "
-        f"Known are: {', '.join(f'c{number:02}' for number in range(20))}."
+        f"Known: {', '.join(f'c{number:02}' for number in range(20))}."
     )
 
 

@@ -130,7 +130,7 @@ def test_unknown_tags_at_evaluation(fitted):
     with pytest.raises(DataError) as caught:
         estimator.evaluate([["a", "b"]], [["B-NEW", "O"]], unknown="error")
     assert str(caught.value) == (
-        "the evaluation set has entities of type 'NEW', which the training set lacks. Known are: LOC, ORG."
+        "the evaluation set has entities of type 'NEW', which the training set lacks. Known: LOC, ORG."
     )
     with pytest.warns(GraphAttnWarning, match="'NEW', which the training set lacks"):
         assert estimator.evaluate([["a", "b"]], [["B-NEW", "O"]], unknown="wrong")["f1"] == 0.0
@@ -363,5 +363,5 @@ def test_a_model_keeps_how_its_corpus_was_read(tiny, tmp_path):
     loaded = load(tagger.save(tmp_path / "model"))
     assert loaded.corpus_ == tagger.corpus_
     assert loaded.read([tmp_path / "b.data"])[0] == sentences[:1]
-    assert loaded.reading_defaults()["labels"] >= {"B-PER", "O"}
+    assert loaded.get_reading_defaults()["labels"] >= {"B-PER", "O"}
     assert tiny("tagger", training={"epochs": 1}).fit(sentences).corpus_ == {}

@@ -126,7 +126,7 @@ def test_unknown_labels_among_several(fitted):
     with pytest.raises(DataError) as caught:
         fitted("multilabel").evaluate(["a"], [("slow", "new")], unknown="error")
     assert str(caught.value) == (
-        "the evaluation set has label 'new', which the training set lacks. Known are: dull, great, slow."
+        "the evaluation set has label 'new', which the training set lacks. Known: dull, great, slow."
     )
 
 

@@ -123,7 +123,7 @@ def test_scikit_learn(tiny, corpus):
 def test_parameters(estimator):
     names = {"encoder", "preset", "inputs", "head", "training", "parsing", "pretrained", "warm_start"}
     assert set(estimator().get_params(deep=False)) == names
-    assert not estimator(preset="paper").resolved_options()["head"].linear_branch
+    assert not estimator(preset="paper").resolve_options()["head"].linear_branch
 
 
 @pytest.mark.parametrize("target", ["good", "1_000", float("nan"), float("inf"), "nan", True, None, (1.0,)])

@@ -328,7 +328,7 @@ def test_parameters_follow_scikit_learn():
     translator = Translator("ms-trans", preset="base", search=SearchOptions(beam=7))
     again = clone(translator)
     assert again.get_params()["search__beam"] == 7
-    assert again.resolved_options()["decoder"].decoder_layers == 6
+    assert again.resolve_options()["decoder"].decoder_layers == 6
     assert repr(again.set_params(training__epochs=3)).startswith("Translator(encoder='ms-trans', preset='base'")
 
 
@@ -341,7 +341,7 @@ def test_a_preset_changes_the_settings():
         Translator(preset="base").set_params(training__epochs=3, training__beta2=0.9),
     ]
     for translator in changed:
-        options = translator.resolved_options()
+        options = translator.resolve_options()
         expected = {**PRESETS["base"].training, "epochs": 3, "beta2": 0.9}
         assert options["training"] == TranslationTraining(**expected)
         assert options["decoder"] == DecoderOptions(**PRESETS["base"].decoder)

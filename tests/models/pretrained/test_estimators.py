@@ -198,12 +198,12 @@ def test_learning_rates_decay_towards_the_input(folder):
 
 @pytest.mark.parametrize(("count", "epochs"), [(500, 10), (6000, 5), (20_000, 3)])
 def test_epochs_by_default(folder, count, epochs):
-    training = TextClassifier(pretrained=str(folder)).resolved_options()["training"]
+    training = TextClassifier(pretrained=str(folder)).resolve_options()["training"]
     assert training.resolve_epochs(count, **Classification.default_epochs(pretrained=True)) == epochs
 
 
 def test_defaults_of_fine_tuning():
-    tuned, plain = (TextClassifier(pretrained=name).resolved_options() for name in ("minilm", None))
+    tuned, plain = (TextClassifier(pretrained=name).resolve_options() for name in ("minilm", None))
     assert (tuned["training"].optimizer, plain["training"].optimizer) == ("adamw", "adam")
     assert (tuned["head"].linear_branch, plain["head"].linear_branch) == (False, True)
 
@@ -232,7 +232,7 @@ THREE = {"training__epochs": 3, "training__learning_rate": 5e-4}  # the second i
 @pytest.mark.parametrize("kind", [TextClassifier, PairClassifier, SequenceTagger, PairRegressor])
 @pytest.mark.parametrize("order", ORDERS)
 def test_options_that_were_not_set_have_the_defaults_of_fine_tuning(kind, order):
-    options = ORDERS[order](kind).resolved_options()
+    options = ORDERS[order](kind).resolve_options()
     expected = {**FINE_TUNING["training"], "epochs": 3, "learning_rate": 5e-4}
     assert options["training"] == TrainingOptions(**expected)
     assert options["head"] == HeadOptions(**FINE_TUNING["head"])
@@ -244,7 +244,7 @@ def test_flags_override_a_file_and_both_override_the_defaults_of_fine_tuning(tmp
     training = TrainingPlan.of(TextClassifier, {"epochs": 4}, tmp_path / "settings.yaml").estimator().training
     assert (training.epochs, training.average_epochs, training.clip, training.learning_rate) == (4, 2, 2, 2e-3)
     assert training.average is None  # by default there is one
-    made = TextClassifier(pretrained="minilm", training=TrainingOptions(average_epochs=2)).resolved_options()
+    made = TextClassifier(pretrained="minilm", training=TrainingOptions(average_epochs=2)).resolve_options()
     assert made["training"].average is None
 
 
@@ -260,7 +260,7 @@ def test_a_search_over_pretrained_models(folder, tmp_path):
     assert (best.training_.optimizer, best.training_.batch_size, best.head_.linear_branch) == ("adamw", 8, False)
     loaded = load(best.save(tmp_path / "model"))
     assert (loaded.training_.optimizer, loaded.training_.average) == ("adamw", 0.995)
-    without = loaded.set_params(pretrained=None).resolved_options()
+    without = loaded.set_params(pretrained=None).resolve_options()
     assert (without["training"].optimizer, without["training"].batch_size) == ("adam", 8)
     assert without["head"].linear_branch
 
@@ -445,9 +445,9 @@ def test_a_model_that_is_set_later_also_changes_the_defaults(folder):
     for kind in (TextClassifier, PairClassifier):
         later = kind().set_params(pretrained__tuned_layers=2).set_params(pretrained=str(folder))
         expected = kind(pretrained=PretrainedOptions(str(folder), tuned_layers=2))
-        assert later.resolved_options() == expected.resolved_options()
+        assert later.resolve_options() == expected.resolve_options()
         later.set_params(pretrained=None, pretrained__tuned_layers=None)
-        assert later.resolved_options() == kind().resolved_options()
+        assert later.resolve_options() == kind().resolve_options()
 
 
 def test_one_sequence_of_two_texts_has_no_linear_branch(folder):

@@ -123,9 +123,9 @@ def test_sources_with_heads(folder):
 
 
 def test_encoders_that_do_not_fit(folder):
-    assert Translator(pretrained=str(folder)).resolved_encoder().name == "pretrained"
-    assert Translator(pretrained=str(folder)).resolved_encoder().hidden == 256
-    assert Translator().resolved_encoder().name == "transformer"
+    assert Translator(pretrained=str(folder)).resolve_encoder().name == "pretrained"
+    assert Translator(pretrained=str(folder)).resolve_encoder().hidden == 256
+    assert Translator().resolve_encoder().name == "transformer"
     with pytest.raises(ConfigError, match="has two embeddings of its own"):
         Translator("duo-transformer", pretrained=str(folder)).validate()
     with pytest.raises(ConfigError, match="encoder=pretrained needs pretrained"):

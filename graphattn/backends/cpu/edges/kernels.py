@@ -21,15 +21,15 @@ from graphattn.backends.cpu.simd.registers import (
     fetch_add,
     fma,
     load,
+    load_masked,
     mask_lanes,
-    masked_load,
-    masked_store,
     maximum,
     mul,
     reduce_add,
     reduce_max,
     simd_width,
     store,
+    store_masked,
     sub,
 )
 
@@ -71,7 +71,7 @@ def forward(counter, edges, inputs, terms, outputs, rule, work):  # type: ignore
             out_at = offset(outputs.out, i, head)
             if degree == 0 or top == -np.inf:
                 for c in range(0, width, count):
-                    masked_store(out, out_at + c, broadcast(work.dtype.type(0)), 0, width - c)
+                    store_masked(out, out_at + c, broadcast(work.dtype.type(0)), 0, width - c)
                 continue
             row_sum, shift = broadcast(work.dtype.type(0)), broadcast(top)
             for t in range(0, degree, count):
@@ -82,7 +82,7 @@ def forward(counter, edges, inputs, terms, outputs, rule, work):  # type: ignore
             row_max[head, i], inverse_sum[head, i] = top, inverse
             if len(weights) > 0:
                 for t in range(0, degree, count):
-                    masked_store(weights, slots + first + t, mul(load(work, t), broadcast(inverse)), 0, degree - t)
+                    store_masked(weights, slots + first + t, mul(load(work, t), broadcast(inverse)), 0, degree - t)
             if dropout > 0:
                 for t in range(0, degree, count):
                     weight = load(work, t)
@@ -90,10 +90,10 @@ def forward(counter, edges, inputs, terms, outputs, rule, work):  # type: ignore
             for c in range(0, width, count):
                 result = broadcast(work.dtype.type(0))
                 for t in range(degree):
-                    part = masked_load(value, indices[first + t] * v_node + v_head + c, 0, width - c)
+                    part = load_masked(value, indices[first + t] * v_node + v_head + c, 0, width - c)
                     result = fma(broadcast(work[t]), part, result)
                 part = mul(result, broadcast(inverse))
-                masked_store(out, out_at + c, part, 0, width - c)
+                store_masked(out, out_at + c, part, 0, width - c)
 
 
 @kernel
@@ -138,19 +138,19 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
             for t in range(degree):
                 product = broadcast(work.dtype.type(0))
                 for c in range(0, value_width, count):
-                    part = masked_load(value, indices[first + t] * v_node + v_head + c, 0, value_width - c)
-                    product = fma(masked_load(grad_out, g_position + c, 0, value_width - c), part, product)
+                    part = load_masked(value, indices[first + t] * v_node + v_head + c, 0, value_width - c)
+                    product = fma(load_masked(grad_out, g_position + c, 0, value_width - c), part, product)
                 work[slopes + t] = reduce_add(product)
             mean = broadcast(work.dtype.type(0))
             for c in range(0, value_width, count):  # not a sum over the edges: others may contribute to the outputs
-                part = masked_load(out.memory, offset(out, i, head) + c, 0, value_width - c)
-                mean = fma(masked_load(grad_out, g_position + c, 0, value_width - c), part, mean)
+                part = load_masked(out.memory, offset(out, i, head) + c, 0, value_width - c)
+                mean = fma(load_masked(grad_out, g_position + c, 0, value_width - c), part, mean)
             for t in range(0, degree, count):  # lanes after the last edge have weight 0
                 weight, slope = load(work, t), mask_lanes(load(work, slopes + t), 0, degree - t, work.dtype.type(0))
                 if rule.dropout > 0:
                     slope = mul(slope, dropout_factors(weight, first + t, seed, limit, gain))
                 if len(grad_weights) > 0:
-                    of_weight = masked_load(grad_weights, slots + first + t, 0, degree - t)
+                    of_weight = load_masked(grad_weights, slots + first + t, 0, degree - t)
                     slope, mean = add(slope, of_weight), fma(weight, of_weight, mean)
                 store(work, slopes + t, slope)
             mean = broadcast(reduce_add(mean))
@@ -158,39 +158,37 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
                 weight = load(work, t)
                 slope = mul(weight, sub(load(work, slopes + t), mean))
                 if len(grad_bias) > 0:
-                    masked_store(grad_bias, slots + first + t, slope, 0, degree - t)
+                    store_masked(grad_bias, slots + first + t, slope, 0, degree - t)
                 store(work, slopes + t, mul(slope, broadcast(rule.scale)))
                 if rule.dropout > 0:
                     store(work, t, mul(weight, dropout_factors(weight, first + t, seed, limit, gain)))
             gq_position = offset(grads.query, i, head)
             for c in range(0, width, count):
-                here, total = masked_load(query, position + c, 0, width - c), broadcast(work.dtype.type(0))
+                here, total = load_masked(query, position + c, 0, width - c), broadcast(work.dtype.type(0))
                 for t in range(degree):
                     slope = broadcast(work[slopes + t])
                     j = indices[first + t]
-                    total = fma(slope, masked_load(key, j * k_node + k_head + c, 0, width - c), total)
+                    total = fma(slope, load_masked(key, j * k_node + k_head + c, 0, width - c), total)
                     if has_key:
                         at = j * gk_node + gk_head + c
-                        masked_store(
-                            grad_key, at, fma(slope, here, masked_load(grad_key, at, 0, width - c)), 0, width - c
+                        store_masked(
+                            grad_key, at, fma(slope, here, load_masked(grad_key, at, 0, width - c)), 0, width - c
                         )
-                masked_store(grad_query, gq_position + c, total, 0, width - c)
+                store_masked(grad_query, gq_position + c, total, 0, width - c)
             for c in range(0, value_width if has_value else 0, count):
-                here = masked_load(grad_out, g_position + c, 0, value_width - c)
+                here = load_masked(grad_out, g_position + c, 0, value_width - c)
                 for t in range(degree):
                     at = indices[first + t] * gv_node + gv_head + c
-                    summed = fma(broadcast(work[t]), here, masked_load(grad_value, at, 0, value_width - c))
-                    masked_store(grad_value, at, summed, 0, value_width - c)
+                    summed = fma(broadcast(work[t]), here, load_masked(grad_value, at, 0, value_width - c))
+                    store_masked(grad_value, at, summed, 0, value_width - c)
 
 
 @kernel
 def _scores(edges, query, key, width, bias, scale, work):  # type: ignore[no-untyped-def]
     """Write the scores of one destination's edges, padded with -inf to a whole register; return the largest.
 
-    Parameters
-    ----------
-    edges : indices, first slot and number of edges
-    query, key, bias : memory and its first position; for keys also the stride of nodes
+    ``edges`` are indices, first slot and number of edges; ``query``, ``key`` and ``bias`` are memory and its first
+    position, for keys also the stride of nodes.
     """
     indices, first, degree = edges
     query, position = query
@@ -201,14 +199,14 @@ def _scores(edges, query, key, width, bias, scale, work):  # type: ignore[no-unt
     for t in range(degree):
         product = broadcast(work.dtype.type(0))
         for c in range(0, width, count):
-            part = masked_load(key, indices[first + t] * k_node + k_head + c, 0, width - c)
-            product = fma(masked_load(query, position + c, 0, width - c), part, product)
+            part = load_masked(key, indices[first + t] * k_node + k_head + c, 0, width - c)
+            product = fma(load_masked(query, position + c, 0, width - c), part, product)
         work[t] = reduce_add(product)
     row_max = broadcast(hidden)
     for t in range(0, degree, count):
         score = mul(load(work, t), broadcast(scale))
         if len(bias) > 0:
-            score = add(score, masked_load(bias, slot + t, 0, degree - t))
+            score = add(score, load_masked(bias, slot + t, 0, degree - t))
         score = mask_lanes(score, 0, degree - t, hidden)
         store(work, t, score)
         row_max = maximum(score, row_max)

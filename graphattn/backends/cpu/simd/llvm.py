@@ -27,7 +27,7 @@ I32, I64 = ir.IntType(32), ir.IntType(64)
 
 
 def lane_count(dtype: Any) -> int:
-    """How many numbers of a type one register holds."""
+    """Number of lanes of a type in one register."""
     return BYTES // (int(dtype.bitwidth) // 8)
 
 

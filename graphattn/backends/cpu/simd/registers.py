@@ -37,7 +37,7 @@ from graphattn.backends.cpu.simd.llvm import (
 
 
 def simd_width(array: Any) -> int:
-    """How many numbers of the array's type one register holds: a constant in compiled code."""
+    """Number of lanes of the array's type in one register: a constant in compiled code."""
     return BYTES // int(array.itemsize)
 
 
@@ -59,7 +59,7 @@ def load(typing: Any, array: Any, position: Any) -> Any:
 
 
 @intrinsic
-def masked_load(typing: Any, array: Any, position: Any, start: Any, stop: Any) -> Any:
+def load_masked(typing: Any, array: Any, position: Any, start: Any, stop: Any) -> Any:
     """Numbers from ``position`` on, in lanes from start to before stop; other lanes are zero and not read."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -90,7 +90,7 @@ def store(typing: Any, array: Any, position: Any, lanes: Any) -> Any:
 
 
 @intrinsic
-def masked_store(typing: Any, array: Any, position: Any, lanes: Any, start: Any, stop: Any) -> Any:
+def store_masked(typing: Any, array: Any, position: Any, lanes: Any, start: Any, stop: Any) -> Any:
     """Write the lanes from start to before stop; the memory of the others stays unchanged."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

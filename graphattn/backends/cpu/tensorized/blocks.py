@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from graphattn.backends.cpu.tensorized.plan import BlockPlan, Chunk, Strip
+from graphattn.backends.cpu.tensorized.plan import BlockPlan, SentenceChunk, Strip
 from graphattn.backends.cpu.tensorized.scores import ScoreRule, exp_scores, multiply_slope
 from graphattn.gradients import Function, apply_pair
 
@@ -119,11 +119,11 @@ def _sum_gradients(gradient: Tensor, quotient: Tensor, denominators: Tensor) -> 
     return gradients
 
 
-def _heads_and_chunks(plan: BlockPlan, heads: int) -> Iterator[tuple[int, Chunk]]:
+def _heads_and_chunks(plan: BlockPlan, heads: int) -> Iterator[tuple[int, SentenceChunk]]:
     return ((head, chunk) for head in range(heads) for chunk in plan.chunks)
 
 
-def _weigh_values(chunk: Chunk, value: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+def _weigh_values(chunk: SentenceChunk, value: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
     """(B, T, 2 F) v e^S and e^S side by side, less the largest S of each sentence and feature; and the second half."""
     rows = chunk.gather(scores)
     if chunk.positions is not None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from graphattn.backends.cpu.compiling import announce_compilation, kernel
-from graphattn.backends.cpu.tensorized.plan import Chunk, Strip
+from graphattn.backends.cpu.tensorized.plan import SentenceChunk, Strip
 from graphattn.edges import Edges
 
 
@@ -32,7 +32,9 @@ class MeanWeights:
             self._first = edges.ranges[0].numpy().astype(np.int64)
         self._rows: dict[tuple[int, int], _StripQueries] = {}
 
-    def add(self, head: int, chunk: Chunk, strip: Strip, powers: Tensor, inverse: Tensor, sources: Tensor) -> None:
+    def add(
+        self, head: int, chunk: SentenceChunk, strip: Strip, powers: Tensor, inverse: Tensor, sources: Tensor
+    ) -> None:
         """Write the mean weights of the edges into a strip's queries.
 
         ``powers`` (B, I, J) are e^R, ``inverse`` (B, I, F) one divided by the denominators, ``sources`` (B, J, F) e^S
@@ -47,7 +49,7 @@ class MeanWeights:
         with announce_compilation((_write_means, weights.dtype)):
             _write_means(weights, sums, powers.numpy(), factor, rows.queries, rows.shifts, rows.slots, rows.counts)
 
-    def _find_rows(self, chunk: Chunk, strip: Strip) -> _StripQueries:
+    def _find_rows(self, chunk: SentenceChunk, strip: Strip) -> _StripQueries:
         """The slots of the edges of a strip's queries, without padding."""
         length, width = chunk.length, strip.queries.stop - strip.queries.start
         positions = np.arange(chunk.size * length) if chunk.positions is None else chunk.positions.numpy()
@@ -62,19 +64,12 @@ class MeanWeights:
 
 @dataclass(frozen=True, eq=False)
 class _StripQueries:
-    """The queries of a strip without padding.
+    """The queries of a strip without padding."""
 
-    Parameters
-    ----------
-    queries : (R,) their indices in (B I)
-    shifts : (R,) indices of their first keys in the strip
-    slots, counts : (R,) first slot and number of edges of each query
-    """
-
-    queries: np.ndarray
-    shifts: np.ndarray
-    slots: np.ndarray
-    counts: np.ndarray
+    queries: np.ndarray  # (R,) indices in (B I)
+    shifts: np.ndarray  # (R,) indices of their first keys in the strip
+    slots: np.ndarray  # (R,) first slot of each query
+    counts: np.ndarray  # (R,) number of edges of each query
 
 
 @kernel

@@ -26,40 +26,25 @@ MIN_DENSITY = 1 / 8
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """Some queries of every sentence of a chunk, and the keys they can see.
+    """Some queries of every sentence of a chunk, and the keys they can see."""
 
-    Parameters
-    ----------
-    queries, keys : their positions in the sentence
-    hidden : (1 or B, I, J) -inf where a query does not see a key, else 0; None when each sees all
-    keyless : (1 or B, I, 1) which queries see no key; None when all see one
-    """
-
-    queries: slice
-    keys: slice
-    hidden: Tensor | None
-    keyless: Tensor | None
+    queries: slice  # positions in the sentence
+    keys: slice  # positions in the sentence
+    hidden: Tensor | None  # (1 or B, I, J) -inf where a query does not see a key, else 0; None when each sees all
+    keyless: Tensor | None  # (1 or B, I, 1) which queries see no key; None when all see one
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
-    """Sentences of similar length.
+class SentenceChunk:
+    """Sentences of similar length."""
 
-    Parameters
-    ----------
-    size, length : number of sentences, and tokens of the longest
-    first : the first token, when all sentences have equal length and are consecutive
-    tokens : (B T,) token of each position, the last one repeated as padding; None when they are consecutive
-    positions : (tokens,) the positions without padding; None when there is no padding
-    strips : all queries
-    """
-
-    size: int
-    length: int
-    first: int
+    size: int  # number of sentences (B)
+    length: int  # tokens of the longest (T)
+    first: int  # the first token, when all sentences have equal length and are consecutive
+    # (B T,) token of each position, the last one repeated as padding; None when they are consecutive
     tokens: Tensor | None
-    positions: Tensor | None
-    strips: tuple[Strip, ...]
+    positions: Tensor | None  # (tokens,) the positions without padding; None when there is no padding
+    strips: tuple[Strip, ...]  # cover all queries
 
     def gather(self, rows: Tensor) -> Tensor:
         """(N, D) -> (B, T, D)."""
@@ -92,16 +77,10 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """How to compute one relation in blocks.
+    """Plan to compute one relation in blocks."""
 
-    Parameters
-    ----------
-    chunks : cover all tokens
-    keyless : (N,) which nodes have no incoming edge
-    """
-
-    chunks: tuple[Chunk, ...]
-    keyless: Tensor
+    chunks: tuple[SentenceChunk, ...]  # cover all tokens
+    keyless: Tensor  # (N,) which nodes have no incoming edge
 
 
 def block_plan_of(edges: Edges) -> BlockPlan | None:
@@ -191,7 +170,7 @@ def _group_by_size(sizes: Tensor) -> Iterator[Tensor]:
             start = stop
 
 
-def _make_chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Chunk:
+def _make_chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> SentenceChunk:
     size, length = len(sizes), int(sizes.max())
     first = int(starts[0])
     position = torch.arange(length, device=starts.device)
@@ -209,7 +188,7 @@ def _make_chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Ch
     )
     consecutive = bool((starts == first + length * torch.arange(size, device=starts.device)).all())
     whole = bool(real.all())
-    return Chunk(
+    return SentenceChunk(
         size,
         length,
         first,

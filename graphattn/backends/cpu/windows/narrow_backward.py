@@ -16,7 +16,7 @@ from graphattn.backends.cpu.simd.registers import (
     fetch_add,
     fma,
     load,
-    masked_load,
+    load_masked,
     maximum,
     mul,
     reduce_add,
@@ -25,7 +25,7 @@ from graphattn.backends.cpu.simd.registers import (
     sub,
 )
 from graphattn.backends.cpu.windows.narrow_rows import (
-    Block,
+    LaneBlock,
     copy_rows,
     copy_values,
     load_ranges,
@@ -104,7 +104,7 @@ def backward(counter, ranges, heads, inputs, upstream, grads, rule, group, work)
                         loaded = relation if step == here else -1
                     position = number * padded_keys + lo - begin
                     positions = (scratch, grad_keys + position * wide, grad_values + position * value_wide)
-                    block = Block(at, step, lo, hi, head, scored)
+                    block = LaneBlock(at, step, lo, hi, head, scored)
                     if _differentiate_rows(work, positions, lanes, block, inputs, upstream, grads, rule):
                         at += step
                     else:
@@ -170,9 +170,9 @@ def _differentiate_rows(work, positions, lanes, block, inputs, upstream, grads, 
 def _differentiate_softmax(work, scores, slopes, lanes, block, upstream, rule):  # type: ignore[no-untyped-def]
     """Turn scores into weights, and gradients of weights into those of scores, times the scale; pad with zeros."""
     count, keys, head = simd_width(work), block.end - block.begin, block.head
-    row_max = masked_load(upstream.row_max[head], block.row, 0, block.rows)
+    row_max = load_masked(upstream.row_max[head], block.row, 0, block.rows)
     shift = maximum(row_max, broadcast(lowest_finite(work)))
-    inverse = masked_load(upstream.inverse_sum[head], block.row, 0, block.rows)
+    inverse = load_masked(upstream.inverse_sum[head], block.row, 0, block.rows)
     mean = broadcast(work.dtype.type(0))
     seed = rule.seeds[head]
     limit, gain = dropout_threshold(rule.dropout, work)

@@ -24,17 +24,17 @@ from graphattn.backends.cpu.simd.registers import (
     fetch_add,
     fma,
     load,
-    masked_store,
     maximum,
     mul,
     reciprocal,
     reduce_add,
     simd_width,
     store,
+    store_masked,
     sub,
 )
 from graphattn.backends.cpu.windows.narrow_rows import (
-    Block,
+    LaneBlock,
     copy_values,
     load_ranges,
     lowest_finite,
@@ -90,7 +90,7 @@ def forward(counter, ranges, heads, inputs, outputs, weights, rule, work):  # ty
                         low, high, slots = ranges.lows[relation], ranges.highs[relation], ranges.slots[relation]
                         begin, end = load_ranges(lanes, low, high, slots, at, step)
                         loaded = relation if step == rows else -1
-                    block = Block(at, step, begin, end, head, scored)
+                    block = LaneBlock(at, step, begin, end, head, scored)
                     clean = _attend_rows(work, lanes, block, inputs, outputs, rule)
                     if clean or step == 1:
                         if len(weights.memory) > 0:
@@ -128,8 +128,8 @@ def _attend_rows(work, lanes, block, inputs, outputs, rule):  # type: ignore[no-
             weight = mul(weight, dropout_factors_of_key(weight, lanes, key, rule.seeds[head], limit, gain))
         store(work, scores + j * count, weight)
     inverse = reciprocal(row_sum)
-    masked_store(outputs.row_max[head], row, row_max, 0, here)
-    masked_store(outputs.inverse_sum[head], row, inverse, 0, here)
+    store_masked(outputs.row_max[head], row, row_max, 0, here)
+    store_masked(outputs.inverse_sum[head], row, inverse, 0, here)
     position = offset(value, block.begin, head)
     multiply_panel(work, outs, value.width, value.memory, position, 1, value.node, scores, keys)
     for c in range(value.width):
@@ -158,4 +158,4 @@ def _write_weights(work, lanes, block, slots, inputs, outputs, weights, number):
         for r in range(block.rows):
             low, high = lanes[r], lanes[count + r]
             part = mul(load(work, rows + r * count), broadcast(inverse_sum[block.row + r]))
-            masked_store(weights.memory, start + slots[block.row + r] + j - low, part, low - j, high - j)
+            store_masked(weights.memory, start + slots[block.row + r] + j - low, part, low - j, high - j)

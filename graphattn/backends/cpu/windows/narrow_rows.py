@@ -1,4 +1,4 @@
-"""What both kernels for narrow ranges share: records, ranges of a register of rows, scores, prefetching, copies."""
+"""Helpers of both kernels for narrow ranges: records, ranges of a register of rows, scores, prefetching, copies."""
 
 from __future__ import annotations
 
@@ -15,51 +15,37 @@ from graphattn.backends.cpu.simd.registers import (
     dropout_threshold,
     fma,
     load,
+    load_masked,
     mask_key,
     mask_lanes,
-    masked_load,
-    masked_store,
     mul,
     prefetch,
     reduce_max,
     simd_width,
     store,
+    store_masked,
 )
 from graphattn.backends.cpu.windows.packing import first_aligned
 
 
 class NarrowRanges(NamedTuple):
-    """Ranges of keys along R relations.
+    """Ranges of keys along R relations."""
 
-    Parameters
-    ----------
-    chunks : (C, 7), see :class:`~graphattn.backends.cpu.plan.RangePlan`
-    lows, highs : (R, N) first key of each destination, and the one after its last
-    slots : (R, N + 1) first slot of each destination; (R, 0) when neither dropout nor weights need it
-    """
-
-    chunks: np.ndarray
-    lows: np.ndarray
-    highs: np.ndarray
-    slots: np.ndarray
+    chunks: np.ndarray  # (C, 7), see :class:`~graphattn.backends.cpu.plan.RangePlan`
+    lows: np.ndarray  # (R, N) first key of each destination
+    highs: np.ndarray  # (R, N) the key after the last
+    slots: np.ndarray  # (R, N + 1) first slot of each destination; (R, 0) when neither dropout nor weights need it
 
 
 class Heads(NamedTuple):
-    """K heads.
+    """K heads that a kernel computes together."""
 
-    Parameters
-    ----------
-    heads : (K,) their numbers
-    scored : (K,) their numbers among the heads with queries and keys, -1 for those without
-    relations : (K,) their relations, -1 for the identity
-    """
-
-    heads: np.ndarray
-    scored: np.ndarray
-    relations: np.ndarray
+    heads: np.ndarray  # (K,) numbers of the heads
+    scored: np.ndarray  # (K,) numbers among the heads with queries and keys, -1 for those without
+    relations: np.ndarray  # (K,) relations of the heads, -1 for the identity
 
 
-class Block(NamedTuple):
+class LaneBlock(NamedTuple):
     """``rows`` rows from ``row`` on, one lane each, and the keys from ``begin`` to before ``end``, of one head."""
 
     row: int
@@ -151,8 +137,8 @@ def copy_values(source, target, rows, width, first, dropout, seed):  # type: ign
             first_lane = mask_lanes(dropout_factors(factor, first + r, seed, limit, gain), 0, 1, zero)
             factor = broadcast(reduce_max(first_lane))
         for c in range(0, width, count):
-            part = mul(masked_load(array, source.start + r * source.row + c, 0, width - c), factor)
-            masked_store(target.memory, target.start + r * target.row + c, part, 0, width - c)
+            part = mul(load_masked(array, source.start + r * source.row + c, 0, width - c), factor)
+            store_masked(target.memory, target.start + r * target.row + c, part, 0, width - c)
 
 
 @kernel
@@ -166,7 +152,7 @@ def copy_rows(source, target, rows, width):  # type: ignore[no-untyped-def]
     """Copy rows of ``width`` numbers into rows of whole registers, padded with zeros."""
     for r in range(rows):
         for c in range(0, width, simd_width(source.memory)):
-            part = masked_load(source.memory, source.start + r * source.row + c, 0, width - c)
+            part = load_masked(source.memory, source.start + r * source.row + c, 0, width - c)
             store(target.memory, target.start + r * target.row + c, part)
 
 
@@ -174,4 +160,4 @@ def copy_rows(source, target, rows, width):  # type: ignore[no-untyped-def]
 def zero_fill(target, position, width):  # type: ignore[no-untyped-def]
     """Write zeros from ``position`` on."""
     for c in range(0, width, simd_width(target)):
-        masked_store(target, position + c, broadcast(target.dtype.type(0)), 0, width - c)
+        store_masked(target, position + c, broadcast(target.dtype.type(0)), 0, width - c)

@@ -13,13 +13,13 @@ from graphattn.backends.cpu.simd.registers import (
     fetch_add,
     fma,
     load,
-    masked_load,
-    masked_store,
+    load_masked,
     mul,
     prefetch,
     reduce_add,
     simd_width,
     store,
+    store_masked,
 )
 
 PREFETCH_ROWS = 16
@@ -64,7 +64,7 @@ def pack_rows(source, start, rows, heads, factor, work, target, padded_rows):  #
                 if r < rows:
                     prefetch(source.memory, start + (r + PREFETCH_ROWS) * source.node + h * source.head + c)
                     position = start + r * source.node + h * source.head + c
-                    part = mul(masked_load(source.memory, position, 0, source.width - c), scale)
+                    part = mul(load_masked(source.memory, position, 0, source.width - c), scale)
                 store(work, target + (h * padded_rows + r) * wide + c, part)
                 nonfinite = fma(part, zero, nonfinite)
     return reduce_add(nonfinite) == 0
@@ -120,7 +120,7 @@ def unpack_row(work, source, target, position, factor):  # type: ignore[no-untyp
     """Copy one padded row times a factor."""
     scale = broadcast(factor)
     for c in range(0, target.width, simd_width(work)):
-        masked_store(target.memory, position + c, mul(load(work, source + c), scale), 0, target.width - c)
+        store_masked(target.memory, position + c, mul(load(work, source + c), scale), 0, target.width - c)
 
 
 @kernel

@@ -17,12 +17,12 @@ from graphattn.backends.cpu.simd.registers import (
     fetch_add,
     fma,
     load,
-    masked_load,
-    masked_store,
+    load_masked,
     mul,
     reduce_add,
     simd_width,
     store,
+    store_masked,
     sub,
 )
 from graphattn.backends.cpu.windows.packing import (
@@ -39,7 +39,7 @@ from graphattn.backends.cpu.windows.packing import (
 )
 from graphattn.backends.cpu.windows.wide_tiles import (
     TILE,
-    Block,
+    TileBlock,
     accumulate_rows,
     multiply_panels,
     multiply_rows,
@@ -58,28 +58,19 @@ class Upstream(NamedTuple):
 
 
 class Positions(NamedTuple):
-    """Where the parts of a block begin in scratch memory.
+    """Offsets in scratch memory."""
 
-    Parameters
-    ----------
-    queries, grads, grad_queries : (rows, features) of the block: queries, and gradients of outputs and queries
-    keys, panels, value_panels : of the chunk: keys, keys transposed, values transposed
-    grad_keys, grad_values : of the chunk
-    means : (rows,) gradients of the outputs times the outputs
-    scores, slopes : (rows, TILE)
-    """
-
-    queries: int
-    grads: int
-    grad_queries: int
-    keys: int
-    panels: int
-    value_panels: int
-    grad_keys: int
-    grad_values: int
-    means: int
-    scores: int
-    slopes: int
+    queries: int  # (rows, features) queries of the block
+    grads: int  # (rows, features) gradients of its outputs
+    grad_queries: int  # (rows, features) gradients of its queries
+    keys: int  # keys of the chunk
+    panels: int  # its keys, transposed
+    value_panels: int  # its values, transposed
+    grad_keys: int  # gradients of its keys
+    grad_values: int  # gradients of its values
+    means: int  # (rows,) gradients of the outputs times the outputs
+    scores: int  # (rows, TILE)
+    slopes: int  # (rows, TILE)
 
 
 @kernel
@@ -130,7 +121,7 @@ def backward(counter, ranges, inputs, terms, upstream, grads, rule, group, work)
                 product = broadcast(work.dtype.type(0))
                 for c in range(0, value.width, count):
                     position = offset(out, first + r, first_head + member) + c
-                    part = masked_load(out.memory, position, 0, value.width - c)
+                    part = load_masked(out.memory, position, 0, value.width - c)
                     product = fma(load(work, grad_outs + (member * padded_rows + r) * value_wide + c), part, product)
                 work[means + member * padded_rows + r] = reduce_add(product)
         for member in range(task_heads):
@@ -155,7 +146,7 @@ def backward(counter, ranges, inputs, terms, upstream, grads, rule, group, work)
                         scores,
                         slopes,
                     )
-                    block = Block(row, rows, lo - begin, hi - begin, begin, first_head + member)
+                    block = TileBlock(row, rows, lo - begin, hi - begin, begin, first_head + member)
                     _differentiate_block(work, positions, block, ranges, terms, upstream, grads, rule, not clean)
                 row += rows
         members = ranges.heads[first_head : first_head + task_heads]
@@ -195,7 +186,7 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
                 product = broadcast(work.dtype.type(0))
                 for c in range(max(left, 0) // count * count, min(right, here), count):
                     position = slots + ranges.starts[row + r] - left + c
-                    part = masked_load(terms.weights, position, left - c, right - c)
+                    part = load_masked(terms.weights, position, left - c, right - c)
                     product = fma(load(work, scores + r * TILE + c), part, product)
                 work[positions.means + r] += reduce_add(product)
     for tile in range(0, columns, TILE):
@@ -221,11 +212,11 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
                     slope = mul(slope, factor)
                     store(work, line + c, mul(weight, factor))
                 if len(terms.weights) > 0:
-                    slope = add(slope, masked_load(terms.weights, slots + slot + c, left - c, right - c))
+                    slope = add(slope, load_masked(terms.weights, slots + slot + c, left - c, right - c))
                 slope = mul(weight, sub(slope, mean))
                 store(work, slope_line + c, slope)
                 if len(terms.grad_bias) > 0:
-                    masked_store(terms.grad_bias, slots + slot + c, slope, left - c, right - c)
+                    store_masked(terms.grad_bias, slots + slot + c, slope, left - c, right - c)
         start, stop = max(block.lo - at, 0), min(block.hi - at, here)
         features = (positions.keys + (at + start) * wide, wide)
         if exact:

@@ -19,18 +19,18 @@ from graphattn.backends.cpu.simd.registers import (
     exp,
     fetch_add,
     load,
-    masked_load,
-    masked_store,
+    load_masked,
     mul,
     reduce_add,
     simd_width,
     store,
+    store_masked,
     sub,
 )
 from graphattn.backends.cpu.windows.packing import clear, first_aligned, pack_panels, pack_rows, round_up
 from graphattn.backends.cpu.windows.wide_tiles import (
     TILE,
-    Block,
+    TileBlock,
     has_nan,
     mask_scores,
     multiply_panels,
@@ -88,7 +88,7 @@ def forward(counter, ranges, inputs, terms, outputs, rule, group, work):  # type
                         sums,
                         scores,
                     )
-                    block = Block(row, rows, lo - begin, hi - begin, begin, head)
+                    block = TileBlock(row, rows, lo - begin, hi - begin, begin, head)
                     _attend_block(work, positions, block, ranges, terms, outputs, rule, (wide, query.width))
                 for r in range(rows):
                     inverse = outputs.inverse_sum[head, row + r]
@@ -96,7 +96,7 @@ def forward(counter, ranges, inputs, terms, outputs, rule, group, work):  # type
                         part = mul(load(work, sums + r * value_wide + c), broadcast(inverse))
                         if inverse == 0:
                             part = broadcast(inverse)
-                        masked_store(out.memory, offset(out, row + r, head) + c, part, 0, value.width - c)
+                        store_masked(out.memory, offset(out, row + r, head) + c, part, 0, value.width - c)
                 row += rows
 
 
@@ -156,7 +156,7 @@ def _attend_block(work, positions, block, ranges, terms, outputs, rule, widths):
                 weight = exp(sub(load(work, line + c), shift))
                 row_sum = add(row_sum, weight)
                 if len(weights) > 0:
-                    masked_store(weights, slots + slot + c, weight, left - c, right - c)
+                    store_masked(weights, slots + slot + c, weight, left - c, right - c)
                 if rule.dropout > 0:
                     weight = mul(weight, dropout_factors(weight, slot + c, rule.seeds[head], limit, gain))
                 store(work, line + c, weight)
@@ -175,5 +175,5 @@ def _attend_block(work, positions, block, ranges, terms, outputs, rule, widths):
 @kernel
 def _scale_weights(weights, start, length, factor):  # type: ignore[no-untyped-def]
     for c in range(0, length, simd_width(weights)):
-        part = masked_load(weights, start + c, 0, length - c)
-        masked_store(weights, start + c, mul(part, broadcast(factor)), 0, length - c)
+        part = load_masked(weights, start + c, 0, length - c)
+        store_masked(weights, start + c, mul(part, broadcast(factor)), 0, length - c)

@@ -1,4 +1,4 @@
-"""What both kernels for wide ranges share: records, products of blocks of rows with tiles of keys, masked scores."""
+"""Helpers of both kernels for wide ranges: records, products of blocks of rows with tiles of keys, masked scores."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from graphattn.backends.cpu.simd.registers import (
     broadcast,
     exp,
     load,
+    load_masked,
     mask_lanes,
-    masked_load,
     maximum,
     mul,
     reduce_max,
@@ -47,22 +47,14 @@ class EdgeTerms(NamedTuple):
     grad_bias: np.ndarray
 
 
-class Block(NamedTuple):
-    """``rows`` rows from ``row`` on, for one head.
+class TileBlock(NamedTuple):
+    """``rows`` rows from ``row`` on, for one head."""
 
-    Parameters
-    ----------
-    row, rows : the first row, and how many
-    lo, hi : range of the keys that some of them see, counted from ``begin``
-    begin : first key of the chunk
-    head : number of the head
-    """
-
-    row: int
-    rows: int
-    lo: int
-    hi: int
-    begin: int
+    row: int  # the first row
+    rows: int  # number of rows
+    lo: int  # first key that some of them see, counted from ``begin``
+    hi: int  # the key after the last that some of them see, counted from ``begin``
+    begin: int  # first key of the chunk
     head: int
 
 
@@ -138,7 +130,7 @@ def mask_scores(work, line, first, last, left, right, bias, slot):  # type: igno
     for c in range(first, last, count):
         score = load(work, line + c)
         if len(bias) > 0:
-            score = add(score, masked_load(bias, slot + c, left - c, right - c))
+            score = add(score, load_masked(bias, slot + c, left - c, right - c))
         if c < left or c + count > right:
             score = mask_lanes(score, left - c, right - c, hidden)
         store(work, line + c, score)

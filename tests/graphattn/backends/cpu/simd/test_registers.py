@@ -12,15 +12,15 @@ from graphattn.backends.cpu.simd.registers import (
     exp,
     fetch_add,
     load,
+    load_masked,
     mask_key,
     mask_lanes,
-    masked_load,
-    masked_store,
     maximum,
     reciprocal,
     reduce_add,
     reduce_max,
     store,
+    store_masked,
 )
 
 KINDS = [np.float32, np.float64]
@@ -64,7 +64,7 @@ def test_exp_of_zero_infinity_nan_and_underflow(kind, count):
 
 @numba.njit
 def _masked_copy(source, target, start, stop, other):
-    masked_store(target, 0, masked_load(source, 0, start, stop), start, stop)
+    store_masked(target, 0, load_masked(source, 0, start, stop), start, stop)
     store(target, len(target) // 2, mask_lanes(load(source, 0), start, stop, other))
 
 
