@@ -45,13 +45,13 @@ class Concept:
 CONCEPTS = (
     Concept(
         "Options",
-        ("graphattn/Options", "models/Options"),
+        ("graphattn/Options",),
         "dataclass fields, readable without PyTorch, that give validation, flags, YAML and the saved JSON",
         "flags and YAML,\nvalidated once",
     ),
     Concept(
         "Inputs",
-        ("models/Inputs", "models/WordInputs", "models/TokenInputs"),
+        ("models/TextInputs",),
         "texts to `Layout` to rows of numbers; owns tokenizer, vocabulary, embedding, and their files",
         "texts get ids,\nby words or pieces",
     ),

@@ -146,10 +146,6 @@ class Estimator(Parameters):
         """The groups of options that are constructor arguments, without the encoder's."""
         return {name: kind for name, kind in cls.option_groups.items() if name not in ("files", "task", "encoder")}
 
-    def option_objects(self) -> list[Options]:
-        """The options in the constructor's groups, without the encoder's."""
-        return [getattr(self, name) for name in self._groups()]
-
     def resolve_encoder(self) -> EncoderOptions:
         """The encoder's options, where those that were not set have the defaults of the task and the preset."""
         encoder = self._select_encoder()

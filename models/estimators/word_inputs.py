@@ -115,7 +115,7 @@ class WordInputs(TextInputs):
         self.cut_words = share_of_cut_words(columns, self.vocabulary.splitter)
         hint = hint_at_unsplit_texts(words) if self.vocabulary.level == "word" else None
         if hint is not None:
-            warnings.warn(hint, stacklevel=4)
+            warnings.warn(hint, stacklevel=5)
 
     @override
     def describe_vectors(self, model: Any) -> Sequence[npt.NDArray[Any]]:

@@ -71,8 +71,6 @@ def _name_errors(advice: str, folder: Path | None = None) -> Iterator[None]:
 def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[str, Any]) -> Path | None:
     """The checkpoint of an earlier run with the same options and data; other runs are not overwritten.
 
-    A damaged checkpoint is removed with a warning, so that the run starts again.
-
     A damaged checkpoint is removed with a warning, so that the run starts again. Options and ``about`` (name -> plain
     value) must be equal, or a ConfigError names the first difference.
     """

@@ -371,7 +371,7 @@ class Translation(Task):
 
         tokenizer = self.training.bleu_tokenizer
         if tokenizer == "auto" and (chosen := choose_tokenizer(labels)) != "13a":
-            warnings.warn(hint_at_tokenizer(chosen), stacklevel=3)
+            warnings.warn(hint_at_tokenizer(chosen), stacklevel=4)
         if metric is None:
             useful = not are_short(labels, tokenizer=tokenizer)
         else:
@@ -379,7 +379,7 @@ class Translation(Task):
             useful = self.metrics(labels, perfect).get(metric) != 0
         if useful:
             return metric
-        warnings.warn(hint_at_short_references(metric or self.main_metric), stacklevel=3)
+        warnings.warn(hint_at_short_references(metric or self.main_metric), stacklevel=4)
         return "chrf"
 
     @override

@@ -22,7 +22,6 @@ def test_each_group_of_options_is_an_argument(name):
     of_task = {item.name for item in fields(estimator.option_groups["task"])}
     groups = estimator.option_groups.keys() - {"files", "task"}
     assert groups | of_task | {"warm_start"} <= inspect.signature(estimator.__init__).parameters.keys()
-    assert estimator().option_objects() == [getattr(estimator(), group) for group in estimator().resolve_options()]
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -101,6 +101,7 @@ def test_chrf_chooses_the_epoch_where_another_metric_would_be_zero(small, traini
         warnings.simplefilter("always")
         translator.fit(sources, targets, dev=(sources, targets))
     assert [hint in str(warning.message) for warning in caught] == [True] * (hint is not None)
+    assert {warning.filename for warning in caught} <= {__file__}
     assert translator.training_.metric == metric
     name = f"dev_{metric or 'bleu'}"
     assert translator.best_epoch()[name] == max(row[name] for row in translator.history_)

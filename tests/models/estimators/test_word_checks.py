@@ -116,7 +116,8 @@ def test_a_classifier_of_unsplit_texts_hints_once():
     training = TrainingOptions(epochs=1)
     with pytest.warns(Hint, match="words of") as caught:
         TextClassifier(training=training).fit(texts, ["x", "y"] * 60)
-    assert sum("level" in hint.message.options for hint in caught if isinstance(hint.message, Hint)) == 1
+    hints = [hint for hint in caught if isinstance(hint.message, Hint) and "level" in hint.message.options]
+    assert [hint.filename for hint in hints] == [__file__]
     with warnings.catch_warnings(record=True) as caught:
         TextClassifier(inputs=InputOptions(level="bpe"), training=training).fit(texts, ["x", "y"] * 60)
     assert not [hint for hint in caught if "words of" in str(hint.message)]
