@@ -7,7 +7,7 @@ import pytest
 
 from graphattn.builders.readers import corpus_kind
 from graphattn.models import TASKS, Estimator, Task
-from graphattn.models.parameters import Parameters
+from graphattn.options import Parameters
 
 
 @pytest.mark.parametrize("name", TASKS)
