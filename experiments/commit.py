@@ -8,9 +8,8 @@ from pathlib import Path
 import graphattn
 
 
-def current_commit() -> str | None:
-    """The commit of the running code, with ``+`` if files changed since; None outside our repository."""
-    folder = Path(graphattn.__file__).parent
+def current_commit(folder: Path = Path(graphattn.__file__).parent) -> str | None:
+    """The commit of the code in this folder, with ``+`` if files changed since; None outside our repository."""
     top = _run_git(folder, "rev-parse", "--show-toplevel")
     if not top or not (Path(top) / "graphattn" / "attention.py").is_file():
         return None  # a repository of the user, in which GraphAttn is installed

@@ -111,10 +111,8 @@ def test_the_name_of_the_processor(tmp_path):
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """A repository with the file by which ours is recognized."""
-    package = tmp_path / "graphattn"
-    package.mkdir()
-    (package / "attention.py").write_text("")
-    monkeypatch.setattr(graphattn, "__file__", str(package / "__init__.py"))
+    (tmp_path / "graphattn").mkdir()
+    (tmp_path / "graphattn" / "attention.py").write_text("")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     return tmp_path
 
@@ -125,20 +123,20 @@ def git(folder, *words):
 
 
 def test_the_commit_is_known_inside_the_repository_only(repository):
-    assert reports.current_commit() is None
+    assert reports.current_commit(repository / "graphattn") is None
     git(repository, "init")
     git(repository, "add", "graphattn/attention.py")
     git(repository, "commit", "-m", "first")
-    assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit())
+    assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit(repository / "graphattn"))
     (repository / "more").write_text("")
-    assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit())
+    assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit(repository / "graphattn"))
     (repository / "graphattn" / "attention.py").write_text("changed")
-    assert re.fullmatch(r"[0-9a-f]{12}\+", reports.current_commit())
+    assert re.fullmatch(r"[0-9a-f]{12}\+", reports.current_commit(repository / "graphattn"))
     git(repository, "rm", "-f", "graphattn/attention.py")
     (repository / "graphattn").mkdir(exist_ok=True)
-    assert reports.current_commit() is None
+    assert reports.current_commit(repository / "graphattn") is None
 
 
 def test_without_git_there_is_no_commit(repository, monkeypatch):
     monkeypatch.setenv("PATH", str(repository))
-    assert reports.current_commit() is None
+    assert reports.current_commit(repository / "graphattn") is None
