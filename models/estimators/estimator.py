@@ -595,8 +595,17 @@ class Estimator(Parameters):
         ----------
         X : the inputs
         options : those of :func:`~graphattn.models.prediction.predict_corpus`
+
+        Raises
+        ------
+        ConfigError
+            when the model has no head that scores classes
         """
         self._check_fitted()
+        if not isinstance(self.model_, TextModel):
+            raise ConfigError(
+                f"a model that {self.task.description} has no scores of classes; use a classifier or tagger"
+            )
         return self._rerun(self._columns(X), **options)
 
     def _rerun(self, columns: Columns, **options: Any) -> Predictions:
@@ -1010,7 +1019,9 @@ class Estimator(Parameters):
 
         self._check_fitted()
         lower = find_pretrained(self.model_.encoder)
-        if lower is None or not isinstance(self.model_, TextModel):
+        if not isinstance(self.model_, TextModel):
+            raise ConfigError(f"a model that {self.task.description} has no form in transformers; use its save")
+        if lower is None:
             raise ConfigError(
                 "the model is not built on a pretrained one; train with {pretrained}", options=("pretrained",)
             )

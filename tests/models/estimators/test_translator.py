@@ -133,6 +133,19 @@ def test_a_count_below_one(small, toy_pairs):
         model.outputs(["a"], count=0)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda translator, folder: translator.predict_with_probabilities(["a b"]),
+        lambda translator, folder: translator.to_huggingface(folder),
+        lambda translator, folder: translator.sentence_vectors(["a b"]),
+    ],
+)
+def test_a_translator_has_no_classes(use, small, toy_pairs, tmp_path):
+    with pytest.raises(ConfigError, match="a model that writes texts has no "):
+        use(small(training={"epochs": 1}).fit(*toy_pairs(8)), tmp_path / "model")
+
+
 def test_examples_contain_both_texts(small, toy_pairs):
     sources, targets = toy_pairs(20)
     examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]
