@@ -107,6 +107,7 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
     >>> register_relation("every:STEP", lambda step: Every(int(step)))
     >>> parse_relation("every:2 | window:3").name
     'every:2|window:3'
+    >>> del RELATION_NAMES["every"]  # other examples do not have it
     """
     parts = _USAGE.fullmatch(usage)
     if parts is None:

@@ -12,6 +12,7 @@ import torch
 
 import graphattn
 from graphattn.builders import Example, Sentence
+from graphattn.builders.parsers import cache as parse_cache
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, MissingPackageError, ModelDirectoryError
 from graphattn.experiments.cli.predict import predict_lines
 from graphattn.models.decoders.options import (
@@ -22,7 +23,6 @@ from graphattn.models.decoders.options import (
     TranslationTraining,
 )
 from graphattn.models.encoders import ENCODERS
-from graphattn.models.estimators import parsing
 from graphattn.models.estimators.translator import Translator
 from graphattn.options import ParsingOptions
 
@@ -262,7 +262,7 @@ def test_a_long_source_of_a_dev_set_is_reported(small, toy_pairs):
 
 def test_a_long_source_is_rejected_before_parsing(small, toy_pairs, monkeypatch):
     sources, targets = toy_pairs(12)
-    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: pytest.fail("parsed too early"))
+    monkeypatch.setattr(parse_cache, "StanzaParser", lambda *options: pytest.fail("parsed too early"))
     for side in (0, 1):
         pairs = [list(sources), list(targets)]
         pairs[side][5] = LONG
