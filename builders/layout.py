@@ -165,7 +165,7 @@ class Layout:
         return np.cumsum(self.sentence_counts) - self.sentence_counts
 
     @cached_property
-    def own_sentence_of_token(self) -> Ints:
+    def inner_sentence_of_token(self) -> Ints:
         """(N,) sentence of each token within its text, counted over the batch."""
         assert self.sentence_ids is not None
         return self.sentence_ids[self.word_of_token] + np.repeat(self.sentence_starts, self.lengths)

@@ -356,7 +356,7 @@ def list_options(
     ``panel`` is the heading in ``--help``; fields in ``without`` are omitted.
     """
     owner: Any = options if isinstance(options, type) else type(options)
-    value_types = _value_types(owner)
+    value_types = _list_value_types(owner)
     return [
         Option(
             item.name,
@@ -373,17 +373,17 @@ def list_options(
 
 
 @cache
-def _value_types(options: type[Any]) -> dict[str, tuple[type, bool]]:
+def _list_value_types(options: type[Any]) -> dict[str, tuple[type, bool]]:
     """Option -> its key in :data:`NOTATIONS`, and whether it may be None."""
-    return {name: _value_type(hint) for name, hint in get_type_hints(options).items()}
+    return {name: _find_value_type(hint) for name, hint in get_type_hints(options).items()}
 
 
-def _value_type(hint: Any) -> tuple[type, bool]:
+def _find_value_type(hint: Any) -> tuple[type, bool]:
     if get_origin(hint) in (Union, types.UnionType):
         if {int, str} <= set(get_args(hint)):
             return object, type(None) in get_args(hint)
         inner = next(argument for argument in get_args(hint) if argument is not type(None))
-        return _value_type(inner)[0], True
+        return _find_value_type(inner)[0], True
     return get_origin(hint) or hint, False
 
 

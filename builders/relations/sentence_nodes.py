@@ -105,7 +105,7 @@ class _WithinSentence(_WithSentences):
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         first, stop = _tokens_of_sentences(layout)
-        sentences = layout.own_sentence_of_token
+        sentences = layout.inner_sentence_of_token
         return first[sentences], stop[sentences]
 
 
@@ -114,7 +114,7 @@ class _SentenceToToken(_WithSentences):
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        return layout.own_sentence_of_token, layout.own_sentence_of_token + 1
+        return layout.inner_sentence_of_token, layout.inner_sentence_of_token + 1
 
 
 class _TokenToSentence(_WithSentences):
@@ -154,7 +154,7 @@ class _SentenceToDocument(_WithSentences):
 
 def _tokens_of_sentences(layout: Layout) -> tuple[Ints, Ints]:
     """First token of each sentence, and one past its last."""
-    sizes = np.bincount(layout.own_sentence_of_token, minlength=int(layout.sentence_counts.sum()))
+    sizes = np.bincount(layout.inner_sentence_of_token, minlength=int(layout.sentence_counts.sum()))
     ends = np.cumsum(sizes)
     return ends - sizes, ends
 

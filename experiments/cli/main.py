@@ -50,8 +50,6 @@ USER_COMMANDS: dict[str, Callable[..., None]] = {}
 WRONG, NOT_INSTALLED, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 """Exit codes of an error, of Ctrl-C or SIGTERM, and of a closed pipe (the last two as a shell reports SIGINT and
 SIGPIPE); 2: usage."""
-
-
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _RESUMED = {"train", "build", "reproduce", "tune"}
 """Commands that resume."""

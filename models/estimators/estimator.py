@@ -191,7 +191,7 @@ class Estimator(Parameters):
     def _task_arguments(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self.option_groups["task"])}
 
-    def _resolve_options(self) -> None:
+    def _prepare_options(self) -> None:
         """Copy the options, so that ``set_params`` does not change a fitted model; make its task and its inputs."""
         self.validate()
         self.encoder_ = self.resolve_encoder().copy()
@@ -230,7 +230,7 @@ class Estimator(Parameters):
         self._check_fitted()
         preset, pretrained = self.preset, self.pretrained_.pretrained
         reference = type(self)(self.encoder_.name, preset=preset, pretrained=pretrained)
-        reference._resolve_options()
+        reference._prepare_options()
         reference.encoder_ = reference.encoder_.for_parts(self.text_inputs_.list_widths(self.encoder_))
         changed: dict[str, Any] = {} if preset == PRESETS[0] else {"preset": preset}
         if pretrained:  # the reference has the same
@@ -327,8 +327,8 @@ class Estimator(Parameters):
         """
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
         with _FITTING, self._rollback_on_failure():
-            self._resolve_options()
-            training = self._examples(X, y, "there are no training examples", sample_weight=sample_weight)
+            self._prepare_options()
+            training = self._make_examples(X, y, "there are no training examples", sample_weight=sample_weight)
             self._choose_epochs(len(training.labels))
             if previous is not None:
                 labels = previous.task_.normalize_labels(training.labels, "training set")
@@ -377,7 +377,7 @@ class Estimator(Parameters):
         names, main = self.task_.metric_names(), self.task_.main_metric
         return self.training_.dev_metric(names, main, dev_set=held_out is not None)
 
-    def _examples(
+    def _make_examples(
         self,
         X: Iterable[Any],
         y: Iterable[Any] | None,
@@ -389,10 +389,10 @@ class Estimator(Parameters):
         X = as_list(X, self.task.texts_per_input)
         if not X:
             raise DataError(empty, hint=hint)
-        columns, labels = self._columns(X), self.task_.resolve_labels(X, y)
+        columns, labels = self._make_columns(X), self.task_.resolve_labels(X, y)
         return Examples(columns, labels, weights=check_weights(sample_weight, len(labels)))
 
-    def _columns(self, X: Iterable[Any]) -> Columns:
+    def _make_columns(self, X: Iterable[Any]) -> Columns:
         return self.task_.columns(X, self.inputs_)
 
     def _split_dev_set(self, training: Examples, dev: Any) -> tuple[Examples, Examples | None]:
@@ -401,7 +401,7 @@ class Estimator(Parameters):
             hint = "Without a dev set, a share of the training set is held out."
             X, y = unpack_dev_set(dev)
             with name_dev_set_in_errors():
-                held_out = self._examples(X, y, "there are no examples in it", hint=hint)
+                held_out = self._make_examples(X, y, "there are no examples in it", hint=hint)
             return training, Examples(held_out.columns, self.task_.normalize_labels(held_out.labels, "dev set"))
         size = len(training.labels)
         count = round(self.training_.dev_fraction * size)
@@ -568,14 +568,14 @@ class Estimator(Parameters):
     def predict(self, X: Iterable[Any]) -> Any:
         """One prediction for each input, in their order."""
         self._check_fitted()
-        corpus = self._encode(self._columns(X))
+        corpus = self._encode(self._make_columns(X))
         return self.task_.decode(self.task_.predict(self.model_, corpus))
 
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
         self._check_fitted()
         X = as_list(X, self.task.texts_per_input)
-        return self._encode(self._columns(X), None if y is None else self.task_.resolve_labels(X, y))
+        return self._encode(self._make_columns(X), None if y is None else self.task_.resolve_labels(X, y))
 
     def _encode(
         self,
@@ -606,7 +606,7 @@ class Estimator(Parameters):
             raise ConfigError(
                 f"a model that {self.task.description} has no scores of classes; use a classifier or tagger"
             )
-        return self._rerun(self._columns(X), **options)
+        return self._rerun(self._make_columns(X), **options)
 
     def _rerun(self, columns: Columns, **options: Any) -> Predictions:
         return self.task_.run(self.model_, self._encode(columns), **options)
@@ -672,7 +672,7 @@ class Estimator(Parameters):
         self._check_fitted()
         if not isinstance(self.model_, TextModel) or self.model_.head.per_word:
             raise ConfigError(f"a model that {self.task.description} has no sentence vectors; use a classifier")
-        return encode_corpus(self.model_, self._encode(self._columns(X)))
+        return encode_corpus(self.model_, self._encode(self._make_columns(X)))
 
     def count_tokens(self, text: str) -> int:
         """The number of token nodes of a text."""
@@ -729,7 +729,7 @@ class Estimator(Parameters):
             raise ConfigError(f"unknown is {unknown!r}; choose wrong or error")
         self._check_fitted()
         self.task_.metric_names()  # an error if a library is missing
-        examples = self._examples(X, y, "there are no examples to evaluate on", sample_weight=sample_weight)
+        examples = self._make_examples(X, y, "there are no examples to evaluate on", sample_weight=sample_weight)
         labels = self.task_.normalize_labels(examples.labels, "evaluation set")
         self.task_.check_labels(labels, examples.columns, self.text_inputs_, unknown=unknown)
         return replace(examples, labels=labels)
@@ -825,7 +825,7 @@ class Estimator(Parameters):
             when the number of targets differs from the number of inputs
         """
         self._check_fitted()
-        columns = self._columns(X)
+        columns = self._make_columns(X)
         return self.task_.encode_inputs(self.text_inputs_, self.model_, columns, targets, self.parsing)
 
     def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
@@ -974,7 +974,7 @@ class Estimator(Parameters):
             arguments["class_weight"] = deserialize_class_weight(arguments["class_weight"])
         groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in cls._groups().items()}
         estimator = cls(encoder_options(config["encoder"]), **groups, **arguments)
-        estimator._resolve_options()
+        estimator._prepare_options()
         estimator._forget_unset(config["set_options"])
         estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
         inputs, task = estimator.text_inputs_, estimator.task_

@@ -129,7 +129,7 @@ class SequenceTagger(Estimator):
                 "conll",
                 options=("output",),
             )
-        (column,) = self._columns(X)
+        (column,) = self._make_columns(X)
         task: Any = self.task_
         run = self._rerun([column], rate=task.rate_entities)
         spans: list[TaggedText] = task.find_spans(self.text_inputs_, column, run)

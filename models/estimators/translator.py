@@ -162,7 +162,7 @@ class Translator(Estimator):
         self._check_fitted()
         require_range("count", count, min=1)
         self.search.validate()
-        columns = self._columns(X)
+        columns = self._make_columns(X)
         corpus = self._encode(columns, numbers=range(first - 1, first - 1 + len(columns[0])))
         assert isinstance(corpus, ParallelCorpus)
         generated = generate(self.model_, corpus, self.search, self.subwords_.vocabulary, count=count, first=first)
@@ -181,7 +181,7 @@ class Translator(Estimator):
         """
         self._check_fitted()
         X = as_list(X)
-        corpus = self._encode(self._columns(X), self.task_.resolve_labels(X, y))
+        corpus = self._encode(self._make_columns(X), self.task_.resolve_labels(X, y))
         assert isinstance(corpus, ParallelCorpus)
         return compute_perplexity(self.model_, corpus)
 

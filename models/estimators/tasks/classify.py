@@ -121,7 +121,7 @@ class Classification(LabelTask):
         return self.unify_spelling([_unique_labels(label) for label in labels])
 
     @override
-    def names_in(self, labels: Sequence[Any]) -> Iterable[Any]:
+    def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
         return list(chain.from_iterable(labels)) if self.multilabel else labels
 
     @override
@@ -151,7 +151,7 @@ class Classification(LabelTask):
         )
 
         super().fit(examples, options, previous)
-        labels = self.names_in(examples.labels)
+        labels = self.list_names(examples.labels)
         hints = [hint_at_quantities(self.labels.classes) or hint_at_swapped_columns(labels), hint_at_marks(labels)]
         if not self.multilabel:
             hints.append(hint_at_lists(examples.labels, self.labels.classes))
@@ -166,7 +166,7 @@ class Classification(LabelTask):
                 problem = "rows of zeros and ones may be a matrix, or the classes 0 and 1 of each text"
                 raise DataError(problem, hint=BOTH_FORMS)
             return LabelSet.of([*range(labels.columns), *known], least=0)
-        return LabelSet.of(chain(self.names_in(labels), known), least=1 if self.multilabel else 2)
+        return LabelSet.of(chain(self.list_names(labels), known), least=1 if self.multilabel else 2)
 
     @override
     def strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
@@ -179,7 +179,7 @@ class Classification(LabelTask):
         self._check_width(labels, where)
         targets = np.zeros((len(labels), len(self.labels)), dtype=np.float32)
         rows = np.repeat(np.arange(len(labels)), [len(several) for several in labels])
-        targets[rows, self.labels.ids(self.names_in(labels), where=where)] = 1
+        targets[rows, self.labels.ids(self.list_names(labels), where=where)] = 1
         return targets
 
     @override
@@ -188,7 +188,7 @@ class Classification(LabelTask):
             return super().class_weights(labels, weights)
         of_texts = np.ones(len(labels)) if weights is None else weights
         of_labels = np.repeat(of_texts, [len(several) for several in labels])
-        occurrences = self.names_in(labels)
+        occurrences = self.list_names(labels)
         return class_weights(self.class_weight, self.labels, occurrences, of_labels, texts=float(of_texts.sum()))
 
     def _check_width(self, labels: Sequence[Any], where: str) -> None:
@@ -235,7 +235,7 @@ class Classification(LabelTask):
             from sklearn.preprocessing import MultiLabelBinarizer
 
             self._check_width(labels, "evaluation set")
-            extra = sorted({*self.names_in(labels)} - {*self.labels.classes}, key=repr)  # count as wrong
+            extra = sorted({*self.list_names(labels)} - {*self.labels.classes}, key=repr)  # count as wrong
             binary = MultiLabelBinarizer(classes=[*self.labels.classes, *extra]).fit(labels)
             predicted = binary.transform(self._decode_sets(decisions))
             return multilabel_metrics(binary.transform(labels), predicted, weights)
@@ -244,12 +244,12 @@ class Classification(LabelTask):
         return classification_metrics(gold, [int(decided) for decided in decisions], weights)
 
     @override
-    def hashable(self, labels: Iterable[Any]) -> list[Any]:
+    def make_hashable(self, labels: Iterable[Any]) -> list[Any]:
         return [tuple(sorted(several, key=repr)) for several in labels] if self.multilabel else list(labels)
 
     @override
     def outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
-        known, predicted = self.labels.classes, self.readable(decisions)
+        known, predicted = self.labels.classes, self.decode_for_reports(decisions)
         if not self.multilabel:
             return Outcomes.of(zip(range(len(labels)), labels, predicted.tolist(), strict=True), len(labels), known)
         rows = (
@@ -264,7 +264,7 @@ class Classification(LabelTask):
         self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
     ) -> list[dict[str, Any]]:
         run = rerun(examples.columns, probabilities=True)
-        predicted, rows = self.readable(run.decisions), []
+        predicted, rows = self.decode_for_reports(run.decisions), []
         for number, shares in enumerate(run.probabilities or []):
             names = ("text", "second")[: len(examples.columns)]
             texts = {name: as_text(column[number]) for name, column in zip(names, examples.columns, strict=True)}
@@ -288,7 +288,7 @@ class Classification(LabelTask):
         return self._decode_sets(decisions)
 
     @override
-    def readable(self, decisions: list[Any]) -> Any:
+    def decode_for_reports(self, decisions: list[Any]) -> Any:
         return self._decode_sets(decisions) if self.multilabel else self.decode(decisions)
 
     def _decode_sets(self, decisions: list[Any]) -> list[tuple[Any, ...]]:

@@ -105,7 +105,7 @@ class Tagging(LabelTask):
         )
 
     @override
-    def names_in(self, labels: Sequence[Any]) -> Iterable[Any]:
+    def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
         return chain.from_iterable(labels)
 
     @override
@@ -342,7 +342,7 @@ class Tagging(LabelTask):
         return [(sides[0].get(words), sides[1].get(words)) for words in sides[0] | sides[1]]
 
     @override
-    def hashable(self, labels: Iterable[Any]) -> list[Any]:
+    def make_hashable(self, labels: Iterable[Any]) -> list[Any]:
         return list(chain.from_iterable(labels))
 
     @override

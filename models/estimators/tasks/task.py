@@ -242,7 +242,7 @@ class Task:
 
         Without known ones, a hint says that there are several.
         """
-        respellings = find_respellings(dict.fromkeys(self.names_in(labels)), known)
+        respellings = find_respellings(dict.fromkeys(self.list_names(labels)), known)
         if not respellings:
             return labels
         if not known:
@@ -256,7 +256,7 @@ class Task:
             )
         return [self.respell(label, respellings) for label in labels]
 
-    def names_in(self, labels: Sequence[Any]) -> Iterable[Any]:
+    def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
         """The names in labels, each as often as it occurs."""
         return labels
 
@@ -285,7 +285,7 @@ class Task:
 
     def class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
         """The weight of each class in the loss; ``weights`` are those of the examples."""
-        return class_weights(self.class_weight, self.labels, self.names_in(labels), weights)
+        return class_weights(self.class_weight, self.labels, self.list_names(labels), weights)
 
     def check_sizes(
         self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, where: str, numbers: Sequence[int] | None
@@ -425,11 +425,11 @@ class Task:
     def decode(self, decisions: list[Any]) -> Any:
         """Convert decisions to the labels of ``predict``."""
 
-    def readable(self, decisions: list[Any]) -> Any:
+    def decode_for_reports(self, decisions: list[Any]) -> Any:
         """Convert decisions to labels for reports."""
         return self.decode(decisions)
 
-    def hashable(self, labels: Iterable[Any]) -> list[Any]:
+    def make_hashable(self, labels: Iterable[Any]) -> list[Any]:
         """The class of each item, hashable."""
         return list(labels)
 
@@ -437,7 +437,7 @@ class Task:
         """A hint if the decisions for the dev set are all alike or empty."""
         from graphattn.models.training.hints import hint_at_single_class
 
-        gold, predicted = self.hashable(labels), self.hashable(self.readable(decisions))
+        gold, predicted = self.make_hashable(labels), self.make_hashable(self.decode_for_reports(decisions))
         return hint_at_single_class(gold, predicted, has_vectors=has_vectors)
 
     @abstractmethod
@@ -541,7 +541,7 @@ class Task:
         head, graph = model.head, inputs.batch.graph
         decisions = head.decide(scores, graph).cpu().numpy()
         rows = head.probabilities(scores, graph).cpu().numpy().tolist()
-        label = self.readable([decisions if head.per_word else decisions[0]])[0]
+        label = self.decode_for_reports([decisions if head.per_word else decisions[0]])[0]
         probabilities = [dict(zip(self.classes.tolist(), row, strict=True)) for row in rows]
         return (
             " / ".join(" ".join(sentence.words) for sentence in inputs.single.values()),
