@@ -112,9 +112,7 @@ def main() -> None:
 
 def trace(root: Path) -> None:
     """Train on 40 lines and print how many functions ran."""
-    module = "graphattn.experiments.cli.main"
-    if not (root / "experiments/cli").is_dir():
-        module = "graphattn.experiments.command_line"
+    module = "graphattn.experiments._cli.main"
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "train.tsv"
         corpus.write_text(

@@ -4,8 +4,9 @@ A new model is a new file in ``encoders``. Reading corpora and making graphs bel
 experiments one floor above.
 """
 
-from graphattn.models.decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
-from graphattn.models.encoders import (
+from graphattn.models._corpus import Corpus
+from graphattn.models._decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
+from graphattn.models._encoders import (
     BiLSTMOptions,
     DuoOptions,
     DuoTransformerOptions,
@@ -18,9 +19,11 @@ from graphattn.models.encoders import (
     TNTOptions,
     TransformerOptions,
     UMSTOptions,
+    make_encoder,
     register_encoder,
 )
-from graphattn.models.estimators import (
+from graphattn.models._entities import EntitySpan, TaggedText
+from graphattn.models._estimators import (
     Estimator,
     PairClassifier,
     PairRegressor,
@@ -33,34 +36,45 @@ from graphattn.models.estimators import (
     WordInputs,
     register_inputs,
 )
-from graphattn.models.estimators.loading import TASKS, load, register_task
-from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.models._estimators.loading import TASKS, load, register_task
+from graphattn.models._estimators.tasks import Classification, LabelSet, Regression, Tagging
+from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models._reports import Outcomes, Report
+from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import ParsingOptions
 
 __all__ = [
     "TASKS",
     "BiLSTMOptions",
+    "Classification",
+    "Corpus",
     "DecoderOptions",
     "DuoOptions",
     "DuoTransformerOptions",
     "Encoder",
     "EncoderOptions",
+    "EntitySpan",
     "Estimator",
     "HeadOptions",
     "InputOptions",
+    "LabelSet",
     "MSTransOptions",
     "MTSAOptions",
     "MUSEOptions",
     "MultiStageOptions",
+    "Outcomes",
     "PairClassifier",
     "PairRegressor",
     "ParsingOptions",
     "PretrainedOptions",
+    "Regression",
+    "Report",
     "SearchOptions",
     "SequenceTagger",
     "SubwordOptions",
     "TNTOptions",
+    "TaggedText",
+    "Tagging",
     "Task",
     "TextClassifier",
     "TextInputs",
@@ -72,6 +86,7 @@ __all__ = [
     "UMSTOptions",
     "WordInputs",
     "load",
+    "make_encoder",
     "register_encoder",
     "register_inputs",
     "register_task",

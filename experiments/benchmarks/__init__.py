@@ -3,8 +3,7 @@
 Contenders run interleaved on the same tokens, data type and threads; tables show medians and their ratios.
 """
 
-from graphattn.experiments.benchmarks.harness import (
-    COLUMNS,
+from graphattn.experiments.benchmarks._harness import (
     TIMES,
     Comparison,
     Contender,
@@ -14,11 +13,10 @@ from graphattn.experiments.benchmarks.harness import (
     compare,
     time_jobs,
 )
-from graphattn.experiments.benchmarks.report import BenchmarkReport
-from graphattn.experiments.benchmarks.workloads import parse_workloads
+from graphattn.experiments.benchmarks._report import BenchmarkReport
+from graphattn.experiments.benchmarks._workloads import parse_workloads
 
 __all__ = [
-    "COLUMNS",
     "TIMES",
     "BenchmarkReport",
     "Comparison",

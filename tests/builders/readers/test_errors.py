@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import Example
-from graphattn.builders.readers import FORMATS, read_corpus
+from graphattn.builders.readers import read_corpus
+from graphattn.builders.readers._formats import FORMATS
 from graphattn.exceptions import DataError, UnreadableError
 
 

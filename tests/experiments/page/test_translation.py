@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from graphattn.experiments.page import live_model, page_model, write_page
+from graphattn.experiments.page import page_model, write_page
+from graphattn.experiments.page._request_queue import live_model
 from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
 
 WORDS = {"the": "der", "dog": "Hund", "bird": "Vogel", "sees": "sieht"}

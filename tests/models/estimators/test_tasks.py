@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from graphattn.builders.readers import corpus_kind
+from graphattn.builders.readers._formats import corpus_kind
 from graphattn.models import TASKS, Estimator, Task
 from graphattn.options import Parameters
 

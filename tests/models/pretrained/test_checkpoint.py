@@ -13,9 +13,10 @@ from safetensors.torch import load_file, save_file
 from graphattn import TextClassifier
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models import TrainingOptions
-from graphattn.models.pretrained import FAMILIES, Architecture, PretrainedEncoder
-from graphattn.models.pretrained.checkpoint import digest_directory, find_directory, is_hugging_face_directory
-from graphattn.models.pretrained.schema import MAX_LAYERS, MAX_SIZE
+from graphattn.models.pretrained import Architecture, PretrainedEncoder
+from graphattn.models.pretrained._architecture import FAMILIES
+from graphattn.models.pretrained._checkpoint import digest_directory, find_directory, is_hugging_face_directory
+from graphattn.models.pretrained._schema import MAX_LAYERS, MAX_SIZE
 
 from .conftest import letter_tokenizer
 
