@@ -11,7 +11,7 @@ import graphattn
 def current_commit(folder: Path = Path(graphattn.__file__).parent) -> str | None:
     """The commit of the code in this folder, with ``+`` if files changed since; None outside our repository."""
     top = _run_git(folder, "rev-parse", "--show-toplevel")
-    if not top or not (Path(top) / "graphattn" / "attention.py").is_file():
+    if not top or not (Path(top) / "graphattn" / "_attention.py").is_file():
         return None  # a repository of the user, in which GraphAttn is installed
     changed = _run_git(folder, "status", "--porcelain", "--untracked-files=no", "--", top)
     return f"{_run_git(folder, 'rev-parse', '--short=12', 'HEAD')}{'+' if changed else ''}"

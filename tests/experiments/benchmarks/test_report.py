@@ -112,7 +112,7 @@ def test_the_name_of_the_processor(tmp_path):
 def repository(tmp_path, monkeypatch):
     """A repository with the file by which ours is recognized."""
     (tmp_path / "graphattn").mkdir()
-    (tmp_path / "graphattn" / "attention.py").write_text("")
+    (tmp_path / "graphattn" / "_attention.py").write_text("")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     return tmp_path
 
@@ -130,7 +130,7 @@ def test_the_commit_is_known_inside_the_repository_only(repository):
     assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit(repository / "graphattn"))
     (repository / "more").write_text("")
     assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit(repository / "graphattn"))
-    (repository / "graphattn" / "attention.py").write_text("changed")
+    (repository / "graphattn" / "_attention.py").write_text("changed")
     assert re.fullmatch(r"[0-9a-f]{12}\+", reports.current_commit(repository / "graphattn"))
     git(repository, "rm", "-f", "graphattn/_attention.py")
     (repository / "graphattn").mkdir(exist_ok=True)

@@ -163,7 +163,7 @@ def test_a_data_folder_without_a_set(graphattn, folder, tmp_path, monkeypatch):
 def test_only_a_picture_needs_matplotlib(graphattn, tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
-    for name in ("drawing", "drawing.canvas", "papers.figures"):
+    for name in ("drawing", "drawing._canvas", "papers._figures"):
         monkeypatch.delitem(sys.modules, f"graphattn.experiments.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     (tmp_path / "r.jsonl").touch()

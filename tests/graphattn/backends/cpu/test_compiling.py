@@ -111,7 +111,7 @@ def test_a_kernel_is_recompiled_when_another_kernel_file_changes(tmp_path):
         return int(done.stdout)
 
     assert [hits(), hits()] == [0, 1]
-    with open(folder / "backends" / "cpu" / "simd" / "registers.py", "a", encoding="utf-8") as file:
+    with open(folder / "_backends" / "cpu" / "simd" / "registers.py", "a", encoding="utf-8") as file:
         file.write("# changed\n")
     assert hits() == 0
 
