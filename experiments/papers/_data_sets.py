@@ -30,6 +30,8 @@ FOLDS = 10
 TUNING_FOLDS = 4
 """Folds of a training set for the choice of settings."""
 _SHARED_WORDS = 8
+_WIDTH = 2 * 1.96
+"""Standard errors in a 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,15 @@ class DataSet:
         return [split for split in ("test", "held_out") if split in splits]
 
     def measure(self, estimator: Estimator, splits: Mapping[str, Any]) -> dict[str, Any]:
-        """The metric of each split; the dev set's is that of the best epoch."""
+        """The metric of each split with its standard error by bootstrap; the dev set's is that of the best epoch."""
         dev = estimator.dev_metrics()
         figures = {"dev": round(dev[self.metric], 2)} if dev else {}
         for split in self.list_measured_splits(splits):
-            figures[split] = round(estimator.evaluate(*self.examples(splits[split]))[self.metric], 2)
+            report = estimator.report(*self.examples(splits[split]))
+            interval = report.get("confidence_interval", {"metric": None})
+            figures[split] = round(report[self.metric], 2)
+            if interval["metric"] == self.metric:
+                figures[f"{split}_error"] = round((interval["high"] - interval["low"]) / _WIDTH, 3)
         return figures
 
 
