@@ -126,9 +126,19 @@ def reproduce(
         bool, typer.Option("--show", help="Only print the runs in --out, for papers next to the paper's numbers.")
     ] = False,
     side_by_side: Annotated[
-        bool, typer.Option("--side-by-side", help="Print test figures only, an encoder in each column.")
+        bool,
+        typer.Option(
+            "--side-by-side",
+            help="Print test scores: the best in bold, in italics those within a standard error of it, the paper's in "
+            "brackets.",
+        ),
     ] = False,
-    picture: Annotated[Path | None, typer.Option(help="Draw a figure: .png, .svg or .pdf.")] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw a figure, or with --encoder the first one's scores minus the others': .png, .svg or .pdf."
+        ),
+    ] = None,
     parameters: Annotated[
         bool, typer.Option("--parameters", help="Print our numbers of parameters next to the papers'.")
     ] = False,
@@ -148,8 +158,8 @@ def reproduce(
         _print_parameters(names)
     elif smoke:
         _smoke(_find_experiments(names, table, figure, request.labels), request)
-    elif _names_paper(names) or any(option is not None for option in (table, figure, row, picture)):
-        _reproduce_papers(_find_experiments(names, table, figure, request.labels), request)
+    elif _names_paper(names) or any(option is not None for option in (table, figure, row)) or (picture and not encoder):
+        _reproduce_papers(_find_experiments(names, table, figure, request.labels), request, side_by_side=side_by_side)
     else:
         _reproduce_data_sets(names, encoder, request, side_by_side=side_by_side)
 
@@ -208,6 +218,7 @@ def _reproduce_data_sets(
 ) -> None:
     """Run data sets with encoders, and print the table of the runs."""
     from graphattn.experiments.papers import _rows as rows
+    from graphattn.experiments.papers._comparison import compare_data_sets
 
     if not request.only_show:
         _run_data_sets(names, encoders, request)
@@ -218,7 +229,11 @@ def _reproduce_data_sets(
     if request.only_show and not selected:
         hint = "Name the file that runs were written to, and data sets and encoders that are in it."
         raise DataError("holds no such runs", path=request.out, hint=hint)
-    print(rows.comparison_table(selected) if side_by_side else rows.results_table(selected))
+    print(compare_data_sets(rows.group_runs(selected)) if side_by_side else rows.results_table(selected))
+    if request.picture is not None:
+        from graphattn.experiments.papers._figures import draw_differences
+
+        draw_differences(rows.group_runs(selected), encoders or (), request.picture)
 
 
 def _run_data_sets(names: Sequence[str] | None, encoders: Sequence[str] | None, request: Request) -> None:
@@ -239,8 +254,9 @@ def _run_data_sets(names: Sequence[str] | None, encoders: Sequence[str] | None, 
     execute(changed, request.out, folder=folder, jobs=request.jobs or 1, report=report)
 
 
-def _reproduce_papers(experiments: Sequence[Experiment], request: Request) -> None:
+def _reproduce_papers(experiments: Sequence[Experiment], request: Request, *, side_by_side: bool) -> None:
     """Run the rows of tables and figures, print and draw them."""
+    from graphattn.experiments.papers._comparison import compare_rows
     from graphattn.experiments.papers._experiment import find_results, show_experiment
     from graphattn.experiments.papers._rows import read_rows
 
@@ -259,7 +275,8 @@ def _reproduce_papers(experiments: Sequence[Experiment], request: Request) -> No
             _run_plan(experiment, plan, request)
         results = find_results(plan, read_rows(request.out))
         rows = [row for row in experiment.rows if row.label in plan]
-        print(show_experiment(experiment, rows, results), end="\n\n", flush=True)
+        show = compare_rows if side_by_side else show_experiment
+        print(show(experiment, rows, results), end="\n\n", flush=True)
         if request.picture is not None:
             from graphattn.experiments.papers._figures import draw_experiment
 

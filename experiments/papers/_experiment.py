@@ -139,7 +139,10 @@ def show_experiment(
         for name, measure in zip(experiment.measures, measures, strict=True):
             cells += [_format(row.paper.get(name), measure.form), _format_runs(results[row.label], measure)]
         lines.append([*cells, _format_runs(results[row.label], _DEV), str(len(results[row.label]))])
+    ends = {row.parts()[-1] for row in rows}
     for part, figure in experiment.averages.items():
+        if part not in ends:
+            continue
         lines.append(_average(part, figure, rows, results, len(lines[0]), measures[0]))
     filled = [
         number

@@ -1,14 +1,17 @@
-"""Pictures of figures, and of tables with a column for each epoch, from rows of results."""
+"""Pictures of figures, of tables with a column for each epoch, and of differences, from rows of results."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing._curves import Curves, Panel, draw_panels
+from graphattn.experiments.drawing._canvas import INK, new_picture
+from graphattn.experiments.drawing._curves import Curves, Panel, draw_panels, style_axes
+from graphattn.experiments.papers._comparison import Runs, estimate_error
 from graphattn.experiments.papers._experiment import MEASURES, SEPARATOR, Experiment, measure_runs
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -66,3 +69,34 @@ def _collect_points(name: str, results: Results) -> Curves:
         if values := measure_runs(runs, MEASURES[name]):
             curves.setdefault(curve, []).append((float(across), statistics.mean(values)))
     return curves
+
+
+def find_differences(cells: Mapping[tuple[str, str], Runs], ours: str, other: str) -> list[tuple[str, float, float]]:
+    """(data set, mean test score of ours minus the other's, its standard error), where both have run."""
+    found = []
+    for data_set in dict.fromkeys(data_set for data_set, _ in cells):
+        pair = [[run for run in cells.get((data_set, name), ()) if "test" in run] for name in (ours, other)]
+        if all(pair):
+            first, second = (statistics.mean(run["test"] for run in runs) for runs in pair)
+            found.append((data_set, first - second, math.hypot(*map(estimate_error, pair))))
+    return found
+
+
+def draw_differences(cells: Mapping[tuple[str, str], Runs], encoders: Sequence[str], path: Path) -> None:
+    """Draw the first encoder's scores minus each other one's, a panel for each, with bars of one standard error."""
+    ours, *others = encoders
+    panels = {other: differences for other in others if (differences := find_differences(cells, ours, other))}
+    if not panels:
+        raise ConfigError("no data set has runs of two of these encoders; name them with --encoder")
+    height = 1.0 + 0.22 * max(map(len, panels.values()))
+    with new_picture(path, 4.2 * len(panels), height) as figure:
+        figure.set_layout_engine("constrained")
+        for axes, (other, differences) in zip(
+            figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+        ):
+            names, values, errors = zip(*reversed(differences), strict=True)
+            axes.errorbar(values, range(len(names)), xerr=errors, fmt="o", ms=4, lw=1.2, color="#0072B2")
+            axes.axvline(0, color=INK, lw=0.8)
+            axes.set_yticks(range(len(names)), names)
+            axes.set_title(f"{ours} minus {other}", size=10, color=INK, loc="left")
+            style_axes(axes, "points on the test set")

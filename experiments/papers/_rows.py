@@ -58,39 +58,25 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     | sst2 | ms-trans | 2 | 81.0 ± 1.4 | 82.0 ± 1.4 |
     """
     lines = [["data set", "encoder", "seeds", "dev", "test"]]
-    for (data_set, encoder), runs in _group_runs(rows).items():
+    for (data_set, encoder), runs in group_runs(rows).items():
         lines.append([data_set, encoder, str(len(runs)), _format_scores(runs, "dev"), _format_scores(runs, "test")])
     return format_markdown(lines)
 
 
-def comparison_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The test scores of :func:`results_table`, one line for each data set and one column for each encoder.
-
-    Examples
-    --------
-    >>> rows = [{"data_set": "sst2", "encoder": "ms-trans", "seed": s, "test": 81 + s} for s in (0, 2)]
-    >>> print(comparison_table([*rows, {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "test": 81}]))
-    | data set | ms-trans | tfidf |
-    |---|---|---|
-    | sst2 | 82.0 ± 1.4 | 81.0 |
-    """
-    cells = {key: _format_scores(runs, "test") for key, runs in _group_runs(rows).items()}
-    data_sets, encoders = (list(dict.fromkeys(key[index] for key in cells)) for index in (0, 1))
-    encoders.sort(key=lambda encoder: _rank(encoder, _ENCODERS))
-    lines = [["data set", *encoders]]
-    lines += [[data_set, *(cells.get((data_set, encoder), "") for encoder in encoders)] for data_set in data_sets]
-    return format_markdown(lines)
-
-
-def _group_runs(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+def group_runs(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
     """(data set, encoder with changed settings) -> its runs, in the order of the data sets."""
     groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
     for row in rows:
         if not any(split in row for split in ("dev", "test", "held_out", "failed")):
             continue  # a measurement without scores
         groups.setdefault((row["data_set"], row["encoder"] + _format_changes(row)), {})[row["seed"]] = row
-    ordered = sorted(groups, key=lambda key: _rank(key[0].partition(":")[0], list(DATA_SETS)))
+    ordered = sorted(groups, key=lambda key: (_rank(key[0].partition(":")[0], list(DATA_SETS)), rank_encoder(key[1])))
     return {key: list(groups[key].values()) for key in ordered}
+
+
+def rank_encoder(name: str) -> int:
+    """The place of an encoder in a table."""
+    return _rank(name, _ENCODERS)
 
 
 def _rank(name: str, names: Sequence[str]) -> int:

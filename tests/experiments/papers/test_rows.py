@@ -1,12 +1,11 @@
 """Results of runs: lines of a file, and tables."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.papers._rows import append_row, comparison_table, read_rows, results_table
+from graphattn.experiments.papers._rows import append_row, read_rows, results_table
 
 
 def test_the_table_has_means_and_deviations_in_the_order_of_the_data_sets():
@@ -49,27 +48,3 @@ def test_blank_lines_are_skipped_and_incomplete_lines_completed(tmp_path):
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n \n\n" + json.dumps(row))
     append_row(tmp_path / "r.jsonl", row)
     assert read_rows(tmp_path / "r.jsonl") == [row] * 3
-
-
-def test_the_comparison_has_ordered_encoders_and_gaps():
-    rows = [
-        {"data_set": "sick", "encoder": "duo=a+b", "seed": 0, "test": 60.0},
-        {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "test": 81.0},
-        {"data_set": "sst2", "encoder": "transformer", "seed": 0, "test": 80.0},
-        {"data_set": "sst2", "encoder": "transformer", "seed": 1, "test": 82.0},
-        {"data_set": "sst2", "encoder": "ms-trans", "seed": 0, "dev": 83.0},
-    ]
-    assert comparison_table(rows).splitlines() == [
-        "| data set | ms-trans | transformer | tfidf | duo=a+b |",
-        "|---|---|---|---|---|",
-        "| sst2 | - | 81.0 ± 1.4 | 81.0 |  |",
-        "| sick |  |  |  | 60.0 |",
-    ]
-
-
-def test_the_page_of_results_has_the_tables_of_results_jsonl():
-    docs = Path(__file__).resolve().parents[3] / "docs"
-    page, rows = (docs / "results.md").read_text(encoding="utf-8"), read_rows(docs / "results.jsonl")
-    assert results_table(rows) in page
-    columns = next(line for line in page.splitlines() if line.startswith("| data set | ms-trans |"))
-    assert comparison_table([row for row in rows if row["encoder"] in columns.strip("| ").split(" | ")]) in page

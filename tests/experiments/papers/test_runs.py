@@ -200,7 +200,7 @@ def test_a_table_of_selected_runs(graphattn, tmp_path):
     assert answer.out.splitlines()[2:] == ["| cr | b | 1 | - | 90.0 |"]
     assert len(graphattn("reproduce", "--show", "--out", tmp_path / "r.jsonl").out.splitlines()) == 6
     answer = graphattn("reproduce", "--show", "--side-by-side", "--out", tmp_path / "r.jsonl")
-    assert answer.out.splitlines()[2:] == ["| r8 | 90.0 | 90.0 |", "| cr | 90.0 | 90.0 |"]
+    assert answer.out.splitlines()[2:] == ["| r8 | **90.0** | *90.0* |", "| cr | **90.0** | 90.0 |"]
 
 
 @pytest.mark.parametrize("arguments", [["--out", "none.jsonl"], ["mr", "--out", "r.jsonl"]])
