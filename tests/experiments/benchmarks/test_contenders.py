@@ -8,7 +8,6 @@ import torch
 from packaging.version import Version
 
 from graphattn.experiments.benchmarks import attention, encoder, memory, mtsa, umst
-from graphattn.experiments.benchmarks.processes import UnableError
 from graphattn.experiments.benchmarks.workloads import uniform
 
 TABLES = (attention.CONTENDERS, memory.CONTENDERS[1:2], encoder.CONTENDERS, mtsa.CONTENDERS, umst.CONTENDERS)
@@ -26,11 +25,8 @@ def mark(contender):
 
 
 @pytest.fixture(params=[mark(contender) for table in TABLES for contender in table])
-def contender(request):
-    try:
-        return request.param.check_requirements()
-    except UnableError as error:
-        pytest.skip(str(error))
+def contender(request, require):
+    return require(request.param)
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks import harness, pretrained
+from graphattn.experiments.benchmarks import pretrained
 from graphattn.experiments.benchmarks.harness import Settings
 from graphattn.experiments.benchmarks.pretrained import (
     ENCODING,
@@ -18,7 +18,7 @@ from graphattn.experiments.benchmarks.pretrained import (
     GraphModel,
     TextProblem,
 )
-from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
+from graphattn.experiments.benchmarks.processes import UnableError
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
 OURS, RAGGED = INFERRING[0], Workload("some", ((5, 9, 3), (12, 4)))
@@ -74,12 +74,8 @@ STATES = [*(each for each in INFERRING[1:] if not each.is_compiled), ON_LONG_TEX
 
 @pytest.mark.parametrize("contender", STATES, ids=lambda contender: contender.title)
 @pytest.mark.parametrize("workload", [RAGGED, Workload("long", ((60, 7),))])
-def test_contenders_compute_the_same_states(directory, contender, workload):
-    contender, problem = replace(contender, directory=directory), TextProblem(workload)
-    try:
-        contender.check_requirements()
-    except UnableError as error:
-        pytest.skip(str(error))
+def test_contenders_compute_the_same_states(directory, require, contender, workload):
+    contender, problem = replace(require(contender), directory=directory), TextProblem(workload)
     expected, actual = (states_of_texts(each, problem) for each in (replace(OURS, directory=directory), contender))
     if contender.sorts:
         expected.sort(key=len)
@@ -131,12 +127,8 @@ def test_texts_have_the_tokens_of_the_workload(directory):
     assert tuple(graph.batch_num_nodes().tolist()) == RAGGED.lengths
 
 
-def test_every_task_has_rows(directory, monkeypatch):
-    def measure(contender, workload, *, keep_freed, backward):
-        return PeakMemory(held=2, added=3 if contender.name == "ours" else 8, whole=2**30, run_ms=1.0)
-
-    monkeypatch.setattr(harness, "measure_peak_memory", measure)
-    monkeypatch.setattr(pretrained, "measure_peak_memory", measure)
+def test_every_task_has_rows(directory, fix_memory):
+    fix_memory({"ours": 3, "transformers": 8}, held=2, libraries=1021)
     settings = Settings(("2x6",), repeats=1, peers=("transformers",))
     report = pretrained.measure(settings, directory=directory, long="1x60", longest="1x70")
     tasks = ["inference", "inference, bfloat16", "training step", "training step, no dropout"]

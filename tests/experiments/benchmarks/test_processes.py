@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from graphattn.experiments.benchmarks import processes
-from graphattn.experiments.benchmarks.attention import DENSE, OURS_ATTENTION, TORCH, AttentionProblem
+from graphattn.experiments.benchmarks.attention import OURS_ATTENTION, TORCH, AttentionProblem
 from graphattn.experiments.benchmarks.processes import (
     UnableError,
     measure_peak_memory,
     peak_bytes,
     reset_peak,
     resident_bytes,
-    run_once,
 )
 from graphattn.experiments.benchmarks.workloads import uniform
 
@@ -52,10 +51,6 @@ def test_a_failed_process_is_reported(monkeypatch, script, message):
     with pytest.raises(UnableError) as caught:
         measure_peak_memory(OURS_ATTENTION, uniform(1, 2))
     assert str(caught.value) == message
-
-
-def test_measuring_in_this_process():
-    assert run_once(DENSE, uniform(1, 64)).run_ms > 0
 
 
 def test_systems_without_proc_have_a_peak(monkeypatch, tmp_path):

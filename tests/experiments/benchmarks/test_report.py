@@ -1,4 +1,4 @@
-"""Reports as Markdown and JSON, and the description of the machine."""
+"""Reports as Markdown, JSON and plots, and the description of the machine."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import torch
 import graphattn
 from graphattn.exceptions import DataError
 from graphattn.experiments.benchmarks import report as reports
-from graphattn.experiments.benchmarks.report import BenchmarkReport
+from graphattn.experiments.benchmarks.report import BenchmarkReport, collect_costs, plot_cost
 
 MACHINE = {
     "cpu": "Some CPU",
@@ -140,3 +140,25 @@ def test_the_commit_is_known_inside_the_repository_only(repository):
 def test_without_git_there_is_no_commit(repository, monkeypatch):
     monkeypatch.setenv("PATH", str(repository))
     assert reports.current_commit(repository / "graphattn") is None
+
+
+def row(title, length, tokens, median, task="forward"):
+    return {"title": title, "length": length, "tokens": tokens, "median_ms": median, "task": task}
+
+
+def test_points_are_costs_of_a_token_by_length():
+    rows = [row("Ours", 200, 1000, 3.0), row("Dense", 200, 1000, 9.0), row("Ours", 20, 100, 1.0)]
+    assert collect_costs(rows) == {"Ours": [(20, 10.0), (200, 3.0)], "Dense": [(200, 9.0)]}
+
+
+def test_the_largest_batch_of_a_length_counts_and_corpora_have_no_length():
+    rows = [row("Ours", 20, 100, 1.0), row("Ours", 20, 1000, 4.0), row("Ours", None, 5000, 4.0)]
+    assert collect_costs(rows) == {"Ours": [(20, 4.0)]}
+
+
+def test_a_plot_is_a_picture_even_of_corpora_alone(tmp_path):
+    rows = [row(who, length, 100, 1.0, task) for who in "ab" for length in (2, 9) for task in ("forward", "both")]
+    plot_cost(rows, tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text().startswith("<?xml")
+    plot_cost([row("Ours", None, 100, 1.0)], tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
