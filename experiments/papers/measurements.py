@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -91,19 +92,10 @@ class MirroredModel(nn.Module):
         return output
 
 
-class SequenceGraphs:
-    """Graphs of sequences of one length, built once for each number of sequences."""
-
-    def __init__(self, model: MirroredModel, task: MirroredOptions):
-        self.builder = TextGraphBuilder(model.encoder.relations())
-        self.words = ["x"] * task.length
-        self.by_count: dict[int, TextBatch] = {}
-
-    def batch(self, count: int) -> TextBatch:
-        """The graph of this many sequences."""
-        if count not in self.by_count:
-            self.by_count[count] = self.builder.text_batch([self.words] * count)
-        return self.by_count[count]
+def make_batcher(model: MirroredModel, task: MirroredOptions) -> Callable[[int], TextBatch]:
+    """A function from a number of sequences to their graph, which is built once for each number."""
+    builder = TextGraphBuilder(model.encoder.relations())
+    return cache(lambda count: builder.text_batch([["x"] * task.length] * count))
 
 
 def sum_mirrored(inputs: Tensor, terms: int) -> Tensor:
@@ -153,11 +145,11 @@ def _train(model: MirroredModel, task: MirroredOptions, seed: int) -> float:
     optimizer = torch.optim.Adam(model.parameters(), lr=task.learning_rate)
     rule = TrainingOptions(warmup=0.1, schedule="linear")
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: relative_rate(step, steps, rule))
-    graphs = SequenceGraphs(model, task)
+    batch = make_batcher(model, task)
     start = time.perf_counter()
     for _ in range(task.epochs):
         for inputs in draw_batches(task, seed):
-            loss = F.mse_loss(model(graphs.batch(len(inputs)), inputs), sum_mirrored(inputs, task.terms))
+            loss = F.mse_loss(model(batch(len(inputs)), inputs), sum_mirrored(inputs, task.terms))
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 5.0)
@@ -169,11 +161,11 @@ def _train(model: MirroredModel, task: MirroredOptions, seed: int) -> float:
 @torch.no_grad()
 def _evaluate(model: MirroredModel, task: MirroredOptions) -> dict[str, float]:
     model.eval()
-    graphs, total, squares = SequenceGraphs(model, task), 0.0, 0.0
+    batch, total, squares = make_batcher(model, task), 0.0, 0.0
     mean = task.terms / 4 + (1 / 12 if 2 * task.terms > task.length and task.length % 2 else 0)  # the middle is squared
     for inputs in draw_batches(task, _TEST_SEED):
         targets = sum_mirrored(inputs, task.terms)
-        total += float((model(graphs.batch(len(inputs)), inputs) - targets).square().mean(1).sum())
+        total += float((model(batch(len(inputs)), inputs) - targets).square().mean(1).sum())
         squares += float((targets - mean).square().mean(1).sum())
     return {"mse": round(total / task.samples, 6), "mse_of_mean": round(squares / task.samples, 6)}
 

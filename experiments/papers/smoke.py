@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -98,7 +98,21 @@ def shrink(run: Run) -> Run:
         return with_changes(run, {"task": {"sentences": 2, "length": length, "repeats": 1, "memory": False}})
     if run.encoder in BASELINES:
         return run
-    return with_changes(run, _SHRINK[find_data_set(run.data_set).task](run))
+    training = {"epochs": 2 if "epochs" in run.changes.get("training", {}) else 1, "batch_size": SIZE}
+    changes: Groups = {"training": {**training, "max_tokens": None, "precision": "32", "average": None}}
+    if run.encoder == TRANSFORMERS:
+        return with_changes(run, changes)
+    changes["encoder"] = _shrink_encoder(run)
+    if find_data_set(run.data_set).task == "translate":
+        changes |= {
+            "decoder": {"decoder_layers": 1, "decoder_ffn": 4, "decoder_heads": 1},
+            "inputs": {"vocabulary_size": run.changes.get("inputs", {}).get("vocabulary_size", 1500) // 25},
+            "parsing": {"parser": "none"},
+            "search": {"beam": 1, "min_length": 0, "max_length": 3},
+        }
+    else:
+        changes["inputs"] = {"character_embedding": 2, "character_filters": 2}
+    return with_changes(run, changes)
 
 
 def _shrink_encoder(run: Run) -> dict[str, object]:
@@ -111,38 +125,3 @@ def _shrink_encoder(run: Run) -> dict[str, object]:
     small |= {"head_feats": None} if getattr(options, "head_feats", None) else {}
     small |= {"ffn": 4} if hasattr(options, "ffn") else {}
     return small
-
-
-def _shrink_training(run: Run) -> dict[str, object]:
-    epochs = 2 if "epochs" in run.changes.get("training", {}) else 1
-    return {"epochs": epochs, "batch_size": SIZE, "max_tokens": None, "precision": "32", "average": None}
-
-
-def _shrink_labelling(run: Run) -> Groups:
-    training = _shrink_training(run)
-    if run.encoder == TRANSFORMERS:
-        return {"training": training}
-    return {
-        "encoder": _shrink_encoder(run),
-        "inputs": {"character_embedding": 2, "character_filters": 2},
-        "training": training,
-    }
-
-
-def _shrink_translator(run: Run) -> Groups:
-    return {
-        "encoder": _shrink_encoder(run),
-        "decoder": {"decoder_layers": 1, "decoder_ffn": 4, "decoder_heads": 1},
-        "inputs": {"vocabulary_size": run.changes.get("inputs", {}).get("vocabulary_size", 1500) // 25},
-        "parsing": {"parser": "none"},
-        "search": {"beam": 1, "min_length": 0, "max_length": 3},
-        "training": _shrink_training(run),
-    }
-
-
-_SHRINK: dict[str, Callable[[Run], Groups]] = {
-    "classify": _shrink_labelling,
-    "pair": _shrink_labelling,
-    "tag": _shrink_labelling,
-    "translate": _shrink_translator,
-}

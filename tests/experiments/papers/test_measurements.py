@@ -7,8 +7,8 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers.measurements import (
     MirroredModel,
     MirroredOptions,
-    SequenceGraphs,
     draw_batches,
+    make_batcher,
     make_mirrored_options,
     run_mirrored,
     sum_mirrored,
@@ -38,10 +38,10 @@ def test_batches_depend_on_the_seed_alone():
 def test_a_sequence_alone_and_in_a_batch(encoder):
     task, options = make_mirrored_options(encoder, {"task": SMALL, "encoder": {"hidden": 20}})
     model = MirroredModel(task, options).eval()
-    inputs, graphs = torch.rand(3, 6, 3), SequenceGraphs(model, task)
-    whole = model(graphs.batch(3), inputs)
+    inputs, batch = torch.rand(3, 6, 3), make_batcher(model, task)
+    whole = model(batch(3), inputs)
     for number in range(3):
-        torch.testing.assert_close(model(graphs.batch(1), inputs[[number]])[0], whole[number])
+        torch.testing.assert_close(model(batch(1), inputs[[number]])[0], whole[number])
 
 
 def test_a_run_learns_more_than_the_mean_and_is_repeatable():
