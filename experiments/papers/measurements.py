@@ -49,11 +49,6 @@ class MirroredOptions(Options):
     learning_rate: float = option(1e-3, "highest learning rate, after a tenth of all steps", above=0)
 
 
-def make_mirrored_groups(encoder: str) -> dict[str, Options]:
-    """Group of options -> an instance with the defaults."""
-    return {"task": MirroredOptions(), "encoder": _default_encoder(encoder)}
-
-
 def _default_encoder(name: str) -> EncoderOptions:
     return replace(encoder_options(name), hidden=100, dropout=0.0)
 
@@ -180,11 +175,6 @@ class LayerCostOptions(Options):
     memory: bool = option(True, "also measure the peak memory, in a new process")
 
 
-def layer_groups(encoder: str) -> dict[str, Options]:
-    """Group of options -> an instance with the defaults."""
-    return {"task": LayerCostOptions()}
-
-
 def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Median milliseconds of forward and backward, and the MiB that they add to weights and inputs."""
     import_optional("psutil", f"{LAYER_COSTS} needs", "bench")
@@ -215,7 +205,7 @@ def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, An
 
 
 MEASUREMENTS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[[str], dict[str, Options]]]] = {
-    MIRRORED: (run_mirrored, make_mirrored_groups),
-    LAYER_COSTS: (measure_layer, layer_groups),
+    MIRRORED: (run_mirrored, lambda encoder: {"task": MirroredOptions(), "encoder": _default_encoder(encoder)}),
+    LAYER_COSTS: (measure_layer, lambda encoder: {"task": LayerCostOptions()}),
 }
-"""Generated data set -> what runs on it, and encoder -> its groups of options."""
+"""Generated data set -> what runs on it, and encoder -> its groups of options with the defaults."""

@@ -96,11 +96,9 @@ def row_key(row: Mapping[str, Any]) -> str:
     return json.dumps(parts, sort_keys=True)
 
 
-def run(
-    data_set: str, encoder: str, seed: int, *, folder: Path | None = None, run_dir: Path | None = None, **options: Any
-) -> dict[str, Any]:
+def run(data_set: str, encoder: str, seed: int, *, folder: Path | None = None, **options: Any) -> dict[str, Any]:
     """Train and evaluate one model; ``options`` as for :class:`Run`, the rest as for :func:`execute_run`."""
-    return execute_run(Run(data_set, encoder, seed, **options), folder, run_dir)
+    return execute_run(Run(data_set, encoder, seed, **options), folder)
 
 
 def execute_run(item: Run, folder: Path | None = None, run_dir: Path | None = None) -> dict[str, Any]:

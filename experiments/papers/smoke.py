@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,7 +42,7 @@ def smoke_folder() -> Iterator[Path]:
                 f"{word} {' '.join(str((n + k) % 5 - 2) for k in range(number))}\n" for n, word in enumerate(_WORDS)
             )
             _write(folder / file, "".join(rows))
-        _write_model(folder / MINILM)
+        write_model(folder / MINILM)
         yield folder
 
 
@@ -52,9 +52,9 @@ def _write(path: Path, text: str) -> None:
     path.write_bytes(lzma.compress(content, preset=0) if path.suffix == ".xz" else content)
 
 
-def _write_model(folder: Path) -> None:
-    """Write a small random model with the layers and heads of MiniLM."""
-    words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", *_WORDS)
+def write_model(folder: Path, words: Sequence[str] = _WORDS) -> None:
+    """Write a small random model with the layers and heads of MiniLM, and a tokenizer of these words."""
+    words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", *words)
     tokenizer = Tokenizer(models.WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(

@@ -20,6 +20,7 @@ from graphattn.experiments.benchmarks.pretrained import (
 )
 from graphattn.experiments.benchmarks.processes import UnableError
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
+from graphattn.experiments.papers.smoke import write_model
 
 OURS, RAGGED = INFERRING[0], Workload("some", ((5, 9, 3), (12, 4)))
 
@@ -27,30 +28,10 @@ OURS, RAGGED = INFERRING[0], Workload("some", ((5, 9, 3), (12, 4)))
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     """A small BERT, and a tokenizer of whole words."""
-    transformers = pytest.importorskip("transformers", reason="the reference is transformers")
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
+    pytest.importorskip("transformers", reason="the reference is transformers")
     folder = tmp_path_factory.mktemp("models") / "bert"
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = {word: index for index, word in enumerate([*special, *WORDS])}
     torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=40,
-        max_position_embeddings=48,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    tokenizer.add_special_tokens(special)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]").save_pretrained(folder)
+    write_model(folder, WORDS)
     return str(folder)
 
 
@@ -163,4 +144,4 @@ def test_sorting_texts_of_one_length_is_left_out(directory):
 def test_attention_under_dropout_needs_memory_for_its_weights(directory):
     contender, problem = replace(ON_LONG_TEXTS[1], directory=directory), TextProblem(uniform(1, 1000))
     assert contender.estimate_bytes(problem, backward=False) == 0
-    assert contender.estimate_bytes(problem, backward=True) == (9 * 2 + 8) * 4 * 1000**2
+    assert contender.estimate_bytes(problem, backward=True) == (9 * 6 + 8) * 12 * 1000**2
