@@ -53,8 +53,8 @@ def measure_peak_memory(
     Without ``keep_freed``, the allocator returns freed blocks of a megabyte or more at once, so that the peak is what a
     contender needs. Raises an UnableError if the process ends without a measurement.
     """
-    kind = type(contender)
-    request = [kind.__module__, kind.__name__, vars(contender), workload.name, workload.batches, backward]
+    made_by = type(contender).__module__, type(contender).__name__
+    request = [*made_by, vars(contender), workload.name, workload.batches, backward]
     threads = str(torch.get_num_threads())
     variables = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     if not keep_freed:

@@ -141,14 +141,18 @@ def show_experiment(
         lines.append([*cells, _format_runs(results[row.label], _DEV), str(len(results[row.label]))])
     for part, figure in experiment.averages.items():
         lines.append(_average(part, figure, rows, results, len(lines[0]), measures[0]))
+    title = f"{experiment.full_name}: {experiment.title}"
+    return "\n\n".join(filter(None, [title, experiment.note, format_markdown(_drop_empty_columns(lines))]))
+
+
+def _drop_empty_columns(lines: list[list[str]]) -> list[list[str]]:
+    """Leave out columns of the paper and the dev set without a cell."""
     filled = [
         number
         for number, head in enumerate(lines[0])
         if any(line[number] for line in lines[1:]) or not (head == "dev" or head.endswith(", paper"))
     ]
-    lines = [[line[number] for number in filled] for line in lines]
-    title = f"{experiment.full_name}: {experiment.title}"
-    return "\n\n".join(filter(None, [title, experiment.note, format_markdown(lines)]))
+    return [[line[number] for number in filled] for line in lines]
 
 
 def _average(

@@ -11,7 +11,6 @@ import pytest
 from graphattn.builders.files import folder_lock
 from graphattn.experiments.papers import runs
 from graphattn.experiments.papers.runs import Run
-from graphattn.experiments.papers.smoke import smoke_folder
 from graphattn.models import Estimator
 
 SMALL = [
@@ -21,12 +20,6 @@ SMALL = [
     "training.batch_size=24",
     "training.precision=32",
 ]
-
-
-@pytest.fixture(scope="module")
-def folder():
-    with smoke_folder() as folder:
-        yield folder
 
 
 def flags(folder, out, *changes):

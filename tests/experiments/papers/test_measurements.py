@@ -11,19 +11,9 @@ from graphattn.experiments.papers.measurements import (
     make_batcher,
     make_mirrored_options,
     run_mirrored,
-    sum_mirrored,
 )
 
 SMALL = {"length": 6, "features": 3, "samples": 40, "batch_size": 16, "terms": 2}
-
-
-@pytest.mark.parametrize("terms", [1, 3, 5, 6])
-def test_the_target_is_the_sum_over_pairs(terms):
-    inputs = torch.rand(2, 6, 3, dtype=torch.float64)
-    expected = torch.zeros(2, 3, dtype=torch.float64)
-    for i in range(1, terms + 1):
-        expected += inputs[:, i - 1] * inputs[:, 6 - i + 1 - 1]
-    torch.testing.assert_close(sum_mirrored(inputs, terms), expected)
 
 
 def test_batches_depend_on_the_seed_alone():

@@ -6,13 +6,7 @@ from graphattn.experiments.papers.catalogue import PAPERS
 from graphattn.experiments.papers.data_sets import find_data_set
 from graphattn.experiments.papers.measurements import MEASUREMENTS
 from graphattn.experiments.papers.runs import execute
-from graphattn.experiments.papers.smoke import shrink, smoke_folder
-
-
-@pytest.fixture(scope="module")
-def folder():
-    with smoke_folder() as folder:
-        yield folder
+from graphattn.experiments.papers.smoke import shrink
 
 
 @pytest.mark.slow
