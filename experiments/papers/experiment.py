@@ -10,7 +10,8 @@ from typing import Any
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.tables import format_markdown
 from graphattn.experiments.papers.rows import format_mean
-from graphattn.experiments.papers.runs import Changes, Run, merge_changes, row_key
+from graphattn.experiments.papers.runs import Run, row_key
+from graphattn.experiments.papers.settings import Changes, merge_changes
 from graphattn.validation import suggest
 
 SEPARATOR = " / "

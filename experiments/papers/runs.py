@@ -37,9 +37,10 @@ from graphattn.experiments.papers.observations import OBSERVATIONS, EpochFigures
 from graphattn.experiments.papers.rows import append_row, read_rows
 from graphattn.experiments.papers.settings import (
     TRANSFORMERS,
-    Groups,
+    Changes,
     data_files,
     make_estimator,
+    merge_changes,
     task_groups,
     uses_defaults,
 )
@@ -48,9 +49,6 @@ from graphattn.models import Estimator, SequenceTagger, TextClassifier
 from graphattn.models.training.loop import count_parameters
 from graphattn.options import Options
 from graphattn.validation import suggest
-
-Changes = Mapping[str, Mapping[str, Any]]
-"""Group of options -> changes to :func:`settings`."""
 
 
 @dataclass(frozen=True)
@@ -173,11 +171,6 @@ def check_changes(data_set: str, encoder: str, changes: Changes) -> None:
                     f"{group} of {encoder} on {data_set} has no option {name!r}; {suggest(name, known)}"
                     f"choose among: {', '.join(known)}"
                 )
-
-
-def merge_changes(first: Changes, second: Changes) -> Groups:
-    """Both changes; the second wins."""
-    return {group: {**first.get(group, {}), **second.get(group, {})} for group in dict.fromkeys([*first, *second])}
 
 
 def _train_and_measure(
