@@ -114,12 +114,6 @@ def test_the_baseline_of_pairs(tmp_path):
     assert row["test"] == 100.0
 
 
-def test_an_unknown_data_set(tmp_path):
-    with pytest.raises(ConfigError) as caught:
-        reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
-    assert str(caught.value).startswith("data set 'sst3' does not exist; did you mean 'sst5' or 'sst2'? choose among")
-
-
 def test_a_run_on_a_fold(tmp_path):
     (tmp_path / "cr").mkdir()
     lines = [f"{number % 2}\t{('good', 'bad')[number % 2]} thing {number}" for number in range(40)]
@@ -131,6 +125,7 @@ def test_a_run_on_a_fold(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ((["sst3"], ["tfidf"], [0]), "data set 'sst3' does not exist; did you mean 'sst5' or 'sst2'"),
         ((["r8"], ["tfidf", "typo"], [0]), "typo"),
         ((["cr"], ["tfidf"], [0, 11]), "seed 11 is no fold"),
     ],
