@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
 from graphattn.experiments.papers.baselines import BASELINES
-from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet, find_data_set
+from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet, ParallelSet, find_data_set
 from graphattn.experiments.papers.measurements import LAYER_COSTS, MIRRORED
 from graphattn.experiments.papers.runs import Run, with_changes
 from graphattn.experiments.papers.settings import MINILM, TRANSFORMERS, VECTOR_FILES, Groups, make_estimator
@@ -103,7 +103,7 @@ def shrink(run: Run) -> Run:
     if run.encoder == TRANSFORMERS:
         return with_changes(run, changes)
     changes["encoder"] = _shrink_encoder(run)
-    if find_data_set(run.data_set).task == "translate":
+    if isinstance(find_data_set(run.data_set), ParallelSet):
         changes |= {
             "decoder": {"decoder_layers": 1, "decoder_ffn": 4, "decoder_heads": 1},
             "inputs": {"vocabulary_size": run.changes.get("inputs", {}).get("vocabulary_size", 1500) // 25},

@@ -128,7 +128,7 @@ def learning_rates(architecture: Architecture, pretrained: PretrainedOptions) ->
 def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:
     """Fine-tune on the training set and measure the epoch that is best on the dev set."""
     transformers = import_transformers()
-    folder = find_transformer(estimator.pretrained.pretrained or "")
+    folder, is_tagger = find_transformer(estimator.pretrained.pretrained or ""), corpus.task == "tag"
     architecture, tokenizer = read_architecture(folder), transformers.AutoTokenizer.from_pretrained(folder)
     limit, cut = architecture.max_length, estimator.inputs.max_tokens_per_text
     if cut is not None:
@@ -137,11 +137,11 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, split
     training = replace(estimator.training, epochs=epochs)
     sets = _read_sets(splits, corpus, training)
     classes = _list_classes(sets["train"][1], corpus)
-    encode = partial(_encode, tokenizer, classes, limit, corpus.task)
+    encode = partial(_encode, tokenizer, classes, limit, is_tagger)
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         encoder = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32)
-        model = FineTunedModel(encoder, len(classes), estimator.head.head_dropout, per_word=corpus.task == "tag")
+        model = FineTunedModel(encoder, len(classes), estimator.head.head_dropout, per_word=is_tagger)
         average = None if training.average is None else WeightAverage(training.average)
 
         def score(name: str) -> float:
@@ -245,16 +245,16 @@ def _read_split(items: Sequence[Any], corpus: DataSet) -> LabelledTexts:
 
 
 def _encode(
-    tokenizer: Any, classes: Sequence[str], limit: int, task: str, texts: list[Any], labels: list[list[str]]
+    tokenizer: Any, classes: Sequence[str], limit: int, is_tagger: bool, texts: list[Any], labels: list[list[str]]
 ) -> list[Encoded]:
     """Tokenize texts; words that were cut off have the position of the first token, and no label to learn."""
-    batch = tokenizer(texts, truncation=True, max_length=limit, is_split_into_words=task == "tag")
+    batch = tokenizer(texts, truncation=True, max_length=limit, is_split_into_words=is_tagger)
     numbers = {name: number for number, name in enumerate(classes)}
     rows = []
     for row, names in enumerate(labels):
         words: list[int] = []
         label_ids = [numbers.get(name, 0) for name in names]
-        if task == "tag":
+        if is_tagger:
             first: dict[int, int] = {}
             for position, word in enumerate(batch.word_ids(row)):
                 if word is not None:
