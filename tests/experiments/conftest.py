@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from graphattn.experiments.cli.main import app
+from graphattn.experiments._cli.main import app
 
 # One layer of two heads, without logs.
 TINY = (
@@ -120,7 +120,7 @@ def pair_classifier(graphattn, corpora_folder, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
     """A data folder with small generated corpora, word vectors and a pretrained model."""
-    from graphattn.experiments.papers.smoke import smoke_folder
+    from graphattn.experiments.papers._smoke import smoke_folder
 
     with smoke_folder() as folder:
         yield folder

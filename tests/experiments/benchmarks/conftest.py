@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from graphattn.experiments.benchmarks import harness, pretrained
-from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
-from graphattn.experiments.benchmarks.workloads import Workload
+from graphattn.experiments.benchmarks import _harness as harness
+from graphattn.experiments.benchmarks import _pretrained as pretrained
+from graphattn.experiments.benchmarks._processes import PeakMemory, UnableError
+from graphattn.experiments.benchmarks._workloads import Workload
 from graphattn.models import MSTransOptions
 
 

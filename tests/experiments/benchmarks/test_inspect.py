@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from graphattn.experiments.benchmarks import inspect
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.umst import split_layout
+from graphattn.experiments.benchmarks import _inspect as inspect
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._umst import split_layout
 from graphattn.models import MTSAOptions, UMSTOptions
-from graphattn.models.encoders import ENCODERS
+from graphattn.models._encoders import ENCODERS
 
 UMST = UMSTOptions(hidden=8, heads=2, layers=1, ffn=8)
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from graphattn.experiments.benchmarks import harness, memory
-from graphattn.experiments.benchmarks.harness import Settings
+from graphattn.experiments.benchmarks import _harness as harness
+from graphattn.experiments.benchmarks import _memory as memory
+from graphattn.experiments.benchmarks._harness import Settings
 
 ADDED = {"ours": 100, "torch": None, "dgl": 1040}  # besides 1,000 that the allocator keeps
 BOTH, TEXT = "forward + backward", "1x8"

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks import mtsa
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.mtsa import DenseMultiDim
-from graphattn.experiments.benchmarks.workloads import Workload, uniform
+from graphattn.experiments.benchmarks import _mtsa as mtsa
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._mtsa import DenseMultiDim
+from graphattn.experiments.benchmarks._workloads import Workload, uniform
 
 
 def test_rows_with_time_and_memory(fix_memory):

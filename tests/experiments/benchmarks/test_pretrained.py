@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks import pretrained
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.pretrained import (
+from graphattn.experiments.benchmarks import _pretrained as pretrained
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._pretrained import (
     ENCODING,
     INFERRING,
     INFERRING_BFLOAT16,
@@ -18,9 +18,9 @@ from graphattn.experiments.benchmarks.pretrained import (
     GraphModel,
     TextProblem,
 )
-from graphattn.experiments.benchmarks.processes import UnableError
-from graphattn.experiments.benchmarks.workloads import Workload, uniform
-from graphattn.experiments.papers.smoke import write_model
+from graphattn.experiments.benchmarks._processes import UnableError
+from graphattn.experiments.benchmarks._workloads import Workload, uniform
+from graphattn.experiments.papers._smoke import write_model
 
 OURS, RAGGED = INFERRING[0], Workload("some", ((5, 9, 3), (12, 4)))
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from graphattn.experiments.benchmarks import processes
-from graphattn.experiments.benchmarks.attention import OURS_ATTENTION, TORCH, AttentionProblem
-from graphattn.experiments.benchmarks.processes import (
+from graphattn.experiments.benchmarks import _processes as processes
+from graphattn.experiments.benchmarks._attention import OURS_ATTENTION, TORCH, AttentionProblem
+from graphattn.experiments.benchmarks._processes import (
     UnableError,
     measure_peak_memory,
     peak_bytes,
     reset_peak,
     resident_bytes,
 )
-from graphattn.experiments.benchmarks.workloads import uniform
+from graphattn.experiments.benchmarks._workloads import uniform
 
 SIZE = 200 * 2**20
 

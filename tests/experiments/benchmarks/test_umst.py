@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
-from graphattn.builders.layout import Layout
-from graphattn.experiments.benchmarks import umst
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.umst import split_layout
-from graphattn.experiments.benchmarks.workloads import uniform
+from graphattn.builders._layout import Layout
+from graphattn.experiments.benchmarks import _umst as umst
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._umst import split_layout
+from graphattn.experiments.benchmarks._workloads import uniform
 
 
 def test_rows_with_time_and_memory(fix_memory):

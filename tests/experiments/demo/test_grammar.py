@@ -8,8 +8,8 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from graphattn.experiments.demo.grammar import corpus, explain, generate
-from graphattn.experiments.demo.steps import frequent_tag_accuracy
+from graphattn.experiments.demo._grammar import corpus, explain, generate
+from graphattn.experiments.demo._steps import frequent_tag_accuracy
 
 INVARIANT = {"fish", "salmon", "trout", "shrimp", "series"}
 RELATIONS = {"root", "nsubj", "cop", "det", "amod", "advmod", "case", "nmod", "acl", "acl:relcl", "obj", "obl", "aux"}

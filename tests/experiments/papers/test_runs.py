@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.papers import rows as result_rows
-from graphattn.experiments.papers import runs as results
-from graphattn.experiments.papers.data_sets import DATA_SETS
-from graphattn.experiments.papers.settings import VECTOR_FILES, make_estimator
+from graphattn.experiments.papers import _rows as result_rows
+from graphattn.experiments.papers import _runs as results
+from graphattn.experiments.papers._data_sets import DATA_SETS
+from graphattn.experiments.papers._settings import VECTOR_FILES, make_estimator
 
 SMALL = {"encoder": {"hidden": 20, "layers": 1}, "training": {"epochs": 2}}
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from graphattn.experiments.papers.catalogue import PAPERS
-from graphattn.experiments.papers.data_sets import find_data_set
-from graphattn.experiments.papers.measurements import MEASUREMENTS
-from graphattn.experiments.papers.runs import execute
-from graphattn.experiments.papers.smoke import shrink
+from graphattn.experiments.papers._catalogue import PAPERS
+from graphattn.experiments.papers._data_sets import find_data_set
+from graphattn.experiments.papers._measurements import MEASUREMENTS
+from graphattn.experiments.papers._runs import execute
+from graphattn.experiments.papers._smoke import shrink
 
 
 @pytest.mark.slow
