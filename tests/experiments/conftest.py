@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,6 +115,15 @@ def pair_classifier(graphattn, corpora_folder, tmp_path_factory) -> Path:
     answer = graphattn("train", "pair", corpora_folder / "pairs.tsv", "--out", out, *TINY)
     assert (answer.code, answer.err) == (0, "")
     return out
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """A data folder with small generated corpora, word vectors and a pretrained model."""
+    from graphattn.experiments.papers._smoke import smoke_folder
+
+    with smoke_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -1,27 +1,19 @@
 """``bench umst``: a row for each encoder and pass, with its memory, and sentences whose words are split."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
 from graphattn.builders._layout import Layout
-from graphattn.experiments.benchmarks import _harness as harness
 from graphattn.experiments.benchmarks import _umst as umst
 from graphattn.experiments.benchmarks._harness import Settings
-from graphattn.experiments.benchmarks._processes import PeakMemory
 from graphattn.experiments.benchmarks._umst import split_layout
 from graphattn.experiments.benchmarks._workloads import uniform
 
 
-def test_rows_with_time_and_memory(monkeypatch):
-    added = {"ours": 29, "transformer": 19, "without-words": 24}
-
-    def measure(contender, workload, *, keep_freed, backward):
-        return PeakMemory(held=2**20, added=added[contender.name] * 2**20, whole=0, run_ms=1.0)
-
-    monkeypatch.setattr(harness, "measure_peak_memory", measure)
+def test_rows_with_time_and_memory(fix_memory):
+    fix_memory({"ours": 29, "transformer": 19, "without-words": 24})
     report = umst.measure(Settings(("2x9",), repeats=1))
     cells = {name: [cell(row) for row in report.rows] for name, cell in report.columns.items()}
     assert cells["pass"] == ["inference"] * 3 + ["training step"] * 3
@@ -31,14 +23,6 @@ def test_rows_with_time_and_memory(monkeypatch):
     assert cells["limit"] == ["", f"{umst.arithmetic_limit(uniform(2, 9)):.2f}", ""] * 2
     medians = [row["median_ms"] for row in report.rows]
     assert cells["UMST / peer"][1:3] == [f"{medians[0] / median:.2f}" for median in medians[1:3]]
-
-
-def test_the_limit_of_arithmetic():
-    """Per token 24 d^2 and 4 d for each pair; for 21 words of 24 tokens 8 d^2 a word, and their pairs."""
-    width = 512
-    plain = 24 * 24 * width**2 + 4 * width * 24**2
-    on_words = 21 * 8 * width**2 + 4 * width * 21**2
-    assert umst.arithmetic_limit(uniform(3, 24)) == pytest.approx((plain + on_words) / plain)
 
 
 @given(lengths=st.lists(st.integers(0, 40), max_size=4))

@@ -11,7 +11,6 @@ import pytest
 from graphattn.builders._files import folder_lock
 from graphattn.experiments.papers import _runs as runs
 from graphattn.experiments.papers._runs import Run
-from graphattn.experiments.papers._smoke import smoke_folder
 from graphattn.models import Estimator
 
 SMALL = [
@@ -21,12 +20,6 @@ SMALL = [
     "training.batch_size=24",
     "training.precision=32",
 ]
-
-
-@pytest.fixture(scope="module")
-def folder():
-    with smoke_folder() as folder:
-        yield folder
 
 
 def flags(folder, out, *changes):
@@ -141,10 +134,9 @@ def test_a_run_that_diverges_is_a_row(folder, tmp_path):
         (["ms-trans", "--show", "--picture", "a.png"], "--picture is of one figure; name it with --figure or --table"),
     ],
 )
-def test_bad_requests_are_rejected_before_the_first_run(graphattn, tmp_path, monkeypatch, words, message):
+def test_bad_requests_are_rejected_before_the_first_run(graphattn, folder, tmp_path, monkeypatch, words, message):
     monkeypatch.setattr(runs, "execute_run", None)
-    with smoke_folder() as folder:
-        answer = graphattn("reproduce", *words, "--data", folder, "--out", tmp_path / "r.jsonl")
+    answer = graphattn("reproduce", *words, "--data", folder, "--out", tmp_path / "r.jsonl")
     assert (answer.code, answer.out) == (1, "")
     assert message in answer.err
 

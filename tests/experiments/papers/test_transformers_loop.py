@@ -14,22 +14,15 @@ from graphattn.experiments.papers._data_sets import find_data_set
 from graphattn.experiments.papers._rows import read_rows
 from graphattn.experiments.papers._runs import combine, execute, with_changes
 from graphattn.experiments.papers._settings import MINILM, make_estimator, settings
-from graphattn.experiments.papers._smoke import smoke_folder
 from graphattn.experiments.papers._transformers_loop import Encoded, FineTunedModel, learning_rates
 from graphattn.models.training._module import TrainingModule
 from graphattn.models.training._optimizer import make_optimizer
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphattn.exceptions.Hint")
 FEW = {
-    "training": {"epochs": 15, "precision": "32", "batch_size": 4, "learning_rate": 0.02},
+    "training": {"epochs": 8, "precision": "32", "batch_size": 4, "learning_rate": 0.02},
     "pretrained": {"tuning_rate": 5e-3},
 }
-
-
-@pytest.fixture(scope="module")
-def folder():
-    with smoke_folder() as folder:
-        yield folder
 
 
 def run(folder, out, data_set, *encoders, changes=FEW):
@@ -40,7 +33,7 @@ def run(folder, out, data_set, *encoders, changes=FEW):
 @pytest.mark.parametrize("data_set", ["sst2", "cr", "ewt", "conll2003"])
 def test_both_loops_write_the_same_fields(folder, tmp_path, data_set):
     pytest.importorskip("transformers")
-    epochs = 15 if data_set == "ewt" else 1
+    epochs = 8 if data_set == "ewt" else 1
     plain = {**FEW, "training": {**FEW["training"], "epochs": epochs}, "head": {"crf": False}}
     plain |= {"inputs": {"characters": False}}
     ours, theirs = run(folder, tmp_path / "out.jsonl", data_set, "pretrained", "transformers", changes=plain)
