@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 
 from graphattn.builders.readers.brackets import are_brackets
 from graphattn.builders.readers.rows import split_at_blanks
@@ -96,7 +96,8 @@ def find_layout(
 ) -> ColumnLayout:
     """Find the layout of a file."""
     documents = any(map(DOCUMENT_MARK.match, lines))
-    groups = _split_into_sentences([line for line in lines if not _is_skipped(line, comment)])
+    kept = [line for line in lines if not _is_skipped(line, comment)]
+    groups = [list(group) for blank, group in groupby(kept, is_blank) if not blank]
     words = [line for group in groups for line in group[_count_hashes(group) :]]
     if separator is None and any("\t" in line for line in words[:1] or lines[:1]):
         separator = "\t"
@@ -144,16 +145,6 @@ def _is_skipped(line: str, comment: str | None) -> bool:
         or DOCUMENT_MARK.match(line)
         or DOCUMENT_START in line.split(maxsplit=2)[:2]
     )
-
-
-def _split_into_sentences(lines: Sequence[str]) -> list[list[str]]:
-    groups: list[list[str]] = [[]]
-    for line in lines:
-        if is_blank(line):
-            groups.append([])
-        else:
-            groups[-1].append(line)
-    return [group for group in groups if group]
 
 
 def _count_hashes(group: list[str]) -> int:

@@ -24,7 +24,6 @@ _HINTS = {
     "id": "An id is 1, 2, ..., a range 1-2 or an empty node 1.1.",
     "head": "A head is the id of a word, or 0 for a root.",
 }
-_Lines = list[tuple[int, str]]
 
 
 GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.*)", re.IGNORECASE)
@@ -82,10 +81,20 @@ class TreeColumns:
         _, form, _, deprel = self.places
         return tuple({index: None for index in (form, deprel, self.tag) if index is not None})
 
-    @property
-    def may_be_unspecified(self) -> bool:
-        """Whether a sentence in which all tags are ``_`` has no tags."""
-        return self.tag is not None and not self.key and self.names[self.tag] not in _OFTEN_UNSPECIFIED
+    def find_tag(self, fields: Sequence[str]) -> str:
+        """The tag of a word, ``_`` if there are no tags."""
+        if self.tag is None:
+            return UNSPECIFIED
+        if not self.key:
+            return fields[self.tag]
+        pairs = (item.partition("=") for item in fields[self.tag].split("|"))
+        missing = "O" if self.names[self.tag] == "misc" else UNSPECIFIED
+        return next((value for key, _, value in pairs if key == self.key and value), missing)
+
+    def drop_unspecified(self, tags: Sequence[str]) -> Sequence[str] | None:
+        """The tags of a sentence; None if nobody has annotated it."""
+        always = self.tag is not None and (self.key or self.names[self.tag] in _OFTEN_UNSPECIFIED)
+        return tags if always else _none_if_unspecified(tags)
 
 
 def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None = None) -> Iterator[Sentence]:
@@ -202,7 +211,7 @@ def _read_with_global_columns(path: FilePath, tags: str | None, skip: Skip | Non
                 )
 
 
-def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> list[Sentence]:
+def _read_sentence(rows: list[tuple[int, str]], columns: TreeColumns, path: str) -> list[Sentence]:
     """The sentence; none without words."""
     words: list[_WordRow] = []
     for line, content in rows:
@@ -254,18 +263,10 @@ def _read_word(content: str, columns: TreeColumns, number: int, path: str, line:
         line,
         number,
         fields[form_place],
-        UNSPECIFIED if columns.tag is None else _find_tag(fields[columns.tag], columns),
+        columns.find_tag(fields),
         None if head == UNSPECIFIED else _parse(parse_int_value, head, "head", path, line),
         UNSPECIFIED if deprel_place is None else fields[deprel_place],
     )
-
-
-def _find_tag(field: str, columns: TreeColumns) -> str:
-    if not columns.key:
-        return field
-    pairs = (item.partition("=") for item in field.split("|"))
-    missing = "O" if columns.names[columns.tag or 0] == "misc" else UNSPECIFIED
-    return next((value for key, _, value in pairs if key == columns.key and value), missing)
 
 
 def _parse(parse: Callable[[str], Any], field: str, name: str, path: str, line: int) -> Any:
@@ -279,35 +280,26 @@ def _parse(parse: Callable[[str], Any], field: str, name: str, path: str, line: 
 
 
 def _make_sentence(words: list[_WordRow], path: str, columns: TreeColumns) -> Sentence:
-    parsed = _are_parsed(words, path)
+    headless = [word for word in words if word.head is None]
+    is_parsed = len(headless) < len(words)
+    if headless and is_parsed:
+        raise DataError(
+            f"word {headless[0].number} ({headless[0].form!r}) has no head, though others in the sentence have",
+            path=path,
+            line=headless[0].line,
+            field="head",
+            hint=_HINTS["head"],
+        )
     forms, heads = tuple(word.form for word in words), tuple(word.head or 0 for word in words)
     check_heads(heads, forms, path=path, lines=[word.line for word in words])
-    all_tags = tuple(word.tag for word in words)
-    tags = _none_if_unspecified(all_tags) if columns.tag is None or columns.may_be_unspecified else all_tags
     return Sentence(
         forms,
-        heads=heads if parsed else None,
-        deprels=_none_if_unspecified([word.deprel for word in words]) if parsed else None,
-        tags=tags,
+        heads=heads if is_parsed else None,
+        deprels=_none_if_unspecified([word.deprel for word in words]) if is_parsed else None,
+        tags=columns.drop_unspecified([word.tag for word in words]),
         origin=(path, words[0].line),
     )
 
 
-def _are_parsed(words: list[_WordRow], path: str) -> bool:
-    """Whether the words have heads; an error if only some have."""
-    headless = [word for word in words if word.head is None]
-    if len(headless) == len(words):
-        return False
-    for word in headless:
-        raise DataError(
-            f"word {word.number} ({word.form!r}) has no head, though others in the sentence have",
-            path=path,
-            line=word.line,
-            field="head",
-            hint=_HINTS["head"],
-        )
-    return True
-
-
-def _none_if_unspecified(values: Sequence[str]) -> tuple[str, ...] | None:
-    return tuple(values) if any(value != UNSPECIFIED for value in values) else None
+def _none_if_unspecified(values: Sequence[str]) -> Sequence[str] | None:
+    return values if any(value != UNSPECIFIED for value in values) else None

@@ -191,12 +191,11 @@ def detect(
         request.check_folder(source)
         return DetectedFormat(FOLDER, source)
     name = request.resolve_name(format)
-    if name is not None and not request.must_detect_columns(name):
+    if name is not None and (name != "labelled" or "columns" in options):
         return DetectedFormat(name, source)
     lines = open_text(source)
     try:
-        text_column = _first_column(options.get("text", "text"))
-        sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=request.kind.tags)
+        sample = _read_sample(lines, sample_lines, task, options)
         if name is None and _format_of_extension(sample) in (None, "csv", "jsonl"):
             reject_markup(sample.lines, lines.path)
         if name is None and request.optional and not options:
@@ -236,8 +235,7 @@ def resolve_like_training(
     if name not in FORMATS or format not in ("auto", name) or not FORMATS[name].options.issuperset(options):
         return format, dict(options)
     like_training = {key: value for key, value in training.items() if key not in _FACTS} | {**options}
-    text_column = _first_column(like_training.get("text", "text"))
-    sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=corpus_kind(task).tags)
+    sample = _read_sample(lines, sample_lines, task, like_training)
     if training.get("counts") and sample.columns.may_count:
         like_training.setdefault("token_column", 1)
     if format == name:
@@ -264,8 +262,10 @@ def resolve_like_training(
     return (name, like_training) if fits else (format, dict(options))
 
 
-def _first_column(text: str | Sequence[str]) -> str:
-    return text if isinstance(text, str) else text[0]
+def _read_sample(lines: TextLines, count: int, task: str | None, options: Mapping[str, Any]) -> Sample:
+    text = options.get("text", "text")  # a column, or several
+    text_column = text if isinstance(text, str) else text[0]
+    return Sample.read(lines, count, text_column=text_column, tagged=corpus_kind(task).tags)
 
 
 @dataclass(frozen=True)
@@ -362,10 +362,6 @@ class _DetectionRequest:
             options=("format", *useless),
         )
 
-    def must_detect_columns(self, name: str) -> bool:
-        """Whether the columns of a labelled file must be detected."""
-        return name == "labelled" and "columns" not in self.options
-
 
 def _detect_corpus(sample: Sample, request: _DetectionRequest, source: TextLines) -> DetectedFormat:
     """The first candidate that fits the sample."""
@@ -395,7 +391,9 @@ def _detection_error(
         if misfit is not None:
             return request.misfit_error(misfit)
     candidates, named = request.candidates(), _format_of_extension(sample)
-    names = [] if named or request.kind.tags else samples.first_names(sample)
+    first = sample.lines[0] if sample.lines and not named and not request.kind.tags else ""
+    delimiter = samples.find_name_delimiter(first)
+    names = [samples.clean_name(field) for field in first.split(delimiter)] if delimiter else []
     texts_alone = not request.optional and request.task is None and "labelled" in candidates
     return DataError(
         f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
@@ -438,9 +436,9 @@ def _detect_text(sample: Sample, kind: CorpusKind, source: TextLines) -> Detecte
 def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> DetectedFormat:
     """The format of a TSV to predict, which is never plain text."""
     if kind.target and sample.lines:
-        columns = samples.columns_without_header(sample.lines[0])
-        if columns is not None:
-            return DetectedFormat("labelled", source, columns)
+        names = [name.strip() for name in sample.lines[0].split("\t")]
+        if len(names) == 2 and {*names} != {"text", "second"}:
+            return DetectedFormat("labelled", source, ("text", "second"))
     matches = chain.from_iterable(samples.match_formats(sample, test) for test in ("surely", "likely"))
     name = next(matches, None)
     if (

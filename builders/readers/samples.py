@@ -107,6 +107,11 @@ class Sample:
         """The columns of the words, if the file has them."""
         return find_layout(self.lines)
 
+    @cached_property
+    def pieces(self) -> list[str]:
+        """The pieces of all lines between blanks."""
+        return [piece for line in self.lines for piece in split_at_blanks(line)]
+
     def line_with_blank_field(self) -> int | None:
         """1-based number of the first line that has a blank field between tabs or at an end."""
         filled = ((number, line.split("\t")) for number, line in enumerate(self.lines, 1) if line.strip())
@@ -221,12 +226,6 @@ def find_parallel_separator(lines: Sequence[str]) -> str | None:
     return next((sign for sign, count in counts.items() if _are_mistakes_few(count, len(filled))), None)
 
 
-def columns_without_header(first_line: str) -> tuple[str, ...] | None:
-    """The columns of a TSV of sources and targets; None when its first line is a header."""
-    names = [name.strip() for name in first_line.split("\t")]
-    return None if len(names) != 2 or {*names} == {"text", "second"} else ("text", "second")
-
-
 def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | None:
     """The content of each field of a table; None when the sample does not show it.
 
@@ -333,13 +332,9 @@ def has_tsv_header(sample: Sample) -> bool:
     return is_modal and not sample.has_blank_lines() and is_header(sample.modal_rows)
 
 
-def first_names(sample: Sample) -> list[str]:
-    """The names in the first line, if it has no more than names with one sign between them."""
-    for delimiter in "\t,;|" if sample.lines else "":
-        fields = sample.lines[0].split(delimiter)
-        if len(fields) > 1 and all(map(is_name, fields)):
-            return list(map(clean_name, fields))
-    return []
+def find_name_delimiter(line: str) -> str | None:
+    """The sign between names of columns; None if the line has something else than names."""
+    return next((sign for sign in "\t,;|" if sign in line and all(map(is_name, line.split(sign)))), None)
 
 
 def _has_csv_header(sample: Sample) -> bool:
@@ -367,13 +362,12 @@ def _is_fasttext(sample: Sample) -> bool:
 
 
 def _is_word_tag(sample: Sample) -> bool:
-    pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
-    return bool(pieces) and all(re.fullmatch(r".+/[^/\\]+", piece) for piece in pieces)
+    return bool(sample.pieces) and all(re.fullmatch(r".+/[^/\\]+", piece) for piece in sample.pieces)
 
 
 def _is_surely_word_tag(sample: Sample) -> bool:
     """Whether the parts after the slashes are tags, and not words of texts such as ``and/or``."""
-    tags = [piece.rpartition("/")[2] for line in sample.lines for piece in split_at_blanks(line)]
+    tags = [piece.rpartition("/")[2] for piece in sample.pieces]
     recurring = len(tags) >= 10 and len({*tags}) < len(tags) and not any(map(str.isdecimal, tags))
     return len(tags) > 2 and _is_word_tag(sample) and (recurring or all(map(_WORD_CLASS.fullmatch, tags)))
 
@@ -422,15 +416,15 @@ def has_text_column(sample: Sample, format: str, options: Mapping[str, Any]) -> 
     if format not in ("csv", "tsv"):
         return True
     names = first.split(options.get("delimiter") or {"csv": ",", "tsv": "\t"}[format])
-    return match_name(sample.text_column, [name.strip().strip('"') for name in names]) is not None
+    return match_name(sample.text_column, list(map(clean_name, names))) is not None
 
 
 def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], labels: Collection[str]) -> bool:
     """Whether a file to predict is surely in the format of the training corpus, and not plain text."""
     if format == "word/tag":
         separator = options.get("separator", "/")
-        pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
-        return len(pieces) > 1 and all(separator in piece for piece in pieces) and _are_known(pieces, separator, labels)
+        known = sum(piece.rpartition(separator)[2] in labels for piece in sample.pieces)
+        return 2 * known > len(sample.pieces) > 1 and all(separator in piece for piece in sample.pieces)
     if format == "conllup" and "columns" in options:
         return has_tree_columns(sample, options["columns"])
     if format == "labelled":
@@ -486,11 +480,6 @@ def has_tree_columns(sample: Sample, columns: Sequence[str | None]) -> bool:
         and min(map(len, rows)) >= len(columns)
         and all(row[index] == "_" or row[index][:1].isdecimal() for row in rows for index in indices)
     )
-
-
-def _are_known(pieces: Sequence[str], separator: str, tags: Collection[str]) -> bool:
-    known = sum(piece.rpartition(separator)[2] in tags for piece in pieces)
-    return 2 * known > len(pieces)
 
 
 def _are_entity_tags(tags: Sequence[str]) -> bool:

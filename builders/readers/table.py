@@ -31,8 +31,8 @@ from graphattn.builders.readers.samples import (
     SAMPLE_LINES,
     clean_name,
     csv_delimiter,
+    find_name_delimiter,
     is_header,
-    is_name,
     most_fields,
     sample_rows,
 )
@@ -41,8 +41,6 @@ from graphattn.builders.spelling import compose
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_LIKELY_DELIMITERS = (";", "\t", "|", ",")
-"""Delimiters to suggest when the header reads as one column."""
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _ROLES = ("label", "text", "second")
 
@@ -294,9 +292,7 @@ def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_h
     if has_header and any("\t" in column for column in present):
         delimiter = "\t"
     elif has_header and len(present) == 1:
-        delimiter = next(
-            (sign for sign in _LIKELY_DELIMITERS if all(map(is_name, _split_header(present[0], sign)))), None
-        )
+        delimiter = find_name_delimiter(present[0])
     if delimiter is not None:
         return DataError(
             f"there is no column {shown}, only {known}",
@@ -310,11 +306,6 @@ def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_h
         alternative=_NO_LABELS if role == "label" else None,
         options=(role, "label", "columns"),
     )
-
-
-def _split_header(line: str, delimiter: str) -> list[str]:
-    """The names between delimiters; one that is none if there is no delimiter."""
-    return line.split(delimiter) if delimiter in line else [""]
 
 
 _NO_LABELS = "For texts without labels, set {label} to None."
