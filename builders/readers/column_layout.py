@@ -98,7 +98,9 @@ def find_layout(
     documents = any(map(DOCUMENT_MARK.match, lines))
     kept = [line for line in lines if not _is_skipped(line, comment)]
     groups = [list(group) for blank, group in groupby(kept, is_blank) if not blank]
-    words = [line for group in groups for line in group[_count_hashes(group) :]]
+    starts = list(map(_count_hashes, groups))
+    before = [line for group, start in zip(groups, starts, strict=True) for line in group[:start]]
+    words = [line for group, start in zip(groups, starts, strict=True) for line in group[start:]]
     if separator is None and any("\t" in line for line in words[:1] or lines[:1]):
         separator = "\t"
     rows = [split_columns(line, separator) for line in words]
@@ -108,22 +110,17 @@ def find_layout(
         widths=frozenset(map(len, rows)),
         tags=frozenset(row[-1] for row in rows),
     )
-    candidates = [line for group in groups for line in group[: _count_hashes(group)]]
-    if comment is None and layout.are_comments(candidates):
-        layout.comments = list(filter(layout.is_comment, candidates))
+    if comment is None and layout.are_comments(before):
+        layout.comments = list(filter(layout.is_comment, before))
+    comments = {*layout.comments}
     sentences = [
-        [
-            split_columns(line, separator)
-            for index, line in enumerate(group)
-            if not (layout.comments and index < _count_hashes(group) and layout.is_comment(line))
-        ]
-        for group in groups
+        [split_columns(line, separator) for at, line in enumerate(group) if at >= start or line not in comments]
+        for group, start in zip(groups, starts, strict=True)
     ]
-    if header is not False and any(sentences):
-        first = next(filter(None, sentences))
-        if header or _is_header([rows for rows in sentences if rows], tag_column):
-            layout.header = first.pop(0)
-    layout.sentences = [rows for rows in sentences if rows]
+    layout.sentences = list(filter(None, sentences))
+    if layout.sentences and header is not False and (header or _is_header(layout.sentences, tag_column)):
+        layout.header = layout.sentences[0].pop(0)
+        layout.sentences = list(filter(None, layout.sentences))
     layout.may_count = _count_words(layout.sentences)
     layout.counts = layout.may_count and any(len(rows) > 1 for rows in _words(layout.sentences))
     return layout

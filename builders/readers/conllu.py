@@ -113,14 +113,6 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None 
     tags : the column of the tags, such as ``"upos"``, ``"xpos"``, ``"feats"`` or ``"deprel"``; ``"feats:KEY"`` or
         ``"misc:KEY"`` for the values of a key, ``_`` for words without it in FEATS and ``O`` in MISC; None for no tags
 
-    Raises
-    ------
-    ConfigError
-        when ``tags`` is something else
-    DataError
-        when a line is not CoNLL-U, ids do not count up from 1, or the heads of a sentence are incomplete, out of
-        range or a cycle; it names the line
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -149,13 +141,6 @@ def read_conllup(
         or None to skip it; lines may have more columns at their ends. None reads the names in the line
         ``# global.columns = ...``
     tags : the column of the tags, or ``COLUMN:KEY``, as for :func:`read_conllu`
-
-    Raises
-    ------
-    ConfigError
-        when the columns lack the tokens or the tags
-    DataError
-        when there are no names of columns, or a line is not valid; it names the line
 
     Examples
     --------

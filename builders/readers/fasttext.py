@@ -33,13 +33,6 @@ def read_fasttext(
     require_label : reject lines without a label when ``multilabel`` is False, and blank lines except at the end;
         otherwise a line without one, or whose label has no name, has the label None
 
-    Raises
-    ------
-    ConfigError
-        when the prefix is empty or contains a blank
-    DataError
-        when a line has no label, a label without a name, or several where one is expected; it names the line
-
     Examples
     --------
     >>> import pathlib, tempfile

@@ -41,13 +41,6 @@ def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None 
     path, skip : as for :func:`read_corpus`
     split : the rule that splits texts into words
 
-    Raises
-    ------
-    ConfigError
-        when there is no such rule
-    DataError
-        when a line has no text or no spans, or a span cuts a word or overlaps another; it names the line and the span
-
     Examples
     --------
     >>> import pathlib, tempfile

@@ -110,13 +110,6 @@ def read_table(
     require_label : reject rows with an empty label; otherwise their label is None
     keep_rows : give each example all fields of its row, as :class:`~graphattn.builders.sentence.TableRow` (csv, tsv)
 
-    Raises
-    ------
-    ConfigError
-        when the format is unknown, the delimiter cannot be one, or ``label_separator`` is empty
-    DataError
-        when a column is missing (the message lists those present), or a row is broken; it names the line
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -394,13 +387,6 @@ def read_labelled_lines(
         :func:`~graphattn.builders.readers.samples.is_header`, and a hint says so
     keep_rows : give each example all fields of its line, as many as the first line has, as
         :class:`~graphattn.builders.sentence.TableRow`
-
-    Raises
-    ------
-    ConfigError
-        when ``columns`` names no text, a role twice, or an unknown one, or a separator is empty
-    DataError
-        when a line has another number of fields or an empty label; it names the line
 
     Examples
     --------

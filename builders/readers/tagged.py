@@ -56,14 +56,6 @@ def read_conll(
         first lines of the file show that they are no words
     header : whether the first line names the columns; None lets the first lines decide
 
-    Raises
-    ------
-    ConfigError
-        when the separator or the comment mark is empty, or the tag's column is not valid
-    DataError
-        when a line lacks a column, has an empty one, or more or fewer columns than the first, or roles do not fit the
-        predicates; it names the line
-
     Warns
     -----
     Hint
@@ -282,13 +274,6 @@ def read_word_tag(path: FilePath, *, separator: str = "/", skip: Skip | None = N
     ----------
     path, skip : as for :func:`read_corpus`
     separator : the characters between a word and its tag
-
-    Raises
-    ------
-    ConfigError
-        when the separator is empty, or contains a blank or a backslash
-    DataError
-        when a word lacks its tag or a tag its word; it names the line
 
     Examples
     --------

@@ -30,11 +30,6 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
         entities or, if there are none, the only feature; None reads words alone. The features of the layers POS and
         Lemma are tags as they are
 
-    Raises
-    ------
-    DataError
-        when there is no such layer, or spans cut a word or overlap; it names the line and the span
-
     Examples
     --------
     >>> import pathlib, tempfile
