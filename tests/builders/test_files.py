@@ -41,11 +41,6 @@ def message(path):
     return str(caught.value)
 
 
-def feed(monkeypatch, content, *, peekable=True):
-    buffer = io.BytesIO(content)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(buffer) if peekable else buffer))
-
-
 @suffixes
 def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
     path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("één\r\n\r\nzwei\nlast".encode()))
@@ -80,19 +75,6 @@ def test_cesu_8_is_read_with_one_hint(tmp_path):
     assert len(caught) == 1
 
 
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        "\ud83d\n".encode("utf-8", "surrogatepass"),
-        "été et caf".encode() + b"\xe9\n",
-        "русский\n".encode() + b"\xd0 end\n",
-        b"\xff\xfa\n" + "中文\n".encode(),
-    ],
-)
-def test_damaged_utf_8_is_named_as_such(tmp_path, damaged):
-    assert "UTF-8 with damaged places" in message(write(tmp_path, "a.txt", "Пример\n".encode() + damaged))
-
-
 @given(st.lists(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"])), min_size=1))
 def test_only_newlines_end_a_line(tmp_path_factory, texts):
     texts = [text.removesuffix("\r") for text in texts]
@@ -106,70 +88,72 @@ def test_a_line_can_be_longer_than_the_buffer(tmp_path):
     assert [len(text) for _, text in read_numbered_lines(path)] == [2_000_000, 3]
 
 
-def test_extensions_ignore_case(tmp_path):
-    assert list(read_numbered_lines(write(tmp_path, "A.TXT.GZ", gzip.compress(b"a")))) == [(1, "a")]
+@pytest.mark.parametrize(
+    ("name", "content", "lines"),
+    [
+        ("A.TXT.GZ", gzip.compress(b"a"), ["a"]),
+        ("two.xz", lzma.compress(b"a\n") + lzma.compress(b"b\n"), ["a", "b"]),
+        ("a", b"BZh9 is a magic number\n", ["BZh9 is a magic number"]),
+    ],
+)
+def test_extensions_and_archives(tmp_path, name, content, lines):
+    assert [line for _, line in read_numbered_lines(write(tmp_path, name, content))] == lines
 
 
-def test_concatenated_archives_are_one_text(tmp_path):
-    path = write(tmp_path, "two.xz", lzma.compress(b"a\n") + lzma.compress(b"b\n"))
-    assert list(read_numbered_lines(path)) == [(1, "a"), (2, "b")]
-
-
-def test_missing_file(tmp_path):
+def test_paths_of_no_file(tmp_path):
     path = tmp_path / "no.txt"
     assert message(path) == f"{path}: there is no such file. Check the path."
-
-
-def test_directory(tmp_path):
+    assert message("a\0b") == "a\0b: cannot be opened (embedded null byte). Check the path and its permissions."
     assert message(tmp_path) == f"{tmp_path}: is a directory, not a file. Name a file inside it."
     (tmp_path / "store.json").write_text("{}")
     assert message(tmp_path).startswith(f"{tmp_path}: is a directory, not a file. It is a store, for Store,")
 
 
-def test_invalid_paths():
-    assert message("a\0b") == "a\0b: cannot be opened (embedded null byte). Check the path and its permissions."
+EMPTY = ": is empty. Give a file with at least one line."
+BINARY = "holds a NUL byte, so it is binary. Give UTF-8 text, plain or compressed as .gz, .xz or .bz2."
+CONVERT = ": is {0}, not UTF-8. Convert it: iconv -f {0} -t UTF-8 OLD > NEW."
+LATIN = (
+    ", line 2: byte 0xe9 at column 4 is not UTF-8. It is probably WINDOWS-1252, with words such as 'café'."
+    " If so, convert it: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
+)
+DAMAGED = (
+    " is not UTF-8. The file is UTF-8 with damaged places. Repair the line, or drop such bytes:"
+    " iconv -c -f UTF-8 -t UTF-8 OLD > NEW."
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", EMPTY),
+        ("\ufeff".encode(), EMPTY),
+        (b"x\0y\n", f", line 1: {BINARY}"),
+        (b"a\n" * 3 + b"x\0y\n", f", line 4: {BINARY}"),
+        (b"a\n" * 30_000 + b"x\0y\n", f", line 30001: {BINARY}"),
+        ("text\n".encode("UTF-16"), CONVERT.format("UTF-16")),
+        ("\ufefftext\n".encode("UTF-16-be"), CONVERT.format("UTF-16")),
+        ("\ufefftext\n".encode("UTF-16-le"), CONVERT.format("UTF-16")),
+        ("text\n".encode("UTF-32"), CONVERT.format("UTF-32")),
+        ("\ufefftext\n".encode("UTF-32-be"), CONVERT.format("UTF-32")),
+        ("\ufefftext\n".encode("UTF-32-le"), CONVERT.format("UTF-32")),
+        ("pos\t映画\n".encode("iso2022_jp"), CONVERT.format("ISO-2022-JP")),
+        (b"fine\ncaf\xe9 au lait\n", LATIN),
+        ("Пример\n\ud83d\n".encode("utf-8", "surrogatepass"), f", line 2: byte 0xed at column 1{DAMAGED}"),
+        ("Пример\nété et caf".encode() + b"\xe9\n", f", line 2: byte 0xe9 at column 13{DAMAGED}"),
+        ("Пример\nрусский\n".encode() + b"\xd0 end\n", f", line 3: byte 0xd0 at column 1{DAMAGED}"),
+        ("Пример\n".encode() + b"\xff\xfa\n" + "中文\n".encode(), f", line 2: byte 0xff at column 1{DAMAGED}"),
+    ],
+)
+def test_what_is_no_text(tmp_path, content, expected):
+    for suffix, pack in PACK.items():
+        path = write(tmp_path, "file" + suffix, pack(content))
+        assert message(path) == f"{path}{expected}"
 
 
 @suffixes
-def test_empty_file(tmp_path, suffix):
-    expected = "{}: is empty. Give a file with at least one line."
-    empty = write(tmp_path, "empty" + suffix, b"")
-    assert message(empty) == expected.format(empty)
-    for content in (b"", "\ufeff".encode()):
-        packed = write(tmp_path, "packed" + suffix, PACK[suffix](content))
-        assert message(packed) == expected.format(packed)
-
-
-@suffixes
-@pytest.mark.parametrize("lines_before", [0, 3, 30_000])
-def test_binary_file(tmp_path, suffix, lines_before):
-    path = write(tmp_path, "a.bin" + suffix, PACK[suffix](b"a\n" * lines_before + b"x\0y\n"))
-    assert message(path) == (
-        f"{path}, line {lines_before + 1}: holds a NUL byte, so it is binary."
-        " Give UTF-8 text, plain or compressed as .gz, .xz or .bz2."
-    )
-
-
-@pytest.mark.parametrize("name", ["UTF-16", "UTF-32"])
-@pytest.mark.parametrize("order", ["", "-be", "-le"])
-def test_wide_encodings_with_a_byte_order_mark(tmp_path, name, order):
-    path = write(tmp_path, "wide.txt", (("\ufeff" if order else "") + "text\n").encode(name + order))
-    assert message(path) == f"{path}: is {name}, not UTF-8. Convert it: iconv -f {name} -t UTF-8 OLD > NEW."
-
-
-def test_japanese_in_ascii_bytes_is_no_text(tmp_path):
-    path = write(tmp_path, "mail.txt", "pos\t映画\n".encode("iso2022_jp"))
-    assert message(path) == f"{path}: is ISO-2022-JP, not UTF-8. Convert it: iconv -f ISO-2022-JP -t UTF-8 OLD > NEW."
-
-
-@suffixes
-def test_latin_1_names_line_and_column(tmp_path, suffix):
-    path = write(tmp_path, "latin.txt" + suffix, PACK[suffix](b"fine\ncaf\xe9 au lait\n"))
-    assert message(path) == (
-        f"{path}, line 2: byte 0xe9 at column 4 is not UTF-8."
-        " It is probably WINDOWS-1252, with words such as 'café'."
-        " If so, convert it: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
-    )
+def test_an_empty_file(tmp_path, suffix):
+    path = write(tmp_path, "file" + suffix, b"")
+    assert message(path) == f"{path}{EMPTY}"
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
@@ -208,24 +192,21 @@ def test_compression_follows_from_the_extension(tmp_path, suffix, content):
         assert str(path) in message(path)
 
 
-def test_a_text_can_start_like_bzip2(tmp_path):
-    assert list(read_numbered_lines(write(tmp_path, "a", b"BZh9 is a magic number\n"))) == [
-        (1, "BZh9 is a magic number")
-    ]
-
-
 @suffixes
-@pytest.mark.parametrize("peekable", [True, False])
-def test_standard_input_can_be_compressed_and_stays_open(monkeypatch, suffix, peekable):
-    feed(monkeypatch, PACK[suffix](b"a\r\nb"), peekable=peekable)
+def test_standard_input_can_be_compressed_and_stays_open(set_stdin, monkeypatch, suffix):
+    content = PACK[suffix](b"a\r\nb")
+    set_stdin(content)
+    assert list(read_numbered_lines("-")) == [(1, "a"), (2, "b")]
+    assert not sys.stdin.buffer.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))  # cannot be peeked into
     assert list(read_numbered_lines("-")) == [(1, "a"), (2, "b")]
     assert not sys.stdin.buffer.closed
 
 
-def test_standard_input_is_named_in_errors(monkeypatch):
-    feed(monkeypatch, b"")
+def test_standard_input_is_named_in_errors(set_stdin, monkeypatch):
+    set_stdin("")
     assert message("-") == "standard input: is empty. Give a file with at least one line."
-    feed(monkeypatch, b"\xff\n")
+    set_stdin(b"\xff\n")
     assert message("-").startswith("standard input, line 1: byte 0xff at column 1 is not UTF-8.")
     monkeypatch.setattr(sys, "stdin", None)
     assert message("-") == "standard input: is closed. Pipe a text into the command, or name a file."
