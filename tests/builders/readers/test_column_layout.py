@@ -5,83 +5,55 @@ import pytest
 from graphattn.builders.readers.column_layout import find_layout
 
 PAIRS = ["dogs NNS", "bark VBP", "", "cats NNS", "sleep VBP"]
+ENTITIES = ["anna _ _ B-PER", "sang _ _ O"]
 
 
 @pytest.mark.parametrize(
-    ("comments", "words"),
+    ("comments", "header", "words"),
     [
-        (["# id 0001\tdomain=en"], ["anna _ _ B-PER", "sang _ _ O"]),  # as many columns, but a tab
-        (["# id 1 x"], ["anna _ _ B-PER", "sang _ _ O"]),  # as many columns, but no tag of an entity
-        (["# newdoc", "# sent_id = 7"], PAIRS),
-        (["# text = a b"], ["dogs\tNNS", "bark\tVBP"]),
-        (["#\ttab\tand more"], ["dogs\tNNS", "bark\tVBP"]),
+        (["# id 0001\tdomain=en"], None, ENTITIES),  # as many columns, but a tab
+        (["# id 1 x"], None, ENTITIES),  # as many columns, but no tag of an entity
+        (["# newdoc", "# sent_id = 7"], None, PAIRS),
+        (["# text = a b"], None, ["dogs\tNNS", "bark\tVBP"]),
+        (["#\ttab\tand more"], None, ["dogs\tNNS", "bark\tVBP"]),
+        ([], None, ["#win NN win", "a DT a", "", "#no NN no", "b DT b"]),
+        ([], None, ["# NN", "a NN"]),
+        ([], None, ["#tag O", "b B-PER"]),
+        ([], None, ["#a NN", "b NN", "", "# NN", "c VB"]),
+        ([], None, ["# O", "# O"]),
+        ([], "WORD POS", PAIRS),
+        ([], "Token Tag", PAIRS),
+        ([], "Wort Klasse", ["Ada B-PER", "singt O"]),  # the other tags are those of entities
+        ([], "nr wort klasse", ["1 Ada NE", "2 singt VVFIN", "", "1 Ja ITJ", "2 . $."]),
+        ([], None, ["Foreword FW", *PAIRS]),
+        ([], None, ["word NNS", *PAIRS]),
+        ([], None, ["O O", "b B-X"]),
+        ([], None, ["Ada B-PER", "singt O"]),
     ],
 )
-def test_comments_before_a_sentence(comments, words):
-    layout = find_layout([*comments, *words])
-    assert layout.comments == comments
-    assert [" ".join(row) for row in layout.rows] == [line.replace("\t", " ") for line in words if line]
+def test_comments_and_headers(comments, header, words):
+    first = [] if header is None else [header]
+    lines = [*comments, *first, *words]
+    layout = find_layout(lines)
+    assert (layout.comments, layout.header) == (comments, header and header.split())
+    assert layout.rows == [line.split() for line in words if line]
+    if not comments:
+        assert find_layout(lines, header=True).header == lines[0].split()
+        assert find_layout(lines, header=False).rows[0] == lines[0].split()
 
 
-def test_numbered_comments_of_as_many_columns():
+def test_comments_of_later_sentences():
     assert find_layout(["# 1", *PAIRS[:2], "", "# 2", *PAIRS[:2]]).comments == ["# 1", "# 2"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["#win NN win", "a DT a", "", "#no NN no", "b DT b"],
-        ["# NN", "a NN"],
-        ["#tag O", "b B-PER"],
-        ["#a NN", "b NN", "", "# NN", "c VB"],
-        ["# O", "# O"],
-    ],
-)
-def test_words_that_look_like_comments(words):
-    layout = find_layout(words)
-    assert not layout.comments
-    assert [" ".join(row) for row in layout.rows] == [line for line in words if line]
-
-
-def test_hashtags_after_comments():
-    lines = ["# id = 1", "#win\tNN\twin", "a\tDT\ta", "", "# id = 2", "#\tSYM\thash", "b\tDT\tb"]
-    assert [row[0] for row in find_layout(lines).rows] == ["#win", "a", "#", "b"]
-
-
-def test_a_word_after_comments():
-    """It has a tag of the other words."""
     layout = find_layout(["# id 1", "# B-PER", "anna B-PER", "# O", "", "# id 2", "rome B-LOC"])
     assert layout.comments == ["# id 1", "# id 2"]
-    assert [row[0] for row in layout.rows] == ["#", "anna", "#", "rome"]
+    assert [row[0] for row in layout.rows] == ["#", "anna", "#", "rome"]  # these have tags of other words
+    layout = find_layout(["# id = 1", "#win\tNN\twin", "a\tDT\ta", "", "# id = 2", "#\tSYM\thash", "b\tDT\tb"])
+    assert [row[0] for row in layout.rows] == ["#win", "a", "#", "b"]
 
 
 def test_a_tab_in_a_comment_is_no_separator():
     assert find_layout(["# a\tb\tc", "anna B-PER", "sang O"]).separator is None
     assert find_layout(["# a\tb\tc", "New York\tB-LOC", "sang\tO"], comment="#").separator == "\t"
-
-
-@pytest.mark.parametrize(
-    ("first", "words"),
-    [
-        ("WORD POS", PAIRS),
-        ("Token Tag", PAIRS),
-        ("Wort Klasse", ["Ada B-PER", "singt O"]),  # the other tags are those of entities
-        ("nr wort klasse", ["1 Ada NE", "2 singt VVFIN", "", "1 Ja ITJ", "2 . $."]),
-    ],
-)
-def test_a_header_is_unlike_all_other_lines(first, words):
-    layout = find_layout([first, *words])
-    assert layout.header == first.split()
-    assert len(layout.rows) == len(words) - words.count("")
-    assert find_layout([first, *words], header=False).rows[0] == first.split()
-
-
-@pytest.mark.parametrize(
-    "words", [PAIRS, ["Foreword FW", *PAIRS], ["word NNS", *PAIRS], ["O O", "b B-X"], ["Ada B-PER", "singt O"]]
-)
-def test_a_first_word_is_no_header(words):
-    assert find_layout(words).header is None
-    assert find_layout(words, header=True).header == words[0].split()
 
 
 @pytest.mark.parametrize(
