@@ -23,24 +23,40 @@ def test_sentences_end_at_blank_lines_and_documents(corpus):
     ]
 
 
-@pytest.mark.parametrize("separator", ["\u00a0", "\u3000", "|"])
-def test_a_separator_of_words_and_tags_that_is_no_ascii_blank(corpus, separator):
-    path = corpus("a", f"a{separator}DT dog\u2028s{separator}NN")
-    assert list(read_word_tag(path, separator=separator)) == [Sentence(("a", "dog\u2028s"), tags=("DT", "NN"))]
+@pytest.mark.parametrize(
+    ("lines", "options", "tokens", "tags"),
+    [
+        (NEWS, {"tag_column": 1}, "EU rejects", "NNP VBZ"),
+        (NEWS, {"tag_column": -2}, "EU rejects", "I-NP I-VP"),
+        (NEWS, {"tag_column": -4}, "EU rejects", "EU rejects"),
+        (NEWS, {"token_column": 1, "tag_column": 0}, "NNP VBZ", "EU rejects"),
+        (NEWS, {"tag_column": None}, "EU rejects", None),
+        ([" 10\u00a0000   CD", "a\u2028b NN"], {}, "10\u00a0000 a\u2028b", "CD NN"),  # other white space is no blank
+        (["a", "\u00a0", "b"], {"tag_column": None}, "a \u00a0 b", None),
+        (["1 -DOCSTART- O", "", "1 Ada B-PER"], {"token_column": 1}, "Ada", "B-PER"),
+        (["-DOCSTART- -X- O", "", "Ada\tB-PER", "", "-DOCSTART- -X- O", ""], {}, "Ada", "B-PER"),  # blanks between tabs
+        (["1 CD", "2 CD"], {}, "1 2", "CD CD"),  # never a number and a tag
+    ],
+)
+def test_columns_and_separators(corpus, lines, options, tokens, tags):
+    first = next(read_conll(corpus("a.conll", *lines), **options))
+    assert first == Sentence(tokens.split(" "), tags=tags and tags.split(" "))
 
 
 @pytest.mark.parametrize(
-    ("columns", "tokens", "tags"),
+    ("read", "arguments", "options"),
     [
-        ({"tag_column": 1}, ("EU", "rejects"), ("NNP", "VBZ")),
-        ({"tag_column": -2}, ("EU", "rejects"), ("I-NP", "I-VP")),
-        ({"tag_column": -4}, ("EU", "rejects"), ("EU", "rejects")),
-        ({"token_column": 1, "tag_column": 0}, ("NNP", "VBZ"), ("EU", "rejects")),
-        ({"tag_column": None}, ("EU", "rejects"), None),
+        (read_conll, {"separator": ""}, ("separator",)),
+        (read_conll, {"comment": ""}, ("comment",)),
+        (read_conll, {"tag_column": "4+"}, ("tag_column", "predicate_column")),
+        (read_conll, {"tag_column": "+", "predicate_column": 3}, ("tag_column",)),
+        *((read_word_tag, {"separator": separator}, ("separator",)) for separator in ("", " ", "\\", "/ /", "/\n")),
     ],
 )
-def test_any_column(corpus, columns, tokens, tags):
-    assert next(read_conll(corpus("a", *NEWS), **columns)) == Sentence(tokens, tags=tags)
+def test_invalid_options(read, arguments, options):
+    with pytest.raises(ConfigError) as caught:
+        read("missing", **arguments)
+    assert caught.value.options == options
 
 
 def test_a_tab_on_the_first_line_makes_tabs_the_separator(corpus):
@@ -49,15 +65,7 @@ def test_a_tab_on_the_first_line_makes_tabs_the_separator(corpus):
     assert next(sentences) == Sentence(("New York", "#", "\u00a0"), tags=("B-LOC", "O", "O"))
     with pytest.raises(DataError, match=r"line 5: 1 column, but 2 on the lines before"):
         next(sentences)
-
-
-def test_any_number_of_blanks_but_no_other_white_space_separates(corpus):
-    path = corpus("a", " 10\u00a0000   CD", "a\u2028b NN")
-    assert next(read_conll(path)) == Sentence(("10\u00a0000", "a\u2028b"), tags=("CD", "NN"))
-
-
-def test_separator(corpus):
-    assert next(read_conll(corpus("a", "New York|LOC"), separator="|")) == Sentence(("New York",), tags=("LOC",))
+    assert next(read_conll(corpus("b", "New York|LOC"), separator="|")) == Sentence(("New York",), tags=("LOC",))
 
 
 def test_comments_are_skipped_only_with_the_option(corpus):
@@ -86,30 +94,9 @@ def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, broken, line, optio
     assert broken(sentences, path, 5001) == options
 
 
-@pytest.mark.parametrize("option", ["separator", "comment"])
-def test_empty_marks(option):
-    with pytest.raises(ConfigError) as caught:
-        read_conll("missing", **{option: ""})
-    assert caught.value.options == (option,)
-
-
-def test_docstart_lines_are_detected_in_the_token_column(corpus):
-    path = corpus("a.conll", "1 -DOCSTART- O", "", "1 Ada B-PER")
-    assert [sentence.tokens for sentence in read_conll(path, token_column=1)] == [("Ada",)]
-
-
-def test_a_document_may_begin_with_blanks_between_tabs(corpus):
-    path = corpus("a.txt", "-DOCSTART- -X- O", "", "New York\tB-LOC", "", "-DOCSTART- -X- O", "", "Ada\tB-PER")
-    assert [sentence.tokens for sentence in read_conll(path)] == [("New York",), ("Ada",)]
-
-
 def test_the_origin_is_the_first_line(corpus):
     path = corpus("a", "", *NEWS)
     assert [sentence.origin for sentence in read_conll(path)] == [(str(path), 4), (str(path), 8)]
-
-
-def test_a_no_break_space_can_be_a_word(corpus):
-    assert next(read_conll(corpus("a", "a", "\u00a0", "b"), tag_column=None)) == Sentence(("a", "\u00a0", "b"))
 
 
 words = st.text(st.characters(exclude_characters=" \t\n\r\0\\", exclude_categories=["Cs"]), min_size=1)
@@ -125,28 +112,21 @@ def test_word_tag_round_trip(tmp_path_factory, sentences):
     assert read == [[("x", "X")], *sentences]
 
 
-def test_the_last_unescaped_separator_splits_word_and_tag(corpus):
-    path = corpus("a.pos", r"and/or/CC  1\/2/CD //SYM \//SYM w/\/", "", r"http://x.y/URL")
-    assert list(read_word_tag(path)) == [
-        Sentence(("and/or", "1/2", "/", "/", "w"), tags=("CC", "CD", "SYM", "SYM", "\\/")),
-        Sentence(("http://x.y",), tags=("URL",)),
-    ]
-
-
-@pytest.mark.parametrize(("separator", "line"), [("_", "a/b_DT c_NN"), ("|||", "a/b|||DT c|||NN")])
-def test_separator_of_word_and_tag(corpus, separator, line):
-    assert list(read_word_tag(corpus("a", line), separator=separator)) == [Sentence(("a/b", "c"), tags=("DT", "NN"))]
-
-
-@pytest.mark.parametrize("separator", ["", " ", "\\", "/ /", "/\n"])
-def test_invalid_separators(separator):
-    with pytest.raises(ConfigError) as caught:
-        read_word_tag("missing", separator=separator)
-    assert caught.value.options == ("separator",)
-
-
-def test_a_backslash_before_other_characters_is_kept(corpus):
-    assert next(read_word_tag(corpus("a.pos", r"C:\dir/NN"))) == Sentence((r"C:\dir",), tags=("NN",))
+@pytest.mark.parametrize(
+    ("line", "separator", "tokens", "tags"),
+    [
+        (r"and/or/CC  1\/2/CD //SYM \//SYM w/\/", "/", "and/or 1/2 / / w", "CC CD SYM SYM \\/"),
+        ("http://x.y/URL", "/", "http://x.y", "URL"),
+        (r"C:\dir/NN", "/", r"C:\dir", "NN"),  # a backslash before other characters
+        ("a/b_DT c_NN", "_", "a/b c", "DT NN"),
+        ("a/b|||DT c|||NN", "|||", "a/b c", "DT NN"),
+        ("a\u00a0DT dog\u2028s\u00a0NN", "\u00a0", "a dog\u2028s", "DT NN"),
+        ("a\u3000DT dog\u2028s\u3000NN", "\u3000", "a dog\u2028s", "DT NN"),
+    ],
+)
+def test_the_last_unescaped_separator_splits_word_and_tag(corpus, line, separator, tokens, tags):
+    expected = Sentence(tokens.split(" "), tags=tags.split(" "))
+    assert list(read_word_tag(corpus("a.pos", line, ""), separator=separator)) == [expected]
 
 
 def test_a_column_marks_predicates(corpus):
@@ -174,10 +154,6 @@ def test_multi_word_tokens_and_empty_nodes_are_no_words(corpus):
         assert list(read_conll(path, token_column=1)) == expected
         assert next(read_conll(path, token_column=0)).tokens == ("1", "2", "3")
         assert next(read_conll(corpus("b.conll", "1-2 CD", "3.1 CD"))).tokens == ("1-2", "3.1")
-
-
-def test_two_columns_are_never_a_number_and_a_tag(corpus):
-    assert next(read_conll(corpus("a.conll", "1 CD", "2 CD"))).tokens == ("1", "2")
 
 
 @pytest.mark.parametrize("first", ["WORD\tPOS", "token\ttag", "Wort\tKlasse"])
@@ -301,13 +277,6 @@ def test_sentences_with_invalid_roles_can_be_skipped(corpus):
     path = corpus("a.txt", *CONLL_2005[:5], "a X * b *)", "", *CONLL_2005[7:])
     sentences = list(read_conll(path, predicate_column=3, tag_column="4+", skip=skipped.append))
     assert ([len(sentence) for sentence in sentences], [error.line for error in skipped]) == ([4, 4, 2], [6])
-
-
-@pytest.mark.parametrize("options", [{"tag_column": "4+"}, {"tag_column": "+", "predicate_column": 3}])
-def test_invalid_columns_of_roles(options):
-    with pytest.raises(ConfigError) as caught:
-        read_conll("missing", **options)
-    assert "tag_column" in caught.value.options
 
 
 def test_a_column_in_brackets_has_spans(corpus):
