@@ -122,7 +122,7 @@ def find_layout(
         layout.header = layout.sentences[0].pop(0)
         layout.sentences = list(filter(None, layout.sentences))
     layout.may_count = _count_words(layout.sentences)
-    layout.counts = layout.may_count and any(len(rows) > 1 for rows in _words(layout.sentences))
+    layout.counts = layout.may_count and any(len(rows) > 1 for rows in _select_words(layout.sentences))
     return layout
 
 
@@ -166,13 +166,13 @@ def _is_header(sentences: list[list[list[str]]], tag_column: int) -> bool:
 
 def _count_words(sentences: Sequence[Sequence[list[str]]]) -> bool:
     """Whether the first columns count each sentence's words, from 0 or from 1."""
-    numbers = [[row[0] for row in rows] for rows in _words(sentences)]
+    numbers = [[row[0] for row in rows] for rows in _select_words(sentences)]
     return any(numbers) and any(
         all(column == [str(number) for number in range(start, start + len(column))] for column in numbers)
         for start in (0, 1)
     )
 
 
-def _words(sentences: Sequence[Sequence[list[str]]]) -> list[list[list[str]]]:
+def _select_words(sentences: Sequence[Sequence[list[str]]]) -> list[list[list[str]]]:
     """The rows without multi-word tokens and empty nodes, if the first column counts the words."""
     return [[row for row in rows if not NOT_A_WORD.fullmatch(row[0])] for rows in sentences]

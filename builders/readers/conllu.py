@@ -66,7 +66,7 @@ class TreeColumns:
         return cls(names, names.index(column.lower()), key, exact)
 
     @cached_property
-    def places(self) -> tuple[int | None, int, int | None, int | None]:
+    def indices(self) -> tuple[int | None, int, int | None, int | None]:
         """Indices of the id, form, head and relation."""
         number, form, head, deprel = (
             self.names.index(name) if name in self.names else None for name in ("id", "form", "head", "deprel")
@@ -78,7 +78,7 @@ class TreeColumns:
     @cached_property
     def filled(self) -> tuple[int, ...]:
         """Indices of the columns that are never empty."""
-        _, form, _, deprel = self.places
+        _, form, _, deprel = self.indices
         return tuple({index: None for index in (form, deprel, self.tag) if index is not None})
 
     def find_tag(self, fields: Sequence[str]) -> str:
@@ -232,9 +232,9 @@ def _read_word(content: str, columns: TreeColumns, number: int, path: str, line:
             hint="Put one tab between columns and '_' for unknown values, or set {columns} to what each column holds.",
             options=("columns",),
         )
-    id_place, form_place, head_place, deprel_place = columns.places
-    if id_place is not None:
-        value: int | tuple[int, str, int] = _parse(parse_id_value, fields[id_place], "id", path, line)
+    id_index, form_index, head_index, deprel_index = columns.indices
+    if id_index is not None:
+        value: int | tuple[int, str, int] = _parse(parse_id_value, fields[id_index], "id", path, line)
         if isinstance(value, tuple):
             return None
         number = value
@@ -243,14 +243,14 @@ def _read_word(content: str, columns: TreeColumns, number: int, path: str, line:
             raise DataError(
                 "the field is empty", path=path, line=line, field=columns.names[position], hint="Write '_'."
             )
-    head = UNSPECIFIED if head_place is None else fields[head_place]
+    head = UNSPECIFIED if head_index is None else fields[head_index]
     return _WordRow(
         line,
         number,
-        fields[form_place],
+        fields[form_index],
         columns.find_tag(fields),
         None if head == UNSPECIFIED else _parse(parse_int_value, head, "head", path, line),
-        UNSPECIFIED if deprel_place is None else fields[deprel_place],
+        UNSPECIFIED if deprel_index is None else fields[deprel_index],
     )
 
 

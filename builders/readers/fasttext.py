@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from graphattn.builders.files import BLANKS, FilePath
-from graphattn.builders.readers.fields import distinct_labels
+from graphattn.builders.readers.fields import drop_repeated_labels
 from graphattn.builders.readers.rows import Skip, parse_lines
 from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError
@@ -52,7 +52,7 @@ def read_fasttext(
         labels = [label.strip() for label in labelled.findall(line)]
         if "" in labels and require_label:
             raise DataError(f"{prefix!r} has no name after it", hint="Add the name.")
-        label: Label | None = distinct_labels(labels)
+        label: Label | None = drop_repeated_labels(labels)
         if not multilabel:
             label = _single_label([name for name in labels if name], prefix, require_label=require_label)
         return Example(labelled.sub("", line).strip(BLANKS), label=label)

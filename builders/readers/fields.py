@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from reprlib import repr as shorten
 from typing import Any
 
-from graphattn.builders.readers.literals import is_bracketed, keys_of, parse_list
+from graphattn.builders.readers.literals import find_keys, is_bracketed, parse_list
 from graphattn.builders.sentence import Label
 from graphattn.builders.spelling import compose
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
@@ -40,7 +40,7 @@ def parse_label(field: str, separator: str | None, *, multilabel: bool = False) 
         if is_bracketed(field):
             raise _unreadable_list_error(field)
         if separator is not None:
-            return distinct_labels(field.split(separator))
+            return drop_repeated_labels(field.split(separator))
     label = field.strip()
     if not label:
         raise DataError(
@@ -53,7 +53,7 @@ def parse_label(field: str, separator: str | None, *, multilabel: bool = False) 
 
 
 def _unreadable_list_error(field: str) -> DataError:
-    keys = keys_of(field)
+    keys = find_keys(field)
     problem = f"a dictionary with the keys {', '.join(keys)}" if keys else f"{shorten(field)} is no list"
     hint = "Quote the names in the brackets, as in ['joy', 'love'], or leave the brackets out."
     return DataError(problem, hint="Give a list of its labels." if keys else hint)
@@ -68,7 +68,7 @@ def check_label_separator(separator: str | None) -> None:
         )
 
 
-def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:
+def drop_repeated_labels(names: Iterable[str]) -> tuple[str, ...]:
     """The names that are not blank, in their order, without repetitions."""
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
 
@@ -103,7 +103,7 @@ def parse_object(content: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"unreadable JSON: {error}", hint=hint) from error
     if not isinstance(record, dict):
-        raise DataError(f"{_kind(record)} where an object was expected", hint=hint)
+        raise DataError(f"{_describe_type(record)} where an object was expected", hint=hint)
     return record
 
 
@@ -142,12 +142,12 @@ def match_name(name: str, names: Collection[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def field_names(record: Mapping[str, Any]) -> list[str]:
+def list_field_names(record: Mapping[str, Any]) -> list[str]:
     """The names of an object's fields for :func:`find_field`."""
     return [
         name if inner is None else f"{name}.{inner}"
         for name, value in record.items()
-        for inner in (field_names(value) if isinstance(value, dict) else [None])
+        for inner in (list_field_names(value) if isinstance(value, dict) else [None])
     ]
 
 
@@ -159,7 +159,7 @@ def join_texts(texts: Iterable[str]) -> str:
 def json_text(value: object, field: str) -> str:
     """The text in a field of a JSON object."""
     if not isinstance(value, str):
-        problem = f"{_kind(value)} where a string was expected"
+        problem = f"{_describe_type(value)} where a string was expected"
         raise DataError(problem, field=field, hint="Quote the text.")
     try:
         value.encode("utf-8")
@@ -189,7 +189,7 @@ def _several_labels(items: Sequence[object], field: str, alternative: str | None
     """The labels in a list, without repetitions; of zeros and ones, which may be a row of a matrix, with them."""
     if len(items) > 1 and all(isinstance(item, (bool, int, float)) and item in (0, 1) for item in items):
         return tuple("1" if item else "0" for item in items)
-    return distinct_labels(_spell(item, field, alternative) for item in items)
+    return drop_repeated_labels(_spell(item, field, alternative) for item in items)
 
 
 def _spell(item: object, field: str, alternative: str | None) -> str:
@@ -199,7 +199,7 @@ def _spell(item: object, field: str, alternative: str | None) -> str:
         return json.dumps(item)
     keys = f" with the keys {verbatim(', '.join(item))}" if isinstance(item, dict) and item else ""
     raise DataError(
-        f"{_kind(item)}{keys} where a label was expected",
+        f"{_describe_type(item)}{keys} where a label was expected",
         field=field,
         hint="A label is a string, a number, or a list of them; spans in texts are for {format=spans} and taggers.",
         alternative=alternative,
@@ -207,7 +207,7 @@ def _spell(item: object, field: str, alternative: str | None) -> str:
     )
 
 
-def _kind(value: object) -> str:
+def _describe_type(value: object) -> str:
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     if isinstance(value, float) and not math.isfinite(value):
         return json.dumps(value)

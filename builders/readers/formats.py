@@ -203,7 +203,7 @@ def detect(
         detected = DetectedFormat(name, lines) if name else _detect_corpus(sample, request, lines)
         if detected.name == "labelled" and detected.columns is None and "columns" not in options:
             in_one = "text_separator" in options  # both texts of a pair
-            columns = samples.label_columns(sample, pairs=request.kind.second and not in_one)
+            columns = samples.find_label_columns(sample, pairs=request.kind.second and not in_one)
             if columns is None:
                 raise _columns_error(sample, request.kind, lines.path)
             return replace(detected, columns=columns)
@@ -457,7 +457,7 @@ def _label_columns(sample: Sample, kind: CorpusKind) -> tuple[str, ...] | None:
     """The columns of a table whose header does not name the text, if the sample shows that its examples have labels."""
     if not kind.label or not samples.is_labelled(sample) or match_name(sample.text_column, sample.names):
         return None
-    return samples.label_columns(sample, pairs=kind.second)
+    return samples.find_label_columns(sample, pairs=kind.second)
 
 
 def _format_of_extension(sample: Sample) -> str | None:

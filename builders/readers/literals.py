@@ -54,7 +54,7 @@ def parse_list(field: str) -> list[str | int | float | bool] | None:
     return items if at == len(content) else None
 
 
-def keys_of(field: str) -> list[str]:
+def find_keys(field: str) -> list[str]:
     """The keys of a dictionary."""
     return [key for quoted in _KEY.findall(field) if (key := _unquote(quoted)) is not None]
 

@@ -126,22 +126,23 @@ def split_at_blanks(line: str) -> list[str]:
     return [field for field in line.replace("\t", " ").split(" ") if field]
 
 
-class PlainRows:
-    """Numbered rows of a table whose fields have no quotes; a blank line is an empty row.
+def split_plain(line: str, separator: str, most: int = 0) -> list[str]:
+    """Cut a line at its first ``most`` separators or, if that is negative, at its last ones; 0 cuts at all."""
+    return line.rsplit(separator, -most) if most < 0 else line.split(separator, most or -1)
 
-    ``most`` cuts a line only at its first separators or, if negative, at its last ones; 0 cuts at all.
-    """
+
+class PlainRows:
+    """Numbered rows of a table whose fields have no quotes, see :func:`split_plain`; a blank line is an empty row."""
 
     def __init__(self, lines: TextLines, separator: str, most: int = 0):
-        self._lines, self._separator, self._most = lines, separator, abs(most) or -1
-        self._split = str.rsplit if most < 0 else str.split
+        self._lines, self._separator, self._most = lines, separator, most
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> tuple[int, list[str]]:
         content = next(self._lines).removesuffix("\n")
-        return self._lines.line, self._split(content, self._separator, self._most) if content else []
+        return self._lines.line, split_plain(content, self._separator, self._most) if content else []
 
     def reread(self) -> None:
         """Do nothing: a row is one line."""
@@ -269,7 +270,7 @@ def reject_blank_rows(
         yield line, row
 
 
-def rows_of_width(
+def check_width(
     rows: PlainRows | QuotedRows,
     width: int,
     path: str,

@@ -17,7 +17,7 @@ from graphattn.builders.files import BLANKS, TextLines, split_suffix
 from graphattn.builders.readers.column_layout import ENTITY_TAG, NO_PREDICATE, ColumnLayout, find_layout
 from graphattn.builders.readers.conllu import CONLLU_COLUMNS, GLOBAL_COLUMNS
 from graphattn.builders.readers.fields import match_name
-from graphattn.builders.readers.rows import split_at_blanks
+from graphattn.builders.readers.rows import split_at_blanks, split_plain
 from graphattn.builders.spelling import compose
 
 SAMPLE_LINES = 200
@@ -94,7 +94,7 @@ class Sample:
         """The rows with the most frequent number of fields; those of a ``.csv`` file are CSV."""
         if self.suffix == ".csv":
             lines = [line + "\n" for line in self.lines]
-            return _rows_of_modal_width(sample_rows(lines, csv_delimiter(lines)))
+            return _rows_of_modal_width(split_rows(lines, find_csv_delimiter(lines)))
         return _rows_of_modal_width(self.tab_rows)
 
     @cached_property
@@ -127,30 +127,29 @@ def _rows_of_modal_width(rows: list[list[str]]) -> list[list[str]]:
     return [row for row in rows if len(row) == width]
 
 
-def sample_rows(lines: Sequence[str], delimiter: str, *, quoted: bool = True, most: int = 0) -> list[list[str]]:
-    """The rows of a sample that are not blank; none if quotes are not closed. See :class:`PlainRows` for ``most``."""
+def split_rows(lines: Sequence[str], delimiter: str, *, quoted: bool = True, most: int = 0) -> list[list[str]]:
+    """The rows of a sample that are not blank; none if quotes are not closed. See :func:`split_plain` for ``most``."""
     if not quoted:
-        split = str.rsplit if most < 0 else str.split
-        return [split(line.removesuffix("\n"), delimiter, abs(most) or -1) for line in lines if line.strip()]
+        return [split_plain(line.removesuffix("\n"), delimiter, most) for line in lines if line.strip()]
     try:
         return [row for row in csv.reader(lines, delimiter=delimiter) if row]
     except csv.Error:
         return []
 
 
-def csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambda width: width > 1) -> str:
+def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambda width: width > 1) -> str:
     """The separator of the fields of a ``.csv`` file: a comma, unless another sign alone gives rows of a fitting width.
 
     Examples
     --------
-    >>> csv_delimiter(["1;very good, indeed\\n", "0;bad\\n"])
+    >>> find_csv_delimiter(["1;very good, indeed\\n", "0;bad\\n"])
     ';'
     """
     excel = EXCEL_DELIMITER.fullmatch(lines[0]) if lines else None
     if excel:
         return excel[1]
     for delimiter in ",\t;|":
-        rows = sample_rows(lines, delimiter, quoted=delimiter != "\t")
+        rows = split_rows(lines, delimiter, quoted=delimiter != "\t")
         if _are_mistakes_few(sum(fits(len(row)) for row in rows), len(rows)):
             return delimiter
     return ","
@@ -226,7 +225,7 @@ def find_parallel_separator(lines: Sequence[str]) -> str | None:
     return next((sign for sign, count in counts.items() if _are_mistakes_few(count, len(filled))), None)
 
 
-def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | None:
+def find_label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | None:
     """The content of each field of a table; None when the sample does not show it.
 
     The label is the first or last field, if it is one word that recurs, and the other one is not, or has clearly more
@@ -452,7 +451,7 @@ def _has_known_labels(sample: Sample, options: Mapping[str, Any], labels: Collec
     roles, separator = list(options["columns"]), options.get("separator") or "\t"
     more = roles[-1:] == [MORE]
     width = len(roles) - more
-    rows = sample_rows(sample.filled, separator, quoted=False, most=most_fields(roles[:width], separator))
+    rows = split_rows(sample.filled, separator, quoted=False, most=count_splits(roles[:width], separator))
     fitting = [row for row in rows if len(row) == width or (more and len(row) > width)]
     if "label" not in roles or width < 2:
         return False
@@ -461,7 +460,7 @@ def _has_known_labels(sample: Sample, options: Mapping[str, Any], labels: Collec
     return 2 * len(known) > len(rows)
 
 
-def most_fields(roles: Sequence[str | None], separator: str) -> int:
+def count_splits(roles: Sequence[str | None], separator: str) -> int:
     """Number of separators to split at, from the end if negative; 0 for all.
 
     Words are separated by blanks, too: only those between the text and the other fields count.

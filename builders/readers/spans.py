@@ -97,10 +97,10 @@ def _find_spans(record: dict[str, Any]) -> list[Any] | None:
 def _is_span(item: object) -> bool:
     if isinstance(item, list):
         return len(item) == 3 and type(item[0]) is type(item[1]) is int
-    return isinstance(item, dict) and not {"start", "start_offset"}.isdisjoint(item) and _type_of(item) is not None
+    return isinstance(item, dict) and not {"start", "start_offset"}.isdisjoint(item) and _find_type(item) is not None
 
 
-def _type_of(span: dict[str, Any]) -> Any:
+def _find_type(span: dict[str, Any]) -> Any:
     names = (span.get("label"), span.get("type"), *(span.get("labels") or ()))
     return next((name for name in names if name is not None), None)
 
@@ -110,7 +110,7 @@ def _make_sentence(
 ) -> Sentence | None:
     text = _find_text(record)
     spans = sorted({_parse_span(item, text) for item in items})
-    words = _words(record.get("tokens"), text) or next(splitter.split_with_offsets([text]))
+    words = _find_words(record.get("tokens"), text) or next(splitter.split_with_offsets([text]))
     if not words and not spans:
         return None
     tags = ["O"] * len(words)
@@ -142,7 +142,7 @@ def _find_text(record: dict[str, Any]) -> str:
     return json_text(fields[name], name)
 
 
-def _words(tokens: Any, text: str) -> list[tuple[str, int]]:
+def _find_words(tokens: Any, text: str) -> list[tuple[str, int]]:
     """The words of Prodigy and spaCy with their offsets, without blank ones; empty if there are none."""
     if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
         return []
@@ -157,7 +157,7 @@ def _parse_span(item: Any, text: str) -> _CharacterSpan:
         span, covered = _CharacterSpan(*item), None
     else:
         ends = item.get("start", item.get("start_offset")), item.get("end", item.get("end_offset"))
-        span, covered = _CharacterSpan(*ends, _type_of(item)), item.get("text")
+        span, covered = _CharacterSpan(*ends, _find_type(item)), item.get("text")
     if not all(type(end) is int for end in span[:2]) or not isinstance(span.type, str) or not span.type.strip():
         raise _span_error(span, "has no two whole numbers and a name", "Write them as [0, 3, 'PER'].")
     if isinstance(covered, str) and text[span.start : span.end] != covered:

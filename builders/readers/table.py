@@ -13,28 +13,28 @@ from graphattn.builders.readers.fields import (
     MISSING,
     LeftOutRecords,
     check_label_separator,
-    field_names,
     find_field,
     join_texts,
     json_label,
     json_text,
+    list_field_names,
     match_name,
     parse_label,
     parse_object,
     select_flagged_labels,
     split_pair,
 )
-from graphattn.builders.readers.rows import PlainRows, QuotedRows, Skip, parse_lines, parse_rows, rows_of_width
+from graphattn.builders.readers.rows import PlainRows, QuotedRows, Skip, check_width, parse_lines, parse_rows
 from graphattn.builders.readers.samples import (
     EXCEL_DELIMITER,
     MORE,
     SAMPLE_LINES,
     clean_name,
-    csv_delimiter,
+    count_splits,
+    find_csv_delimiter,
     find_name_delimiter,
     is_header,
-    most_fields,
-    sample_rows,
+    split_rows,
 )
 from graphattn.builders.sentence import Example, Label, Sentence, TableRow
 from graphattn.builders.spelling import compose
@@ -66,7 +66,7 @@ class _TableColumns(NamedTuple):
         return self._replace(label=()) if is_none else self
 
 
-def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
+def _list_names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(map(compose, (columns,) if isinstance(columns, str) else columns or ()))
 
 
@@ -120,7 +120,7 @@ def read_table(
     """
     name = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
-    by_role = _names(text), () if text_separator else _names(second), _names(label)
+    by_role = _list_names(text), () if text_separator else _list_names(second), _list_names(label)
     columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
     if name == "jsonl":
         return _read_json_lines(path, columns, skip)
@@ -157,7 +157,7 @@ def _read_delimited(
         delimiter = delimiter or (excel[1] if excel else usual)
         names, rows = _read_header(lines, delimiter, quoted=quoted)
         tab_or_delimiter = "a tab" if delimiter == "\t" else repr(delimiter)
-        filled = rows_of_width(
+        filled = check_width(
             rows,
             len(names),
             lines.path,
@@ -315,10 +315,10 @@ def _read_json_lines(path: FilePath, columns: _TableColumns, skip: Skip | None) 
             return None
         by_role = columns.drop_absent_label(record).by_role()
         values = {role: [_find_value(record, role, column) for column in chosen] for role, chosen in by_role.items()}
-        label = _label_of(values["label"], columns)
+        label = _parse_labels(values["label"], columns)
         if isinstance(values["text"][0], list) and len(columns.text) == 1 and not columns.second:
             return _from_list(values["text"][0], label, columns.text[0], (name, line))
-        text, second = (_text_of(values[role], by_role[role]) for role in ("text", "second"))
+        text, second = (_join_values(values[role], by_role[role]) for role in ("text", "second"))
         if columns.text_separator is not None:
             return Example(*split_pair(text, columns.text_separator), label)
         return Example(text, second if columns.second else None, label)
@@ -330,16 +330,16 @@ def _read_json_lines(path: FilePath, columns: _TableColumns, skip: Skip | None) 
 def _find_value(record: dict[str, Any], role: str, column: str) -> Any:
     value = find_field(record, column)
     if value is MISSING:
-        raise _missing_column_error(role, column, field_names(record), has_header=False)
+        raise _missing_column_error(role, column, list_field_names(record), has_header=False)
     return value
 
 
-def _text_of(values: Sequence[Any], columns: Sequence[str]) -> str:
+def _join_values(values: Sequence[Any], columns: Sequence[str]) -> str:
     texts = [json_text(value, column) for value, column in zip(values, columns, strict=True)]
     return texts[0] if len(texts) == 1 else join_texts(texts)
 
 
-def _label_of(values: Sequence[Any], columns: _TableColumns) -> Label | None:
+def _parse_labels(values: Sequence[Any], columns: _TableColumns) -> Label | None:
     if len(values) > 1:
         return select_flagged_labels(
             {name: json.dumps(value) for name, value in zip(columns.label, values, strict=True)}
@@ -416,7 +416,7 @@ def read_labelled_lines(
             rows, sample = _open_rows(lines, ahead, separator, roles, more=more)
             has_header = _has_header(sample, len(roles), header, lines.path, more=more)
             names = next(rows)[1] if has_header else []
-            filled = rows_of_width(
+            filled = check_width(
                 rows,
                 len(roles),
                 lines.path,
@@ -444,19 +444,19 @@ def _open_rows(
     """The rows, and those of the lines read ahead."""
     if separator is not None or split_suffix(lines)[0] != ".csv":
         delimiter = separator or "\t"
-        most = most_fields(roles, delimiter)
-        return PlainRows(lines, delimiter, most), sample_rows(ahead, delimiter, quoted=False, most=most)
+        most = count_splits(roles, delimiter)
+        return PlainRows(lines, delimiter, most), split_rows(ahead, delimiter, quoted=False, most=most)
     if ahead and EXCEL_DELIMITER.fullmatch(ahead[0]):
         next(lines)
         delimiter, ahead = ahead[0][4], ahead[1:]
     else:
-        delimiter = csv_delimiter(ahead, lambda width: width == len(roles) or (more and width > len(roles)))
+        delimiter = find_csv_delimiter(ahead, lambda width: width == len(roles) or (more and width > len(roles)))
         if delimiter != ",":
             what = "tabs" if delimiter == "\t" else repr(delimiter)
             warnings.warn(Hint(f"{verbatim(lines.path)}: read {what} between the fields, not commas"), stacklevel=4)
     quoted = delimiter != "\t"
     rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
-    return rows, sample_rows(ahead, delimiter, quoted=quoted)
+    return rows, split_rows(ahead, delimiter, quoted=quoted)
 
 
 def _has_header(sample: list[list[str]], width: int, header: bool | None, path: str, *, more: bool) -> bool:

@@ -179,17 +179,14 @@ class _ColumnReader:
         if not self._width or (not self._is_inside and (self._roles is not None or self._layout.documents)):
             for role, column in self._columns.items():
                 if not -width <= column < width:
-                    raise DataError(
-                        f"there is no column {column} for the {role}: the line has {_columns(width)}, counted from 0",
-                        path=path,
-                        line=line,
-                        hint=f"Set {{{role}_column}} to one of them, -1 for the last.",
-                        options=(f"{role}_column",),
-                    )
+                    present = f"the line has {_describe_width(width)}, counted from 0"
+                    problem = f"there is no column {column} for the {role}: {present}"
+                    hint = f"Set {{{role}_column}} to one of them, -1 for the last."
+                    raise DataError(problem, path=path, line=line, hint=hint, options=(f"{role}_column",))
             self._width = width
         if width != self._width:
             hint = "Complete the line, or set {comment} if it is one."
-            problem = f"{_columns(width)}, but {self._width} on the lines before"
+            problem = f"{_describe_width(width)}, but {self._width} on the lines before"
             raise DataError(problem, path=path, line=line, hint=hint, options=("comment",))
         for role, column in self._columns.items():
             if not fields[column]:
@@ -229,7 +226,7 @@ class _ColumnReader:
         if columns != count:
             raise DataError(
                 f"column {self._columns['predicate']} marks {count} predicates in the sentence that begins here, which "
-                f"has {_columns(columns)} of roles, from {first} on",
+                f"has {_describe_width(columns)} of roles, from {first} on",
                 path=self._lines.path,
                 line=line,
                 hint="Set {predicate_column} to the column of the predicates with roles, and {tag_column} to the first "
@@ -239,7 +236,7 @@ class _ColumnReader:
         return range(first, first + count)
 
 
-def _columns(count: int) -> str:
+def _describe_width(count: int) -> str:
     return "1 column" if count == 1 else f"{count} columns"
 
 

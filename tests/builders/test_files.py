@@ -140,7 +140,7 @@ DAMAGED = (
         (b"fine\ncaf\xe9 au lait\n", LATIN),
         ("Пример\n\ud83d\n".encode("utf-8", "surrogatepass"), f", line 2: byte 0xed at column 1{DAMAGED}"),
         ("Пример\nété et caf".encode() + b"\xe9\n", f", line 2: byte 0xe9 at column 13{DAMAGED}"),
-        ("Пример\nрусский\n".encode() + b"\xd0 end\n", f", line 3: byte 0xd0 at column 1{DAMAGED}"),
+        ("Пример\n".encode() + "русский\n".encode() + b"\xd0 end\n", f", line 3: byte 0xd0 at column 1{DAMAGED}"),
         ("Пример\n".encode() + b"\xff\xfa\n" + "中文\n".encode(), f", line 2: byte 0xff at column 1{DAMAGED}"),
     ],
 )
