@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import Any, Literal
 
-from graphattn.builders.files import FilePath, TextLines, open_text
+from graphattn.builders.files import FilePath, TextLines, display_name, open_text
 from graphattn.builders.foreign import reject_markup
 from graphattn.builders.readers import samples
 from graphattn.builders.readers.fields import match_name
@@ -196,21 +196,29 @@ def detect(
     lines = open_text(source)
     try:
         sample = _read_sample(lines, sample_lines, task, options)
-        if name is None and _format_of_extension(sample) in (None, "csv", "jsonl"):
-            reject_markup(sample.lines, lines.path)
-        if name is None and request.optional and not options:
-            return _detect_text(sample, request.kind, lines)
-        detected = DetectedFormat(name, lines) if name else _detect_corpus(sample, request, lines)
-        if detected.name == "labelled" and detected.columns is None and "columns" not in options:
-            in_one = "text_separator" in options  # both texts of a pair
-            columns = samples.find_label_columns(sample, pairs=request.kind.second and not in_one)
-            if columns is None:
-                raise _columns_error(sample, request.kind, lines.path)
-            return replace(detected, columns=columns)
-        return detected
+        if name is not None:
+            detected = DetectedFormat(name, lines)
+        else:
+            if _format_of_extension(sample) in (None, "csv", "jsonl"):
+                reject_markup(sample.lines, lines.path)
+            if request.optional and not options:
+                return _detect_text(sample, request.kind, lines)
+            detected = _detect_corpus(sample, request, lines)
+        return detected if detected.name != "labelled" else _detect_columns(detected, sample, request)
     except BaseException:
         lines.close()
         raise
+
+
+def _detect_columns(detected: DetectedFormat, sample: Sample, request: _DetectionRequest) -> DetectedFormat:
+    """A labelled file with the columns that are neither given nor detected yet."""
+    if detected.columns is not None or "columns" in request.options:
+        return detected
+    in_one = "text_separator" in request.options  # both texts of a pair
+    columns = samples.find_label_columns(sample, pairs=request.kind.second and not in_one)
+    if columns is None:
+        raise _columns_error(sample, request.kind, display_name(detected.source))
+    return replace(detected, columns=columns)
 
 
 _FACTS = ("format", "suffix", "counts")
@@ -240,26 +248,41 @@ def resolve_like_training(
         like_training.setdefault("token_column", 1)
     if format == name:
         return name, like_training
-    by_extension, same_suffix = _format_of_extension(sample), sample.suffix == training.get("suffix")
+    fits = _fits_training(sample, training, like_training, task, labels, lines.path, has_options=bool(options))
+    return (name, like_training) if fits else (format, dict(options))
+
+
+def _fits_training(
+    sample: Sample,
+    training: Mapping[str, Any],
+    like_training: Mapping[str, Any],
+    task: str,
+    labels: Collection[str] | None,
+    path: str,
+    *,
+    has_options: bool,
+) -> bool:
+    """Whether a file has the format of the training corpus; ``labels`` are those that the model knows, to predict."""
+    name, same_suffix = training["format"], sample.suffix == training.get("suffix")
     if not samples.has_text_column(sample, name, like_training):
-        fits = False
-    elif by_extension is not None:
-        fits = by_extension == name or same_suffix
-    elif options:
-        fits = True
-    elif labels is None:
+        return False
+    by_extension = _format_of_extension(sample)
+    if by_extension is not None:
+        return bool(by_extension == name or same_suffix)
+    if has_options:
+        return True
+    if labels is None:
         candidates = _DetectionRequest(task, False, {}).candidates()
         fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]
-        fits = fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting))
-        fits = fits or ("columns" in training and samples.has_tree_columns(sample, training["columns"]))
-    else:
-        fits = samples.is_like_training(sample, name, like_training, labels)
-        if (
-            fits and (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
-        ):  # others are never plain text
-            hint = f"read as {name}, like the training corpus; {{format=text}} reads lines as texts"
-            warnings.warn(Hint(f"{verbatim(lines.path)}: {hint}", options=("format",)), stacklevel=2)
-    return (name, like_training) if fits else (format, dict(options))
+        if fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting)):
+            return True
+        return "columns" in training and samples.has_tree_columns(sample, training["columns"])
+    fits = samples.is_like_training(sample, name, like_training, labels)
+    may_be_text = (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
+    if fits and may_be_text:
+        hint = f"read as {name}, like the training corpus; {{format=text}} reads lines as texts"
+        warnings.warn(Hint(f"{verbatim(path)}: {hint}", options=("format",)), stacklevel=3)
+    return fits
 
 
 def _read_sample(lines: TextLines, count: int, task: str | None, options: Mapping[str, Any]) -> Sample:
@@ -293,9 +316,8 @@ class _DetectionRequest:
         allowed = {*FORMATS} - {FOLDER} if self.optional else self.formats_of_task()
         roles = self.options.get("columns")
         if roles is not None:  # those of words, or of texts
-            allowed -= {
-                "labelled" if self.kind.tags or {"token", "form"} & {str(role).lower() for role in roles} else "conllup"
-            }
+            of_words = self.kind.tags or not {"token", "form"}.isdisjoint(str(role).lower() for role in roles)
+            allowed -= {"labelled" if of_words else "conllup"}
         return [name for name, entry in FORMATS.items() if name in allowed and entry.options.issuperset(self.options)]
 
     def resolve_name(self, format: str) -> str | None:
