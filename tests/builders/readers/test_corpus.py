@@ -73,11 +73,15 @@ def test_reading_is_lazy_and_needs_constant_memory(set_stdin, name):
 
 
 @formats
-def test_named_and_detected_formats_read_the_same(corpus, name):
+def test_formats_are_detected(corpus, set_stdin, name):
     head, lines, options = LINES[name]
     path = corpus(f"a.{name}" if name in ("csv", "conllu") else "a.txt", *head, *lines * 3)
-    assert list(read_corpus(path)) == list(read_corpus(path, format=name, **options))
-    assert len(list(read_corpus(path))) == 3
+    items = list(read_corpus(path))
+    assert items == list(read_corpus(path, format=name, **options))
+    assert len(items) == 3
+    for data in (path.read_bytes(), gzip.compress(path.read_bytes())):
+        set_stdin(data)
+        assert list(read_corpus("-")) == items
 
 
 @pytest.mark.parametrize(
@@ -102,15 +106,6 @@ def test_options_and_task_restrict_the_formats(corpus):
     path = corpus("c.tsv", "Dogs\tN", "bark\tV", "howl\tV")
     assert next(read_corpus(path, task="tag")) == Sentence(("Dogs", "bark", "howl"), tags=("N", "V", "V"))
     assert next(read_corpus(path, task="classify")) == Example("Dogs", label="N")
-
-
-@formats
-def test_formats_of_standard_input_are_detected(set_stdin, name):
-    head, lines, _ = LINES[name]
-    content = "".join(f"{line}\n" for line in [*head, *lines * 3]).encode()
-    for data in (content, gzip.compress(content)):
-        set_stdin(data)
-        assert len(list(read_corpus("-"))) == 3
 
 
 def test_columns_of_standard_input(set_stdin):
