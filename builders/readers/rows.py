@@ -270,7 +270,7 @@ def reject_blank_rows(
         yield line, row
 
 
-def check_width(
+def reject_other_widths(
     rows: PlainRows | QuotedRows,
     width: int,
     path: str,

@@ -24,7 +24,7 @@ from graphattn.builders.readers.fields import (
     select_flagged_labels,
     split_pair,
 )
-from graphattn.builders.readers.rows import PlainRows, QuotedRows, Skip, check_width, parse_lines, parse_rows
+from graphattn.builders.readers.rows import PlainRows, QuotedRows, Skip, parse_lines, parse_rows, reject_other_widths
 from graphattn.builders.readers.samples import (
     EXCEL_DELIMITER,
     MORE,
@@ -157,7 +157,7 @@ def _read_delimited(
         delimiter = delimiter or (excel[1] if excel else usual)
         names, rows = _read_header(lines, delimiter, quoted=quoted)
         tab_or_delimiter = "a tab" if delimiter == "\t" else repr(delimiter)
-        filled = check_width(
+        filled = reject_other_widths(
             rows,
             len(names),
             lines.path,
@@ -416,7 +416,7 @@ def read_labelled_lines(
             rows, sample = _open_rows(lines, ahead, separator, roles, more=more)
             has_header = _has_header(sample, len(roles), header, lines.path, more=more)
             names = next(rows)[1] if has_header else []
-            filled = check_width(
+            filled = reject_other_widths(
                 rows,
                 len(roles),
                 lines.path,

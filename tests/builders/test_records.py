@@ -10,7 +10,7 @@ from graphattn.builders.files import open_text
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.readers import read_corpus
 from graphattn.builders.relations import Window
-from graphattn.builders.sentence import Example, Sentence
+from graphattn.builders.sentence import Example
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.exceptions import DataError
 
@@ -97,8 +97,11 @@ def test_class_numbers_of_hugging_face_data_sets_are_names(tmp_path):
         ]
 
 
-def test_text_without_its_type(tmp_path):
+def test_values_that_json_does_not_have(tmp_path):
     """Some writers leave out that bytes are text."""
+    write_parquet(tmp_path / "a.parquet", [{"text": "a", "label": True, "day": pa.scalar(0, pa.date32()).as_py()}])
+    with open_text(tmp_path / "a.parquet") as lines:
+        assert json.loads(next(lines)) == {"text": "a", "label": True, "day": "1970-01-01"}
     write_parquet(tmp_path / "a.parquet", [{"text": "süß".encode(), "label": b"1"}, {"text": b"\xff", "label": b"0"}])
     texts = read_corpus(tmp_path / "a.parquet")
     assert next(texts) == Example("süß", label="1")
@@ -137,12 +140,6 @@ def test_other_brackets_begin_a_text(tmp_path, text):
         assert list(lines) == [text]
 
 
-def test_values_that_json_does_not_have(tmp_path):
-    write_parquet(tmp_path / "a.parquet", [{"text": "a", "label": True, "day": pa.scalar(0, pa.date32()).as_py()}])
-    with open_text(tmp_path / "a.parquet") as lines:
-        assert json.loads(next(lines)) == {"text": "a", "label": True, "day": "1970-01-01"}
-
-
 def test_a_row_group_is_read_when_it_is_needed(tmp_path):
     """A damaged end does not keep the rows before it from being read."""
     path = tmp_path / "a.parquet"
@@ -157,8 +154,3 @@ def test_a_row_group_is_read_when_it_is_needed(tmp_path):
     with pytest.raises(DataError) as caught:
         list(texts)
     assert "damaged" in caught.value.message
-
-
-def test_tokens_are_sentences(tmp_path):
-    write_parquet(tmp_path / "a.parquet", [{"tokens": ["a", "b"], "tags": ["X", "Y"], "id": 1}])
-    assert list(read_corpus(tmp_path / "a.parquet", task="tag")) == [Sentence(("a", "b"), tags=("X", "Y"))]
