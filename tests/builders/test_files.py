@@ -4,10 +4,11 @@ import io
 import lzma
 import os
 import random
-import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
+from multiprocessing import get_context
 
 import pytest
 from hypothesis import given
@@ -295,27 +296,26 @@ def test_a_failed_replacement_is_undone(tmp_path, monkeypatch):
     assert [path.name for path in folder.iterdir()] == ["old"]
 
 
-HOLDER = """
-import sys
-from pathlib import Path
-from graphattn.builders.files import {lock}
-with {lock}(Path(sys.argv[1])) as temporary:
-    if temporary:
-        (temporary / "half").touch()
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
 def hold(lock, folder):
-    command = [sys.executable, "-c", HOLDER.format(lock=lock), str(folder)]
-    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert holder.stdout.readline() == "held\n"
+    """A process that holds the lock of a folder until it is killed."""
+    context = get_context("fork")
+    held = context.Event()
+
+    def wait():
+        with lock(folder) as temporary:
+            if temporary:
+                (temporary / "half").touch()
+            held.set()
+            time.sleep(600)
+
+    holder = context.Process(target=wait)
+    holder.start()
+    assert held.wait(60)
     return holder
 
 
 def test_a_folder_is_locked_until_its_process_ends(tmp_path):
-    holder = hold("folder_lock", tmp_path)
+    holder = hold(folder_lock, tmp_path)
     assert is_locked(tmp_path)
     with (
         pytest.raises(DataError, match=rf"is being written by another process \({holder.pid}\)"),
@@ -323,7 +323,7 @@ def test_a_folder_is_locked_until_its_process_ends(tmp_path):
     ):
         pass
     holder.kill()
-    holder.communicate()
+    holder.join()
     for _ in range(2):
         assert not is_locked(tmp_path)
         with folder_lock(tmp_path):
@@ -338,13 +338,13 @@ def test_writers_of_a_folder_wait_for_each_other_and_clean_up_after_a_kill(tmp_p
         with atomic_folder(folder) as temporary:
             (temporary / "whole").touch()
 
-    holder = hold("atomic_folder", folder)
+    holder = hold(atomic_folder, folder)
     writer = threading.Thread(target=fill)
     writer.start()
     writer.join(0.3)
     assert writer.is_alive()
     holder.kill()
-    holder.communicate()
+    holder.join()
     writer.join(60)
     assert [path.name for path in folder.iterdir()] == ["whole"]
     assert list(tmp_path.iterdir()) == [folder]

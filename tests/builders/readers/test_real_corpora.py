@@ -53,7 +53,6 @@ TAGGED = [
     ("ptb_sample_pos/train.tsv", 3396, "none"),
     ("ptb_sample_pos/dev.tsv", 273, "none"),
     ("ptb_sample_pos/test.tsv", 245, "none"),
-    ("ud_english_ewt/en_ewt-ud-train.conllu.xz", 12544, "none"),
     ("ud_english_ewt/en_ewt-ud-dev.conllu", 2001, "none"),
     ("ud_english_ewt/en_ewt-ud-test.conllu", 2077, "none"),
 ]
@@ -77,9 +76,8 @@ def test_examples(corpora, task, name, count, classes):
     assert all(bool(example.second) == (task == "pair") for example in examples)
 
 
-@pytest.mark.parametrize("part", ["train", "test"])
-def test_imdb(corpora, part):
-    examples = read_corpus(corpora / f"imdb/{part}.tsv.xz", columns=("label", None, None, "text"))
+def test_imdb(corpora):
+    examples = read_corpus(corpora / "imdb/test.tsv.xz", columns=("label", None, None, "text"))
     assert Counter(example.label for example in examples) == {"pos": 12500, "neg": 12500}
 
 
