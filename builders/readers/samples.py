@@ -422,14 +422,19 @@ def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], la
     """Whether a file to predict is surely in the format of the training corpus, and not plain text."""
     if format == "word/tag":
         separator = options.get("separator", "/")
-        known = sum(piece.rpartition(separator)[2] in labels for piece in sample.pieces)
-        return 2 * known > len(sample.pieces) > 1 and all(separator in piece for piece in sample.pieces)
+        tags = [piece.rpartition(separator)[2] for piece in sample.pieces if separator in piece]
+        return len(sample.pieces) == len(tags) > 1 and 2 * sum(tag in labels for tag in tags) > len(tags)
     if format == "conllup" and "columns" in options:
         return has_tree_columns(sample, options["columns"])
     if format == "labelled":
         return _has_known_labels(sample, options, labels)
-    if format != "conll":
-        return format in match_formats(sample, "surely")
+    if format == "conll":
+        return _has_known_tags(sample, options, labels)
+    return format in match_formats(sample, "surely")
+
+
+def _has_known_tags(sample: Sample, options: Mapping[str, Any], labels: Collection[str]) -> bool:
+    """Whether the column of the tags has those that the model knows, or that of the predicates has marks."""
     tag_column = options.get("tag_column", -1)
     layout = find_layout(sample.lines, separator=options.get("separator"), comment=options.get("comment"))
     rows = layout.rows
