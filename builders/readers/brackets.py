@@ -24,7 +24,7 @@ def read_brackets(cells: Sequence[str], *, path: str, lines: Sequence[int]) -> l
     """
 
     def error(problem: str, line: int) -> DataError:
-        return DataError(problem, path=path, line=line, hint="Write (A0*, *, *) or (A0*).")
+        return DataError(problem, line=line, hint="Write (A0*, *, *) or (A0*).")
 
     spans: list[Span] = []
     opened: list[tuple[str, int]] = []

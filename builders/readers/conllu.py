@@ -186,32 +186,25 @@ def _read_with_global_columns(path: FilePath, tags: str | None, skip: Skip | Non
                 yield from _read_trees(lines, TreeColumns.of(named[1].lower().split(), tags), skip)
                 return
             if content.strip(BLANKS) and not content.startswith("#"):
-                raise DataError(
-                    "the columns have no names",
-                    path=lines.path,
-                    line=lines.line,
-                    hint="Begin the file with # global.columns = ID FORM ..., or set {columns} to what each column "
-                    "holds.",
-                    options=("columns",),
-                )
+                hint = "Begin the file with # global.columns = ID FORM ..., or set {columns} to what each column holds."
+                problem = "the columns have no names"
+                raise DataError(problem, path=lines.path, line=lines.line, hint=hint, options=("columns",))
 
 
 def _read_sentence(rows: list[tuple[int, str]], columns: TreeColumns, path: str) -> list[Sentence]:
     """The sentence; none without words."""
     words: list[_WordRow] = []
     for line, content in rows:
-        word = _read_word(content, columns, len(words) + 1, path, line)
-        if word is None:
-            continue
-        if word.number != len(words) + 1:
-            raise DataError(
-                f"word {word.number} where word {len(words) + 1} was expected",
-                path=path,
-                line=line,
-                field="id",
-                hint="Words count up from 1; a blank line ends a sentence.",
-            )
-        words.append(word)
+        try:
+            word = _read_word(content, columns, line, len(words) + 1)
+            if word is not None and word.number != len(words) + 1:
+                problem = f"word {word.number} where word {len(words) + 1} was expected"
+                raise DataError(problem, field="id", hint="Words count up from 1; a blank line ends a sentence.")
+        except DataError as error:
+            error.line = line
+            raise
+        if word is not None:
+            words.append(word)
     return [_make_sentence(words, path, columns)] if words else []
 
 
@@ -219,48 +212,44 @@ def _split(content: str, columns: TreeColumns) -> list[str]:
     return content.split("\t") if columns.exact or "\t" in content else split_at_blanks(content)
 
 
-def _read_word(content: str, columns: TreeColumns, number: int, path: str, line: int) -> _WordRow | None:
-    """The word of a line; None for a multi-word token or an empty node."""
+def _read_word(content: str, columns: TreeColumns, line: int, number: int) -> _WordRow | None:
+    """The word of a line, which has this number unless a column says otherwise; None for those that are not syntactic.
+
+    These are multi-word tokens and empty nodes.
+    """
     fields, width = _split(content, columns), len(columns.names)
     if len(fields) < width or (columns.exact and len(fields) > width):
         count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
         expected = "CoNLL-U has 10" if columns.names == CONLLU_COLUMNS else f"{width} are named"
-        raise DataError(
-            f"{count} where {expected}",
-            path=path,
-            line=line,
-            hint="Put one tab between columns and '_' for unknown values, or set {columns} to what each column holds.",
-            options=("columns",),
-        )
+        hint = "Put one tab between columns and '_' for unknown values, or set {columns} to what each column holds."
+        raise DataError(f"{count} where {expected}", hint=hint, options=("columns",))
     id_index, form_index, head_index, deprel_index = columns.indices
     if id_index is not None:
-        value: int | tuple[int, str, int] = _parse(parse_id_value, fields[id_index], "id", path, line)
+        value: int | tuple[int, str, int] = _parse(parse_id_value, fields[id_index], "id")
         if isinstance(value, tuple):
             return None
         number = value
     for position in columns.filled:
         if not fields[position]:
-            raise DataError(
-                "the field is empty", path=path, line=line, field=columns.names[position], hint="Write '_'."
-            )
+            raise DataError("the field is empty", field=columns.names[position], hint="Write '_'.")
     head = UNSPECIFIED if head_index is None else fields[head_index]
     return _WordRow(
         line,
         number,
         fields[form_index],
         columns.find_tag(fields),
-        None if head == UNSPECIFIED else _parse(parse_int_value, head, "head", path, line),
+        None if head == UNSPECIFIED else _parse(parse_int_value, head, "head"),
         UNSPECIFIED if deprel_index is None else fields[deprel_index],
     )
 
 
-def _parse(parse: Callable[[str], Any], field: str, name: str, path: str, line: int) -> Any:
+def _parse(parse: Callable[[str], Any], field: str, name: str) -> Any:
     try:
         value = None if "_" in field else parse(field)  # Python reads 1_0 as 10
     except ParseException:
         value = None
     if value is None:
-        raise DataError(f"{field!r} is not a valid {name}", path=path, line=line, field=name, hint=_HINTS[name])
+        raise DataError(f"{field!r} is not a valid {name}", field=name, hint=_HINTS[name])
     return value
 
 
@@ -268,15 +257,10 @@ def _make_sentence(words: list[_WordRow], path: str, columns: TreeColumns) -> Se
     headless = [word for word in words if word.head is None]
     is_parsed = len(headless) < len(words)
     if headless and is_parsed:
-        raise DataError(
-            f"word {headless[0].number} ({headless[0].form!r}) has no head, though others in the sentence have",
-            path=path,
-            line=headless[0].line,
-            field="head",
-            hint=_HINTS["head"],
-        )
+        problem = f"word {headless[0].number} ({headless[0].form!r}) has no head, though others in the sentence have"
+        raise DataError(problem, line=headless[0].line, field="head", hint=_HINTS["head"])
     forms, heads = tuple(word.form for word in words), tuple(word.head or 0 for word in words)
-    check_heads(heads, forms, path=path, lines=[word.line for word in words])
+    check_heads(heads, forms, lines=[word.line for word in words])
     return Sentence(
         forms,
         heads=heads if is_parsed else None,

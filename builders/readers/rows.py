@@ -70,13 +70,18 @@ def parse_rows(
 
 
 def parse_lines(
-    path: FilePath, parse: Callable[[int, str], Result], skip: Skip | None, *, reject_blank: bool = True
+    path: FilePath,
+    parse: Callable[[int, str], Result],
+    skip: Skip | None,
+    *,
+    reject_blank: bool = True,
+    blanks: str = BLANKS,
 ) -> Iterator[Result]:
     """Parse each line of a file, without the blanks around it; blank lines are errors, except at the end."""
     with open_text(path) as lines:
 
         def number(content: str) -> tuple[int, str]:
-            return lines.line, content.strip(BLANKS)
+            return lines.line, content.strip(blanks)
 
         rows: Iterator[tuple[int, str]] = map(number, lines)  # unlike a generator, it continues after an error
         rows = reject_blank_rows(rows, lines.path, skip) if reject_blank else rows
@@ -92,12 +97,14 @@ def read_groups(
     """Make items of groups of lines, such as sentences; the first error in a group takes the place of its items.
 
     ``parse`` returns the content of a line: empty between two groups, None for a line to leave out. ``make`` gets the
-    numbered contents of a group. ``skip`` receives the errors of groups; if it is None, the first is raised.
+    numbered contents of a group. ``skip`` receives the errors of groups; if it is None, the first is raised. Errors get
+    the file's path, and those of ``parse`` the line.
     """
     group: list[tuple[int, Content]] = []
     error: DataError | None = None
     for content in chain(iterate_with_errors(map(parse, lines)), [()]):
         if isinstance(content, DataError):
+            content.path, content.line = lines.path, content.line or lines.line
             error = error or content
             if skip is None:
                 raise_or_skip(error, skip)
@@ -110,6 +117,7 @@ def read_groups(
                     raise error
                 items = make(group)
             except DataError as problem:
+                problem.path = lines.path
                 raise_or_skip(problem, skip)
             yield from items
             group, error = [], None

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from graphattn.builders.files import BLANKS, FilePath, TextLines, is_stream, open_text
+from graphattn.builders.files import BLANKS, FilePath, TextLines, display_name, is_stream, open_text
 from graphattn.builders.readers.brackets import are_brackets, read_brackets
 from graphattn.builders.readers.column_layout import (
     DOCUMENT_MARK,
@@ -19,7 +19,7 @@ from graphattn.builders.readers.column_layout import (
     is_blank,
     split_columns,
 )
-from graphattn.builders.readers.rows import Skip, map_with_errors, read_groups, split_at_blanks
+from graphattn.builders.readers.rows import Skip, parse_lines, read_groups, split_at_blanks
 from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
@@ -175,22 +175,22 @@ class _ColumnReader:
 
     def _check(self, fields: list[str]) -> None:
         """Reject a line with other columns than the first of the file, or of the sentence in which they may differ."""
-        width, path, line = len(fields), self._lines.path, self._lines.line
+        width = len(fields)
         if not self._width or (not self._is_inside and (self._roles is not None or self._layout.documents)):
             for role, column in self._columns.items():
                 if not -width <= column < width:
                     present = f"the line has {_describe_width(width)}, counted from 0"
                     problem = f"there is no column {column} for the {role}: {present}"
                     hint = f"Set {{{role}_column}} to one of them, -1 for the last."
-                    raise DataError(problem, path=path, line=line, hint=hint, options=(f"{role}_column",))
+                    raise DataError(problem, hint=hint, options=(f"{role}_column",))
             self._width = width
         if width != self._width:
             hint = "Complete the line, or set {comment} if it is one."
             problem = f"{_describe_width(width)}, but {self._width} on the lines before"
-            raise DataError(problem, path=path, line=line, hint=hint, options=("comment",))
+            raise DataError(problem, hint=hint, options=("comment",))
         for role, column in self._columns.items():
             if not fields[column]:
-                raise DataError(f"the {role} is empty", path=path, line=line, hint="Fill it in.")
+                raise DataError(f"the {role} is empty", hint="Fill it in.")
 
     def make_sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:
         """The sentence of numbered rows, or with roles one for each predicate."""
@@ -227,7 +227,6 @@ class _ColumnReader:
             raise DataError(
                 f"column {self._columns['predicate']} marks {count} predicates in the sentence that begins here, which "
                 f"has {_describe_width(columns)} of roles, from {first} on",
-                path=self._lines.path,
                 line=line,
                 hint="Set {predicate_column} to the column of the predicates with roles, and {tag_column} to the first "
                 "column of roles and a plus sign.",
@@ -285,23 +284,19 @@ def read_word_tag(path: FilePath, *, separator: str = "/", skip: Skip | None = N
             f"{{separator}} is {separator!r}. Set it to the characters between word and tag, '/' for example",
             options=("separator",),
         )
-    return _read_word_tag_lines(path, separator, skip)
+    name = display_name(path)
+
+    def parse(line: int, content: str) -> Sentence | None:
+        pairs = [_split_pair(piece, separator) for piece in split_at_blanks(content)]
+        if not pairs:
+            return None
+        words, tags = zip(*pairs, strict=True)
+        return Sentence(words, tags=tags, origin=(name, line))
+
+    return filter(None, parse_lines(path, parse, skip, reject_blank=False, blanks="\n"))
 
 
-def _read_word_tag_lines(path: FilePath, separator: str, skip: Skip | None) -> Iterator[Sentence]:
-    with open_text(path) as lines:
-
-        def pairs_of(line: str) -> list[tuple[str, str]]:
-            pieces = split_at_blanks(line.rstrip("\n"))
-            return [_split_pair(piece, separator, lines.path, lines.line) for piece in pieces]
-
-        for pairs in map_with_errors(lines, pairs_of, skip):
-            if pairs:
-                words, tags = zip(*pairs, strict=True)
-                yield Sentence(words, tags=tags, origin=(lines.path, lines.line))
-
-
-def _split_pair(piece: str, separator: str, path: str, line: int) -> tuple[str, str]:
+def _split_pair(piece: str, separator: str) -> tuple[str, str]:
     end = piece.rfind(separator)
     while end > 0 and piece[end - 1] == "\\":
         end = piece.rfind(separator, 0, end)
@@ -310,8 +305,6 @@ def _split_pair(piece: str, separator: str, path: str, line: int) -> tuple[str, 
         missing = "word" if end >= 0 and not word else "tag"
         raise DataError(
             f"{verbatim(repr(piece))} has no {missing}",
-            path=path,
-            line=line,
             hint=f"Write word{verbatim(separator)}TAG, or set {{separator}}.",
             options=("separator",),
         )
