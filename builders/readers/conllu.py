@@ -122,7 +122,7 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None 
     >>> next(read_conllu(path)).heads
     (2, 0)
     """
-    return _open_trees(path, TreeColumns.of(CONLLU_COLUMNS, tags), skip)
+    return _read_trees(path, TreeColumns.of(CONLLU_COLUMNS, tags), tags, skip)
 
 
 def read_conllup(
@@ -152,43 +152,41 @@ def read_conllup(
     ((2, 0), ('NNS', 'VBP'))
     """
     if columns is None:
-        return _read_with_global_columns(path, tags, skip)
+        return _read_trees(path, None, tags, skip)
     names = [_ROLES.get(name.lower(), name.lower()) if name else UNSPECIFIED for name in columns]
-    return _open_trees(path, TreeColumns.of(names, tags, exact=False), skip)
+    return _read_trees(path, TreeColumns.of(names, tags, exact=False), tags, skip)
 
 
-def _open_trees(path: FilePath, columns: TreeColumns, skip: Skip | None) -> Iterator[Sentence]:
-    with open_text(path) as lines:
-        yield from _read_trees(lines, columns, skip)
-
-
-def _read_trees(lines: TextLines, columns: TreeColumns, skip: Skip | None) -> Iterator[Sentence]:
-    has_ids, is_inside = columns.names[0] == "id", False
+def _read_trees(path: FilePath, columns: TreeColumns | None, tags: str | None, skip: Skip | None) -> Iterator[Sentence]:
+    """Read a treebank; without columns, the file names them."""
+    is_inside = False
 
     def parse(content: str) -> str | None:
         nonlocal is_inside
         content = content.removesuffix("\n")
         if content.startswith("#") and (
-            has_ids or (not is_inside and len(_split(content, columns)) < len(columns.names))
+            layout.names[0] == "id" or (not is_inside and len(_split(content, layout)) < len(layout.names))
         ):
             return None
         is_inside = bool(content.strip(BLANKS))
         return content if is_inside else ""
 
-    return read_groups(lines, parse, lambda rows: _read_sentence(rows, columns, lines.path), skip)
-
-
-def _read_with_global_columns(path: FilePath, tags: str | None, skip: Skip | None) -> Iterator[Sentence]:
     with open_text(path) as lines:
-        for content in lines:
-            named = GLOBAL_COLUMNS.match(content)
-            if named is not None:
-                yield from _read_trees(lines, TreeColumns.of(named[1].lower().split(), tags), skip)
-                return
-            if content.strip(BLANKS) and not content.startswith("#"):
-                hint = "Begin the file with # global.columns = ID FORM ..., or set {columns} to what each column holds."
-                problem = "the columns have no names"
-                raise DataError(problem, path=lines.path, line=lines.line, hint=hint, options=("columns",))
+        layout = columns or _read_global_columns(lines, tags)
+        yield from read_groups(lines, parse, lambda rows: _read_sentence(rows, layout, lines.path), skip)
+
+
+def _read_global_columns(lines: TextLines, tags: str | None) -> TreeColumns:
+    """The columns that a comment names; those of CoNLL-U in a file of nothing but comments."""
+    for content in lines:
+        named = GLOBAL_COLUMNS.match(content)
+        if named is not None:
+            return TreeColumns.of(named[1].lower().split(), tags)
+        if content.strip(BLANKS) and not content.startswith("#"):
+            hint = "Begin the file with # global.columns = ID FORM ..., or set {columns} to what each column holds."
+            problem = "the columns have no names"
+            raise DataError(problem, path=lines.path, line=lines.line, hint=hint, options=("columns",))
+    return TreeColumns.of(CONLLU_COLUMNS, None)
 
 
 def _read_sentence(rows: list[tuple[int, str]], columns: TreeColumns, path: str) -> list[Sentence]:
