@@ -1,5 +1,4 @@
 import io
-import warnings
 from itertools import islice
 
 import pytest
@@ -140,37 +139,86 @@ def test_a_column_marks_predicates(corpus):
     assert caught.value.options == ("predicate_column",)
 
 
+COMMENTS = "lines before sentences that begin with # are comments, such as {!r}".format
+HEADER = "read {!r} as a header; header=False keeps it".format
+COUNTS = "column 0 counts the words, so token_column is 1"
+PAIRS = ["dogs NNS", "bark VBP", "", "cats NNS", "sleep VBP"]
+ENTITIES = ["anna _ _ B-PER", "sang _ _ O"]
+HASHTAGS = ["# id = 1", "#win\tNN\twin", "a\tDT\ta", "", "# id = 2", "#\tSYM\thash", "b\tDT\tb"]
 EMPTY_NODES = ["1-2 du _", "1 de ADP", "2 le DET", "3 pain NOUN", "3.1 e VERB", "", "1 oui INTJ", ""]
 
 
-def test_multi_word_tokens_and_empty_nodes_are_no_words(corpus):
-    """As in CoNLL-U; where the first column does not count, the same spelling is a word."""
-    path = corpus("a.conll", *EMPTY_NODES)
-    expected = [Sentence(("de", "le", "pain"), tags=("ADP", "DET", "NOUN")), Sentence(("oui",), tags=("INTJ",))]
-    with pytest.warns(Hint, match="column 0 counts the words, so token_column is 1"):
-        assert list(read_conll(path)) == expected
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert list(read_conll(path, token_column=1)) == expected
-        assert next(read_conll(path, token_column=0)).tokens == ("1", "2", "3")
-        assert next(read_conll(corpus("b.conll", "1-2 CD", "3.1 CD"))).tokens == ("1-2", "3.1")
+@pytest.mark.parametrize(
+    ("lines", "options", "hints", "words"),
+    [
+        # Comments have other columns, or no tag of an entity; without such a sign they are words.
+        (["# id 0001\tdomain=en", *ENTITIES], {}, [COMMENTS("# id 0001\tdomain=en")], "anna sang"),
+        (["# id 1 x", *ENTITIES], {}, [COMMENTS("# id 1 x")], "anna sang"),
+        (["# newdoc", "# sent_id = 7", *PAIRS], {}, [COMMENTS("# newdoc")], "dogs bark/cats sleep"),
+        (["# text = a b", "dogs\tNNS", "bark\tVBP"], {}, [COMMENTS("# text = a b")], "dogs bark"),
+        (["#\ttab\tand more", "dogs\tNNS", "bark\tVBP"], {}, [COMMENTS("#\ttab\tand more")], "dogs bark"),
+        (["# 1", *PAIRS[:3], "# 2", *PAIRS[:2]], {}, [COMMENTS("# 1")], "dogs bark/dogs bark"),
+        (["# id 1", "# B-PER", "anna B-PER", "# O", "", "# id 2", "#1 B-LOC"], {}, [COMMENTS("# id 1")], "# anna #/#1"),
+        (HASHTAGS, {}, [COMMENTS("# id = 1")], "#win a/# b"),
+        (["#win NN win", "a DT a", "", "#no NN no", "b DT b"], {}, [], "#win a/#no b"),
+        (["# NN", "a NN"], {}, [], "# a"),
+        (["#tag O", "b B-PER"], {}, [], "#tag b"),
+        (["#a NN", "b NN", "", "# NN", "c VB"], {}, [], "#a b/# c"),
+        (["# O", "# O"], {}, [], "# #"),
+        (["# a\tb\tc", "anna B-PER", "sang O"], {}, [COMMENTS("# a\tb\tc")], "anna sang"),
+        (["# a\tb\tc", "New York\tB-LOC", "sang\tO"], {"comment": "#"}, [], "New York sang"),
+        # A header names the token, or has no tag or number where all others have.
+        (["WORD POS", *PAIRS], {}, [HEADER("WORD, POS")], "dogs bark/cats sleep"),
+        (["Token\tTag", "dogs\tB-X", "bark\tO"], {}, [HEADER("Token, Tag")], "dogs bark"),
+        (["Wort Klasse", "Ada B-PER", "singt O"], {}, [HEADER("Wort, Klasse")], "Ada singt"),
+        (["Wort Klasse", "Ada B-PER", "singt O"], {"tag_column": None}, [HEADER("Wort, Klasse")], "Ada singt"),
+        (["Wort Klasse", "Ada B-PER", "singt O"], {"header": False}, [], "Wort Ada singt"),
+        (["nr wort klasse", "1 Ada NE", "2 . $."], {}, [COUNTS, HEADER("nr, wort, klasse")], "Ada ."),
+        (["Foreword FW", *PAIRS], {}, [], "Foreword dogs bark/cats sleep"),
+        (["word NNS", *PAIRS], {}, [], "word dogs bark/cats sleep"),
+        (["O O", "b B-X"], {}, [], "O b"),
+        (["Ada B-PER", "singt O"], {}, [], "Ada singt"),
+        (["Ada B-PER", "singt O"], {"header": True}, [], "singt"),
+        # A column that counts the words; then multi-word tokens and empty nodes are none.
+        (["1 a X", "2 b Y", "", "1 c X"], {}, [COUNTS], "a b/c"),
+        (["0 a X", "1 b Y", "", "0 c X", "1 d Y"], {}, [COUNTS], "a b/c d"),
+        (EMPTY_NODES, {}, [COUNTS], "de le pain/oui"),
+        (EMPTY_NODES, {"token_column": 1}, [], "de le pain/oui"),
+        (EMPTY_NODES, {"token_column": 0}, [], "1 2 3/1"),
+        (["1-2 CD", "3.1 CD"], {}, [], "1-2 3.1"),
+        (["1 a X", "", "1 b X"], {}, [], "1/1"),  # a file of the word "1" alone
+        (["1 CD", "2 CD", "", "7 CD"], {}, [], "1 2/7"),
+        (["1 a X", "3 b Y"], {}, [], "1 3"),
+    ],
+)
+def test_comments_headers_and_counts(corpus, recwarn, lines, options, hints, words):
+    path = corpus("a.conll", *lines)
+    sentences = list(read_conll(path, **options))
+    assert "/".join(" ".join(sentence.tokens) for sentence in sentences) == words
+    assert [str(warning.message) for warning in recwarn] == [f"{path}: {hint}" for hint in hints]
 
 
-@pytest.mark.parametrize("first", ["WORD\tPOS", "token\ttag", "Wort\tKlasse"])
-def test_a_header_is_no_word(corpus, first):
-    path = corpus("a.conll", first, "dogs\tB-X", "bark\tO", "", "cats\tB-X")
-    with pytest.warns(Hint, match=f"read '{', '.join(first.split())}' as a header; header=False keeps it"):
-        assert [sentence.tokens for sentence in read_conll(path)] == [("dogs", "bark"), ("cats",)]
-    with pytest.warns(Hint):
-        assert next(read_conll(path, tag_column=None)).tokens == ("dogs", "bark")
-    assert next(read_conll(path, header=False)).tokens == (first.split()[0], "dogs", "bark")
-    assert next(read_conll(corpus("b.conll", "a X", "b Y"), header=True)).tokens == ("b",)
+ROWS = [f"doc {number} w{number} X" for number in range(10)]
 
 
-def test_comments_before_sentences_are_found(corpus):
-    path = corpus("a.conll", "# id 1\tdomain=en", "# B-PER", "anna B-PER", "# O", "", "# id 2\tdomain=en", "#1 O")
-    with pytest.warns(Hint, match="comments, such as '# id 1"):
-        assert [sentence.tokens for sentence in read_conll(path)] == [("#", "anna", "#"), ("#1",)]
+@pytest.mark.parametrize(
+    ("lines", "is_word"),
+    [
+        (ROWS, False),
+        (ROWS[:9], True),
+        ([*ROWS[:5], "", *(row.replace("doc", "other") for row in ROWS)], False),
+        (["#begin document (doc)", *ROWS[:3]], False),
+        (["very much X"] * 20, True),
+    ],
+)
+def test_the_name_of_the_document_is_no_word(corpus, lines, is_word):
+    sentences = read_conll(corpus("a.conll", *lines))
+    if is_word:
+        assert {*next(sentences).tokens} == {lines[0].split()[0]}
+        return
+    with pytest.raises(DataError, match="so it is not the word") as caught:
+        next(sentences)
+    assert caught.value.options == ("token_column",)
 
 
 def test_a_stream_needs_its_first_sentence_only(set_stdin):
@@ -284,6 +332,6 @@ def test_a_column_in_brackets_has_spans(corpus):
     path = corpus("a.txt", *(line.replace("It PRP *", "It PRP (X)") for line in CONLL_2012))
     tags = [sentence.tags for sentence in read_conll(path, token_column=3, tag_column=5)]
     assert tags == [("O", "O", "O", "O"), ("O",), ("B-X", "O")]
-    with pytest.raises(DataError, match="so it is not the word") as caught:
-        next(read_conll(path))
-    assert caught.value.options == ("token_column",)
+    path = corpus("a.txt", "a (A0* *", "b *) 1:VID", "c * 1")
+    tags = [next(read_conll(path, tag_column=column)).tags for column in range(3)]
+    assert tags == [("a", "b", "c"), ("B-A0", "I-A0", "O"), ("*", "1:VID", "1")]
