@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders.files import open_text
-from graphattn.builders.readers import detect, read_labelled_lines, read_table
+from graphattn.builders.readers import detect, read_corpus, read_labelled_lines, read_table
 from graphattn.builders.readers.rows import MAX_RECORD_LINES, QuotedRows
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
@@ -383,3 +383,31 @@ def test_none_is_no_label_unless_a_column_has_this_name(corpus, name, lines):
         assert [example.label for example in read_table(path, label=label)] == ["x", "y"]
         path = corpus(name, *(line.format("kind") for line in lines))
         assert [example.label for example in read_table(path, label=label)] == [None, None]
+
+
+# What an annotator of Prodigy did not accept is no example.
+
+ANSWERS = ("accept", "reject", "ignore", "accept", None)
+
+
+@pytest.mark.parametrize("task", ["classify", "pair"])
+def test_only_accepted_examples_are_read(corpus, task):
+    rows = [
+        {"text": f"text {number}", "second": "b", "label": "X", **({} if answer is None else {"answer": answer})}
+        for number, answer in enumerate(ANSWERS)
+    ]
+    path = corpus("a.jsonl", *map(json.dumps, rows))
+    with pytest.warns(Hint, match="2 of 5 texts are left out, since their answer is reject or ignore"):
+        examples = list(read_corpus(path, task=task))
+    assert [example.text for example in examples] == ["text 0", "text 3", "text 4"]
+
+
+@pytest.mark.parametrize("options", [{"label": None}, {"text": "answer"}, {"label": "answer"}])
+def test_an_answer_that_is_no_decision(corpus, options):
+    """Without labels each text counts, and a column to read is no decision of an annotator."""
+    path = corpus(
+        "a.jsonl", '{"text": "a", "label": "x", "answer": "reject"}', '{"text": "b", "label": "y", "answer": "no"}'
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(read_corpus(path, **options))) == 2
