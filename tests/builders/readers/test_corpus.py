@@ -219,25 +219,26 @@ def write(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("names", [("a.en", "a.de"), ("a.en.gz", "a.de.xz"), ("a.txt", "a.de")])
-def test_pairs_in_order(names, write):
-    one, other = write(names[0], "A dog.\nA cat.\n"), write(names[1], "Ein Hund.\nEine Katze.")
-    assert list(read_parallel(one, other)) == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
-
-
-@pytest.mark.parametrize("name", ["a.conllu", "a.conllu.xz", "a.jsonl"])
-def test_parsed_sources_keep_their_trees(name, write):
-    text = '{"tokens": ["Dogs", "bark"], "heads": [2, 0]}\n' * 2 if name.endswith("jsonl") else TREE * 2
-    pairs = list(read_parallel(write(name, text), write("a.de", "Hunde bellen\nwau\n")))
-    assert [(source.tokens, source.heads, target) for source, target in pairs] == [
-        (("Dogs", "bark"), (2, 0), "Hunde bellen"),
-        (("Dogs", "bark"), (2, 0), "wau"),
-    ]
+@pytest.mark.parametrize(
+    ("names", "content", "sources"),
+    [
+        (("a.en", "a.de"), "A dog.\nA cat.\n", ["A dog.", "A cat."]),
+        (("a.en.gz", "a.de.xz"), "A dog.\nA cat.\n", ["A dog.", "A cat."]),
+        (("a.txt", "a.de"), "A dog.\nA cat.\n", ["A dog.", "A cat."]),
+        (("a.conllu", "a.de"), TREE * 2, [Sentence(("Dogs", "bark"), heads=(2, 0), deprels=("nsubj", "root"))] * 2),
+        (("a.conllu.xz", "a.de"), TREE * 2, [Sentence(("Dogs", "bark"), heads=(2, 0), deprels=("nsubj", "root"))] * 2),
+        (("a.jsonl", "a.de"), f"{LINES['sentences'][1][0]}\n" * 2, [Sentence(("Dogs", "bark"), heads=(2, 0))] * 2),
+    ],
+)
+def test_pairs_in_order(names, content, sources, write):
+    source, target = write(names[0], content), write(names[1], "Ein Hund.\nEine Katze.")
+    assert list(read_parallel(source, target)) == list(zip(sources, ("Ein Hund.", "Eine Katze."), strict=True))
 
 
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
+        (TREE * 2, "x\n", "{source}: text 2 has no target, since {target} ends before it. {hint}"),
         ("a\nb\nc\n", "x\n", "{source}, line 2: text 2 has no target, since {target} ends before it. {hint}"),
         ("a\n", "x\ny\nz\n", "{target}, line 2: text 2 has no source, since {source} ends before it. {hint}"),
         ("a\n\nc\n", "x\ny\nz\n", "{source}, line 2: the line is empty. Delete it in both files, or complete it."),
@@ -251,7 +252,8 @@ def test_parsed_sources_keep_their_trees(name, write):
     ],
 )
 def test_different_numbers_of_sources_and_targets(source, target, message, write):
-    paths = {"source": write("a.en", source), "target": write("a.de", target)}
+    name = "a.conllu" if source.startswith(TREE) else "a.en"
+    paths = {"source": write(name, source), "target": write("a.de", target)}
     with pytest.raises(DataError) as caught:
         list(read_parallel(paths["source"], paths["target"]))
     assert str(caught.value) == message.format(**paths, hint="Give as many sources as targets.")
@@ -266,12 +268,3 @@ def test_pairs_with_an_empty_or_unreadable_line_are_skipped_in_both_files(write,
     write("a.de", "x\n")
     with pytest.raises(DataError, match="Give as many sources as targets"):  # pairs may not fit together
         list(read_parallel(write("a.en", "a\nb\n"), target, skip=errors.append))
-
-
-def test_a_parsed_source_without_a_target(write):
-    source, target = write("a.conllu", TREE * 2), write("a.de", "x\n")
-    with pytest.raises(DataError) as caught:
-        list(read_parallel(source, target))
-    assert str(caught.value) == (
-        f"{source}: text 2 has no target, since {target} ends before it. Give as many sources as targets."
-    )
