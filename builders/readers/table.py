@@ -160,17 +160,15 @@ def _read_delimited(
         filled = reject_other_widths(
             rows,
             len(names),
-            lines.path,
             expected=f"the header names {len(names)}",
             hint=f"A text that contains {tab_or_delimiter} must "
             + ("be in double quotes." if quoted else "not be in this table."),
-            skip=skip,
         )
         columns = columns.drop_absent_label(names)
         index = _column_indices(names, columns, lines.path)
-        if quoted is None and isinstance(rows, PlainRows):
-            filled = _warn_of_quotes(filled, index["text"][0], lines.path)
         parse = _row_parser(index, columns)
+        if quoted is None and isinstance(rows, PlainRows):
+            parse = _warn_of_quotes(parse, index["text"][0], lines.path)
         if keep_rows:
             parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
         yield from parse_rows(filled, parse, lines.path, skip)
@@ -243,21 +241,23 @@ def _is_csv_quoted(text: str) -> bool:
     return text[:1] == '"' and _is_quoted(text) and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
 
 
-def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows; warn of the first whose text looks quoted."""
-    for line, row in rows:
-        looks_quoted = _is_csv_quoted(row[text])
-        if looks_quoted:
+def _warn_of_quotes(parse: _RowParser, text: int, path: str) -> _RowParser:
+    """A function from a row to its example that warns of the first row whose text looks quoted."""
+    has_warned = False
+
+    def parse_and_warn(line: int, row: list[str]) -> Example:
+        nonlocal has_warned
+        if not has_warned and _is_csv_quoted(row[text]):
+            has_warned = True
             warnings.warn(
                 f"{path}, line {line}: the text is in double quotes, which are read as part of it; quoted=True "
                 "(--quoted) removes them, quoted=False (--no-quoted) silences this warning",
                 GraphAttnWarning,
                 stacklevel=3,
             )
-        yield line, row
-        if looks_quoted:
-            break
-    yield from rows
+        return parse(line, row)
+
+    return parse_and_warn
 
 
 def _column_indices(names: list[str], columns: _TableColumns, path: str) -> dict[str, list[int]]:
@@ -419,12 +419,10 @@ def read_labelled_lines(
             filled = reject_other_widths(
                 rows,
                 len(roles),
-                lines.path,
                 expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
                 hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
                 too_many="Set {columns} to what each field holds: None skips one, '...' at the end all that follow.",
                 more=more,
-                skip=skip,
             )
             parse = _row_parser(index, in_columns)
             if keep_rows:
