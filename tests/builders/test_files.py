@@ -4,6 +4,7 @@ import io
 import lzma
 import os
 import random
+import re
 import sys
 import threading
 import time
@@ -24,7 +25,7 @@ from graphattn.builders.files import (
     read_sealed,
     write_sealed,
 )
-from graphattn.exceptions import DataError, Hint
+from graphattn.exceptions import DataError
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 suffixes = pytest.mark.parametrize("suffix", PACK)
@@ -51,29 +52,28 @@ def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
         assert lines.line == 4
 
 
-@suffixes
-@pytest.mark.filterwarnings("error")
-def test_a_byte_order_mark_at_the_start_is_dropped(tmp_path, suffix):
-    path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("\ufeffa\nb \ufeffc\n".encode()))
-    assert list(read_numbered_lines(path)) == [(1, "a"), (2, "b \ufeffc")]
-
-
-def test_byte_order_marks_of_joined_files_are_dropped_with_one_hint(tmp_path):
-    path = write(tmp_path, "a.txt", "\ufeff\ufeffa\nabc\n\ufeffb\r\n\ufeff\nabc\ufeff\n".encode())
-    lines = open_text(path)
-    assert lines.sample(3) == ["a", "abc", "b"]
-    with pytest.warns(Hint, match="U\\+FEFF.*lines: 3$") as caught:
-        assert list(lines) == ["a\n", "abc\n", "b\n", "\n", "abc\ufeff\n"]
-    lines.close()
-    assert len(caught) == 1
-
-
-def test_cesu_8_is_read_with_one_hint(tmp_path):
-    pairs = "a \ud83d\ude00\r\nb\n\ud83d\ude00\n".encode("utf-8", "surrogatepass")
-    path = write(tmp_path, "a.txt", pairs)
-    with pytest.warns(Hint, match="CESU-8.*lines: 2$") as caught:
-        assert list(read_numbered_lines(path)) == [(1, "a 😀"), (2, "b"), (3, "😀")]
-    assert len(caught) == 1
+@pytest.mark.parametrize(
+    ("text", "expected", "hint"),
+    [
+        ("\ufeffa\nb \ufeffc\n", ["a", "b \ufeffc"], None),
+        (
+            "\ufeff\ufeffa\nabc\n\ufeffb\r\n\ufeff\nabc\ufeff\n",
+            ["a", "abc", "b", "", "abc\ufeff"],
+            "U\\+FEFF.*lines: 3$",
+        ),
+        ("a \ud83d\ude00\r\nb\n\ud83d\ude00\n", ["a 😀", "b", "😀"], "CESU-8.*lines: 2$"),
+    ],
+)
+def test_byte_order_marks_and_surrogates_are_repaired_with_one_hint(tmp_path, recwarn, text, expected, hint):
+    for suffix, pack in PACK.items():
+        path = write(tmp_path, "a.txt" + suffix, pack(text.encode("utf-8", "surrogatepass")))
+        lines = open_text(path)
+        assert lines.sample(2) == expected[:2]
+        assert [line.removesuffix("\n") for line in lines] == expected
+        lines.close()
+        hints = [str(recwarn.pop().message) for _ in list(recwarn)]
+        assert len(hints) == (hint is not None)
+        assert all(re.search(hint, message) for message in hints)
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"])), min_size=1))
