@@ -1,14 +1,16 @@
-"""Layout of tagged columns, from their first lines: separator, comments, header, and a column that counts words."""
+"""Tagged columns: their separator, comments, header and a column that counts words; and spans in brackets."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 
-from graphattn.builders.readers.brackets import are_brackets
 from graphattn.builders.readers.rows import split_at_blanks
+from graphattn.builders.tag_schemes import Span, write_tags
+from graphattn.exceptions import DataError, Hint
 
 DOCUMENT_START = "-DOCSTART-"
 DOCUMENT_MARK = re.compile(r"#(begin|end) document\b")
@@ -19,6 +21,9 @@ NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 NO_PREDICATE = frozenset({"0", "-", "_", "O"})
 _TOKEN_NAMES = frozenset("form text token tokens word wordform words".split())
 _SAME_COLUMN_LINES = 10
+_OPEN = r"\([^()*\s\d][^()*\s]*"
+_BRACKETS = re.compile(rf"((?:{_OPEN})*)\*((?:[^()*\s]*\))*)|((?:{_OPEN})+)(\)+)")
+"""Spans in brackets, as in CoNLL-2005 and CoNLL-2012: ``(A0*``, ``*``, ``*)``, ``(V*)``, ``(GPE)``; not ``(12)``."""
 
 
 @dataclass
@@ -176,3 +181,41 @@ def _count_words(sentences: Sequence[Sequence[list[str]]]) -> bool:
 def _select_words(sentences: Sequence[Sequence[list[str]]]) -> list[list[list[str]]]:
     """The rows without multi-word tokens and empty nodes, if the first column counts the words."""
     return [[row for row in rows if not NOT_A_WORD.fullmatch(row[0])] for rows in sentences]
+
+
+def read_brackets(cells: Sequence[str], *, path: str, lines: Sequence[int]) -> list[str]:
+    """The spans of a column in brackets, as IOB2 tags; those inside other spans are left out.
+
+    Examples
+    --------
+    >>> read_brackets(["(A0*", "*)", "(V*)", "*"], path="a.conll", lines=[1, 2, 3, 4])
+    ['B-A0', 'I-A0', 'B-V', 'O']
+    """
+
+    def error(problem: str, line: int) -> DataError:
+        return DataError(problem, line=line, hint="Write (A0*, *, *) or (A0*).")
+
+    spans: list[Span] = []
+    opened: list[tuple[str, int]] = []
+    for position, (cell, line) in enumerate(zip(cells, lines, strict=True)):
+        parts = _BRACKETS.fullmatch(cell)
+        if parts is None:
+            raise error(f"{cell!r} is no span in brackets", line)
+        opened += [(name, position) for name in (parts[1] or parts[3] or "").split("(")[1:]]
+        for _ in range((parts[2] or parts[4] or "").count(")")):
+            if not opened:
+                raise error(f"{cell!r} ends a span that does not begin", line)
+            name, start = opened.pop()
+            if not opened:
+                spans.append((name, start, position + 1))
+            else:
+                warnings.warn(Hint(f"{path}: spans inside other spans are left out"), stacklevel=2)
+    if opened:
+        name, start = opened[0]
+        raise error(f"the span {name!r} that begins here does not end in its sentence", lines[start])
+    return write_tags(spans, len(cells), "IOB2")
+
+
+def are_brackets(cells: Sequence[str]) -> bool:
+    """Whether all cells have the form of spans in brackets."""
+    return bool(cells) and all(map(_BRACKETS.fullmatch, cells))

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from graphattn.builders.files import BLANKS, FilePath, TextLines, display_name, is_stream, open_text
-from graphattn.builders.readers.brackets import are_brackets, read_brackets
 from graphattn.builders.readers.column_layout import (
     DOCUMENT_MARK,
     DOCUMENT_START,
     NO_PREDICATE,
     NOT_A_WORD,
     ColumnLayout,
+    are_brackets,
     find_layout,
     is_blank,
+    read_brackets,
     split_columns,
 )
 from graphattn.builders.readers.rows import Skip, parse_lines, read_groups, split_at_blanks
