@@ -61,26 +61,31 @@ def check_json(value: Any, annotation: Any, name: str) -> None:
         return
     options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
     shapes = [dict if is_dataclass(option) else get_origin(option) or option for option in options]
-    for option, shape in zip(options, shapes, strict=True):
-        if shape not in _NAMES or _is_scalar(value, shape):
-            return
-        if isinstance(value, list) and shape in (list, tuple, Sequence):
-            inner = (get_args(option) or (Any,))[0]
-            for number, item in enumerate(value):
-                check_json(item, inner, f"{name}[{number}]")
-            return
-        if isinstance(value, dict) and is_dataclass(option):
-            required = (each for each in fields(option) if each.default is MISSING and each.default_factory is MISSING)
-            require_keys(value, [each.name for each in required], name)
-            check_fields(value, option, name)
-            return
-        if isinstance(value, dict) and shape in (dict, Mapping):
-            inner = (get_args(option) or (Any, Any))[1]
-            for key, item in value.items():
-                check_json(item, inner, f"{name}.{key}" if name else key)
-            return
-    expected = " or ".join(dict.fromkeys(_NAMES[shape] for shape in shapes))
-    raise ValueError(f"{name or 'the file'} is {json.dumps(value, ensure_ascii=False)[:60]}, not {expected}")
+    if not any(_check_option(value, option, shape, name) for option, shape in zip(options, shapes, strict=True)):
+        expected = " or ".join(dict.fromkeys(_NAMES[shape] for shape in shapes))
+        raise ValueError(f"{name or 'the file'} is {json.dumps(value, ensure_ascii=False)[:60]}, not {expected}")
+
+
+def _check_option(value: Any, annotation: Any, shape: Any, name: str) -> bool:
+    """Whether a value is of a type, which is no union; if so, check its items, too."""
+    if shape not in _NAMES or _is_scalar(value, shape):
+        return True
+    if isinstance(value, list) and shape in (list, tuple, Sequence):
+        inner = (get_args(annotation) or (Any,))[0]
+        for number, item in enumerate(value):
+            check_json(item, inner, f"{name}[{number}]")
+        return True
+    if not isinstance(value, dict) or shape not in (dict, Mapping):
+        return False
+    if is_dataclass(annotation):
+        required = (item for item in fields(annotation) if item.default is MISSING and item.default_factory is MISSING)
+        require_keys(value, [item.name for item in required], name)
+        check_fields(value, annotation, name)
+        return True
+    inner = (get_args(annotation) or (Any, Any))[1]
+    for key, item in value.items():
+        check_json(item, inner, f"{name}.{key}" if name else key)
+    return True
 
 
 def check_fields(record: Mapping[str, Any], annotation: Any, name: str = "") -> None:
