@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from graphattn.builders.files import FilePath, display_name
@@ -72,13 +72,7 @@ def _find_spans(record: dict[str, Any]) -> list[Any] | None:
     """The list of spans in a record; None if nobody annotated it."""
     annotations = record.get("annotations")
     if isinstance(annotations, list) and all(isinstance(item, dict) and "result" in item for item in annotations):
-        annotations = [item for item in annotations if not item.get("was_cancelled")]  # Label Studio's JSON
-        annotations = [item for item in annotations if item.get("ground_truth")] or annotations
-        if len(annotations) > 1:
-            hint = "Keep one of them, or mark it as ground truth."
-            raise DataError(f"{len(annotations)} annotations of one text", hint=hint)
-        regions = chain.from_iterable(item.get("result") or () for item in annotations)
-        return [item["value"] for item in regions if _is_span(item.get("value"))] if annotations else None
+        return _find_regions(annotations)
     lists = {name: value for name, value in record.items() if isinstance(value, list)}
     filled = [name for name, value in lists.items() if value and all(map(_is_span, value))]
     if len(filled) > 1:
@@ -92,6 +86,18 @@ def _find_spans(record: dict[str, Any]) -> list[Any] | None:
     fields = ", ".join(map(repr, record))
     hint = 'A line is {"text": "Ada wrote.", "spans": [{"start": 0, "end": 3, "label": "PER"}]}.'
     raise DataError(f"no spans in the fields {fields}", hint=hint)
+
+
+def _find_regions(annotations: list[dict[str, Any]]) -> list[Any] | None:
+    """The spans of a text in Label Studio's JSON; None if nobody annotated it."""
+    annotations = [item for item in annotations if not item.get("was_cancelled")]
+    annotations = [item for item in annotations if item.get("ground_truth")] or annotations
+    if len(annotations) > 1:
+        hint = "Keep one of them, or mark it as ground truth."
+        raise DataError(f"{len(annotations)} annotations of one text", hint=hint)
+    if not annotations:
+        return None
+    return [item["value"] for item in annotations[0]["result"] or () if _is_span(item.get("value"))]
 
 
 def _is_span(item: object) -> bool:

@@ -426,14 +426,18 @@ def read_labelled_lines(
             )
             parse = _row_parser(index, in_columns)
             if keep_rows:
-                if len(names) < len(roles):
-                    others = len(sample[0]) - len(roles) if more else 0
-                    names = [*(role or "" for role in roles), *[""] * others]
-                names = [name.strip() or f"column {number}" for number, name in enumerate(names, start=1)]
+                names = _complete_names(names, roles, len(sample[0]) if more else len(roles))
                 parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
             yield from parse_rows(filled, parse, lines.path, skip)
 
     return read()
+
+
+def _complete_names(names: Sequence[str], roles: Sequence[str | None], width: int) -> list[str]:
+    """Names of all columns: those of the header, or else the roles."""
+    if len(names) < len(roles):
+        names = [*(role or "" for role in roles), *[""] * (width - len(roles))]
+    return [name.strip() or f"column {number}" for number, name in enumerate(names, start=1)]
 
 
 def _open_rows(
