@@ -17,6 +17,8 @@ texts = st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs
 LONG = "word " * 200_000
 PAIR = [Example("A dog runs", "An animal moves", "yes")]
 NAMES = {"text": "premise", "second": "hypothesis", "label": "gold"}
+NESTED = '{"tr": {"en": "A dog.", "de": {"text": "Ein Hund."}}, "labels": {"real-label": 2}, "a.b": "dotted"}'
+INNER = {"text": "tr.en", "second": "tr.de.text", "label": "labels.real-label"}
 FLAGS = {"text": ("title", "body"), "label": ("toxic", "obscene")}
 FLAGGED = [Example("A, b c", label=("obscene",)), Example("d", label=())]
 
@@ -45,6 +47,8 @@ def labelled(**texts):
         ("a.tsv", ["gold\thypothesis\tpremise", "yes\tAn animal moves\tA dog runs"], NAMES, PAIR),
         ("a.jsonl", ['{"gold": "yes", "hypothesis": "An animal moves", "premise": "A dog runs"}'], NAMES, PAIR),
         ("a.csv", ["Text,TEXT,label", "a,b,1"], {"text": "TEXT"}, labelled(_1="b")),
+        ("a.jsonl", [NESTED], INNER, [Example("A dog.", "Ein Hund.", "2")]),
+        ("a.jsonl", [NESTED], {"text": "a.b", "label": None}, [Example("dotted")]),
         # Quotes, delimiters, and the ends of lines.
         (
             "a.csv",
@@ -168,26 +172,21 @@ def test_names_may_differ_in_case(corpus, name, lines):
     assert list(read_table(path, text="sEcond", label=None)) == [Example("a play")]
 
 
-def test_the_case_of_a_name_decides_between_several(corpus):
-    path = corpus("a.csv", "Text,TEXT,label", "a,b,1")
-    assert list(read_table(path, text="TEXT")) == [Example("b", label="1")]
-    with pytest.raises(DataError, match="no column 'text'; the columns are 'Text', 'TEXT', 'label'"):
-        list(read_table(path))
-
-
 @pytest.mark.parametrize(
-    ("name", "header", "arguments", "options"),
+    ("name", "lines", "arguments", "options"),
     [
-        ("a.csv", "sentence,class", {}, {"text", "columns"}),
-        ("a.tsv", "text\tclass", {}, {"label", "columns"}),
-        ("a.jsonl", '{"text": "a", "label": "b"}', {"second": "other"}, {"second"}),
-        ("a.csv", "text;label", {}, {"delimiter"}),
-        ("a.csv", "text,label,text", {}, set()),
+        ("a.csv", ["sentence,class"], {}, {"text", "columns"}),
+        ("a.csv", ["Text,TEXT,label"], {}, {"text", "columns"}),
+        ("a.tsv", ["text\tclass"], {}, {"label", "columns"}),
+        ("a.jsonl", ['{"text": "a", "label": "b"}'], {"second": "other"}, {"second"}),
+        ("a.csv", ["text;label"], {}, {"delimiter"}),
+        ("a.csv", ["text,label,text"], {}, set()),
+        *(("a.csv", ["text,x,y", f"a,1,{cell}"], {"label": ("x", "y")}, {"label"}) for cell in ("-1", "2", "", "x")),
     ],
 )
-def test_missing_and_doubled_columns(corpus, broken, name, header, arguments, options):
-    path = corpus(name, header)
-    assert options <= {*broken(read_table(path, **arguments), path, 1)}
+def test_missing_and_doubled_columns_and_wrong_values(corpus, broken, name, lines, arguments, options):
+    path = corpus(name, *lines)
+    assert options <= {*broken(read_table(path, **arguments), path, len(lines))}
 
 
 def test_a_missing_column_has_a_hint(corpus):
@@ -196,6 +195,8 @@ def test_a_missing_column_has_a_hint(corpus):
     assert caught.value.message == f"there is no column 'label'; the columns are 'text', 'class', '{'x' * 37}...'"
     assert caught.value.hint == "Set {label} to one of them; if the first line is no header, set {columns}."
     assert caught.value.alternative == "For texts without labels, set {label} to None."
+    with pytest.raises(DataError, match=r"the columns are 'tr.en', 'tr.de.text', 'labels.real-label', 'a.b'"):
+        list(read_table(corpus("a.jsonl", NESTED), text="tr.fr"))
 
 
 def test_an_unclosed_quote_does_not_swallow_a_large_file(corpus):
@@ -302,28 +303,6 @@ def test_a_csv_file_without_commas_between_its_fields(corpus, line, sign):
     with pytest.raises(DataError) as caught:
         list(read_table(path))
     assert caught.value.options == (("delimiter",) if sign == "tabs" else ("text", "label", "columns"))
-
-
-@pytest.mark.parametrize("value", ["-1", "2", "", "x"])
-def test_a_column_of_a_label_that_holds_neither_0_nor_1(corpus, broken, value):
-    path = corpus("a.csv", "text,x,y", f"one,1,{value}")
-    assert broken(read_table(path, label=("x", "y")), path, 2) == ("label",)
-
-
-def test_nested_fields_of_json_lines(corpus):
-    record = {
-        "translation": {"en": "A dog.", "de": {"text": "Ein Hund."}},
-        "labels": {"real-label": 2},
-        "a.b": "dotted",
-    }
-    path = corpus("a.jsonl", json.dumps(record))
-    options = {"text": "translation.en", "second": "translation.de.text", "label": "labels.real-label"}
-    assert list(read_table(path, **options)) == [Example("A dog.", "Ein Hund.", "2")]
-    assert next(read_table(path, text="a.b", label=None)) == Example("dotted")
-    with pytest.raises(
-        DataError, match=r"the columns are 'translation.en', 'translation.de.text', 'labels.real-label'"
-    ):
-        list(read_table(path, text="translation.fr"))
 
 
 def test_lists_of_words_or_sentences_are_texts(corpus):
