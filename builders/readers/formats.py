@@ -340,8 +340,7 @@ class _DetectionRequest:
     def check_folder(self, source: FilePath) -> None:
         """Reject a folder for a task that it does not serve, and options of files."""
         self._check_options()
-        serves = self.kind.second is not True if self.optional else self.kind.label and self.kind.second is not True
-        if not serves:
+        if self.kind.second is True or not (self.optional or self.kind.label):
             hint = "Name a file with the corpus."
             raise DataError(f"is a folder of texts, which does not serve task {self.task!r}", path=source, hint=hint)
         if self.options.keys() - FORMATS[FOLDER].options:

@@ -45,20 +45,14 @@ def path(request, tmp_path):
     return tmp_path / request.param
 
 
-def test_each_record_is_a_line(path):
+def test_each_record_is_a_line_and_an_example(path, set_stdin):
     with open_text(path) as lines:
         assert list(map(json.loads, lines)) == ROWS
         assert lines.line == 3
-
-
-def test_records_are_examples(path):
     assert list(read_corpus(path, task="classify")) == [Example(row["text"], label=row["label"]) for row in ROWS]
     with pytest.raises(DataError) as caught:
         list(read_corpus(path, label="stars"))
     assert (caught.value.path, caught.value.line) == (str(path), 2)
-
-
-def test_standard_input(path, set_stdin):
     set_stdin(path.read_bytes())
     assert [example.label for example in read_corpus("-")] == ["pos", "neg", "nan"]
 

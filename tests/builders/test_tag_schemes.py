@@ -100,20 +100,17 @@ def test_valid_spans_agree_with_seqeval_in_any_sequence(scheme, prefixes):
 
 
 @pytest.mark.parametrize(
-    ("tags", "spans"),
+    ("scheme", "tags", "spans"),
     [
-        (["O", "B-PER", "I-PER"], []),
-        (["I-PER", "B-PER", "I-PER"], [("PER", 0, 1), ("PER", 1, 3)]),
-        (["I-PER", "B-LOC", "O", "I-LOC"], [("PER", 0, 1), ("LOC", 3, 4)]),
+        ("IOB1", "O B-PER I-PER", []),
+        ("IOB1", "I-PER B-PER I-PER", [("PER", 0, 1), ("PER", 1, 3)]),
+        ("IOB1", "I-PER B-LOC O I-LOC", [("PER", 0, 1), ("LOC", 3, 4)]),
+        # Hyphens belong to types.
+        ("IOB2", "B-ion I-ion I-ion- B-ion- B--ion B", [("ion", 0, 2), ("ion-", 3, 4), ("-ion", 4, 5), ("", 5, 6)]),
     ],
 )
-def test_valid_spans_of_iob1(tags, spans):
-    assert extract_valid_spans(tags, "IOB1") == spans
-
-
-def test_hyphens_belong_to_types():
-    tags = ["B-ion", "I-ion", "I-ion-", "B-ion-", "B--ion", "B"]
-    assert extract_valid_spans(tags, "IOB2") == [("ion", 0, 2), ("ion-", 3, 4), ("-ion", 4, 5), ("", 5, 6)]
+def test_valid_spans(scheme, tags, spans):
+    assert extract_valid_spans(tags.split(), scheme) == spans
 
 
 @given(st.lists(marked_sentences(min_spans=1), min_size=1), schemes)
