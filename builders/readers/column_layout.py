@@ -102,10 +102,9 @@ def find_layout(
     """Find the layout of a file."""
     documents = any(map(DOCUMENT_MARK.match, lines))
     kept = [line for line in lines if not _is_skipped(line, comment)]
-    groups = [list(group) for blank, group in groupby(kept, is_blank) if not blank]
-    starts = list(map(_count_hashes, groups))
-    before = [line for group, start in zip(groups, starts, strict=True) for line in group[:start]]
-    words = [line for group, start in zip(groups, starts, strict=True) for line in group[start:]]
+    groups = [_split_after_hashes(list(group)) for blank, group in groupby(kept, is_blank) if not blank]
+    hashes = [line for before, _ in groups for line in before]
+    words = [line for _, after in groups for line in after]
     if separator is None and any("\t" in line for line in words[:1] or lines[:1]):
         separator = "\t"
     rows = [split_columns(line, separator) for line in words]
@@ -115,12 +114,11 @@ def find_layout(
         widths=frozenset(map(len, rows)),
         tags=frozenset(row[-1] for row in rows),
     )
-    if comment is None and layout.are_comments(before):
-        layout.comments = list(filter(layout.is_comment, before))
-    comments = {*layout.comments}
+    if comment is None and layout.are_comments(hashes):
+        layout.comments = list(filter(layout.is_comment, hashes))
     sentences = [
-        [split_columns(line, separator) for at, line in enumerate(group) if at >= start or line not in comments]
-        for group, start in zip(groups, starts, strict=True)
+        [split_columns(line, separator) for line in [*(line for line in before if line not in layout.comments), *after]]
+        for before, after in groups
     ]
     layout.sentences = list(filter(None, sentences))
     if layout.sentences and header is not False and (header or _is_header(layout.sentences, tag_column)):
@@ -149,9 +147,10 @@ def _is_skipped(line: str, comment: str | None) -> bool:
     )
 
 
-def _count_hashes(group: list[str]) -> int:
-    """The number of lines before a sentence that begin with ``#`` and may be comments."""
-    return next((index for index, line in enumerate(group) if not line.startswith("#")), len(group))
+def _split_after_hashes(group: list[str]) -> tuple[list[str], list[str]]:
+    """The first lines of a sentence that begin with ``#`` and may be comments, and all others."""
+    count = next((index for index, line in enumerate(group) if not line.startswith("#")), len(group))
+    return group[:count], group[count:]
 
 
 def _is_header(sentences: list[list[list[str]]], tag_column: int) -> bool:
