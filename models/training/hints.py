@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphattn.builders.lazy_texts import LazyTexts
-from graphattn.builders.readers.literals import is_bracketed, parse_list
+from graphattn.builders.readers.fields import is_bracketed, parse_list
 from graphattn.builders.readers.unlabelled import find_marks
 from graphattn.exceptions import Hint, verbatim
 from graphattn.models.estimators.labels import plain_label
