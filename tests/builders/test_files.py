@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders.files import (
+from graphattn.builders._files import (
     atomic_file,
     atomic_folder,
     folder_lock,
