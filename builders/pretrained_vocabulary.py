@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, cast
@@ -13,8 +12,8 @@ from typing_extensions import override
 
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.special_tokens import SpecialTokens
-from graphattn.builders.vocabulary import SPECIAL_TOKENS, UNKNOWN, Ids, Vocabulary, detect_lowercase, with_tokens
-from graphattn.builders.word_boundaries import Source, WordSplitter, check_is_batch, replace_surrogates, words_of
+from graphattn.builders.vocabulary import UNKNOWN, Ids, Vocabulary, with_tokens
+from graphattn.builders.word_boundaries import Source, check_is_batch, replace_surrogates, words_of
 
 
 class PretrainedVocabulary(Vocabulary):
@@ -34,31 +33,22 @@ class PretrainedVocabulary(Vocabulary):
 
     @override
     def _read(self, tokenizer: Tokenizer) -> None:
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        self._tokenizer = tokenizer
-        self._ids = tokenizer.get_vocab(with_added_tokens=True)
+        super()._read(tokenizer)
+        self._of_texts, self._of_words = _make_encoders(tokenizer)
+        self.special_tokens = SpecialTokens.of(tokenizer)
+        names = (getattr(tokenizer.model, "unk_token", None), UNKNOWN, "<unk>")
+        self.unknown_id = next((self._ids[name] for name in names if name in self._ids), 0)
+
+    @override
+    def _number_tokens(self) -> None:
+        self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
         self._words = [""] * (1 + max(self._ids.values()))
         for word, index in self._ids.items():
             self._words[index] = word
-        unknown = getattr(tokenizer.model, "unk_token", None)
-        self._not_words = {*SPECIAL_TOKENS, *({unknown} & self._ids.keys())}
-        self._has_whole_words = isinstance(tokenizer.model, models.WordLevel)
-        steps = json.loads(replace_model(tokenizer).to_str())
-        self._lowercase = detect_lowercase(steps["normalizer"])
-        self._splitter = WordSplitter(steps)
-        self._of_texts, self._of_words = _make_encoders(tokenizer)
-        self.special_tokens = SpecialTokens.of(tokenizer)
-        self.unknown_id = next((self._ids[name] for name in (unknown, UNKNOWN, "<unk>") if name in self._ids), 0)
-        self._clear_caches()
 
     @override
     def sentences(self, sources: Sequence[Source]) -> list[Sentence]:
         return self.encode_batch(sources)[0]
-
-    @override
-    def encode(self, source: Source) -> Ids:
-        return self.encode_batch([source])[1][0]
 
     @override
     def ids_of_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:

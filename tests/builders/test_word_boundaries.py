@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from graphattn.builders import word_boundaries
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import (
     SPLITS,
@@ -136,15 +137,15 @@ def test_more_texts_than_one_chunk():
 
 @pytest.mark.parametrize("unit", ["a", ".", "1,", "n't", "漢", "ก็"])
 def test_very_long_words_work(unit):
-    assert "".join(WORDS.split(unit * 300_000)) == unit * 300_000
+    assert "".join(WORDS.split(unit * 150_000)) == unit * 150_000
 
 
 @pytest.mark.parametrize("part", ["a.", "@", "a@", "http://", "a-", ":", "#_", "x@y."])
 def test_the_search_is_linear_in_the_length(part):
-    assert "".join(WEB.split(part * 100_000)) == part * 100_000
+    assert "".join(WEB.split(part * 30_000)) == part * 30_000
 
 
-@pytest.mark.parametrize(("rule", "size"), [("web", 10_000_000), ("words", 4_000_000)])
+@pytest.mark.parametrize(("rule", "size"), [("web", 4_000_000), ("words", 4_000_000)])
 def test_millions_of_characters_without_a_blank(rule, size, capfd):
     text = "n'tx" * (size // 4)
     assert "".join(WordSplitter.by_rule(rule).split(text)) == text
@@ -188,11 +189,12 @@ def test_invalid_sources(sources, message):
     assert caught.value.message == message
 
 
-def test_two_iterators_split_more_runs_than_are_cached():
+def test_two_iterators_split_more_runs_than_are_cached(monkeypatch):
+    monkeypatch.setattr(word_boundaries, "_CACHED_RUNS", 1000)
     splitter = WordSplitter.by_rule("web")
     first = splitter.split_batch(["one common text", "another common text"])
     assert next(first) == ["one", "common", "text"]
-    many = [f"word {number}" for number in range(150_000)]
+    many = [f"word {number}" for number in range(3000)]
     assert list(splitter.split_batch(many)) == [text.split() for text in many]
     assert next(first) == ["another", "common", "text"]
 
