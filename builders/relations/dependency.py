@@ -12,10 +12,10 @@ from typing_extensions import override
 from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import Relation, check_choice
-from graphattn.builders.relations.csc import edges_per_sentence, expand_to_tokens, indptr_from_degrees
+from graphattn.builders.relations.csc import expand_to_tokens
 from graphattn.builders.relations.word_group import Membership
 from graphattn.builders.sentence import Sentence
-from graphattn.ragged import Ints
+from graphattn.ragged import Ints, offsets_from_counts
 from graphattn.schema import DEPENDENCY, TOKEN, WORD
 
 UNIVERSAL_RELATIONS = tuple(
@@ -44,11 +44,6 @@ class Dependency(Relation):
     labels : names of dependency relations; by default those of Universal Dependencies, see :meth:`of` for other schemes
     required : whether every sentence must have a parse; otherwise a sentence without one gets only self-loops, with a
         warning
-
-    Raises
-    ------
-    ConfigError
-        for other nodes
     """
 
     name = DEPENDENCY
@@ -100,7 +95,7 @@ class Dependency(Relation):
             indptr, sources, arcs = expand_to_tokens(self.name, layout, indptr, sources)
             label, direction = label[arcs], direction[arcs]
         data: dict[str, npt.NDArray[Any]] = {"label": label.astype(np.int32), "direction": direction.astype(np.int8)}
-        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr), data)
+        return RelationArrays(indptr, sources, data)
 
     @override
     def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -126,5 +121,5 @@ def _word_arcs(layout: Layout) -> tuple[Ints, Ints, Ints, Ints]:
     label = np.concatenate([np.full(len(words), SELF), names, names])
     direction = np.repeat([SELF_LOOP, FROM_HEAD, FROM_DEPENDENT], [len(words), len(heads), len(heads)])
     order = np.argsort(target * max(len(words), 1) + source, kind="stable")
-    indptr = indptr_from_degrees(np.bincount(target, minlength=len(words)))
+    indptr = offsets_from_counts(np.bincount(target, minlength=len(words)))
     return indptr, source[order], label[order], direction[order]

@@ -23,7 +23,7 @@ from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.jobs import Engine, LocalEngine
 from graphattn.builders.layout import REQUIRED
 from graphattn.builders.parsers import Parser
-from graphattn.builders.relations.composition import may_read_ids
+from graphattn.builders.relations.validation import may_read_ids
 from graphattn.builders.store.blocks import BLOCK_BYTES, PARSED_BLOCK_BYTES, Block, CorpusFile, corpus_blocks
 from graphattn.builders.store.manifest import (
     GRAPHS,
@@ -269,10 +269,9 @@ class _Build:
         )
 
     def _learn_vocabulary(self, count: int) -> Vocabulary:
-        counts = self._run_on_shards(count_shard_words, count, "counting words")
         words: Counter[str] = Counter()
-        for shard in counts:  # the order of the corpora breaks ties
-            words.update(shard)
+        for shard in self._run_on_shards(count_shard_words, count, "counting words"):
+            words.update(shard)  # the order of the corpora breaks ties
         return Vocabulary.train(words, **self.settings.learn)
 
     def _finalize(self, manifest: Manifest, count: int, vocabulary: Vocabulary) -> Manifest:
@@ -289,10 +288,7 @@ class _Build:
         vocabulary.save(self.folder / TOKENIZER)
         return replace(manifest, sha256={name: file_sha256(self.folder / name) for name in (TOKENIZER, SKIPPED)})
 
-    def _run_on_shards(
-        self, job: Callable[..., tuple[int, Any]], count: int, description: str, *args: Any
-    ) -> list[Any]:
+    def _run_on_shards(self, job: Callable[..., Any], count: int, description: str, *args: Any) -> list[Any]:
         """The results of a job on every shard, in order."""
-        results = self.engine.run(partial(job, self.folder, *args), range(count))
-        by_number = dict(self.watch(results, description))
-        return [by_number[number] for number in range(count)]
+        results = self.engine.run(partial(job, self.folder, *args), range(count), in_order=True)
+        return list(self.watch(results, description))

@@ -108,7 +108,7 @@ class Manifest:
             record = json.loads(path.read_text(encoding="utf-8"))
             if record["kind"] != _KIND:
                 raise ValueError(f"kind {record['kind']!r}")
-            version = record.get("format_version", record.get("version"))
+            version = record.get("format_version")
             if version != FORMAT_VERSION:
                 raise DataError(
                     f"the store has version {version}, this GraphAttn reads version {FORMAT_VERSION}",

@@ -95,7 +95,7 @@ class Shard:
             metadata = self._file.metadata.metadata
             self._sha256: bytes = metadata[_SHA256_KEY]
             self.notes: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
-            version = self.notes.get("format_version", self.notes.get("version"))
+            version = self.notes.get("format_version")
             schema = self._file.schema.to_arrow_schema()
         except FileNotFoundError:
             raise DataError("the shard is missing", path=path, hint=_REPAIR) from None

@@ -33,7 +33,6 @@ def rows_of(relation, arrays, *, cls=False):
     texts = [Sentence(["x"] * len(array)) for array in arrays]
     layout = builder.layout(texts, features={"place": (arrays, np.zeros(width))})
     edges = relation.edges(layout)
-    assert relation.num_edges(layout).tolist() == edges.per_sentence.tolist()
     rows = np.split(edges.indices, edges.indptr[1:-1])[: layout.num_tokens]
     starts = np.repeat(layout.token_starts, layout.lengths)
     return [(row - start).tolist() for row, start in zip(rows, starts, strict=True)]
