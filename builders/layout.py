@@ -280,19 +280,13 @@ class _Slots:
 
     def __init__(self, sizes: Sequence[int], counts: Sequence[Ints]):
         self.sizes, self.counts = sizes, counts
-        self.lengths: Ints = np.sum(counts, axis=0) + sum(sizes)
+        widths = np.empty((len(sizes) + len(counts), len(counts[0])), np.int64)
+        widths[::2], widths[1::2] = np.array(sizes)[:, None], counts
+        ends = np.cumsum(widths, axis=0)
+        self.lengths: Ints = ends[-1]
         self.starts = np.cumsum(self.lengths) - self.lengths
-        self.first: list[Ints] = []
-        """(B,) first item of each text within its sequence."""
-        self.special: list[Ints] = []
-        """(B,) first special item of each group within its sequence."""
-        at = np.zeros_like(self.lengths)
-        for size, count in zip(sizes, [*counts, None], strict=True):
-            self.special.append(at)
-            at = at + size
-            if count is not None:
-                self.first.append(at)
-                at = at + count
+        self.special, self.first = (ends - widths)[::2], (ends - widths)[1::2]
+        """(B,) first special item of each group within its sequence, and first item of each text."""
 
     def special_items(self) -> list[Ints]:
         """(B, size) the special items of each group, counted within their sequence."""

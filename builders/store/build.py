@@ -194,30 +194,29 @@ class _Build:
 
     def _start(self, *, append: bool) -> Manifest:
         """Read the manifest, or write a new one; reject folders that this build must not change."""
-        names, settings = [corpus.name for corpus in self.corpora], self.settings.to_json()
-        if not (self.folder / MANIFEST).exists():
-            if any(path.name != ".writing" for path in self.folder.iterdir()):
-                raise DataError("exists already", path=self.folder, hint="Choose another --out, or remove it.")
-            if append:
-                raise DataError("has no store to append to", path=self.folder, hint="Leave out --append.")
-            manifest = Manifest(settings, names)
-            manifest.write(self.folder)
-            return manifest
-        try:
-            manifest = Manifest.read(self.folder, complete=append)
-        except DamagedManifestError:
-            if append:
-                raise
-            manifest = Manifest(settings, names)  # shards that are up to date stay
+        names = [corpus.name for corpus in self.corpora]
+        manifest = None
+        if (self.folder / MANIFEST).exists():
+            try:
+                manifest = Manifest.read(self.folder, complete=append)
+            except DamagedManifestError:  # shards that are up to date stay
+                if append:
+                    raise
+        elif any(path.name != ".writing" for path in self.folder.iterdir()):
+            raise DataError("exists already", path=self.folder, hint="Choose another --out, or remove it.")
+        elif append:
+            raise DataError("has no store to append to", path=self.folder, hint="Leave out --append.")
+        if manifest is None:
+            manifest = Manifest(self.settings.to_json(), names)
             manifest.write(self.folder)
         earlier = manifest.settings
-        if isinstance(earlier["tokenizer"], dict) and "split" not in self.settings.learn:
-            learn = {**self.settings.learn, "split": earlier["tokenizer"]["split"]}
-            self.settings = replace(self.settings, learn=learn)
-            settings = self.settings.to_json()
-        if self.settings.block_bytes is None:
-            self.settings = replace(self.settings, block_bytes=manifest.settings.get("block_bytes"))
-            settings = self.settings.to_json()
+        learn, block_bytes = self.settings.learn, self.settings.block_bytes
+        if isinstance(earlier["tokenizer"], dict):
+            learn = {"split": earlier["tokenizer"]["split"], **learn}
+        if block_bytes is None:
+            block_bytes = earlier.get("block_bytes")
+        self.settings = replace(self.settings, learn=learn, block_bytes=block_bytes)
+        settings = self.settings.to_json()
         different = [name for name in settings if settings[name] != earlier.get(name)]
         if different and manifest.complete:
             previous = json.dumps(earlier.get(different[0]))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from graphattn.builders.batching import cut_at_budgets
 from graphattn.builders.files import atomic_file
 from graphattn.builders.store.tables import FORMAT_VERSION, SCHEMA, STRING_PATHS
 from graphattn.exceptions import DataError
@@ -72,15 +73,7 @@ def _replace_last(content: bytes, old: bytes, new: bytes) -> bytes:
 
 def chunk_bounds(lengths: Ints) -> list[tuple[int, int]]:
     """Start and stop of each chunk of sentences with these lengths."""
-    ends = np.cumsum(lengths, dtype=np.int64)
-    bounds, start = [], 0
-    while start < len(lengths):
-        before = ends[start - 1] if start else 0
-        stop = int(np.searchsorted(ends, before + CHUNK_TOKENS, side="right"))
-        stop = min(max(stop, start + 1), start + CHUNK_SENTENCES)
-        bounds.append((start, stop))
-        start = stop
-    return bounds
+    return cut_at_budgets([(lengths, CHUNK_TOKENS), (np.ones_like(lengths), CHUNK_SENTENCES)])
 
 
 class Shard:

@@ -99,10 +99,13 @@ def test_edges_are_counted_for_a_few_texts_at_a_time(monkeypatch, limit):
     whole = [3, 0, 0, 3, 1]
     monkeypatch.setattr(base, "COUNT_CHUNK", limit)
     parts = []
-    monkeypatch.setattr(
-        Repeated, "edges", lambda self, part, make=Repeated.edges: parts.append(part) or make(self, part)
-    )
-    assert Repeated().num_edges(layout).tolist() == whole
+
+    class Recorded(Repeated):
+        def edges(self, layout):
+            parts.append(layout)
+            return super().edges(layout)
+
+    assert Recorded().num_edges(layout).tolist() == whole
     assert sum(map(len, parts)) == len(texts)
     assert (len(parts) == 1) == (limit > 1000)
     counts = [(part.lengths**2).sum() for part in parts]

@@ -23,6 +23,11 @@ def content(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def flip(data, place):
+    """The data with one other bit."""
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+
+
 def inodes(folder):
     return {path.name: path.stat().st_ino for path in folder.glob("sentences/part-*")}
 
@@ -200,19 +205,6 @@ def test_an_interrupted_build_resumes(tmp_path, write, trees, settings):
     )
 
 
-def test_a_damaged_shard_of_an_interrupted_build_is_written_again(tmp_path, write, trees, settings):
-    """Also where Parquet has no checksum."""
-    corpora = [CorpusFile(write("a.conllu", trees(60)))]
-    build_store(corpora, tmp_path / "s", settings)
-    before, inodes_before = content(tmp_path / "s"), inodes(tmp_path / "s")
-    path = tmp_path / "s" / "sentences" / "part-000001.parquet"
-    path.write_bytes(path.read_bytes().replace(b'"cut": 0', b'"cut": 1'))
-    Manifest(settings.to_json(), ["a.conllu"]).write(tmp_path / "s")
-    build_store(corpora, tmp_path / "s", settings)
-    assert content(tmp_path / "s") == before
-    assert {name for name, inode in inodes(tmp_path / "s").items() if inode != inodes_before[name]} == {path.name}
-
-
 def test_an_append_that_was_killed_before_the_manifest_resumes(tmp_path, write, trees, settings):
     """Until then the vocabulary of the longer store is an error, instead of ids that another one gave."""
     first = CorpusFile(write("a.conllu", trees(9)))
@@ -230,47 +222,43 @@ def test_an_append_that_was_killed_before_the_manifest_resumes(tmp_path, write, 
     assert content(folder) == complete
 
 
-def test_a_complete_store_keeps_its_shards(tmp_path, write, trees, settings):
-    corpora = [CorpusFile(write("a.conllu", trees(60)))]
-    build_store(corpora, tmp_path / "s", settings)
-    before = content(tmp_path / "s")
-    path = write("a.conllu", [*trees(30), *trees(30, seed=3)])
-    with pytest.raises(DataError, match="has changed since the complete store was built") as caught:
-        build_store(corpora, tmp_path / "s", settings)
-    assert caught.value.path == str(path)
-    assert content(tmp_path / "s") == before
+CHANGED = "has changed since the complete store was built"
 
 
-@pytest.mark.parametrize("corpus", ["gone", "changed", "shorter"])
-def test_a_failing_repair_changes_nothing(tmp_path, write, trees, settings, corpus):
+@pytest.mark.parametrize(("corpus", "message"), [("gone", "no such file"), ("changed", CHANGED), ("shorter", CHANGED)])
+def test_a_failing_repair_changes_nothing(tmp_path, write, trees, settings, corpus, message):
     """The readable shards of a damaged store are neither deleted nor replaced."""
     path, folder = write("a.conllu", trees(60)), tmp_path / "s"
     build_store([CorpusFile(path)], folder, settings)
-    shards = sorted((folder / "sentences").iterdir())
-    content = bytearray(shards[0].read_bytes())
-    content[40] ^= 4
-    shards[0].write_bytes(content)
-    before = {shard: shard.read_bytes() for shard in shards}
+    shard = folder / "sentences" / "part-000000.parquet"
+    shard.write_bytes(flip(shard.read_bytes(), 40))
+    before = content(folder)
     if corpus == "gone":
         path.unlink()
     else:  # only the sentences of the first block, or other sentences
         kept = sum(Manifest.read(folder).shards[0].chunks)
         write("a.conllu", trees(60)[:kept] if corpus == "shorter" else trees(60, seed=3))
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match=message) as caught:
         build_store([CorpusFile(path)], folder, settings)
-    assert {shard: shard.read_bytes() for shard in (folder / "sentences").iterdir()} == before
+    assert caught.value.path == str(path)
+    assert content(folder) == before
 
 
-def test_damaged_shards_are_rebuilt(tmp_path, write, trees, settings):
-    corpora = [CorpusFile(write("a.conllu", trees(60)))]
-    build_store(corpora, tmp_path / "s", settings)
-    before = content(tmp_path / "s")
-    (tmp_path / "s" / "sentences/part-000002.parquet").write_bytes(b"PAR1 no more")
-    flipped = bytearray(before["sentences/part-000001.parquet"])
-    flipped[len(flipped) // 3] ^= 1
-    (tmp_path / "s" / "sentences/part-000001.parquet").write_bytes(flipped)
-    build_store(corpora, tmp_path / "s", settings)
-    assert content(tmp_path / "s") == before
+@pytest.mark.parametrize("complete", [True, False])
+def test_damaged_shards_are_rebuilt(tmp_path, write, trees, settings, complete):
+    corpora, folder = [CorpusFile(write("a.conllu", trees(60)))], tmp_path / "s"
+    build_store(corpora, folder, settings)
+    before, inodes_before = content(folder), inodes(folder)
+    names = [f"part-00000{number}.parquet" for number in range(3)]
+    whole = [before[f"sentences/{name}"] for name in names]
+    damages = [b"PAR1 no more", flip(whole[1], len(whole[1]) // 3), whole[2].replace(b'"cut": 0', b'"cut": 1')]
+    for name, damaged in zip(names, damages, strict=True):
+        (folder / "sentences" / name).write_bytes(damaged)
+    if not complete:
+        Manifest(settings.to_json(), ["a.conllu"]).write(folder)
+    build_store(corpora, folder, settings)
+    assert content(folder) == before
+    assert {name for name, inode in inodes(folder).items() if inode != inodes_before[name]} == {*names}
 
 
 def test_a_killed_build_resumes(tmp_path, write, trees, settings, run_in_fork):

@@ -352,7 +352,7 @@ def test_every_flipped_byte_of_a_footer_is_one_error(stored, trees):
     entry = store.manifest.shards[0]
     path, content = store.folder / entry.file, (store.folder / entry.file).read_bytes()
     (length,) = struct.unpack("<I", content[-8:-4])
-    for position in range(len(content) - length - 8, len(content), 5):
+    for position in range(len(content) - length - 8, len(content), 11):
         damaged = bytearray(content)
         damaged[position] ^= 1 << position % 8
         path.write_bytes(damaged)
