@@ -2,11 +2,8 @@
 
 import copy
 import json
-import os
 import pickle
 import re
-import subprocess
-import sys
 import tracemalloc
 from collections import Counter
 
@@ -296,20 +293,6 @@ def test_bpe_respects_the_size_with_many_characters():
     vocabulary = Vocabulary.train([han, ["xyz"] * 5], level="bpe", size=50)
     assert len(vocabulary) == 50
     assert {"x", "y", "z", *han[:44]} <= {*vocabulary.words}
-
-
-def test_training_is_reproducible_in_another_process():
-    code = (
-        "texts = [' '.join(chr(97 + (7 * n * k) % 26) + chr(97 + (n + k) % 26) for k in range(9)) for n in range(99)];"
-        "both = [Vocabulary.train(texts, level=level, size=150).to_json() for level in ('word', 'bpe')]"
-    )
-    script = f"import json; from graphattn.builders import Vocabulary; {code}; print(json.dumps(both))"
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}  # this process has another, random one
-    answer = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
-    names = {"Vocabulary": Vocabulary}
-    exec(code, names)
-    assert json.loads(answer.stdout) == names["both"]
-    assert [len(Vocabulary.from_json(text)) for text in names["both"]] == [150, 150]
 
 
 @settings(max_examples=20)
