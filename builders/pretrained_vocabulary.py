@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any, cast
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Encoding, Tokenizer, normalizers, pre_tokenizers
 from typing_extensions import override
 
 from graphattn.builders.sentence import Sentence
@@ -132,17 +132,12 @@ def _read_text(text: str, encoding: Encoding) -> tuple[list[str], list[int], lis
     return tokens, word_ids, encoding.ids
 
 
-def replace_model(tokenizer: Tokenizer) -> Tokenizer:
-    """A copy with a vocabulary of one word, to serialize the other steps without a model of many megabytes."""
-    return _copy_tokenizer(tokenizer, models.WordLevel({UNKNOWN: 0}, unk_token=UNKNOWN), tokenizer.post_processor)
-
-
 def _make_encoders(tokenizer: Tokenizer) -> tuple[Tokenizer, Tokenizer]:
     """Tokenizers of texts and of lists of words; a byte-level one marks each word as the beginning of a word.
 
     Neither has a post-processor: one that trims offsets would take the first letter of a word for the blank before it.
     """
-    of_texts, of_words = (_copy_tokenizer(tokenizer, tokenizer.model, None) for _ in range(2))
+    of_texts, of_words = _copy_steps(tokenizer), _copy_steps(tokenizer)
     of_words.pre_tokenizer = deepcopy(tokenizer.pre_tokenizer)  # copies share their steps
     steps = [step for step in iterate_steps(of_words.pre_tokenizer) if isinstance(step, pre_tokenizers.ByteLevel)]
     for step in steps:
@@ -150,11 +145,10 @@ def _make_encoders(tokenizer: Tokenizer) -> tuple[Tokenizer, Tokenizer]:
     return of_texts, of_words if steps else of_texts
 
 
-def _copy_tokenizer(tokenizer: Tokenizer, model: Any, post_processor: Any) -> Tokenizer:
-    """A tokenizer with the same normalizer, pre-tokenizer and added tokens; without parsing the model again."""
-    copy = Tokenizer(model)
+def _copy_steps(tokenizer: Tokenizer) -> Tokenizer:
+    """A tokenizer with the same model, normalizer, pre-tokenizer and added tokens; without parsing the model again."""
+    copy = Tokenizer(tokenizer.model)
     copy.normalizer, copy.pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer
-    copy.post_processor = post_processor
     copy.add_tokens([token for _, token in sorted(tokenizer.get_added_tokens_decoder().items())])
     return copy
 

@@ -195,17 +195,7 @@ class _Build:
     def _start(self, *, append: bool) -> Manifest:
         """Read the manifest, or write a new one; reject folders that this build must not change."""
         names = [corpus.name for corpus in self.corpora]
-        manifest = None
-        if (self.folder / MANIFEST).exists():
-            try:
-                manifest = Manifest.read(self.folder, complete=append)
-            except DamagedManifestError:  # shards that are up to date stay
-                if append:
-                    raise
-        elif any(path.name != ".writing" for path in self.folder.iterdir()):
-            raise DataError("exists already", path=self.folder, hint="Choose another --out, or remove it.")
-        elif append:
-            raise DataError("has no store to append to", path=self.folder, hint="Leave out --append.")
+        manifest = self._read_manifest(append=append)
         if manifest is None:
             manifest = Manifest(self.settings.to_json(), names)
             manifest.write(self.folder)
@@ -235,6 +225,20 @@ class _Build:
             manifest = replace(manifest, settings=settings)
             manifest.write(self.folder)
         return manifest
+
+    def _read_manifest(self, *, append: bool) -> Manifest | None:
+        """The manifest; None if it is damaged, since shards that are up to date stay, or if the folder is empty."""
+        if (self.folder / MANIFEST).exists():
+            try:
+                return Manifest.read(self.folder, complete=append)
+            except DamagedManifestError:
+                if append:
+                    raise
+        elif any(path.name != ".writing" for path in self.folder.iterdir()):
+            raise DataError("exists already", path=self.folder, hint="Choose another --out, or remove it.")
+        elif append:
+            raise DataError("has no store to append to", path=self.folder, hint="Leave out --append.")
+        return None
 
     def _write_shards(self, previous: Manifest, *, append: bool) -> int:
         """Write the missing and damaged shards; return the number of all."""
