@@ -45,9 +45,8 @@ class Relation(ABC):
     >>> class ToFirst(RangeRelation):
     ...     name = "to-first"
     ...     def bounds(self, layout):
-    ...         first = layout.positions == 0
-    ...         starts = np.repeat(layout.token_starts, layout.lengths)
-    ...         return starts, np.where(first, starts + np.repeat(layout.lengths, layout.lengths), starts)
+    ...         first, stop = layout.bounds_of_token
+    ...         return first, np.where(layout.positions == 0, stop, first)
     >>> layout = Layout(np.array([3]), np.array([3]), np.arange(3))
     >>> ToFirst().edges(layout).indices.tolist()
     [0, 1, 2]

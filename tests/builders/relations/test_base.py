@@ -55,7 +55,7 @@ class Previous(RangeRelation):
 
     def bounds(self, layout):
         here = np.arange(layout.num_tokens)
-        return np.maximum(here - 1, np.repeat(layout.token_starts, layout.lengths)), here
+        return np.maximum(here - 1, layout.bounds_of_token[0]), here
 
 
 def letters(*texts):
