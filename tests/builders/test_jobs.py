@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.builders.jobs import LocalEngine, RayEngine, actor_error, gpu_share
-from graphattn.builders.jobs import __file__ as jobs_file
+from graphattn.builders._jobs import LocalEngine, RayEngine, actor_error, gpu_share
+from graphattn.builders._jobs import __file__ as jobs_file
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.exceptions import BuildError, ConfigError, DataError
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphattn.builders import word_boundaries
-from graphattn.builders.sentence import Sentence
-from graphattn.builders.word_boundaries import (
+from graphattn.builders import _word_boundaries as word_boundaries
+from graphattn.builders._sentence import Sentence
+from graphattn.builders._word_boundaries import (
     SPLITS,
     WordSplitter,
     make_pre_tokenizer,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from graphattn._edges import Edges
 from graphattn.builders import TextGraphBuilder
-from graphattn.edges import Edges
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -25,7 +26,6 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, DataError
 
 TOKENS = st.sampled_from(

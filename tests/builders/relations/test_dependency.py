@@ -5,10 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
-from graphattn.builders.layout import warn_of_missing_heads
-from graphattn.builders.relations.dependency import UNIVERSAL_RELATIONS
-from graphattn.edges import Edges
+from graphattn.builders._layout import warn_of_missing_heads
+from graphattn.builders.relations._dependency import UNIVERSAL_RELATIONS
 from graphattn.exceptions import DataError, GraphAttnWarning
 
 LABELS = ("obj", "nsubj")
