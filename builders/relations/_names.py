@@ -195,11 +195,6 @@ def split_heads(relations: str | Iterable[str] | Mapping[str, object]) -> list[t
 def parse_relations(relations: str | Iterable[str]) -> list[Relation]:
     """Make the relations that a text names, separated by commas; numbers of heads are ignored.
 
-    Raises
-    ------
-    ConfigError
-        as :func:`parse_relation`
-
     Examples
     --------
     >>> parse_relations("window:3=4,star")

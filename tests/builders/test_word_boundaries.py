@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from graphattn.builders import _word_boundaries as word_boundaries
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._word_boundaries import (
     SPLITS,
@@ -138,8 +139,8 @@ def test_more_texts_than_one_chunk():
     ("splitter", "unit", "count"),
     [
         *((WORDS, unit, 150_000) for unit in ("a", ".", "1,", "n't", "漢", "ก็")),  # longer than the longest word
-        *((WEB, unit, 100_000) for unit in ("a.", "@", "a@", "http://", "a-", ":", "#_", "x@y.")),  # in linear time
-        (WEB, "n'tx", 2_500_000),
+        *((WEB, unit, 30_000) for unit in ("a.", "@", "a@", "http://", "a-", ":", "#_", "x@y.")),  # in linear time
+        (WEB, "n'tx", 1_000_000),
         (WORDS, "n'tx", 1_000_000),
     ],
 )
@@ -185,11 +186,12 @@ def test_invalid_sources(sources, message):
     assert caught.value.message == message
 
 
-def test_two_iterators_split_more_runs_than_are_cached():
+def test_two_iterators_split_more_runs_than_are_cached(monkeypatch):
+    monkeypatch.setattr(word_boundaries, "_CACHED_RUNS", 1000)
     splitter = WordSplitter.by_rule("web")
     first = splitter.split_batch(["one common text", "another common text"])
     assert next(first) == ["one", "common", "text"]
-    many = [f"word {number}" for number in range(132_000)]
+    many = [f"word {number}" for number in range(3000)]
     assert list(splitter.split_batch(many)) == [text.split() for text in many]
     assert next(first) == ["another", "common", "text"]
 

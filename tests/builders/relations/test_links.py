@@ -24,14 +24,12 @@ def linked_texts(draw):
 def test_links_equal_the_pairs(pairs, on, texts, cls):
     relation = Links(on)
     builder = TextGraphBuilder([relation, Window(1)], cls=cls)
-    for text, graph in zip(texts, map(builder.text_batch, [[text] for text in texts]), strict=True):
+    for text in texts:
         expected = {(target + cls, source + cls) for source, target in text.links}
         if on == "token":
-            words = [0] * cls + [word + cls for word in text.word_ids]
-            expected = {
-                (i, j) for i, word in enumerate(words) for j, other in enumerate(words) if (word, other) in expected
-            }
-        assert pairs(graph, relation.canonical) == sorted(expected)
+            words = list(enumerate([0] * cls + [word + cls for word in text.word_ids]))
+            expected = {(i, j) for i, word in words for j, other in words if (word, other) in expected}
+        assert pairs(builder.text_batch([text]), relation.canonical) == sorted(expected)
 
 
 def test_selected_texts_keep_their_links(pairs):
