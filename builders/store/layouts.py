@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from graphattn.builders.graph_builder import CLS_ID, TextGraphBuilder
-from graphattn.builders.layout import Layout, check_parsed, concatenate, missing_column_error
+from graphattn.builders.layout import Layout, check_parsed, concatenate, missing_heads_error
 from graphattn.builders.store.tables import dictionary_codes, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
@@ -116,7 +116,7 @@ def _encode_arcs(
     is_parsed = heads.is_valid().to_numpy(zero_copy_only=False)
 
     def describe(row: int) -> DataError:
-        return missing_column_error("heads", table["tokens"][row].as_py(), number=row, path=None, line=None)
+        return missing_heads_error(table["tokens"][row].as_py(), number=row, path=None, line=None)
 
     check_parsed(np.flatnonzero(~is_parsed & (words > 0)), describe, required=needs_heads)
     codes, names = dictionary_codes(table["deprels"])
