@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from graphattn.builders.files import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing.curves import Curves, Panel, draw_panels
 from graphattn.experiments.papers.experiment import MEASURES, SEPARATOR, Experiment, measure_runs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]
 """Label of a row -> rows of results, one for each seed."""
 _BY_EPOCH = {"last_bleu": "dev_bleu", "last_perplexity": "dev_perplexity"}
 
 
-def draw_experiment(experiment: Experiment, results: Results, path: Path) -> None:
+def draw_experiment(experiment: Experiment, results: Results, path: FilePath | None = None) -> Figure:
     """Draw the curves of a figure, means over seeds."""
     if experiment.curves is None:
         raise ConfigError(f"{experiment.full_name} is not drawn; leave {{picture}} out", options=("picture",))
     panels = {heading: curves for heading, curves in collect_panels(experiment, results).items() if curves}
     if not panels:
         raise ConfigError(f"{experiment.full_name} has no results to draw yet; run it first")
-    draw_panels([Panel(heading, experiment.curves, curves) for heading, curves in panels.items()], path)
+    return draw_panels([Panel(heading, experiment.curves, curves) for heading, curves in panels.items()], path)
 
 
 def collect_panels(experiment: Experiment, results: Results) -> dict[str, Curves]:
