@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import Links, Sentence, TextGraphBuilder, Window
-from graphattn.builders.layout import warn_of_missing_links
+from graphattn.builders._layout import warn_of_missing_links
 from graphattn.exceptions import GraphAttnWarning
 
 

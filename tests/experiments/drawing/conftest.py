@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 
 from graphattn.builders import Sentence
-from graphattn.experiments.drawing.canvas import default_style
+from graphattn.experiments.drawing._canvas import default_style
 from graphattn.models import (
     DecoderOptions,
     InputOptions,

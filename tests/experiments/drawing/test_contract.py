@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from graphattn.builders import Sentence, TextGraphBuilder, Window
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments import drawing
-from graphattn.experiments.drawing.curves import Panel, draw_panels
-from graphattn.experiments.drawing.sentence import draw_sentence
-from graphattn.experiments.papers.experiment import Experiment, Row
-from graphattn.experiments.papers.figures import draw_experiment
+from graphattn.experiments.drawing._curves import Panel, draw_panels
+from graphattn.experiments.drawing._sentence import draw_sentence
+from graphattn.experiments.papers._experiment import Experiment, Row
+from graphattn.experiments.papers._figures import draw_experiment
+from graphattn.models._reports import Outcomes
 from graphattn.models.inspection import summarise
-from graphattn.models.reports import Outcomes
 
 CURVES = {"a": [(1.0, 2.0), (10.0, 3.0)]}
 FIGURE = Experiment("some", "figure 1", "", (Row("duo / 10", "cr", "duo"),), ("mse",), curves="K")
