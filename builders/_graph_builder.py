@@ -102,7 +102,7 @@ class TextGraphBuilder:
         Raises
         ------
         DataError
-            when a relation needs heads or links and a sentence has none, a raw text comes without a vocabulary, or a
+            when a relation needs heads and a sentence has none, a raw text comes without a vocabulary, or a
             feature does not fit the tokens
         """
         columns: dict[str, TokenFeature] = {}

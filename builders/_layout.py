@@ -19,16 +19,6 @@ from graphattn._ragged import Ints, Ragged, concatenate_ranges, count_up
 from graphattn.builders._sentence import Sentence, assign_sentence_ids
 from graphattn.exceptions import DataError, GraphAttnWarning
 
-REQUIRED = {
-    "heads": (
-        "dependency",
-        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
-        "({parser=stanza}), or leave the relation out.",
-    ),
-    "links": ("links", "Read a corpus with a column of links, give Sentence(links=...), or leave out Links()."),
-}
-"""Column that a relation may require -> the relation, and the fix for sentences without the column."""
-
 
 @dataclass(frozen=True, eq=False)
 class Layout:
@@ -343,17 +333,18 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
     return np.fromiter(chain.from_iterable(ids), np.int64, total)
 
 
-def missing_column_error(
-    column: str, words: Sequence[str], *, number: int, path: str | None, line: int | None
-) -> DataError:
-    """The error of a sentence without what a relation requires."""
-    relation, hint = REQUIRED[column]
+def missing_heads_error(words: Sequence[str], *, number: int, path: str | None, line: int | None) -> DataError:
+    """The error of a sentence without a parse where a relation requires one."""
     subject, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
-    message = f"{subject} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"
-    return DataError(message, path=path, line=line, field=column, hint=hint, options=("parser",))
+    message = f"{subject} ({start!r} ...) has no heads, but the relation 'dependency' needs them"
+    hint = (
+        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
+        "({parser=stanza}), or leave the relation out."
+    )
+    return DataError(message, path=path, line=line, field="heads", hint=hint, options=("parser",))
 
 
-def check_parsed(unparsed: Ints, describe: Callable[[int], DataError], *, required: bool) -> None:
+def check_parsed(unparsed: Ints | list[int], describe: Callable[[int], DataError], *, required: bool) -> None:
     """Raise the error of the first sentence without heads, or warn that heads are missing if none are required."""
     if len(unparsed) and required:
         raise describe(int(unparsed[0]))
@@ -361,21 +352,16 @@ def check_parsed(unparsed: Ints, describe: Callable[[int], DataError], *, requir
         warn_of_missing_heads()
 
 
-def _find_missing(sentences: Sequence[Sentence], column: str) -> Ints:
-    missing = (n for n, sentence in enumerate(sentences) if getattr(sentence, column) is None and sentence.num_words)
-    return np.fromiter(missing, np.int64)
-
-
-def _error_without(sentences: Sequence[Sentence], column: str, number: int) -> DataError:
-    path, line = sentences[number].origin or (None, None)
-    return missing_column_error(column, sentences[number].words, number=number, path=path, line=line)
-
-
 def _dependencies(
     sentences: Sequence[Sentence], words: Ints, deprel_id: Callable[[str], int], *, needs_heads: bool
 ) -> tuple[Ints, Ints]:
-    unparsed = _find_missing(sentences, "heads")
-    check_parsed(unparsed, lambda number: _error_without(sentences, "heads", number), required=needs_heads)
+    unparsed = [n for n, sentence in enumerate(sentences) if sentence.heads is None and sentence.num_words]
+
+    def describe(number: int) -> DataError:
+        path, line = sentences[number].origin or (None, None)
+        return missing_heads_error(sentences[number].words, number=number, path=path, line=line)
+
+    check_parsed(unparsed, describe, required=needs_heads)
     total = int(words.sum())
     rows = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
     heads = np.fromiter(chain.from_iterable(rows), np.int64, total) - 1
@@ -394,6 +380,17 @@ def warn_of_missing_heads() -> None:
     )
 
 
+@lru_cache(maxsize=1)
+def warn_of_missing_links() -> None:
+    """Warn, once in a process, that texts have no links."""
+    warnings.warn(
+        "there are texts without links, so the relation 'links' has no edges in them. Read a corpus with a field of "
+        "links, or give Sentence(links=...); [] says that a text has none",
+        GraphAttnWarning,
+        stacklevel=2,
+    )
+
+
 def _sentence_ids(sentences: Sequence[Sentence], words: Ints) -> Ints:
     """(W,) sentence of each word within its text."""
     rows = (assign_sentence_ids(s.words) if s.sentence_ids is None else s.sentence_ids for s in sentences)
@@ -401,9 +398,9 @@ def _sentence_ids(sentences: Sequence[Sentence], words: Ints) -> Ints:
 
 
 def _links(sentences: Sequence[Sentence]) -> Ragged:
-    """The (source, target) pairs of each text."""
-    if len(missing := _find_missing(sentences, "links")):
-        raise _error_without(sentences, "links", int(missing[0]))
+    """The (source, target) pairs of each text; texts may lack them, with a warning if all do."""
+    if any(map(len, sentences)) and all(sentence.links is None for sentence in sentences):
+        warn_of_missing_links()
     counts = np.fromiter((len(sentence.links or ()) for sentence in sentences), np.int64, len(sentences))
     flat = chain.from_iterable(chain.from_iterable(sentence.links or () for sentence in sentences))
     return Ragged.from_counts(np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2), counts)

@@ -35,7 +35,7 @@ class Relation(ABC):
     needs_heads : whether every sentence must have dependency heads
     takes_heads : whether edges follow dependency heads, required or not
     needs_sentences : whether the layout must have the sentences of each text
-    needs_links : whether every sentence must have links
+    needs_links : whether edges follow the links of sentences
     needs_vectors : whether the builder must have a vector for each entry of its vocabulary
 
     Examples

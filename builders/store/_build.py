@@ -21,7 +21,6 @@ from typing import Any
 from graphattn.builders._files import atomic_file, display_name, file_sha256, folder_lock, resolve_path, write_error
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._jobs import Engine, LocalEngine
-from graphattn.builders._layout import REQUIRED
 from graphattn.builders._vocabulary import Vocabulary, check_options
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, rule_digest
 from graphattn.builders.parsers import Parser
@@ -93,7 +92,7 @@ class StoreSettings:
         relations, vocabulary = self.builder.relations, self.builder.vocabulary
         return ShardSettings(
             tokenizer=None if vocabulary is None else vocabulary.to_json(),
-            required=tuple(name for name in REQUIRED if any(getattr(r, f"needs_{name}") for r in relations)),
+            needed=tuple(name for name in ("heads", "links") if any(getattr(r, f"needs_{name}") for r in relations)),
             skip=self.skip,
             parser=self.parser,
             raw=self.raw,

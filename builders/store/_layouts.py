@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from graphattn._ragged import Ints, Ragged, concatenate_ranges, count_up, offsets_from_counts
 from graphattn.builders._graph_builder import CLS_ID, TextGraphBuilder
-from graphattn.builders._layout import Layout, check_parsed, concatenate, missing_column_error
+from graphattn.builders._layout import Layout, check_parsed, concatenate, missing_heads_error
 from graphattn.builders._vocabulary import Vocabulary
 from graphattn.builders.store._tables import dictionary_codes, list_lengths, to_sentences
 from graphattn.exceptions import DataError
@@ -114,7 +114,7 @@ def _encode_arcs(
     is_parsed = heads.is_valid().to_numpy(zero_copy_only=False)
 
     def describe(row: int) -> DataError:
-        return missing_column_error("heads", table["tokens"][row].as_py(), number=row, path=None, line=None)
+        return missing_heads_error(table["tokens"][row].as_py(), number=row, path=None, line=None)
 
     check_parsed(np.flatnonzero(~is_parsed & (words > 0)), describe, required=needs_heads)
     codes, names = dictionary_codes(table["deprels"])

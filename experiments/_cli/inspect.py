@@ -263,7 +263,8 @@ def _inspect_corpus(
     if outputs.picture is not None:
         from graphattn.experiments.drawing import draw_distances
 
-        print(draw_distances(summary, outputs.picture, layer=layer or 0))
+        draw_distances(summary, outputs.picture, layer=layer or 0)
+        print(outputs.picture)
 
 
 def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:

@@ -152,7 +152,7 @@ def run_layers(
     """
     for layer in layers:
         layer_weights: LayerWeights | None = None if weights is None else {}
-        if weights is None and layer.training and _is_too_long_to_keep(states):
+        if weights is None and layer.training and is_too_long_to_keep(states):
             states = checkpoint(layer, edges, states, use_reentrant=False)
         else:
             states = layer(edges, states, layer_weights)
@@ -161,7 +161,7 @@ def run_layers(
     return states
 
 
-def _is_too_long_to_keep(states: Tensor) -> bool:
+def is_too_long_to_keep(states: Tensor) -> bool:
     """Whether there are more nodes than of any shard of short texts, whose gradients are being computed on a CPU."""
     is_long = len(states) > _MOST_KEPT_NODES and states.device.type == "cpu"
     return is_long and states.requires_grad and torch.is_grad_enabled() and not is_transformed()

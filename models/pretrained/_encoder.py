@@ -29,7 +29,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.layers._bfloat16 import multiplies_in_bfloat16, pad_rows
 from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Embedding, Linear, embedding
-from graphattn.models._encoders.base import Encoder, LayerWeights
+from graphattn.models._encoders.base import Encoder, LayerWeights, is_too_long_to_keep
 from graphattn.models._encoders.relation_heads import head_relation
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._checkpoint import (
@@ -360,7 +360,7 @@ class PretrainedEncoder(Encoder):
             layer_weights: LayerWeights | None = None if weights is None else {}
             rotation = rotations[self.architecture.thetas[number]] if rotations else None
             arguments = edges, states, rotation, biases, layer_weights
-            if self.gradient_checkpointing and self.training:
+            if self.training and (self.gradient_checkpointing or (weights is None and is_too_long_to_keep(states))):
                 states = checkpoint(layer, *arguments, use_reentrant=False)
             else:
                 states = layer(*arguments)

@@ -319,7 +319,6 @@ PARSE = (
     "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser (parser=stanza), "
     "or leave the relation out."
 )
-NO_LINKS = "has no links, but the relation 'links' needs them"
 UNKNOWN_ENCODING = (
     "The encoding is unknown. Find out which it is, and convert the file: iconv -f IT -t UTF-8 OLD > NEW."
 )
@@ -341,8 +340,7 @@ PAIRS = {"second": "second"}
          f", line 602, field 'heads': sentence ('a' ...) {NO_HEADS}. {PARSE}"),
         ("a.txt", "x\ta b\n", [Dependency()], f", field 'heads': sentence 1 ('a b' ...) {NO_HEADS}. {PARSE}"),
         ("a.jsonl", LINKED, [Links(), Dependency()],
-         f", line 3, field 'links': sentence ('c' ...) {NO_LINKS}. Read a corpus with a column of links, give "
-         "Sentence(links=...), or leave out Links()."),
+         f", line 4, field 'heads': sentence ('d' ...) {NO_HEADS}. {PARSE}"),
         ("a.conllu", TREE.encode() * 999 + b"# comment\n1\t\xe9\n", [Window(3)],
          f", line 2000: byte 0xe9 at column 3 is not UTF-8. {UNKNOWN_ENCODING}"),
         ("a.jsonl", b'{"tokens":[]}\n' * 1999 + b'{"tokens": ["\xe9"]}\n', [Window(3)],
@@ -370,8 +368,7 @@ def test_errors_name_the_line(tmp_path, name, content, relations, message):
         ("a.jsonl", PARSED_JSON + '{"tokens": []}\n{"tokens": ["a"]}\n', {}, [Dependency()], [("b",), ()], [
             ("line 4", f"sentence ('a' ...) {NO_HEADS}"),
         ]),
-        ("a.jsonl", LINKED, {}, [Links(), Dependency()], [("a", "b"), (), ("e",)], [
-            ("line 3", f"sentence ('c' ...) {NO_LINKS}"),
+        ("a.jsonl", LINKED, {}, [Links(), Dependency()], [("a", "b"), (), ("c",), ("e",)], [
             ("line 4", f"sentence ('d' ...) {NO_HEADS}"),
         ]),
         ("a.jsonl", '{"tokens":\r["a","b"]}\n{"tokens": 7}\n{"tokens": ["c"]}\r\n', {}, [Window(3)],

@@ -361,6 +361,21 @@ def test_gradient_checkpointing_changes_nothing(save_model, ids):
     torch.testing.assert_close(*gradients)
 
 
+def test_training_on_a_long_text_keeps_less(save_model):
+    encoder = PretrainedEncoder.from_directory(save_model("bert"), heads="window:3", max_length=16_500).train()
+
+    def measure_kept(length):
+        kept = {}
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda tensor: kept.update({tensor.data_ptr(): tensor.nbytes}) or tensor, lambda tensor: tensor
+        ):
+            output = encoder(graph_of(encoder, [torch.arange(length) % 50 + 3]))
+        output.square().sum().backward()
+        return sum(kept.values())
+
+    assert measure_kept(16_500) < measure_kept(16_300) / 2
+
+
 def test_what_an_encoder_needs(save_model):
     with pytest.raises(ConfigError, match="no tokenizer"):
         PretrainedEncoder(PretrainedEncoder.from_directory(save_model("bert")).architecture).batch(["a"])
