@@ -26,7 +26,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.layers.bfloat16 import multiplies_in_bfloat16, pad_rows
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Embedding, Linear, embedding
-from graphattn.models.encoders.base import Encoder, LayerWeights
+from graphattn.models.encoders.base import Encoder, LayerWeights, append_layer
 from graphattn.models.encoders.relation_heads import head_relation
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import (
@@ -357,15 +357,12 @@ class PretrainedEncoder(Encoder):
         rotations = self._rotations(positions, at_least_float32(states).dtype)
         biases = self._biases(edges)
         for number, layer in enumerate(self.layers):
-            layer_weights: LayerWeights | None = None if weights is None else {}
             rotation = rotations[self.architecture.thetas[number]] if rotations else None
-            arguments = edges, states, rotation, biases, layer_weights
+            arguments = edges, states, rotation, biases, append_layer(weights)
             if self.gradient_checkpointing and self.training:
                 states = checkpoint(layer, *arguments, use_reentrant=False)
             else:
                 states = layer(*arguments)
-            if weights is not None and layer_weights is not None:
-                weights.append(layer_weights)
         return states[:count] if self.last_norm is None else self.last_norm(states[:count])
 
     def _position_rows(self, positions: Tensor, ids: Tensor | None) -> Tensor:

@@ -16,7 +16,7 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
-from graphattn.builders.files import atomic_file, folder_lock, read_sealed, resolve_path, write_sealed
+from graphattn.builders.files import folder_lock, read_sealed, resolve_path, write_sealed
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, RunFolderError, TrainingError, verbatim
 from graphattn.models.options import TrainingOptions
 from graphattn.models.saving import CHECKPOINT
@@ -80,7 +80,10 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     if not options.resume:
         checkpoint.unlink(missing_ok=True)
     if checkpoint.exists():
-        earlier = _read_settings(folder / SETTINGS)
+        sealed = read_sealed(folder / SETTINGS)
+        if sealed is None:
+            raise _error_for_damage(folder / SETTINGS)
+        earlier = json.loads(sealed)
         changed = next((name for name in {**settings, **earlier} if earlier.get(name) != settings.get(name)), None)
         if changed is not None:
             name = changed.rpartition(".")[2]  # without its group of options
@@ -98,19 +101,8 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     if not checkpoint.exists():
         (folder / HISTORY).unlink(missing_ok=True)
         (folder / BEST).unlink(missing_ok=True)
-    with atomic_file(folder / SETTINGS, sync=True) as temporary:
-        temporary.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    write_sealed(folder / SETTINGS, json.dumps(settings, indent=1).encode())
     return checkpoint if checkpoint.exists() else None
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(values, dict):
-            return values
-    except (OSError, ValueError):
-        pass
-    raise _error_for_damage(path)
 
 
 def _error_for_damage(path: Path) -> ConfigError:
