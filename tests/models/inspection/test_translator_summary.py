@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
 from graphattn.models.inspection import summarise, summary
 
@@ -62,5 +62,3 @@ def test_invalid_targets(translator, make_classifier):
     with pytest.raises(ConfigError) as caught:
         summarise(make_classifier("window:3=1"), ["dogs"], targets=["a"])
     assert caught.value.options == ("target",)
-    with pytest.raises(NotFittedError):
-        summarise(Translator(), SOURCES)

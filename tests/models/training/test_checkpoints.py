@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from lightning.pytorch.callbacks import EMAWeightAveraging
 from lightning.pytorch.utilities import rank_zero_only
 from sklearn.base import clone
 
@@ -112,34 +113,44 @@ def test_a_run_keeps_vectors_that_are_not_tuned(corpus, tiny, killed_at, vectors
     np.testing.assert_array_equal(load(tmp_path / "run").predict_proba(texts), estimator.predict_proba(texts))
 
 
-def test_a_killed_run_resumes_with_identical_results(corpus, tiny, run_in_fork, tmp_path, steps, same_weights):
-    words, tags = corpus("crf")
-    settings = {"epochs": 5, "dev_fraction": 0.2, "batch_size": 8, "patience": 4}
-    undisturbed = tiny("crf", training=settings).fit(words, tags)
-    disturbed = tiny("crf", training={**settings, "run_dir": str(tmp_path / "run")})
-    assert run_in_fork(lambda: (kill_at(2, 1), disturbed.fit(words, tags))) == -signal.SIGKILL
-    assert len(json.loads((tmp_path / "run" / "history.json").read_text())["epochs"]) == 2
+STEPS_OF_TWO = {"epochs": 3, "accumulate": 2, "schedule": "cosine"}
+AVERAGED = {"epochs": 3, "dev_fraction": 0.2, "average": 0.4}
+RESUMED = {
+    "first epoch": ("classifier", STEPS_OF_TWO, {}, (0, 1)),
+    "middle epoch": ("classifier", STEPS_OF_TWO, {}, (1, 1)),
+    "last epoch": ("classifier", STEPS_OF_TWO, {}, (2, 1)),
+    "pair": ("pair", STEPS_OF_TWO, {}, (1, 1)),
+    "translator": ("translator", STEPS_OF_TWO, {}, (1, 1)),
+    "crf": ("crf", {"epochs": 4, "dev_fraction": 0.2, "patience": 3}, {}, (2, 1)),
+    "average": ("classifier", AVERAGED, {"checkpoint_minutes": 0.0}, (0, 3)),
+    "average, several batches a step": (
+        "classifier",
+        {**AVERAGED, "batch_size": 4, "accumulate": 2},
+        {"checkpoint_minutes": 0.0},
+        (2, 1),
+    ),
+    "average of epochs": ("classifier", {"epochs": 4, "dev_fraction": 0.2, "average_epochs": 3}, {}, (2, 1)),
+    "lightning's average": ("classifier", {"epochs": 3, "dev_fraction": 0.2}, {}, (2, 1)),
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_killed_run_resumes_with_identical_results(name, corpus, tiny, tmp_path, killed_at, steps, same_weights):
+    """Of the epochs before the one in which it was killed, none is trained again."""
+    kind, settings, more, place = RESUMED[name]
+
+    def fit(estimator):
+        callbacks = [EMAWeightAveraging(decay=0.4)] if name == "lightning's average" else []
+        return estimator.fit(*corpus(kind), callbacks=callbacks)
+
+    undisturbed = fit(tiny(kind, training=settings))
+    disturbed = tiny(kind, training={**settings, **more, "run_dir": str(tmp_path), "logs": False})
+    with killed_at(*place):
+        fit(disturbed)
     steps.clear()
-    disturbed.fit(words, tags)
-    assert set(steps) == {2, 3, 4}
-    assert disturbed.history_ == undisturbed.history_
-    assert same_weights(disturbed, undisturbed)
-    for one, other in zip(disturbed.predict_proba(words), undisturbed.predict_proba(words), strict=True):
-        assert np.array_equal(one, other)
-
-
-@pytest.mark.parametrize(
-    ("kind", "epoch"), [("classifier", 0), ("classifier", 1), ("classifier", 2), ("pair", 1), ("translator", 1)]
-)
-def test_a_run_stopped_in_any_epoch_resumes(kind, epoch, corpus, tiny, tmp_path, killed_at, same_weights):
-    inputs, labels = corpus(kind)
-    settings = {"epochs": 3, "accumulate": 2, "schedule": "cosine"}
-    undisturbed = tiny(kind, training=settings).fit(inputs, labels)
-    disturbed = tiny(kind, training={**settings, "run_dir": str(tmp_path), "logs": False})
-    with killed_at(epoch, 1):
-        disturbed.fit(inputs, labels)
-    disturbed.fit(inputs, labels)
+    fit(disturbed)
     assert not list(tmp_path.glob("*.new"))
+    assert steps[0] == place[0]
     assert disturbed.history_ == undisturbed.history_
     assert same_weights(disturbed, undisturbed)
 
@@ -371,7 +382,7 @@ def test_a_full_temporary_folder(corpus, tiny, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(TrainingError, match=r"training\.json cannot be written .*; make room and set TMPDIR"):
         tiny("classifier").fit(*corpus("classifier"))
     assert list(tmp_path.iterdir()) == []
@@ -437,21 +448,24 @@ def test_a_damaged_checkpoint_is_made_again(corpus, tiny, tmp_path, steps, damag
     assert same_weights(first, again)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", None])
-def test_damaged_settings_are_reported(corpus, tiny, tmp_path, content):
+@pytest.mark.parametrize("damage", ["missing", "cut off", "a flipped bit"])
+def test_damaged_settings_are_reported(corpus, tiny, tmp_path, damage):
     """Without them, nobody knows whether the checkpoint is of another run."""
     words, tags = corpus("crf", 12)
     settings = {"epochs": 1, "run_dir": str(tmp_path)}
     tiny("crf", training=settings).fit(words, tags)
     path = tmp_path / "training.json"
-    if content is None:
+    content = bytearray(path.read_bytes())
+    place = content.index(b'"epochs": 1') + len(b'"epochs": ')
+    content[place] ^= 2  # another number of epochs
+    path.write_bytes(path.read_bytes()[:-1] if damage == "cut off" else content)
+    if damage == "missing":
         path.unlink()
-    else:
-        path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
         tiny("crf", training=settings).fit(words, tags)
-    assert caught.value.options == ("resume",)
-    assert str(path) in str(caught.value)
+    assert str(caught.value) == (
+        f"{path} is missing or damaged, so the run cannot resume; give resume=False to start again"
+    )
     tiny("crf", training={**settings, "resume": False}).fit(words, tags)
 
 
