@@ -74,11 +74,6 @@ def test_weights_in_several_files(folder):
         states_of(folder)
 
 
-def test_half_precision_weights_become_float32(folder):
-    change_weights(folder, lambda weights: {name: value.half() for name, value in weights.items()})
-    assert states_of(folder).dtype == torch.float32
-
-
 @pytest.mark.parametrize("family", ["t5", ["bert"]])
 def test_an_unknown_family(folder, family):
     change_config(folder, model_type=family)
