@@ -349,10 +349,7 @@ class PretrainedEncoder(Encoder):
         states = self._embed(tokens, self._position_rows(positions, features.get("id")), features.get("segment"))
         count = len(states)
         if multiplies_in_bfloat16(states):
-            if not (self.architecture.is_modern or torch.is_grad_enabled()):
-                states = states.bfloat16()
-            if weights is None:  # weights with gradients come from operations without padded rows
-                states, positions = pad_rows(states), pad_rows(positions)
+            states, positions = self._round_states(states, positions, weights)
         edges = edges_of(graph, self.heads_along(), device)
         rotations = self._rotations(positions, at_least_float32(states).dtype)
         biases = self._biases(edges)
@@ -364,6 +361,16 @@ class PretrainedEncoder(Encoder):
             else:
                 states = layer(*arguments)
         return states[:count] if self.last_norm is None else self.last_norm(states[:count])
+
+    def _round_states(
+        self, states: Tensor, positions: Tensor, weights: list[LayerWeights] | None
+    ) -> tuple[Tensor, Tensor]:
+        """States in bfloat16, unless gradients or ModernBERT's residuals need more digits, and padded rows of both."""
+        if not (self.architecture.is_modern or torch.is_grad_enabled()):
+            states = states.bfloat16()
+        if weights is not None:  # weights with gradients come from operations without padded rows
+            return states, positions
+        return pad_rows(states), pad_rows(positions)
 
     def _position_rows(self, positions: Tensor, ids: Tensor | None) -> Tensor:
         """(N,) rows of the position vectors.
