@@ -11,14 +11,10 @@ import pytest
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import (
-    DecoderOptions,
     InputOptions,
     MultiStageOptions,
-    SubwordOptions,
     TextClassifier,
     TrainingOptions,
-    TranslationTraining,
-    Translator,
     UMSTOptions,
 )
 from graphattn.models.inspection import compare_summaries, summarise, summary
@@ -205,20 +201,15 @@ def test_heads_between_words(encoder, sentences):
         assert relations[key] == pytest.approx(share)
 
 
-def test_words_of_the_sources_of_a_translator():
-    sources = ["the dog sees a cat", "the dog"]
-    translator = Translator(
-        UMSTOptions(hidden=8, heads=2, layers=1, ffn=8),
-        inputs=SubwordOptions(vocabulary_size=60),
-        decoder=DecoderOptions(1, 2, 8, 0.0),
-        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
-    ).fit(sources * 3, ["ein hund sieht", "ein hund"] * 3)
-    given = ["ein hund", "ein hund"]
+def test_words_of_the_sources_of_a_translator(translators, source):
+    translator, sources = translators("umst"), [source, Sentence(["the", "dog"], heads=[2, 0])]
+    given = ["ein hund sieht", "ein hund"]
     rows = pd.concat(translator.attention(x, y).table() for x, y in zip(sources, given, strict=True))
     rows = rows[rows.relation == "all:word"]
-    mass = rows[rows.source == rows.target].groupby("head").weight.sum() / rows.groupby("head").weight.sum()
+    keys = ["layer", "head"]
+    mass = rows[rows.source == rows.target].groupby(keys).weight.sum() / rows.groupby(keys).weight.sum()
     kinds = summarise(translator, sources, targets=given).dependencies()
-    actual = kinds[(kinds.relation == "all:word") & (kinds.kind == "itself")].set_index("head").mass
+    actual = kinds[(kinds.relation == "all:word") & (kinds.kind == "itself")].set_index(keys).mass
     pd.testing.assert_series_equal(actual, mass, check_names=False, check_dtype=False, atol=1e-6)
 
 

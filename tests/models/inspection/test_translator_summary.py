@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
 from graphattn.models.inspection import summarise, summary
 
 SOURCES = ["the dog sees a cat.", "a cat sees the dog!", "the dog!"]
@@ -12,14 +11,8 @@ TARGETS = ["ein hund sieht.", "die katze sieht!", "ein hund!"]
 
 
 @pytest.fixture(scope="module")
-def translator():
-    model = Translator(
-        MSTransOptions(hidden=8, heads=4, layers=2, scales=("1", "3", "N"), alpha=0.0),
-        inputs=SubwordOptions(vocabulary_size=60),
-        decoder=DecoderOptions(2, 2, 12, 0.0),
-        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
-    )
-    return model.fit(SOURCES * 4, TARGETS * 4)
+def translator(translators):
+    return translators("ms-trans")
 
 
 def test_sums_equal_those_of_the_pairs(translator, monkeypatch):

@@ -2,14 +2,13 @@
 
 import copy
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
 
 from graphattn import Edges
-from graphattn.builders import Sentence
 from graphattn.models import (
-    DecoderOptions,
     DuoOptions,
     HeadOptions,
     InputOptions,
@@ -18,12 +17,9 @@ from graphattn.models import (
     MultiStageOptions,
     PairClassifier,
     SequenceTagger,
-    SubwordOptions,
     TextClassifier,
     TrainingOptions,
     TransformerOptions,
-    TranslationTraining,
-    Translator,
 )
 from graphattn.models.encoders import ENCODERS as EVERY_ENCODER
 
@@ -97,45 +93,23 @@ def pair_classifier():
     return fit(PairClassifier, ENCODERS["ms-trans"], pairs, ["same", "other"] * 2)
 
 
-def tree(text):
-    """A sentence in which each word depends on the previous one."""
-    return Sentence(text.split(), heads=range(len(text.split())))
-
-
 @pytest.fixture(scope="session")
-def translators(toy_pairs):
-    """Make a translator with an encoder, in float64; its sources are sentences: ``translators("umst")``."""
-    made = {}
+def translators(translators):
+    """A translator with an encoder, in float64."""
 
-    def of(encoder):
-        if encoder not in made:
-            sizes = {"hidden": 16, "layers": 2, "heads": 4, "ffn": 24, "dropout": 0.1}
-            sources, targets = toy_pairs(16)
-            translator = Translator(
-                EVERY_ENCODER[encoder][0].for_translation(sizes),
-                inputs=SubwordOptions(vocabulary_size=90, cls=True),
-                decoder=DecoderOptions(2, 2, 24, 0.1),
-                training=TranslationTraining(
-                    epochs=1, max_tokens=200, dev_fraction=0.0, progress=False, precision="32"
-                ),
-            ).fit(map(tree, sources), targets)
-            translator.model_ = copy.deepcopy(translator.model_).double()
-            made[encoder] = translator
-        return made[encoder]
+    @cache
+    def convert(encoder):
+        made = copy.copy(translators(encoder))
+        made.model_ = copy.deepcopy(made.model_).double()
+        return made
 
-    return of
+    return convert
 
 
 @pytest.fixture(params=EVERY_ENCODER)
 def translator(request, translators):
     """A translator with each encoder."""
     return translators(request.param)
-
-
-@pytest.fixture(scope="session")
-def source():
-    """A parsed source."""
-    return tree("the dog sees a cat.")
 
 
 @pytest.fixture
