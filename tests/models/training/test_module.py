@@ -14,14 +14,9 @@ from graphattn.models.training.module import SharedBatches, TrainingModule
 
 
 @pytest.mark.parametrize("kind", ["crf", *ENCODERS])
-def test_no_decay_on_biases_norms_and_vectors(parts, tiny, corpus, kind):
-    if kind == "crf":
-        model, corpus = parts(kind)
-    else:
-        texts, labels = corpus("classifier", 24)
-        estimator = tiny("classifier", encoder=kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(texts, labels)
-        model, corpus = estimator.model_, estimator.encode(texts, labels)
-    module = TrainingModule(model, TrainingOptions(epochs=1, weight_decay=0.5), [corpus], None, None)
+def test_no_decay_on_biases_norms_and_vectors(fitted, kind):
+    model = fitted(*(("crf",) if kind == "crf" else ("classifier", kind))).model_
+    module = TrainingModule(model, TrainingOptions(epochs=1, weight_decay=0.5), [None], None, None)
     groups = module.configure_optimizers()["optimizer"].param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
