@@ -418,7 +418,7 @@ def test_processes_of_one_run_share_its_folder(tmp_path, monkeypatch):
 
 def test_a_checkpoint_holds_no_code(corpus, tiny, tmp_path):
     tiny("crf", training={"run_dir": str(tmp_path)}).fit(*corpus("crf"))
-    checkpoint = AtomicCheckpointIO().load_checkpoint(tmp_path / "last.ckpt")
+    checkpoint = AtomicCheckpointIO().load_checkpoint(tmp_path / "last.ckpt", weights_only=True)
     assert checkpoint["epoch"] == 1
     assert not any("table" in name for name in checkpoint["state_dict"])
 
@@ -467,14 +467,3 @@ def test_damaged_settings_are_reported(corpus, tiny, tmp_path, damage):
         f"{path} is missing or damaged, so the run cannot resume; give resume=False to start again"
     )
     tiny("crf", training={**settings, "resume": False}).fit(words, tags)
-
-
-def test_other_files_are_not_checkpoints(tmp_path):
-    for content in ({"weights": torch.zeros(2)}, torch.zeros(2), [1, 2]):
-        torch.save(content, tmp_path / "last.ckpt")
-        with pytest.raises(ConfigError) as caught:
-            AtomicCheckpointIO().load_checkpoint(tmp_path / "last.ckpt")
-        assert str(caught.value) == (
-            f"{tmp_path / 'last.ckpt'} is missing or damaged, so the run cannot resume; give resume=False to start "
-            "again"
-        )
