@@ -49,18 +49,26 @@ class WeightAverage(Average):
         self.average: list[Tensor] = []
         self.steps = 0
 
+    def start(self, model: nn.Module) -> None:
+        """Begin with a model's weights, or continue with the average, on the model's device."""
+        weights = _trainable(model)
+        start = self.average or weights
+        self.average = [tensor.detach().to(w.device, copy=True) for tensor, w in zip(start, weights, strict=True)]
+
+    def update(self, model: nn.Module) -> None:
+        """Add the weights after a step."""
+        self.steps += 1
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        get_ema_multi_avg_fn(decay)(self.average, _trainable(model), self.steps)
+
     @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        weights = _trainable(pl_module.model)
-        start = self.average or weights  # the average of a resumed run
-        self.average = [tensor.detach().to(w.device, copy=True) for tensor, w in zip(start, weights, strict=True)]
+        self.start(pl_module.model)
 
     @override
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step > self.steps:  # otherwise gradients are still accumulated
-            self.steps += 1
-            decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
-            get_ema_multi_avg_fn(decay)(self.average, _trainable(pl_module.model), self.steps)
+            self.update(pl_module.model)
 
     @override
     def mean(self) -> list[Tensor]:
