@@ -13,7 +13,6 @@ from graphattn.builders import batching
 from graphattn.models import TrainingOptions
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.training.loop import count_parameters, train
-from graphattn.models.training.module import TrainingModule
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
 
@@ -233,15 +232,17 @@ def test_the_log_level_of_lightning_is_restored(corpus, tiny):
     assert logger.level == before
 
 
-def test_the_loss_of_an_epoch_is_the_mean_of_its_batches(parts, monkeypatch):
-    model, corpus = parts()
-    losses, original = {}, TrainingModule.training_step
+class Losses(Callback):
+    """Record the loss of each batch by epoch."""
 
-    def step(self, batch, batch_idx):
-        loss = original(self, batch, batch_idx)
-        losses.setdefault(self.current_epoch, []).append(float(loss.detach()))
-        return loss
+    def __init__(self):
+        self.seen = {}
 
-    monkeypatch.setattr(TrainingModule, "training_step", step)
-    rows = train(model, corpus, TrainingOptions(epochs=3, batch_size=8, learning_rate=0.02))
-    assert [row["train_loss"] for row in rows] == pytest.approx([sum(own) / len(own) for own in losses.values()])
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.seen.setdefault(trainer.current_epoch, []).append(float(outputs["loss"]))
+
+
+def test_the_loss_of_an_epoch_is_the_mean_of_its_batches(parts):
+    options = TrainingOptions(epochs=3, batch_size=8, learning_rate=0.02)
+    rows = train(*parts(), options, callbacks=[losses := Losses()])
+    assert [row["train_loss"] for row in rows] == pytest.approx([np.mean(own) for own in losses.seen.values()])

@@ -5,6 +5,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
 
 from graphattn.builders import BudgetBatches
 from graphattn.models import TrainingOptions
@@ -49,19 +50,20 @@ def test_optimizer(options, kind, parts):
 
 
 @pytest.mark.parametrize("accumulate", [2, 4, 8])
-def test_the_gradient_of_a_step_is_the_mean_over_its_batches(accumulate, parts, monkeypatch):
+def test_the_gradient_of_a_step_is_the_mean_over_its_batches(accumulate, parts):
+    class Gradients(Callback):
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            made.append(torch.cat([p.grad.flatten() for p in pl_module.parameters() if p.grad is not None]))
+
+    made = []
+
     def gradients(accumulate):
-        made, (model, corpus) = [], parts()
-        monkeypatch.setattr(
-            TrainingModule,
-            "on_before_optimizer_step",
-            lambda self, _: made.append(torch.cat([p.grad.flatten() for p in self.parameters() if p.grad is not None])),
-        )
+        made.clear()
         options = TrainingOptions(
             epochs=1, batch_size=4, learning_rate=1e-12, clip=None, accumulate=accumulate, precision="32"
         )
-        train(model, corpus, options)
-        return made
+        train(*parts(), options, callbacks=[Gradients()])
+        return list(made)
 
     alone = gradients(1)
     assert len(alone) == 6
