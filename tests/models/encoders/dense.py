@@ -6,8 +6,15 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.builders import TextGraphBuilder
+from graphattn.models.encoders import make_encoder
 
 NODES = ("token", "relay", "span", "sentence", "document")
+
+
+def count_parameters(options):
+    """The number of an encoder's parameters, whose values are not made."""
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in make_encoder(options).parameters())
 
 
 def linear(layer, x):

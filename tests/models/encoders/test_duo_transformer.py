@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import DuoTransformerOptions, make_encoder
+from graphattn.models.encoders import DuoTransformerOptions
 from graphattn.models.encoders.base import sinusoids
 from graphattn.models.encoders.duo_transformer import DuoNorm, StreamMaps
+
+from .dense import count_parameters
 
 HIDDEN, HEADS = 6, 2
 
@@ -77,8 +79,7 @@ def test_weights_of_both_streams(double_encoder, check_maps):
 
 def test_sharing_halves_the_projections():
     counts = [
-        sum(p.numel() for p in make_encoder(DuoTransformerOptions(hidden=20, heads=2, share_weights=s)).parameters())
-        for s in (True, False)
+        count_parameters(DuoTransformerOptions(hidden=20, heads=2, share_weights=shared)) for shared in (True, False)
     ]
     assert counts[1] - counts[0] == 3 * 4 * (20 * 20 + 20)
 

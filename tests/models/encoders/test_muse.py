@@ -12,7 +12,7 @@ from graphattn.models import MUSEOptions, Translator
 from graphattn.models.encoders import make_encoder
 from graphattn.models.encoders.base import sinusoids
 
-from .dense import attention, feed_forward, linear, norm
+from .dense import attention, count_parameters, feed_forward, linear, norm
 
 SMALL = MUSEOptions(hidden=12, layers=2, heads=3, ffn=16)
 VARIANTS = {"muse": {}, "simple": {"kernels": ()}, "one kernel": {"kernels": ("5",)}, "far": {"kernels": ("1", "31")}}
@@ -63,7 +63,7 @@ def test_parameters_besides_those_of_a_transformer():
     """Per block: W_C, the kernels' projections and alpha more, and one norm less; in the paper's widths 2.0M."""
     muse = Translator("muse", preset="base").resolve_encoder()
     plain = Translator("transformer", preset="base").resolve_encoder()
-    counts = [sum(p.numel() for p in make_encoder(options).parameters()) for options in (muse, plain)]
+    counts = [count_parameters(options) for options in (muse, plain)]
     assert counts[0] - counts[1] == 6 * (512 * 512 + 512 * 8 * (3 + 15) + 2 - 2 * 512)
 
 

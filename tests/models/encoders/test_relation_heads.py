@@ -8,10 +8,10 @@ import torch
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import parse_relation
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import MSTransOptions, encoder_options, make_encoder
+from graphattn.models.encoders import MSTransOptions, encoder_options
 from graphattn.models.encoders.relation_heads import parse_heads, parse_relation_heads
 
-from .dense import MSTrans
+from .dense import MSTrans, count_parameters
 
 WIDTH = 12
 CASES = [
@@ -131,8 +131,7 @@ def test_options_round_trip_through_json(heads):
 
 def test_parameters_do_not_depend_on_the_nodes():
     def count(heads):
-        encoder = make_encoder(MSTransOptions(hidden=20, heads=heads, head_feats=5, layers=1))
-        return sum(parameter.numel() for parameter in encoder.parameters())
+        return count_parameters(MSTransOptions(hidden=20, heads=heads, head_feats=5, layers=1))
 
     assert count("window:3=4") == count("star=2,binary=2") == count("document=4")
     assert count("relative:3(window:5)=2,window:3=2") == count("window:3=4") + (2 * 3 + 1) * 5

@@ -17,7 +17,7 @@ from graphattn.models.encoders import make_encoder
 from graphattn.models.encoders.base import sinusoids
 from graphattn.models.encoders.umst import SIZES, word_classes
 
-from .dense import connect, convolve, feed_forward, linear, norm
+from .dense import connect, convolve, count_parameters, feed_forward, linear, norm
 
 SMALL = UMSTOptions(hidden=12, layers=2, heads=3, ffn=16)
 ABLATIONS = {
@@ -238,12 +238,12 @@ def test_without_a_parse_words_have_no_arcs(double_encoder):
     assert not torch.allclose(together[5:], actual)
 
 
-def count(**options):
-    return sum(p.numel() for p in make_encoder(UMSTOptions.of_size("base", **options)).parameters())
-
-
 def test_parameters_of_the_base_model():
     """Parameters that each row of Tables 5 and 6 adds to or removes from a Transformer, by the paper's shapes."""
+
+    def count(**options):
+        return count_parameters(UMSTOptions.of_size("base", **options))
+
     square, width, layers = 512**2, 512, 6
     plain = count(class_embedding=False, intra_group=False, inter_group=False)
     block = 4 * (square + width) + 2 * 2048 * 512 + 2048 + 512 + 2 * 2 * width
