@@ -177,9 +177,9 @@ def test_weights_of_held_out_examples_reach_the_linear_branch(corpus, monkeypatc
     texts, labels = corpus
     dev_sets, fit = [], linear_branch.fit_linear_branch
 
-    def spy(model, training, dev, *arguments, **options):
+    def spy(model, corpus, dev, *arguments, **options):
         dev_sets.append(dev)
-        return fit(model, training, dev, *arguments, **options)
+        return fit(model, corpus, dev, *arguments, **options)
 
     monkeypatch.setattr(linear_branch, "fit_linear_branch", spy)
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0.5)
