@@ -138,6 +138,7 @@ def train_tokenizer(kind):
             single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
         )
         names = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+        names["mask_token"] = "<mask>"
         return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
     merges = [tuple(merge) for merge in trained["merges"]]
     return transformers.RobertaTokenizer(trained["vocab"], merges, add_prefix_space=kind == "roberta prefix")

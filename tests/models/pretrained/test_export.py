@@ -112,9 +112,9 @@ def test_settings_survive_saving(save_sentence_model, tmp_path):
     folder = save_sentence_model("bert, cased", limit=20, pooling="cls")
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
     classifier = TextClassifier(pretrained=str(folder), training=training).fit(TEXTS, list("abababa"))
-    classifier.save(tmp_path / "model")
+    classifier.save(tmp_path / "saved")
     classifier.to_huggingface(tmp_path / "first")
-    load(tmp_path / "model").to_huggingface(tmp_path / "second")
+    load(tmp_path / "saved").to_huggingface(tmp_path / "second")
     files = sorted(path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*") if path.is_file())
     assert {"tokenizer_config.json", "modules.json", "1_Pooling/config.json"} <= set(map(str, files))
     for file in files:
