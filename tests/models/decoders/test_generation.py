@@ -12,12 +12,14 @@ from graphattn.models.decoders import generation
 from graphattn.models.decoders.generation import ModelScores
 from graphattn.models.decoders.model import EOS
 from graphattn.models.decoders.options import SearchOptions
-from graphattn.models.encoders import ENCODERS
 
 APART = {"share_weights": False, "duo_norm": False, "fusion_layer": False}
-every_encoder = pytest.mark.parametrize(
+every_decoder = pytest.mark.parametrize(
     ("encoder", "changes"),
-    [*((name, {}) for name in ENCODERS), ("duo-transformer", {"share_weights": False}), ("duo-transformer", APART)],
+    [
+        *((name, {}) for name in ("transformer", "umst", "duo-transformer")),
+        *(("duo-transformer", changes) for changes in ({"share_weights": False}, APART)),
+    ],
     ids=str,
 )
 SEARCH = SearchOptions(beam=3, min_length=2, max_length=7)
@@ -53,7 +55,7 @@ def assert_same(some, others):
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-5)
 
 
-@every_encoder
+@every_decoder
 @pytest.mark.parametrize("sample", [False, True])
 def test_a_batch_with_a_cache_equals_single_sources_without_one(sample, encoder, changes, make_model, monkeypatch):
     model, corpus = make_model(encoder, **changes)

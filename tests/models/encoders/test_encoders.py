@@ -239,12 +239,10 @@ def distance(actual, exact):
 @pytest.mark.parametrize(
     "options",
     [
-        UMSTOptions(),
         UMSTOptions(graph_layer="gat"),
         UMSTOptions(upsampling="linear", normalize=True),
         UMSTOptions(map_fusion="gate", relative_positions=1),
         UMSTOptions(map_fusion="sum"),
-        MUSEOptions(kernels=("3", "5")),
         MUSEOptions(kernels=()),
     ],
     ids=str,

@@ -45,14 +45,10 @@ class Batches(Callback):
         self.seen.append((trainer.current_epoch, batch))
 
 
-@pytest.mark.parametrize(
-    ("kind", "encoder"),
-    [*(("crf", encoder) for encoder in ENCODERS), ("classifier", "duo"), ("translator", "transformer")],
-)
-def test_results_are_deterministic_for_a_seed(kind, encoder, corpus, tiny, same_weights):
+@pytest.mark.parametrize("kind", ["classifier", "crf", "translator"])
+def test_results_are_deterministic_for_a_seed(kind, corpus, tiny, same_weights):
     first, second, other = (
-        tiny(kind, encoder, training={"epochs": 1, "batch_size": 4, "seed": seed}).fit(*corpus(kind, 8))
-        for seed in (0, 0, 1)
+        tiny(kind, training={"epochs": 1, "seed": seed}).fit(*corpus(kind, 16)) for seed in (0, 0, 1)
     )
     assert same_weights(first, second)
     assert first.history_ == second.history_
@@ -133,17 +129,17 @@ def test_two_half_batches_give_the_step_of_one_batch(corpus, tiny):
 @pytest.mark.parametrize(
     ("kind", "encoder"),
     [
-        *[(kind, encoder) for encoder in ENCODERS for kind in ("classifier", "crf")],  # of a text, of each token
-        ("multilabel", "ms-trans"),
-        ("pair", "ms-trans"),
+        *(("crf", encoder) for encoder in ENCODERS),
+        *((kind, "ms-trans") for kind in ("classifier", "multilabel", "pair")),
+        ("classifier", "duo"),  # which computes means before its last layer
         ("translator", "transformer"),
     ],
 )
 def test_bfloat16(kind, encoder, corpus, tiny):
-    estimator = tiny(kind, encoder, training={"precision": "bf16"}).fit(*corpus(kind, 24))
+    estimator = tiny(kind, encoder, training={"precision": "bf16", "epochs": 1}).fit(*corpus(kind, 24))
     losses = [row["train_loss"] for row in estimator.history_]
     assert {parameter.dtype for parameter in estimator.model_.parameters()} == {torch.float32}
-    exact = tiny(kind, encoder).fit(*corpus(kind, 24))
+    exact = tiny(kind, encoder, training={"epochs": 1}).fit(*corpus(kind, 24))
     assert losses != [row["train_loss"] for row in exact.history_]
     assert losses == pytest.approx([row["train_loss"] for row in exact.history_], rel=0.1)
 
