@@ -70,15 +70,6 @@ def mtsa_scores(layer, tokens, head):
     return F.logsigmoid(query @ key.T / math.sqrt(layer.head_feats)).unsqueeze(2) + source
 
 
-def test_weights_sum_to_one(fitted_estimator):
-    estimator, x = fitted_estimator
-    table = estimator.attention(x).table()
-    part = ["target_part"] if "target_part" in table else []
-    sums = table.groupby(["layer", "head", "relation", *part, "target"]).weight.sum()
-    np.testing.assert_allclose(sums, 1, atol=1e-6)
-    assert (table.weight >= 0).all()
-
-
 def test_scores_do_not_depend_on_requested_weights(fitted_estimator):
     estimator, x = fitted_estimator
     batch = estimator.encode([x])[[0]]

@@ -15,7 +15,7 @@ from graphattn.experiments.demo.steps import DemoSize
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, TextClassifier, TrainingOptions
 from graphattn.models.inspection.attributions import by_token, gradient_times_weight
 
-SENTENCES = 60
+SENTENCES = 100
 
 
 @pytest.fixture(scope="module")
