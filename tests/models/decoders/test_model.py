@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphattn.models.decoders.model import shift_right
+from graphattn.models._decoders.model import shift_right
 
 every_decoder = pytest.mark.parametrize("encoder", ["transformer", "umst", "duo-transformer"])
 

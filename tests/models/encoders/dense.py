@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.models.encoders import make_encoder
+from graphattn.models._encoders import make_encoder
 
 NODES = ("token", "relay", "span", "sentence", "document")
 

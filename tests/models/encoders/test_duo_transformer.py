@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import DuoTransformerOptions
-from graphattn.models.encoders.base import sinusoids
-from graphattn.models.encoders.duo_transformer import DuoNorm, StreamMaps
+from graphattn.models._encoders import DuoTransformerOptions
+from graphattn.models._encoders.base import sinusoids
+from graphattn.models._encoders.duo_transformer import DuoNorm, StreamMaps
 
 from .dense import count_parameters
 

@@ -8,8 +8,8 @@ import torch
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import MSTransOptions, make_encoder
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders import MSTransOptions, make_encoder
+from graphattn.models._encoders.base import sinusoids
 
 from .dense import MSTrans, count_parameters
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from graphattn._edges import edges_of
 from graphattn.builders import TextGraphBuilder
-from graphattn.edges import edges_of
 from graphattn.models import (
     HeadOptions,
     InputOptions,
@@ -14,8 +14,8 @@ from graphattn.models import (
     TrainingOptions,
     Translator,
 )
-from graphattn.models.encoders import make_encoder, mtsa
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders import make_encoder, mtsa
+from graphattn.models._encoders.base import sinusoids
 
 from .dense import count_parameters, feed_forward, norm
 

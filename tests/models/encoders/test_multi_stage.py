@@ -3,7 +3,7 @@
 import torch
 
 from graphattn.models import MultiStageOptions
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders.base import sinusoids
 
 from .dense import connect, convolve, norm, run_block
 

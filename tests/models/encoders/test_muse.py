@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from graphattn import Edges
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.models import MUSEOptions, Translator
-from graphattn.models.encoders import make_encoder
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders import make_encoder
+from graphattn.models._encoders.base import sinusoids
 
 from .dense import attention, count_parameters, feed_forward, linear, norm
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graphattn.models import TNTOptions
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders.base import sinusoids
 
 from .dense import count_parameters, norm, run_block
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from graphattn._edges import Edges
 from graphattn.builders import Sentence, TextGraphBuilder
-from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models import TransformerOptions, UMSTOptions
-from graphattn.models.encoders import make_encoder
-from graphattn.models.encoders.base import sinusoids
-from graphattn.models.encoders.umst import SIZES, word_classes
+from graphattn.models._encoders import make_encoder
+from graphattn.models._encoders.base import sinusoids
+from graphattn.models._encoders.umst import SIZES, word_classes
 
 from .dense import connect, convolve, count_parameters, feed_forward, linear, norm
 

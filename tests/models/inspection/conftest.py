@@ -20,7 +20,7 @@ from graphattn.models import (
     TranslationTraining,
     Translator,
 )
-from graphattn.models.encoders import ENCODERS
+from graphattn.models._encoders import ENCODERS
 
 BRIEF = TrainingOptions(epochs=1, dev_fraction=0.0)
 PAPER = {"preset": "paper"}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphattn.exceptions import DataError
-from graphattn.models.encoders import ENCODERS
+from graphattn.models._encoders import ENCODERS
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

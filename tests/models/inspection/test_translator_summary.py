@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models.inspection import summarise, summary
+from graphattn.models.inspection import _summary as summary
+from graphattn.models.inspection import summarise
 
 SOURCES = ["the dog sees a cat.", "a cat sees the dog!", "the dog!"]
 TARGETS = ["ein hund sieht.", "die katze sieht!", "ein hund!"]

@@ -10,8 +10,8 @@ from lightning.pytorch.callbacks import Callback
 
 from graphattn.exceptions import NotFittedError, TrainingError
 from graphattn.models import TrainingOptions, load
-from graphattn.models.training import loop as training
-from graphattn.models.training.loop import train
+from graphattn.models.training import _loop as training
+from graphattn.models.training._loop import train
 
 
 class Interruption(Callback):

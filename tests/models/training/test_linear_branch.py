@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from graphattn import load
 from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TextRegressor, TrainingOptions
-from graphattn.models.corpus import Corpus
-from graphattn.models.encoders import encoder_options
-from graphattn.models.heads.word_features import list_word_keys
-from graphattn.models.training import linear_branch
+from graphattn.models._corpus import Corpus
+from graphattn.models._encoders import encoder_options
+from graphattn.models.heads._word_features import list_word_keys
+from graphattn.models.training import _linear_branch as linear_branch
 from graphattn.models.training.callbacks import EpochLines
 
 SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}

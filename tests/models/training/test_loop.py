@@ -9,10 +9,10 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from graphattn.builders import batching
+from graphattn.builders import _batching as batching
 from graphattn.models import TrainingOptions
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.training.loop import count_parameters, train
+from graphattn.models._encoders import ENCODERS
+from graphattn.models.training._loop import count_parameters, train
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
 

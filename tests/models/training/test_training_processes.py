@@ -11,7 +11,7 @@ from torch.multiprocessing import ProcessRaisedException
 
 from graphattn.exceptions import ConfigError, DataError, TrainingError
 from graphattn.models import TrainingOptions
-from graphattn.models.training import loop as training
+from graphattn.models.training import _loop as training
 from graphattn.models.training.callbacks import EpochLines
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}

@@ -21,7 +21,7 @@ from graphattn.models import (
     TrainingOptions,
     TransformerOptions,
 )
-from graphattn.models.encoders import ENCODERS as EVERY_ENCODER
+from graphattn.models._encoders import ENCODERS as EVERY_ENCODER
 
 
 @pytest.fixture(scope="session")

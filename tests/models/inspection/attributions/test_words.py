@@ -15,7 +15,7 @@ from graphattn.models import (
     TrainingOptions,
     UMSTOptions,
 )
-from graphattn.models.inspection.attention_map import for_display
+from graphattn.models.inspection._attention_map import for_display
 from graphattn.models.inspection.attributions import (
     attention_rollout,
     gradient_times_weight,
