@@ -151,14 +151,19 @@ def run_layers(
     On a CPU, training on long texts keeps only the states between layers, and computes a layer again for its gradients.
     """
     for layer in layers:
-        layer_weights: LayerWeights | None = None if weights is None else {}
         if weights is None and layer.training and is_too_long_to_keep(states):
             states = checkpoint(layer, edges, states, use_reentrant=False)
         else:
-            states = layer(edges, states, layer_weights)
-        if weights is not None and layer_weights is not None:
-            weights.append(layer_weights)
+            states = layer(edges, states, append_layer(weights))
     return states
+
+
+def append_layer(weights: list[LayerWeights] | None) -> LayerWeights | None:
+    """Append an empty mapping, which is returned for the next layer to fill; None if no weights are requested."""
+    if weights is None:
+        return None
+    weights.append({})
+    return weights[-1]
 
 
 def is_too_long_to_keep(states: Tensor) -> bool:
