@@ -22,10 +22,10 @@ from graphattn.experiments.benchmarks.harness import (
 )
 from graphattn.experiments.benchmarks.report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks.workloads import CORPORA, Workload, corpus_texts, parse_workloads
-from graphattn.experiments.cli.chunks import CHUNK
 from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.output import open_output
 from graphattn.experiments.cli.predict import predict_lines
+from graphattn.experiments.cli.resumable import CHUNK
 from graphattn.experiments.cli.text_stream import read_texts
 from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions, load
 from graphattn.models.corpus import Batch, Corpus

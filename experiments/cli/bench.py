@@ -10,7 +10,6 @@ from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
 from typing_extensions import override
 
 from graphattn.exceptions import ConfigError, DataError
@@ -185,17 +184,9 @@ class BenchCommands(LazyGroup):
         return make_command(with_flags(flags)(command), benchmark.help, f"graphattn bench {name} {benchmark.example}")
 
 
-app = typer.Typer(
-    cls=BenchCommands,
-    help="Measure speed and memory; only ratios within one run mean anything.",
-    no_args_is_help=True,
-    add_completion=False,
+group = BenchCommands(
+    name="bench", help="Measure speed and memory; only ratios within one run mean anything.", no_args_is_help=True
 )
-
-
-@app.callback()
-def benchmarks() -> None:
-    """Measure speed and memory; only ratios within one run mean anything."""
 
 
 def run(name: str, options: BenchOptions) -> None:

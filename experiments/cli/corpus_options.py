@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,7 @@ from graphattn.experiments.cli.flags import Values
 from graphattn.options import Option, Options, ParsingOptions, list_options, option
 
 if TYPE_CHECKING:
-    from graphattn.builders import Example, Sentence
     from graphattn.builders.readers import CorpusKind
-    from graphattn.builders.store import Store
 
 CLASSIFY, PAIR, TAG, TRANSLATE = "classify", "pair", "tag", "translate"
 NONE = "none"
@@ -149,23 +147,6 @@ def split_parser_flags(flag_values: Values) -> tuple[Values, Values]:
     names = {flag.name for flag in parser_flags()}
     parser = {name: value for name, value in flag_values.items() if name in names}
     return parser, {name: value for name, value in flag_values.items() if name not in names}
-
-
-def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sentence]:
-    """Read a corpus or store, one example or sentence at a time."""
-    from graphattn.builders.files import is_store
-    from graphattn.builders.readers import read_corpus
-
-    if is_store(path):
-        from graphattn.builders.store.store import open_store
-
-        return iter(open_store(path))
-    return read_corpus(path, **options.reading)
-
-
-def count_texts(items: list[Example | Sentence] | Store) -> int:
-    """The number of texts or pairs that an estimator sees."""
-    return len(items) if isinstance(items, list) else len(items.texts())
 
 
 def reject_for_store(options: Iterable[str], path: Path) -> None:

@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.chunks import CHUNK, Chunk, TextError, apply_to_texts, iter_chunks
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Address, EngineName, Jobs, MaxTokens, Precision, Values, with_flags
 from graphattn.experiments.cli.loaded_models import ModelSettings, load_once
 from graphattn.experiments.cli.output import check_output, model_files, open_output
-from graphattn.experiments.cli.resumable import ChunkResult, ModelJob, Tally, keep_results, make_engine
+from graphattn.experiments.cli.resumable import (
+    CHUNK,
+    Chunk,
+    ChunkResult,
+    ModelJob,
+    Tally,
+    TextError,
+    apply_to_texts,
+    iter_chunks,
+    keep_results,
+    make_engine,
+)
 from graphattn.options import list_options
 
 if TYPE_CHECKING:

@@ -88,8 +88,8 @@ class Commands(LazyGroup):
             function, examples = USER_COMMANDS[name], f"graphattn --import MODULE {name}"
         else:
             module: Any = import_module(f"graphattn.experiments.cli.{name}")
-            if hasattr(module, "app"):
-                return typer.main.get_command(module.app)
+            if hasattr(module, "group"):
+                return module.group
             function, examples = getattr(module, name), module.EXAMPLES
         # each paragraph of its docstring becomes one line, which the help wraps
         about = "\n\n".join(" ".join(paragraph.split()) for paragraph in (getdoc(function) or "").split("\n\n"))

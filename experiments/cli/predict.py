@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.chunks import CHUNK, Chunk, TextError, apply_to_texts, iter_chunks
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import (
     Address,
@@ -28,7 +27,19 @@ from graphattn.experiments.cli.flags import (
 )
 from graphattn.experiments.cli.loaded_models import ModelSettings, load_once, reject_unused
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output
-from graphattn.experiments.cli.resumable import ChunkResult, ModelJob, Tally, keep_results, make_engine, stream_results
+from graphattn.experiments.cli.resumable import (
+    CHUNK,
+    Chunk,
+    ChunkResult,
+    ModelJob,
+    Tally,
+    TextError,
+    apply_to_texts,
+    iter_chunks,
+    keep_results,
+    make_engine,
+    stream_results,
+)
 from graphattn.experiments.cli.tables import PredictionTable
 from graphattn.options import list_options
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint, verbatim
-from graphattn.experiments.cli.corpus_options import count_texts
 from graphattn.experiments.cli.flags import Values
 from graphattn.experiments.cli.output import print_metrics, unpack_single
 
@@ -45,7 +44,7 @@ def fit_and_save(
     from graphattn.models.training.checkpoints import is_first_process
 
     run_dir = estimator.training.run_dir
-    examples: dict[str, Any] = {name: count_texts(inputs) for name, (inputs, _) in corpora.items()}
+    examples: dict[str, Any] = {name: _count_texts(inputs) for name, (inputs, _) in corpora.items()}
     try:
         with warnings.catch_warnings():
             if report:
@@ -63,7 +62,7 @@ def fit_and_save(
     if not is_first_process():
         return {}
     if tests:
-        examples["test"] = unpack_single({name: count_texts(inputs) for name, (inputs, _) in tests.items()})
+        examples["test"] = unpack_single({name: _count_texts(inputs) for name, (inputs, _) in tests.items()})
     figures = collect_metrics(estimator, examples)
     measured, unmeasured = {}, None
     with warnings.catch_warnings():
@@ -83,6 +82,11 @@ def fit_and_save(
         print_run(figures, out)
         raise unmeasured
     return figures
+
+
+def _count_texts(items: Any) -> int:
+    """The number of texts or pairs that an estimator sees in a list or a store."""
+    return len(items) if isinstance(items, list) else len(items.texts())
 
 
 def _hint_at_vectors(estimator: Estimator, examples: int) -> None:

@@ -32,17 +32,18 @@ def store(built, tmp_path):
 
 @pytest.fixture
 def commands(graphattn, classifier, tmp_path, tiny):
-    """The result of each command that reads a store."""
+    """The result of each command that reads a store, or of some."""
 
-    def run(store):
-        return {
-            "train": graphattn("train", "classify", store, "--out", tmp_path / "m", *tiny),
-            "evaluate": graphattn("evaluate", classifier, store),
-            "predict": graphattn("predict", classifier, store),
-            "encode": graphattn("encode", classifier, store, "--out", tmp_path / "v.npy"),
-            "show": graphattn("show", store, "--index", "40"),
-            "check": graphattn("info", store, "--check"),
+    def run(store, *names):
+        words = {
+            "train": ("train", "classify", store, "--out", tmp_path / "m", *tiny),
+            "evaluate": ("evaluate", classifier, store),
+            "predict": ("predict", classifier, store),
+            "encode": ("encode", classifier, store, "--out", tmp_path / "v.npy"),
+            "show": ("show", store, "--index", "40"),
+            "check": ("info", store, "--check"),
         }
+        return {name: graphattn(*words[name]) for name in names or words}
 
     return run
 
@@ -58,7 +59,7 @@ def test_a_damaged_shard_is_named_and_the_others_are_read(graphattn, commands, s
     else:
         content[40] ^= 4
         path.write_bytes(content)
-    answers = commands(store)
+    answers = commands(store, *(("evaluate", "check") if damage != "flipped" else ()))
     check = answers.pop("check")
     assert (check.code, check.err) == (
         1, f"error: {store}: 1 file is damaged. Run the same graphattn build again, which keeps the others.\n",
@@ -83,19 +84,18 @@ def test_a_shard_of_another_version(commands, store):
     path = store / "sentences" / "part-000001.parquet"
     notes = {"format_version": 2, "digest": "", "skipped": []}
     shards.write_shard(pq.read_table(path, schema=shards.SCHEMA), path, notes)
-    for name, answer in commands(store).items():
-        if name != "check":
-            assert (answer.code, answer.err) == (
-                1,
-                f"error: {path}: the shard has version 2 of the store format, this GraphAttn reads version "
-                f"{shards.FORMAT_VERSION}. Build the store again, or use the GraphAttn that built it.\n",
-            )
+    for answer in commands(store, "evaluate", "show").values():
+        assert (answer.code, answer.err) == (
+            1,
+            f"error: {path}: the shard has version 2 of the store format, this GraphAttn reads version "
+            f"{shards.FORMAT_VERSION}. Build the store again, or use the GraphAttn that built it.\n",
+        )
 
 
 def test_a_store_of_another_version(commands, store):
     manifest = json.loads((store / "store.json").read_text())
     (store / "store.json").write_text(json.dumps({**manifest, "format_version": 2}))
-    for answer in commands(store).values():
+    for answer in commands(store, "train", "predict", "check").values():
         assert (answer.code, answer.err) == (
             1,
             f"error: {store}: the store has version 2, this GraphAttn reads version {shards.FORMAT_VERSION}. "
@@ -111,7 +111,7 @@ def test_an_incomplete_store(graphattn, commands, store, tmp_path):
             "Run the same graphattn build again to resume.\n",
         )  # fmt: skip
     with folder_lock(store):
-        for answer in commands(store).values():
+        for answer in commands(store, "train", "check").values():
             assert (answer.code, answer.err) == (
                 1, f"error: {store}: is being written by another process. Wait until it is complete.\n",
             )  # fmt: skip
@@ -168,9 +168,8 @@ def test_a_store_without_sentences(graphattn, commands, tmp_path):
     (tmp_path / "a.conllu").write_text("\n\n")
     store = tmp_path / "s"
     assert graphattn("build", tmp_path / "a.conllu", "--out", store).code == 0
-    answers = commands(store)
-    for name in ("train", "evaluate", "predict", "encode"):
-        assert (answers[name].code, answers[name].err) == (
+    for answer in commands(store, "train", "evaluate", "predict", "encode").values():
+        assert (answer.code, answer.err) == (
             1, f"error: {store}: has no sentence. Build it from a corpus with at least one.\n",
         )  # fmt: skip
 

@@ -14,9 +14,16 @@ import pytest
 from graphattn import load
 from graphattn.exceptions import DataError
 from graphattn.experiments.cli import encode, predict, resumable
-from graphattn.experiments.cli.chunks import Chunk, TextError, apply_to_texts, iter_chunks
 from graphattn.experiments.cli.loaded_models import ModelSettings, load_once
-from graphattn.experiments.cli.resumable import ModelJob, keep_results, make_engine
+from graphattn.experiments.cli.resumable import (
+    Chunk,
+    ModelJob,
+    TextError,
+    apply_to_texts,
+    iter_chunks,
+    keep_results,
+    make_engine,
+)
 from graphattn.experiments.cli.text_stream import NumberedText
 
 
@@ -56,7 +63,6 @@ def computed(monkeypatch):
 @pytest.mark.parametrize(
     ("command", "flags", "name"),
     [
-        ("predict", ["--probabilities"], "out.jsonl"),
         ("predict", ["--max-tokens-per-text", "3"], None),
         ("encode", [], "out.parquet"),
     ],

@@ -157,14 +157,9 @@ def test_columns_of_a_table_to_translate(tmp_path):
 @pytest.mark.parametrize(
     ("task", "content", "expected"),
     [
-        ("classify", "one\ntwo\n", ["one", "two"]),
         ("classify", "{see below}\n", ["{see below}"]),
-        ("classify", "one text\tanother one\n", ["one text\tanother one"]),
-        ("classify", "Hello\tthe world is big\n", ["Hello\tthe world is big"]),
         ("tag", "AC/DC TCP/IP\nHello world\n", ["AC/DC TCP/IP", "Hello world"]),
-        ("tag", "Ada went home\nshe slept well\n", ["Ada went home", "she slept well"]),
         ("classify", '{"text": "one"}\n', [Example("one")]),
-        ("classify", "__label__x one\n", [Example("one", label="x")]),
         ("classify", "# sent_id = 1\n" + "\t".join(["1", "one", *"____0___"]) + "\n", [Sentence(["one"], heads=[0])]),
     ],
 )

@@ -261,12 +261,11 @@ def test_a_store_keeps_the_name_of_a_custom_relation(graphattn, folder, corpora_
     assert graphattn("--import", "mine", "show", "store", "--out", "graph.png").code == 0
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("jobs", "body", "message"),
     [
-        ("return 1 / 0", "fails with ZeroDivisionError: division by zero"),
-        ("return np.zeros(tokens.shape, int), np.full(tokens.shape, len(tokens))", "an edge leads from one sentence"),
+        (2, "return 1 / 0", "fails with ZeroDivisionError: division by zero"),
+        (1, "return np.zeros(tokens.shape, int), np.full(tokens.shape, len(tokens))", "an edge leads from one sent"),
     ],
 )
 def test_an_invalid_relation_leaves_no_store(graphattn, folder, corpora_folder, body, message, jobs):
