@@ -181,7 +181,8 @@ class BenchCommands(LazyGroup):
         flags = [
             replace(flag, common=True) for flag in list_options(BenchOptions) if flag.name in benchmark.flags.split()
         ]
-        return make_command(with_flags(flags)(command), benchmark.help, f"graphattn bench {name} {benchmark.example}")
+        example = f"graphattn bench {name} {benchmark.example}"
+        return make_command(with_flags(flag_values=flags)(command), benchmark.help, example)
 
 
 group = BenchCommands(

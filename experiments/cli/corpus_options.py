@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError, verbatim
-from graphattn.experiments.cli.flags import Values
 from graphattn.options import Option, Options, ParsingOptions, list_options, option
 
 if TYPE_CHECKING:
@@ -140,13 +139,6 @@ def parser_flags() -> list[Option]:
     return [
         replace(flag, default=None) for flag in list_options(ParsingOptions, "Parser (default: that of the training)")
     ]
-
-
-def split_parser_flags(flag_values: Values) -> tuple[Values, Values]:
-    """The flags of the parser, and all others."""
-    names = {flag.name for flag in parser_flags()}
-    parser = {name: value for name, value in flag_values.items() if name in names}
-    return parser, {name: value for name, value in flag_values.items() if name not in names}
 
 
 def reject_for_store(options: Iterable[str], path: Path) -> None:

@@ -141,7 +141,7 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
     flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
-    return with_flags([*flags, _SKIP_BAD])(command)
+    return with_flags(flag_values=[*flags, _SKIP_BAD])(command)
 
 
 def train_model(

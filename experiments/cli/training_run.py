@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import warnings
 from collections.abc import Mapping
@@ -130,11 +129,6 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
         columns |= {f"test {name}": metrics for name, metrics in columns.pop("test").items()}
     print_metrics(columns)
     print(f"model: {out}")
-
-
-def is_model(path: Path) -> bool:
-    """Whether this looks like a model directory or the folder of a run; only loading it verifies that."""
-    return any(os.path.isfile(path / name) for name in ("config.json", "last.ckpt", "training.json"))
 
 
 def check_overwrite(out: Path, *, overwrite: bool) -> None:

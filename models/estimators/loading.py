@@ -13,7 +13,7 @@ from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryEr
 from graphattn.models.encoders import options_class
 from graphattn.models.estimators.estimator import Estimator
 from graphattn.models.options import INPUTS, resolve_precision
-from graphattn.models.saving import CONFIG, ModelFiles, is_run, read_config, read_model
+from graphattn.models.saving import CONFIG, ModelFiles, is_run, read_model
 
 EstimatorT = TypeVar("EstimatorT", bound=Estimator)
 
@@ -102,11 +102,6 @@ def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estima
             raise _error_for_unregistered(path, "inputs", level)
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{Path(path) / CONFIG} is damaged ({error}). Save the model again") from None
-
-
-def read_task(path: str | Path) -> type[Estimator]:
-    """The estimator class of a saved model, without loading the model."""
-    return _find_task(path, read_config(Path(path)))
 
 
 def _find_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:

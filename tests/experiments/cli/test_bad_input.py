@@ -1,7 +1,6 @@
 """User errors: each prints one line, sets an exit code and leaves no files."""
 
 import json
-import shutil
 
 import pytest
 
@@ -122,38 +121,6 @@ def test_empty_texts_are_kept_and_predicted(graphattn, classifier, tagger):
 def test_a_corpus_of_texts_without_words_can_be_trained_on(graphattn, tmp_path, tiny):
     (tmp_path / "a.tsv").write_text("label\ttext\n" + "pos\t\nneg\t\n" * 8)
     assert graphattn("train", "classify", tmp_path / "a.tsv", "--out", tmp_path / "model", *tiny).code == 0
-
-
-@pytest.fixture
-def copied(classifier, tmp_path):
-    """A model directory for a test to damage."""
-    return shutil.copytree(classifier, tmp_path / "copy")
-
-
-def test_a_model_directory_of_another_version(graphattn, copied):
-    config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps({**config, "format_version": 99}))
-    answer = graphattn("predict", copied, stdin="a")
-    assert answer.error == (
-        f"{copied} has format 99, this GraphAttn reads format {config['format_version']}. "
-        "Install the GraphAttn that wrote it, or train again"
-    )
-
-
-def test_a_corrupted_weight_file(graphattn, copied):
-    weights = copied / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[len(content) // 2] ^= 1
-    weights.write_bytes(content)
-    answer = graphattn("predict", copied, stdin="a")
-    assert answer.error == f"{weights} is damaged: its checksum is not the one in config.json. Copy the directory again"
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "labels.json"])
-def test_an_incomplete_model_directory(graphattn, copied, name):
-    (copied / name).unlink()
-    answer = graphattn("predict", copied, stdin="a")
-    assert answer.error == f"{copied} is incomplete: {name} is missing. Copy the whole directory again"
 
 
 def test_a_folder_that_is_no_model(graphattn, tmp_path):

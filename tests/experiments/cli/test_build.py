@@ -129,9 +129,9 @@ def test_a_given_tokenizer_is_used(graphattn, corpora_folder, tmp_path):
 
 def test_corpora_are_appended_by_several_processes(graphattn, corpora_folder, tmp_path):
     trees = corpora_folder / "trees.conllu"
-    flags = ["--out", tmp_path / "s", "--jobs", "2", "--shard-size", "0.001"]
+    flags = ["--out", tmp_path / "s", "--shard-size", "0.001"]
     graphattn("build", trees, trees, *flags)
-    answer = graphattn("build", trees, *flags, "--append")
+    answer = graphattn("build", trees, *flags, "--append", "--jobs", "2")
     assert (answer.code, answer.err) == (0, "")
     assert len(Store(tmp_path / "s")) == 30
     assert Store(tmp_path / "s").manifest.corpora == ["trees.conllu"] * 3

@@ -22,9 +22,10 @@ def rows(answer):
     return [json.loads(line) for line in answer.out.splitlines()]
 
 
-def test_lines_of_standard_input_are_texts(graphattn, classifier):
-    texts = ["a good film", "", "a dull film of 3 scenes"]
-    output = rows(graphattn("predict", classifier, stdin="\n".join(texts)))
+@pytest.mark.parametrize("chunk", [1, 3, 512])
+def test_lines_of_standard_input_are_texts(graphattn, classifier, chunk):
+    texts = ["a good film", "", *(f"a film of {number} scenes" for number in range(8))]
+    output = rows(graphattn("predict", classifier, "--chunk", chunk, stdin="\n".join(texts)))
     assert [row["text"] for row in output] == texts, "an empty line is an empty text, and the order does not change"
     assert [row["label"] for row in output] == load(classifier).predict(texts).tolist()
 
@@ -49,13 +50,6 @@ def test_typed_lines_are_answered_one_by_one(classifier, start_command):
     assert process.wait() == 0
     impatience.cancel()
     os.close(keyboard)
-
-
-@pytest.mark.parametrize("chunk", [1, 3, 512])
-def test_predictions_do_not_depend_on_the_chunk_size(graphattn, classifier, chunk):
-    texts = [f"a {'good' if number % 3 else 'bad'} film of {number} scenes" for number in range(10)]
-    output = rows(graphattn("predict", classifier, "--chunk", chunk, stdin="\n".join(texts)))
-    assert [row["label"] for row in output] == load(classifier).predict(texts).tolist()
 
 
 def test_input_is_read_lazily(classifier):
@@ -85,12 +79,6 @@ def test_columns_are_detected_and_labels_optional(graphattn, classifier, tmp_pat
     output = rows(graphattn("predict", classifier, tmp_path / name, *flags))
     assert [row["text"] for row in output] == ["a good film", "bad"][: len(output)]
     assert [row["label"] for row in output] == load(classifier).predict([row["text"] for row in output]).tolist()
-
-
-def test_a_sentence_with_a_column_name_is_not_a_header(graphattn, classifier, tmp_path):
-    (tmp_path / "plain.txt").write_text("call, text, or email\nhello, you, there\n")
-    answer = graphattn("predict", classifier, tmp_path / "plain.txt")
-    assert [row["text"] for row in rows(answer)] == ["call, text, or email", "hello, you, there"]
 
 
 @pytest.mark.parametrize(
@@ -287,13 +275,6 @@ def test_each_word_has_its_probabilities(graphattn, tagger):
 def test_a_line_can_be_a_pair(graphattn, pair_classifier):
     output = rows(graphattn("predict", pair_classifier, stdin="a film\tthe film\na\tb\n"))
     assert [(row["text"], row["second"]) for row in output] == [("a film", "the film"), ("a", "b")]
-
-
-def test_a_table_can_have_pairs(graphattn, pair_classifier, tmp_path):
-    (tmp_path / "pairs.csv").write_text("a,b\none film,two films\n")
-    flags = ["--text-column", "a", "--second-column", "b"]
-    (row,) = rows(graphattn("predict", pair_classifier, tmp_path / "pairs.csv", *flags))
-    assert (row["text"], row["second"]) == ("one film", "two films")
 
 
 BAD_PAIR = {
