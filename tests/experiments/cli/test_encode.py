@@ -112,7 +112,7 @@ def test_pairs_have_two_rows(graphattn, tmp_path):
     assert table["text"] == [text for pair in pairs for text in pair]
     np.testing.assert_allclose(table["vector"], vectors, atol=1e-6)
     file.write_text("x\ta film\ta play\ny\ta plot\ta cast\n")
-    assert graphattn("build", file, "--pairs", "--out", store).code == 0
+    assert graphattn("build", file, "--pairs", "--split", "words", "--out", store).code == 0
     assert graphattn("encode", MODELS / "pair", store, "--out", out).code == 0
     table = pq.read_table(out).to_pydict()
     assert table["text"] == ["a film", "a play", "a plot", "a cast"]

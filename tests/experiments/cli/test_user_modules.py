@@ -292,13 +292,7 @@ def test_modules_are_imported_wherever_the_flag_is(graphattn, folder, place):
     assert "--epochs" not in answer.out
 
 
-def test_a_task_of_a_module_named_after_the_command(graphattn, folder, corpora_folder, tiny):
-    (folder / "mine.py").write_text(TASK)
-    answer = graphattn(
-        "train", "mood", corpora_folder / "reviews.tsv", *tiny, "--epochs", 1, "--out", "model", "--import", "mine"
-    )
-    assert answer.code == 0, answer.err
-    assert "train" in graphattn("info", "model", "--import", "mine").out
+def test_the_flag_needs_a_module(graphattn):
     assert graphattn("info", "model", "--import").code == 2
 
 
