@@ -21,11 +21,11 @@ from graphattn import __version__
 from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, Hint, MissingPackageError
 from graphattn.experiments.cli.flags import LazyGroup, as_flag, make_command
 from graphattn.experiments.cli.user_modules import (
+    MODULES,
     describe_failure,
     find_values,
     import_modules,
     import_option,
-    modules_in_environment,
 )
 
 COMMANDS = {
@@ -99,7 +99,7 @@ class Commands(LazyGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         modules, others = find_values("--import", args)
         with report_errors(ctx):  # first, since modules add commands and flags
-            import_modules([*modules_in_environment(), *modules])
+            import_modules([*os.environ.get(MODULES, "").replace(",", " ").split(), *modules])
         return super().parse_args(ctx, [*(f"--import={module}" for module in modules), *others])
 
     def invoke(self, ctx: Any) -> Any:

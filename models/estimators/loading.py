@@ -61,7 +61,10 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
 
 def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estimator:
     """The second half of :func:`load`, after the files were read."""
-    task = _find_task(path, files.config)
+    name = files.config.get("task")
+    if not isinstance(name, str) or name not in TASKS:
+        raise _error_for_unregistered(path, "task", name, known=TASKS)
+    task = TASKS[name]
     _check_config(path, files.config, task)
     try:
         estimator = task.from_files(files)
@@ -102,13 +105,6 @@ def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estima
             raise _error_for_unregistered(path, "inputs", level)
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{Path(path) / CONFIG} is damaged ({error}). Save the model again") from None
-
-
-def _find_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
-    name = config.get("task")
-    if not isinstance(name, str) or name not in TASKS:
-        raise _error_for_unregistered(path, "task", name, known=TASKS)
-    return TASKS[name]
 
 
 def _error_for_unregistered(
