@@ -121,7 +121,7 @@ def main() -> None:
 
 def trace(root: Path) -> None:
     """Train on 40 lines and predict a sentence; print how many functions ran, and how many before the first batch."""
-    module = "graphattn.experiments.cli.main"
+    module = "graphattn.experiments._cli.main"
     if not (root / "experiments/cli").is_dir():
         module = "graphattn.experiments.command_line"
     script = TRACE.replace("MODULE", module)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from graphattn.experiments.cli.main import app, main
+from graphattn.experiments._cli.main import app, main
 
 # One layer of two heads, without logs.
 TINY = (

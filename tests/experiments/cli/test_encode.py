@@ -9,7 +9,8 @@ import torch
 
 import graphattn as package
 from graphattn.models import MTSAOptions, TextClassifier, TrainingOptions
-from graphattn.models.pretrained import SentenceEncoder, checkpoint
+from graphattn.models.pretrained import SentenceEncoder
+from graphattn.models.pretrained import _checkpoint as checkpoint
 
 MODELS = Path(__file__).parents[2] / "data" / "models"
 TEXTS = ["a good film", "a bad film", "", "the plot is good", "the plot is bad"] * 2
@@ -144,7 +145,7 @@ def test_impossible_encodings(graphattn, model, file, tmp_path):
 
 
 def test_an_unwritable_file_is_reported_before_encoding(graphattn, model, file, tmp_path, monkeypatch):
-    monkeypatch.setattr("graphattn.experiments.cli.encode.encode_chunk", lambda *_, **__: pytest.fail("encoded"))
+    monkeypatch.setattr("graphattn.experiments._cli.encode.encode_chunk", lambda *_, **__: pytest.fail("encoded"))
     out = tmp_path / "none" / "vectors.npy"
     result = graphattn("encode", model, file, "--out", out)
     assert (

@@ -13,9 +13,9 @@ import pytest
 
 from graphattn import load
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli import encode, predict, resumable
-from graphattn.experiments.cli.loaded_models import ModelSettings, load_once
-from graphattn.experiments.cli.resumable import (
+from graphattn.experiments._cli import encode, predict, resumable
+from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
+from graphattn.experiments._cli.resumable import (
     Chunk,
     ModelJob,
     TextError,
@@ -24,7 +24,7 @@ from graphattn.experiments.cli.resumable import (
     keep_results,
     make_engine,
 )
-from graphattn.experiments.cli.text_stream import NumberedText
+from graphattn.experiments._cli.text_stream import NumberedText
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_a_part_that_is_damaged_before_it_is_read_is_an_error(classifier, texts,
 
 
 def make_run(model, texts):
-    from graphattn.builders.jobs import LocalEngine
+    from graphattn.builders._jobs import LocalEngine
 
     lines = enumerate(texts.read_text().splitlines(), 1)
     options = {"n_best": 1, "probabilities": False, "plain": False, "output": "json"}
