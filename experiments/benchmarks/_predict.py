@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from graphattn.builders import BudgetBatches
-from graphattn.experiments._cli.chunks import CHUNK
 from graphattn.experiments._cli.corpus_options import CorpusOptions
 from graphattn.experiments._cli.output import open_output
 from graphattn.experiments._cli.predict import predict_lines
+from graphattn.experiments._cli.resumable import CHUNK
 from graphattn.experiments._cli.text_stream import read_texts
 from graphattn.experiments.benchmarks._harness import (
     TIMES,

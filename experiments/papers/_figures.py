@@ -85,7 +85,9 @@ def find_differences(cells: Mapping[tuple[str, str], Runs], ours: str, other: st
     return found
 
 
-def draw_differences(cells: Mapping[tuple[str, str], Runs], encoders: Sequence[str], path: Path) -> None:
+def draw_differences(
+    cells: Mapping[tuple[str, str], Runs], encoders: Sequence[str], path: FilePath | None = None
+) -> Figure:
     """Draw the first encoder's scores minus each other one's, a panel for each, with bars of one standard error."""
     ours, *others = encoders
     panels = {other: differences for other in others if (differences := find_differences(cells, ours, other))}

@@ -13,7 +13,7 @@ from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryEr
 from graphattn.models._encoders import options_class
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._options import INPUTS, resolve_precision
-from graphattn.models._saving import CONFIG, ModelFiles, is_run, read_config, read_model
+from graphattn.models._saving import CONFIG, ModelFiles, is_run, read_model
 
 EstimatorT = TypeVar("EstimatorT", bound=Estimator)
 
@@ -61,7 +61,10 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
 
 def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estimator:
     """The second half of :func:`load`, after the files were read."""
-    task = _find_task(path, files.config)
+    name = files.config.get("task")
+    if not isinstance(name, str) or name not in TASKS:
+        raise _error_for_unregistered(path, "task", name, known=TASKS)
+    task = TASKS[name]
     _check_config(path, files.config, task)
     try:
         estimator = task.from_files(files)
@@ -102,18 +105,6 @@ def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estima
             raise _error_for_unregistered(path, "inputs", level)
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{Path(path) / CONFIG} is damaged ({error}). Save the model again") from None
-
-
-def read_task(path: str | Path) -> type[Estimator]:
-    """The estimator class of a saved model, without loading the model."""
-    return _find_task(path, read_config(Path(path)))
-
-
-def _find_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
-    name = config.get("task")
-    if not isinstance(name, str) or name not in TASKS:
-        raise _error_for_unregistered(path, "task", name, known=TASKS)
-    return TASKS[name]
 
 
 def _error_for_unregistered(

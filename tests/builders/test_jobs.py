@@ -73,6 +73,7 @@ def cluster(jobs):
 
 def test_every_task_runs_once(local, jobs):
     assert sorted(local.run(jobs.square, range(40))) == [n * n for n in range(40)]
+    assert list(local.run(jobs.square, range(40), in_order=True)) == [n * n for n in range(40)]
     assert list(local.run(jobs.square, [])) == []
 
 

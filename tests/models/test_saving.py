@@ -34,7 +34,6 @@ from graphattn.models import (
     _saving as saving,
 )
 from graphattn.models._estimators import loading
-from graphattn.models._estimators.loading import read_task
 from graphattn.models._estimators.tasks import Classification
 from graphattn.models._saving import FORMAT, ModelFiles, check_notes, read_config, read_model, write_model
 from graphattn.models.inspection import summarise
@@ -714,11 +713,10 @@ def test_an_edited_config_must_lose_its_checksum(folder):
     text = path.read_text()
     edited = text.replace('"dropout": 0.3', '"dropout": 0.2')
     path.write_text(edited)
-    for read in (load, read_task):
-        assert failure(read, folder) == (
-            f"{path} was changed after it was saved: its checksum does not match. Copy the directory again; or, if you "
-            "edited the file, delete its line 'checksum'"
-        )
+    assert failure(load, folder) == (
+        f"{path} was changed after it was saved: its checksum does not match. Copy the directory again; or, if you "
+        "edited the file, delete its line 'checksum'"
+    )
     path.write_text(json.dumps(json.loads(text), indent=4))  # other blanks are no change
     assert load(folder).encoder_.dropout == 0.3
     path.write_text("".join(line for line in edited.splitlines(keepends=True) if '"checksum"' not in line))
@@ -802,14 +800,12 @@ def test_weights_of_other_shapes(folder):
     assert message.endswith("). Save the model again")
 
 
-def test_the_task_alone(folder):
-    (folder / "model.safetensors").unlink()
-    assert read_task(folder) is TextClassifier
+def test_a_task_that_is_not_registered(folder):
     change(folder, task="sing")
     with pytest.raises(ModelDirectoryError, match="is a model with the task 'sing'"):
-        read_task(folder)
+        load(folder)
     with pytest.raises(ModelDirectoryError, match=r"is no model directory: it has no config\.json\."):
-        read_task(folder / "no")
+        load(folder / "no")
 
 
 @pytest.fixture
@@ -831,7 +827,7 @@ def test_a_registered_task_is_loaded_with_its_class(registry, corpus, tiny, tmp_
     mood = Mood(**trained.get_params(deep=False)).fit(*corpus("classifier", 12))
     loaded = load(mood.save(tmp_path / "mood"))
     assert type(loaded) is Mood
-    assert list(registry)[-1] == read_task(tmp_path / "mood").task.name == "mood"
+    assert list(registry)[-1] == loaded.task.name == "mood"
 
 
 def test_a_task_belongs_to_one_class(registry):

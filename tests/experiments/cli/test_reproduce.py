@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import sys
 import time
 from functools import partial
@@ -65,7 +66,7 @@ def test_several_processes(graphattn, folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_sigterm_stops_all_processes(start_command, folder, tmp_path, monkeypatch):
+def test_sigterm_stops_all_processes(folder, tmp_path, monkeypatch):
     changes = ["training.epochs=100000", "training.patience=none", "encoder.hidden=10"]
     words = ["reproduce", "sst2", "sst5", "cr", "--encoder", "bilstm", "--seeds", 1]
     options = flags(folder, tmp_path / "r.jsonl", *changes)
@@ -73,7 +74,8 @@ def test_sigterm_stops_all_processes(start_command, folder, tmp_path, monkeypatc
     temporary = folder / "temporary"  # a name that is short enough for sockets
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    process = start_command(*words, *options)
+    command = [sys.executable, "-m", "graphattn", *map(str, [*words, *options])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 300
     checkpoints = partial(tmp_path.glob, "r.jsonl.runs/*/last.ckpt")
     while len(list(checkpoints())) < 2 and process.poll() is None and time.monotonic() < deadline:
