@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from graphattn.models import register_encoder as register_encoder
     from graphattn.models import register_inputs as register_inputs
     from graphattn.models import register_task as register_task
+    from graphattn.networkx_graphs import from_networkx as from_networkx
     from graphattn.networkx_graphs import to_networkx as to_networkx
     from graphattn.scales import Scale as Scale
     from graphattn.scales import allocate_heads as allocate_heads
@@ -67,6 +68,7 @@ _MODULES = {
     "attend": "graphattn.attention",
     "attend_heads": "graphattn.attention",
     "draw_graph": "graphattn.experiments.drawing.graph",
+    "from_networkx": "graphattn.networkx_graphs",
     "load": "graphattn.models",
     "register_backend": "graphattn.backends.registry",
     "register_benchmark": "graphattn.experiments.cli.bench",
