@@ -23,9 +23,8 @@ from graphattn.builders.relations import Relation
 from graphattn.builders.word_boundaries import Source
 from graphattn.edges import Edges, edges_of, features_of
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.layers.bfloat16 import multiplies_in_bfloat16, pad_rows
 from graphattn.layers.dropout import Dropout
-from graphattn.layers.linear import Embedding, Linear, embedding
+from graphattn.layers.linear import Embedding, Linear, embedding, multiplies_in_bfloat16, pad_rows
 from graphattn.models.encoders.base import Encoder, LayerWeights
 from graphattn.models.encoders.relation_heads import head_relation
 from graphattn.models.pretrained.architecture import Architecture

@@ -73,27 +73,6 @@ def test_sentences_agree_with_dense_attention(batches, dense_attention, random_t
         assert_close(out.double(), expected, rtol=TOLERANCES[dtype], atol=TOLERANCES[dtype])
 
 
-@every_relation
-def test_weights_of_sentences_sum_to_one(batches, random_tensors, relation, backend):
-    graph, masks = batches[0]
-    tensors = random_tensors(*masks[relation].shape)
-    out, weights = attend(graph, *tensors, etype=relation, backend=backend, return_weights=True)
-    assert_close(out, attend(graph, *tensors, etype=relation, backend=backend), **EXACT)
-    assert weights.shape == (Edges.of(graph, relation).num_edges, 2)
-    assert (weights > 0).all()
-    totals = torch.zeros(len(out), 2, dtype=weights.dtype).index_add_(
-        0, Edges.of(graph, relation).ends_by_id()[1], weights
-    )
-    assert_close(totals, masks[relation].any(1).double()[:, None].expand(-1, 2), **EXACT)
-
-
-def test_bipartite_relation(batches, random_tensors, backend):
-    graph, masks = batches[0]
-    words, tokens = masks["token", "in", "word"].shape
-    assert words < tokens
-    assert attend(graph, *random_tensors(words, tokens), etype="in", backend=backend).shape == (words, 2, 3)
-
-
 @settings(max_examples=40)
 @given(
     random=st.randoms(use_true_random=False),

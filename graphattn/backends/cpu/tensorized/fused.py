@@ -19,7 +19,7 @@ from graphattn.backends.cpu.compiling import announce_compilation
 from graphattn.backends.cpu.tensorized import kernels
 from graphattn.backends.cpu.tensorized.blocks import MIN_DENOMINATOR
 from graphattn.backends.cpu.tensorized.plan import sentence_starts
-from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
+from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoredRows, ScoreRule
 from graphattn.backends.cpu.threads import run_in_threads
 from graphattn.edges import Edges
 from graphattn.gradients import Function, apply_pair
@@ -28,18 +28,9 @@ CHUNK = 1 << 14
 """Edges of one task: small, so that no thread waits long for another."""
 
 
-def attend_fused(
-    edges: Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    scores: Tensor,
-    *,
-    rule: ScoreRule,
-    bias: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+def attend_fused(edges: Edges, rows: ScoredRows, rule: ScoreRule, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """Outputs (N_dst, H, F), and which rows (N_dst, H) need the exact computation; the bias is in slot order."""
-    return apply_pair(_Fused, query, key, value, scores, bias, edges, rule)
+    return apply_pair(_Fused, *rows, bias, edges, rule)
 
 
 class _Fused(Function):
