@@ -45,6 +45,22 @@ def mask_of():
 
 
 @pytest.fixture(scope="session")
+def mask_of_sentences(edge_table):
+    """The mask of a relation in a batch of sentences with ``[CLS]``, by its definition."""
+
+    def make(relation, *sentences):
+        blocks = []
+        for sentence in sentences:
+            sizes = {"token": len(sentence) + 1, "word": sentence.num_words + 1}
+            blocks.append(torch.zeros(sizes[relation[2]], sizes[relation[0]]))
+            for here, there, *_ in edge_table(relation, sentence, True):
+                blocks[-1][here, there] = 1
+        return torch.block_diag(*blocks).bool()
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def dense_attention():
     """Softmax of masked scores as a matrix, times the values (MS-Trans, Eq. 2 and 6); differentiable."""
 

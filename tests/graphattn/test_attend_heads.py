@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from graphattn import Edges, attend
 from graphattn.attention import attend_heads
 from graphattn.backends.cpu import plan
-from graphattn.exceptions import ConfigError, DoubleBackwardError, GraphError
+from graphattn.exceptions import ConfigError, GraphError
 
 
 def random_edges(count, seed=0):
@@ -148,21 +148,12 @@ def test_dropout_on_the_identity(windows):
     assert (out == 0).float().mean().item() == pytest.approx(0.25, abs=0.03)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_other_dtypes(windows, dtype):
+def test_bfloat16(windows):
     edges, heads = [windows([9, 30], "1"), windows([9, 30], "N/4")], [2, 1]
-    inputs = draw(39, 3, dtype=dtype)
+    inputs = draw(39, 3, dtype=torch.bfloat16)
     actual = attend_heads(edges, heads, inputs)
-    assert actual.dtype == dtype
-    exact = attend_separately(edges, heads, inputs.double())
-    torch.testing.assert_close(actual.double(), exact, rtol=2e-6 if dtype == torch.float32 else 2e-2, atol=1e-2)
-
-
-def test_second_derivatives_are_rejected(windows):
-    inputs = draw(6, 2)
-    first = torch.autograd.grad(attend_heads([windows([6], "3")], [2], inputs).sum(), inputs, create_graph=True)[0]
-    with pytest.raises(DoubleBackwardError):
-        torch.autograd.grad(first.sum(), inputs)
+    assert actual.dtype == torch.bfloat16
+    torch.testing.assert_close(actual.double(), attend_separately(edges, heads, inputs.double()), rtol=2e-2, atol=1e-2)
 
 
 def test_invalid_arguments(windows):
@@ -203,15 +194,6 @@ def test_weights_of_all_relations(windows, lengths, scales, backend):
         torch.testing.assert_close(own, reference_weights(one, query, key), rtol=1e-10, atol=1e-14)
 
 
-def test_weights_are_ordered_by_edge_id():
-    ids = torch.tensor([2, 0, 1, 3])
-    edges = Edges(torch.tensor([0, 2, 3, 4]), torch.tensor([0, 2, 1, 0]), 3, ids)
-    inputs = draw(3, 2).detach()
-    _, (weights,) = attend_heads([edges], [2], inputs, return_weights=True)
-    assert torch.equal(weights, attend(edges, *inputs.unbind(1), return_weights=True)[1])
-    torch.testing.assert_close(weights[ids[2:]], torch.ones(2, 2, dtype=torch.float64))
-
-
 def test_weights_with_nan(windows):
     edges = [windows([20, 20], "3"), windows([600], "N")]
     for one in edges:
@@ -222,16 +204,6 @@ def test_weights_with_nan(windows):
         sees = torch.zeros(count, dtype=torch.bool).index_fill(0, one.destinations[one.sources == 5], True)
         assert torch.equal(weights[:, 0].isnan(), sees[one.destinations])
         assert weights[:, 1].isfinite().all()
-
-
-def test_weights_are_returned_before_dropout(windows):
-    edges, inputs = [windows([40, 300], "3"), windows([40, 300], "N")], draw(340, 3).detach()
-    torch.manual_seed(0)
-    out, weights = attend_heads(edges, [2, 1], inputs, dropout=0.5, return_weights=True)
-    plain, expected = attend_heads(edges, [2, 1], inputs, return_weights=True)
-    assert not torch.allclose(out, plain)
-    for own, other in zip(weights, expected, strict=True):
-        torch.testing.assert_close(own, other, rtol=1e-11, atol=1e-14)
 
 
 def test_gradients_by_weights(windows):

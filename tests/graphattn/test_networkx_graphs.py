@@ -131,59 +131,27 @@ def test_round_trip_of_heterographs_and_through_graphml(dgl, graph):
     assert_same_graph(from_networkx(via_graphml(exported)), graph)
 
 
-def test_round_trip_of_a_homogeneous_graph(dgl):
-    graph = dgl.graph(([2, 0, 2], [1, 1, 1]))
-    restored = from_networkx(to_networkx(graph))
-    assert restored.is_homogeneous
-    assert_same_graph(restored, graph)
-
-
-def test_texts_and_weights_do_not_affect_the_round_trip(dgl):
-    graph = TextGraphBuilder([Window(3), Dependency()]).build(TIME_FLIES)
-    exported = to_networkx(
-        graph, tokens=TIME_FLIES.tokens, words=TIME_FLIES.words, weights={"in": torch.rand(4, 2), "window:3": range(10)}
-    )
-    assert_same_graph(from_networkx(exported), graph)
-
-
 def test_every_attribute_of_a_parsed_sentence():
     graph = TextGraphBuilder([Dependency()], cls=False, vocabulary=VOCABULARY).text_batch(
         [Sentence(["a", "x"], heads=[2, 0], deprels=["nsubj", "root"])]
     )
     exported = to_networkx(graph, tokens=["a", "x"], words=["a", "x"], weights={"dependency": [1.0, 0.25, 0.75, 1.0]})
-    rows = zip("ttww", (0, 1, 0, 1), "axax", (0, 1, 0, 1), (0, 1, -1, -1), (3, 1, -1, -1), strict=True)
+    nodes = ("type", "index", "sentence", "label", "text", "position", "word", "feature_id")
     assert dict(exported.nodes(data=True)) == {
-        f"{kind}_{index}": {
-            "type": kind,
-            "index": index,
-            "sentence": 0,
-            "label": text,
-            "text": text,
-            "position": position,
-            "word": word,
-            "feature_id": number,
-        }
-        for letter, index, text, position, word, number in rows
-        for kind in [{"t": "token", "w": "word"}[letter]]
+        "token_0": dict(zip(nodes, ("token", 0, 0, "a", "a", 0, 0, 3), strict=True)),
+        "token_1": dict(zip(nodes, ("token", 1, 0, "x", "x", 1, 1, 1), strict=True)),
+        "word_0": dict(zip(nodes, ("word", 0, 0, "a", "a", 0, -1, -1), strict=True)),
+        "word_1": dict(zip(nodes, ("word", 1, 0, "x", "x", 1, -1, -1), strict=True)),
     }
+    edges = ("relation", "edge_id", "feature_label", "direction", "weight")
     nsubj = Dependency().deprel_id("nsubj")
-
-    def edge(relation, edge_id, label=-1, direction=-1, weight=0.0):
-        return {
-            "relation": relation,
-            "edge_id": edge_id,
-            "weight": weight,
-            "feature_label": label,
-            "direction": direction,
-        }
-
     assert {edge[:3]: edge[3] for edge in exported.edges(keys=True, data=True)} == {
-        ("word_0", "word_0", 0): edge("dependency", 0, 0, 0, 1.0),
-        ("word_1", "word_0", 1): edge("dependency", 1, nsubj, 1, 0.25),
-        ("word_0", "word_1", 2): edge("dependency", 2, nsubj, 2, 0.75),
-        ("word_1", "word_1", 3): edge("dependency", 3, 0, 0, 1.0),
-        ("token_0", "word_0", 4): edge("in", 0),
-        ("token_1", "word_1", 5): edge("in", 1),
+        ("word_0", "word_0", 0): dict(zip(edges, ("dependency", 0, 0, 0, 1.0), strict=True)),
+        ("word_1", "word_0", 1): dict(zip(edges, ("dependency", 1, nsubj, 1, 0.25), strict=True)),
+        ("word_0", "word_1", 2): dict(zip(edges, ("dependency", 2, nsubj, 2, 0.75), strict=True)),
+        ("word_1", "word_1", 3): dict(zip(edges, ("dependency", 3, 0, 0, 1.0), strict=True)),
+        ("token_0", "word_0", 4): dict(zip(edges, ("in", 0, -1, -1, 0.0), strict=True)),
+        ("token_1", "word_1", 5): dict(zip(edges, ("in", 1, -1, -1, 0.0), strict=True)),
     }
 
 
@@ -199,15 +167,6 @@ def test_names_of_types_with_other_characters_stay_apart(dgl):
     exported = to_networkx(graph)
     assert exported.number_of_nodes() == 6
     assert_same_graph(from_networkx(exported), graph)
-
-
-def test_weights_of_each_head():
-    graph = TextGraphBuilder([Window(1)], cls=False).text_batch([["a", "b"]])
-    exported = to_networkx(graph, weights={"window:1": torch.tensor([[0.5, 1.0], [0.25, 0.125]])})
-    assert [data for *_, data in exported.edges(data=True)] == [
-        {"relation": "window:1", "edge_id": 0, "weight_0": 0.5, "weight_1": 1.0},
-        {"relation": "window:1", "edge_id": 1, "weight_0": 0.25, "weight_1": 0.125},
-    ]
 
 
 def test_algorithms_accept_the_weights_of_a_head_by_name():

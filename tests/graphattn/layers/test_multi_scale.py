@@ -42,19 +42,9 @@ def equations(layer, masks, inputs):
 
 
 @pytest.fixture(scope="module")
-def masks_of(edge_table):
-    """For one sentence, relation -> (N, N) mask of its edges."""
-
-    def compute(sentence):
-        count = len(sentence) + 1
-        actual = {}
-        for relation in HEADS:
-            actual[relation] = torch.zeros(count, count, dtype=torch.bool)
-            for here, there, *_ in edge_table(("token", relation, "token"), sentence, True):
-                actual[relation][here, there] = True
-        return actual
-
-    return compute
+def masks_of(mask_of_sentences):
+    """The mask of each relation in one sentence."""
+    return lambda sentence: {name: mask_of_sentences(("token", name, "token"), sentence) for name in HEADS}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -114,7 +114,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("options", OPTIONS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(texts=texts, seed=st.integers(0, 9))
 def test_outputs_maps_and_gradients(options, normalize, texts, seed):
     problem, layer = Problem(texts, normalize=normalize, seed=seed), make_layer(**options)

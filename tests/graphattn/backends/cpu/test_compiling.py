@@ -69,7 +69,7 @@ def test_kernels_without_a_cache_folder():
         "inputs = [torch.ones(2, 1, 4) for _ in range(3)]\n"
         "print(graphattn.attend(edges, *inputs, backend='fused').sum().item(), kernels.forward.stats.cache_path)\n"
     )
-    environment = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}
+    environment = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator", "NUMBA_OPT": "0"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["8.0", "None"], done.stderr
 
