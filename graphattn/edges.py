@@ -231,6 +231,10 @@ class Edges:
         if not self.num_edges:
             return torch.zeros_like(self.indptr[1:])
         first = self.indices[self.indptr[:-1].long().clamp(max=self.num_edges - 1)]
+        last = self.indices[self.indptr[1:].long().clamp(min=1) - 1]
+        degrees = self.indptr.diff()
+        if bool(((last - first + 1 != degrees) & (degrees > 0)).any()):  # quick: true for most other relations
+            return None
         return first if torch.equal(self.indices, _range_sources(first, self.indptr, self.num_edges)) else None
 
     @cached_property
