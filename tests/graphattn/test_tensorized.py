@@ -182,21 +182,6 @@ def test_half_precision_is_summed_in_float32(backend, dtype, graph):
     assert all(t.dtype == dtype for t in torch.autograd.grad(out.sum(), inputs))
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
-def test_outputs_do_not_depend_on_the_rest_of_the_batch(backend, relation, graph):
-    inputs = [tensor.detach() for tensor in draw(graph.num_nodes())]
-    together = tensorized_attend(graph, *inputs, etype=relation, backend=backend)
-    start = 0
-    for length in LENGTHS:
-        alone = TextGraphBuilder([RELATIONS[relation]]).text_batch([["x"] * length])
-        own = [tensor[start : start + length + 1] for tensor in inputs]
-        torch.testing.assert_close(
-            together[start : start + length + 1], tensorized_attend(alone, *own), rtol=0, atol=1e-12
-        )
-        start += length + 1
-
-
 class Largest(TorchDispatchMode):
     """Records the number of elements of the largest tensor that PyTorch creates."""
 

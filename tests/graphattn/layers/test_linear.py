@@ -314,14 +314,6 @@ def test_gradients_of_embeddings_reuse_memory():
     assert held[5].sum() == held.sum() == WIDTH
 
 
-def test_embedding_gradients_accumulate():
-    vectors = torch.nn.Parameter(make_table().detach())
-    for ids in ([1, 2], [2, 2], [0]):
-        embedding(vectors, torch.tensor(ids)).sum().backward()
-    assert (vectors.grad.sum(1) / WIDTH)[:4].tolist() == [1, 1, 3, 0]
-    assert vectors.grad.sum() == 5 * WIDTH
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_several_passes_add_to_one_gradient_of_a_table(dtype):
     tables = [torch.nn.Parameter(make_table(dtype=dtype).detach()) for _ in range(3)]
