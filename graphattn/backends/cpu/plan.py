@@ -108,6 +108,15 @@ def plan_of(edges: Edges) -> RangePlan | EdgePlan:
     return edges.compute_once("fused", _make_plan)
 
 
+def edge_plan_of(edges: Edges) -> EdgePlan:
+    """The plan of a relation for kernels that look up each source, cached in its edges."""
+    return edges.compute_once("fused, any edges", _make_edge_plan)
+
+
+def _make_edge_plan(edges: Edges) -> EdgePlan:
+    return EdgePlan(edges.indptr.numpy().astype(np.int64), edges.indices.numpy())
+
+
 def split_runs(edges: Edges) -> tuple[Edges, Edges] | None:
     """The edges from consecutive sources, and the few others: a window and a global token, for example.
 
@@ -182,7 +191,7 @@ def _make_plan(edges: Edges) -> RangePlan | EdgePlan:
     starts = edges.indptr.numpy().astype(np.int64)
     bounds = _key_ranges(edges)
     plan = None if bounds is None else _plan_ranges(*bounds, starts)
-    return plan if plan is not None else EdgePlan(starts, edges.indices.numpy())
+    return plan if plan is not None else edge_plan_of(edges)
 
 
 def _make_narrow_plan(relations: list[Edges]) -> NarrowPlan:

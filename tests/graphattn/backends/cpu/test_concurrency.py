@@ -10,7 +10,6 @@ import torch
 
 from graphattn import Edges, attend, tensorized_attend
 from graphattn.backends.cpu import plan, tasks
-from graphattn.backends.cpu.tensorized import fused as tensorized_fused
 
 OPERATORS = {
     "attend": lambda edges, rows: attend(edges, *rows[:3], backend="fused"),
@@ -29,7 +28,6 @@ def threads(monkeypatch):
     """Set the number of threads; the kernels divide their work into many tasks."""
     monkeypatch.setattr(plan, "TASK_EDGES", 64)
     monkeypatch.setattr(tasks, "SMALL_WORK", 0)
-    monkeypatch.setattr(tensorized_fused, "CHUNK", 64)
     before = torch.get_num_threads()
     yield torch.set_num_threads
     torch.set_num_threads(before)

@@ -1,15 +1,11 @@
 """Which relations are computed in blocks, and that chunks and strips are complete."""
 
-from itertools import pairwise
-
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn import Edges
-from graphattn.backends.cpu.tensorized import fused as tensorized_fused
 from graphattn.backends.cpu.tensorized import plan as tensorized_plan
 from graphattn.backends.cpu.tensorized.plan import block_plan_of, sentence_starts
 from graphattn.builders import TextGraphBuilder
@@ -88,14 +84,3 @@ def test_sentence_starts():
     groups = TextGraphBuilder([WordGroup()], cls=False).text_batch([Sentence(["a", "b", "c"], word_ids=[0, 0, 1])])
     assert sentence_starts(Edges.of(groups, "group")).tolist() == [0, 2, 3]  # no edge leaves a word
     assert sentence_starts(Edges(torch.tensor([0, 1]), torch.tensor([1]), 2)).tolist() == [0, 1]
-
-
-def test_tasks_are_consecutive_and_complete(monkeypatch):
-    monkeypatch.setattr(tensorized_fused, "CHUNK", 4)
-    indptr, cuts = np.array([0, 0, 5, 5, 9, 12, 13]), np.array([0, 3, 5, 6])
-    tasks = tensorized_fused.cut_into_tasks(indptr, cuts)
-    assert {place for task in tasks for place in task} <= set(cuts.tolist())
-    assert (tasks[0][0], tasks[-1][1]) == (0, 6)
-    assert all(one[1] == two[0] for one, two in pairwise(tasks))
-    assert len(tasks) > 1
-    assert tensorized_fused.cut_into_tasks(np.array([0]), np.array([0])) == []
