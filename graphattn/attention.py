@@ -235,13 +235,17 @@ def attend_layer(
         if return_weights:
             weights = [relation.by_id(each) for relation, each in zip(edges, by_slot, strict=True)]
     if is_counting():
-        pairs = sum(
-            relation.num_edges * count
-            for relation, count, bias in zip(edges, heads, slots, strict=True)
-            if bias is not None or not relation.is_identity
-        )
-        report_products(out, pairs, tensors[0].shape[2] + tensors[-1].shape[2])
+        report_products(out, _count_pairs(edges, heads, slots), tensors[0].shape[2] + tensors[-1].shape[2])
     return out, weights
+
+
+def _count_pairs(edges: Sequence[Edges], heads: Sequence[int], biases: Sequence[Tensor | None]) -> int:
+    """Number of products of queries and keys; identities without a bias need none."""
+    return sum(
+        relation.num_edges * count
+        for relation, count, bias in zip(edges, heads, biases, strict=True)
+        if bias is not None or not relation.is_identity
+    )
 
 
 def _attend_by_weights(

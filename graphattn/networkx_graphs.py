@@ -122,6 +122,8 @@ class _Schema(NamedTuple):
 
     @classmethod
     def of_networkx(cls, nx_graph: nx.DiGraph) -> _Schema:
+        if not nx_graph.is_directed():
+            raise GraphError("the networkx graph is undirected; use a directed graph")
         try:
             values = json.loads(nx_graph.graph[SCHEMA])
             edges = {(source, name, target): types for source, name, target, types in values.pop("edges")}
@@ -298,8 +300,6 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     MissingPackageError
         when DGL is not installed
     """
-    if not nx_graph.is_directed():
-        raise GraphError("the networkx graph is undirected; use a directed graph")
     schema = _Schema.of_networkx(nx_graph)
     nodes = _number_elements(_read_nodes(nx_graph, schema), schema.nodes)
     _check_places(nodes)

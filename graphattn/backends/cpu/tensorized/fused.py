@@ -107,12 +107,12 @@ def _run_kernel(kernel: Any, plan: EdgePlan, arrays: list[np.ndarray], rule: Sco
     """Run a kernel for each head and each range of destinations between ``ends``; they write to separate memory."""
     options = (rule.scale, SCALE_FUNCTIONS.index(rule.function), rule.bound, plan.longest)
     arguments = (plan.starts, plan.indices, *arrays, *options)
-    tasks = [(head, *task) for head in range(len(arrays[0])) for task in pairwise(ends.tolist())]
+    tasks = [(head, *pair) for head in range(len(arrays[0])) for pair in pairwise(ends.tolist())]
     remaining = iter(tasks)
 
     def work(_: int) -> None:
-        for task in remaining:
-            kernel(*arguments, *task)
+        for head_and_ends in remaining:
+            kernel(*arguments, *head_and_ends)
 
     with announce_compilation((kernel, arrays[0].dtype)):
         run_in_threads(work, alone=len(tasks) < 2)
