@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from graphattn import Edges, Scale
-from graphattn.backends.registry import BACKENDS
+from graphattn._backends.registry import BACKENDS
 
 
 @pytest.fixture(params=BACKENDS)

@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphattn import Edges, attend
-from graphattn.attention import attend_heads
-from graphattn.backends.cpu import plan
+from graphattn._attention import attend_heads
+from graphattn._backends.cpu import plan
 from graphattn.exceptions import ConfigError, GraphError
 
 

@@ -10,6 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphattn import from_networkx, to_networkx
+from graphattn._dgl_graphs import import_dgl
+from graphattn._edges import Edges
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -21,9 +23,7 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.builders.batch import TextBatch
-from graphattn.dgl_graphs import import_dgl
-from graphattn.edges import Edges
+from graphattn.builders._batch import TextBatch
 from graphattn.exceptions import GraphError
 
 VOCABULARY = Vocabulary.train([["a", "b", "c"]])

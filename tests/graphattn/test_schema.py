@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphattn import schema
+from graphattn import _schema as schema
 from graphattn.exceptions import GraphError
 
 WINDOW = ("token", "window:3", "token")

@@ -8,9 +8,9 @@ import torch
 from graphattn import Edges, MultiScaleAttention, TensorizedAttention
 from graphattn.builders import Complete, Membership, Order, Sentence, TextGraphBuilder, Window
 from graphattn.exceptions import BackendError, ConfigError
-from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution
-from graphattn.layers.rectified import RectifiedAttention
-from graphattn.layers.upsampling import Upsampling
+from graphattn.layers._graph_convolution import GraphAttention, GraphConvolution
+from graphattn.layers._rectified import RectifiedAttention
+from graphattn.layers._upsampling import Upsampling
 
 SENTENCES = [
     Sentence(["the", "film", "was", "un", "watch", "able"], word_ids=[0, 1, 2, 3, 3, 3]),

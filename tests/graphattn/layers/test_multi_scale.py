@@ -10,12 +10,12 @@ from torch.nn.utils import prune
 from torch.testing import assert_close
 
 from graphattn import Edges, MultiScaleAttention
-from graphattn.backends.registry import BACKENDS
+from graphattn._backends.registry import BACKENDS
+from graphattn._edges import edges_of
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
-from graphattn.edges import edges_of
 from graphattn.exceptions import GraphError
-from graphattn.layers.linear import Linear
-from graphattn.layers.multi_scale import MIN_NODES
+from graphattn.layers._linear import Linear
+from graphattn.layers._multi_scale import MIN_NODES
 
 HEADS = {"window:1": 2, "dependency": 2, "window:N/4": 1, "all": 1, "forward": 3, "group": 1}
 BUILDER = TextGraphBuilder([Window(1), Window("N/4"), WordGroup(), Dependency("token"), Order(), Complete()])

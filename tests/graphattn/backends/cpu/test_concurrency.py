@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphattn import Edges, attend, tensorized_attend
-from graphattn.backends.cpu import plan, tasks
+from graphattn._backends.cpu import plan, tasks
 
 OPERATORS = {
     "attend": lambda edges, rows: attend(edges, *rows[:3], backend="fused"),

@@ -6,9 +6,9 @@ import torch
 from torch.testing import assert_close
 
 from graphattn import Edges, attend
-from graphattn.backends.cpu import plan as fused_plan
-from graphattn.backends.cpu.plan import is_narrow
-from graphattn.backends.cpu.windows.narrow_rows import lowest_finite
+from graphattn._backends.cpu import plan as fused_plan
+from graphattn._backends.cpu.plan import is_narrow
+from graphattn._backends.cpu.windows.narrow_rows import lowest_finite
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
