@@ -50,7 +50,7 @@ class _OptionMessage(Exception):
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the attributes: subclasses make ``args``, the message, from other arguments."""
+        # pickle the attributes: subclasses make ``args``, the message, from other arguments
         return type(self).__new__, (type(self), *self.args), vars(self)
 
     def rename_option(self, name: str, new_name: str) -> None:

@@ -26,9 +26,8 @@ from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._word_boundaries import Source
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.layers._bfloat16 import multiplies_in_bfloat16, pad_rows
 from graphattn.layers._dropout import Dropout
-from graphattn.layers._linear import Embedding, Linear, embedding
+from graphattn.layers._linear import Embedding, Linear, embedding, multiplies_in_bfloat16, pad_rows
 from graphattn.models._encoders.base import Encoder, LayerWeights, append_layer, is_too_long_to_keep
 from graphattn.models._encoders.relation_heads import head_relation
 from graphattn.models.pretrained._architecture import Architecture

@@ -101,10 +101,10 @@ class Nudge:
     def sum_by_weights(self, edges, weights, value):
         return sum_by_weights(edges, self.changed(weights), value)
 
-    def attach_mean_weights(self, out, means, edges, query, key, value, scores, *, rule, bias):
-        weights = self.changed(weights_by_feature(edges, query, key, value, scores, rule=rule))
+    def attach_mean_weights(self, out, means, edges, rows, rule, bias):
+        weights = self.changed(weights_by_feature(edges, rows, rule))
         targets = torch.arange(edges.num_destinations).repeat_interleave(edges.indptr.diff())
-        return torch.zeros_like(out).index_add(0, targets, weights * value[edges.indices])
+        return torch.zeros_like(out).index_add(0, targets, weights * rows.value[edges.indices])
 
     def attend_rows(self, query, key, value, *, mask=None, causal=False, dropout=0.0, weights=None):
         scores = query @ key.mT / math.sqrt(query.shape[-1])
