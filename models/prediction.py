@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from graphattn.builders import BudgetBatches
-from graphattn.exceptions import DivergenceError, TruncationWarning
+from graphattn.exceptions import DivergenceError, TruncationWarning, warn_caller
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.heads import ClassificationHead, TaggingHead
 from graphattn.models.text_model import TextModel, in_evaluation
@@ -139,7 +139,7 @@ def count_truncation() -> Iterator[list[int]]:
             counts[0] += warning.message.count
             counts[1] += warning.message.tokens
         else:
-            warnings.warn(warning.message, stacklevel=3)
+            warn_caller(warning.message)
 
 
 def prediction_batches(corpus: Corpus) -> Iterable[list[int]]:

@@ -27,8 +27,9 @@ from graphattn.builders import BudgetBatches
 from graphattn.builders.tag_schemes import convert, detect_scheme
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers.data_sets import DataSet
-from graphattn.models import SequenceTagger, TextClassifier
+from graphattn.models import TASKS, SequenceTagger, TextClassifier
 from graphattn.models.estimators.inputs import split_held_out
+from graphattn.models.estimators.tasks import Classification, Tagging
 from graphattn.models.options import TrainingOptions
 from graphattn.models.pretrained.architecture import Architecture
 from graphattn.models.pretrained.checkpoint import find_transformer, read_architecture
@@ -41,7 +42,6 @@ from graphattn.models.training.optimizer import make_optimizer, relative_rate
 from graphattn.optional_packages import import_optional
 
 LabelledTexts = tuple[list[Any], list[list[str]]]
-_TASKS = ("classify", "tag")
 _OPTIONS: Mapping[str, frozenset[str]] = {
     "training": frozenset(
         {
@@ -62,8 +62,9 @@ _PREDICTION_BATCH = 64
 
 def check_fine_tuning(corpus: DataSet, changes: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise a ConfigError for a corpus of pairs, an option that the loop does not have, or without ``transformers``."""
-    if corpus.task not in _TASKS:
-        raise ConfigError(f"the run transformers is for the tasks {' and '.join(_TASKS)}, not {corpus.task}")
+    task = TASKS[corpus.task].task
+    if task.texts_per_input > 1 or not issubclass(task, Classification | Tagging):
+        raise ConfigError(f"the run transformers is for the tasks classify and tag, not {task.name}")
     for group, values in changes.items():
         for name in values.keys() - _OPTIONS.get(group, frozenset()):
             raise ConfigError(
@@ -129,7 +130,7 @@ def learning_rates(architecture: Architecture, pretrained: PretrainedOptions) ->
 def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:
     """Fine-tune on the training set and measure the epoch that is best on the dev set."""
     transformers = import_transformers()
-    training, is_tagger = estimator.training, corpus.task == "tag"
+    training, per_word = estimator.training, estimator.task.per_word
     folder = find_transformer(estimator.pretrained.pretrained or "")
     sets = _read_sets(splits, corpus, training)
     names = _list_classes(sets["train"][1], corpus)
@@ -139,12 +140,12 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, split
     limit = architecture.max_length
     if cut is not None:
         limit = min(limit, cut + tokenizer.num_special_tokens_to_add())
-    encode = partial(_encode, tokenizer, classes=names, limit=limit, is_tagger=is_tagger)
+    encode = partial(_encode, tokenizer, classes=names, limit=limit, per_word=per_word)
     epochs = training.resolve_epochs(len(splits["train"]), **DEFAULT_EPOCHS)
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         encoder = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32)
-        model = FineTunedModel(encoder, len(names), estimator.head.head_dropout, per_word=is_tagger)
+        model = FineTunedModel(encoder, len(names), estimator.head.head_dropout, per_word=per_word)
         average = None if training.average is None else WeightAverage(training.average)
         seconds, scores = [], []
         best: dict[str, Tensor] = {}
@@ -222,7 +223,7 @@ def _read_sets(splits: Mapping[str, Any], corpus: DataSet, training: TrainingOpt
     if "dev" in sets:
         return sets
     texts, labels = sets["train"]
-    strata = None if corpus.task == "tag" else np.unique([row[0] for row in labels], return_inverse=True)[1]
+    strata = None if corpus.per_word else np.unique([row[0] for row in labels], return_inverse=True)[1]
     held = round(training.dev_fraction * len(texts))
     split = zip(("train", "dev"), split_held_out(len(texts), held, strata, training.seed), strict=True)
     return sets | {name: ([texts[n] for n in numbers], [labels[n] for n in numbers]) for name, numbers in split}
@@ -237,7 +238,7 @@ def _list_classes(labels: Sequence[Sequence[str]], corpus: DataSet) -> list[str]
 
 def _read_split(items: Sequence[Any], corpus: DataSet) -> LabelledTexts:
     """Texts and their labels: tags, entity tags as BIOES, or a list of one class."""
-    if corpus.task == "classify":
+    if not corpus.per_word:
         return [str(item.text) for item in items], [[str(item.label)] for item in items]
     tags = [list(item.tags) for item in items]
     if corpus.metric == "f1":
@@ -252,16 +253,16 @@ def _encode(
     labels: Sequence[Sequence[str]],
     classes: Sequence[str],
     limit: int,
-    is_tagger: bool,
+    per_word: bool,
 ) -> list[Encoded]:
     """Tokenize texts; words that were cut off have the position of the first token, and no label to learn."""
-    batch = tokenizer(list(texts), truncation=True, max_length=limit, is_split_into_words=is_tagger)
+    batch = tokenizer(list(texts), truncation=True, max_length=limit, is_split_into_words=per_word)
     numbers = {name: number for number, name in enumerate(classes)}
     rows = []
     for row, names in enumerate(labels):
         words: list[int] = []
         label_ids = [numbers.get(name, 0) for name in names]
-        if is_tagger:
+        if per_word:
             first: dict[int, int] = {}
             for position, word in enumerate(batch.word_ids(row)):
                 if word is not None:
@@ -291,7 +292,7 @@ def _measure(
 ) -> float:
     """The metric of a corpus, in percent."""
     predicted = [[classes[number] for number in row] for row in decisions]
-    if corpus.task == "classify":
+    if not corpus.per_word:
         metrics = classification_metrics([row[0] for row in gold], [row[0] for row in predicted])
     elif corpus.metric == "f1":
         predicted = [convert(row, "BIOES", "BIOES", repair=True) for row in predicted]

@@ -5,10 +5,9 @@ training loop do not belong here.
 """
 
 from graphattn.models.estimators.estimator import Estimator
-from graphattn.models.estimators.pair_classifier import PairClassifier
 from graphattn.models.estimators.sequence_tagger import SequenceTagger
 from graphattn.models.estimators.tasks import Task
-from graphattn.models.estimators.text_classifier import TextClassifier
+from graphattn.models.estimators.text_classifier import PairClassifier, TextClassifier
 from graphattn.models.estimators.text_inputs import TextInputs, register_inputs
 from graphattn.models.estimators.text_regressor import PairRegressor, TextRegressor
 from graphattn.models.estimators.translator import Translator

@@ -15,26 +15,25 @@ from graphattn.builders.tag_schemes import SCHEMES
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.entities import TaggedText, format_conll
-from graphattn.models.estimators.estimator import PRESET_HELP, PRESETS, Estimator
+from graphattn.models.estimators.estimator import Estimator
 from graphattn.models.estimators.loading import register_task
 from graphattn.models.estimators.tasks.tag import Tagging
+from graphattn.models.estimators.text_classifier import Classes, WeightedOptions
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.options import Options, ParsingOptions, option
+from graphattn.options import ParsingOptions, option
 
 
 @dataclass
-class TaggerOptions(Options):
+class TaggerOptions(WeightedOptions):
     """Arguments of :class:`SequenceTagger` besides its groups of options."""
 
-    preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
-    class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     scheme: str = option("auto", "scheme of entity tags", choices=("auto", *SCHEMES))
     repair_tags: bool = option(False, "read invalid tags as conlleval does, instead of rejecting them")
 
 
 @register_task
-class SequenceTagger(Estimator):
+class SequenceTagger(Classes, Estimator):
     """Tag each word of a text (MS-Trans, section 4.2).
 
     Inputs are lists of words, :class:`Sentence`, or texts (split into words by the vocabulary). Entity tags are learnt

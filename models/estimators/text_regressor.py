@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,20 +10,12 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.models.encoders import EncoderOptions
-from graphattn.models.estimators.estimator import PRESET_HELP, PRESETS, Estimator
+from graphattn.models.estimators.estimator import Estimator, PresetOptions
 from graphattn.models.estimators.loading import register_task
-from graphattn.models.estimators.tasks.pair import PairRegression
-from graphattn.models.estimators.tasks.regress import Regression
+from graphattn.models.estimators.tasks.regress import PairRegression, Regression
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.options import Options, ParsingOptions, option
-
-
-@dataclass
-class RegressorOptions(Options):
-    """Arguments of :class:`TextRegressor` besides its groups of options."""
-
-    preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
+from graphattn.options import ParsingOptions
 
 
 class Moments:
@@ -68,7 +59,7 @@ class TextRegressor(Moments, Estimator):
     """
 
     task = Regression
-    option_groups: ClassVar = {**Estimator.option_groups, "task": RegressorOptions}
+    option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
     unused_options = frozenset(
         {"crf", "word_pieces", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs"}
     )
@@ -115,7 +106,7 @@ class PairRegressor(Moments, Estimator):
     """
 
     task = PairRegression
-    option_groups: ClassVar = {**Estimator.option_groups, "task": RegressorOptions}
+    option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
     unused_options = TextRegressor.unused_options - {"pair_features", "join_pairs"}
 
     def __init__(

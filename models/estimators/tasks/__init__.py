@@ -1,9 +1,8 @@
 """Tasks: labels and targets, heads, metrics, reports and rows of output, one file for each."""
 
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.tasks.classify import Classification
-from graphattn.models.estimators.tasks.pair import PairClassification, PairRegression
-from graphattn.models.estimators.tasks.regress import Regression
+from graphattn.models.estimators.tasks.classify import Classification, PairClassification
+from graphattn.models.estimators.tasks.regress import PairRegression, Regression
 from graphattn.models.estimators.tasks.tag import Tagging
 from graphattn.models.estimators.tasks.task import Examples, Task
 from graphattn.models.estimators.tasks.translate import Translation

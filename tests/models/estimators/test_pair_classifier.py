@@ -7,12 +7,6 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
 
 
-def test_learns(corpus, able):
-    pairs, labels = corpus("pair", 60)
-    estimator = able("pair").fit(pairs, labels)
-    assert estimator.score(pairs, labels) > 0.9
-
-
 def test_forms_of_pairs(corpus, tiny):
     pairs, labels = corpus("pair")
     expected = tiny("pair").fit(pairs, labels).predict_proba(pairs)
