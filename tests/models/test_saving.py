@@ -457,7 +457,7 @@ def test_files_contain_no_code(name, saved):
             assert 8 + length + max(ends) == len(start)  # the header accounts for every byte
 
 
-@pytest.mark.parametrize("name", ["classifier", "tuned vectors", "crf with vectors", "several labels", "pairs with vectors"])
+@pytest.mark.parametrize("name", ["classifier", "tuned vectors", "crf with vectors", "several labels"])
 def test_saving_a_loaded_model_gives_the_same_files(name, saved, tmp_path):
     path = saved[name][1]
     again = load(path).save(tmp_path / "again")

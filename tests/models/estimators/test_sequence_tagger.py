@@ -12,7 +12,6 @@ from graphattn.builders.tag_schemes import convert
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models import load
 
-
 FAST = {"epochs": 4, "learning_rate": 0.04, "dev_fraction": 0.0}
 
 
