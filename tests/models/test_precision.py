@@ -33,9 +33,8 @@ def train(corpus, tiny):
     def fit(kind, encoder, **groups):
         inputs, labels = corpus(kind, 8)
         if kind != "translator":
-            sizes = {"embedding": 3, "character_embedding": 2, "character_filters": 2}
-            groups = {**groups, "inputs": {**sizes, "characters": kind in ("tagger", "crf", "classifier")}}
-        training = {"epochs": 1, "dev_fraction": 0.0, "batch_size": 8}
+            groups = {**groups, "inputs": {"characters": True, "character_filters": 3}}
+        training = {"epochs": 1, "dev_fraction": 0.0}
         estimator = tiny(kind, encoder, training=training, **groups).fit(inputs, labels)
         return estimator, estimator.encode(inputs, labels)
 
