@@ -18,8 +18,31 @@ from graphattn.models.pretrained.options import PretrainedOptions
 from graphattn.options import ParsingOptions
 
 
-class Moments:
-    """Mean and deviation of the targets, for the estimators that predict numbers."""
+class Regressor:
+    """The arguments, and mean and deviation of the targets, of the estimators that predict numbers."""
+
+    def __init__(
+        self,
+        encoder: str | EncoderOptions | None = None,
+        *,
+        inputs: InputOptions | None = None,
+        head: HeadOptions | None = None,
+        training: TrainingOptions | None = None,
+        parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
+        preset: str = "default",
+        warm_start: bool = False,
+    ):
+        super().__init__(  # type: ignore[call-arg]
+            encoder,
+            inputs=inputs,
+            head=head,
+            training=training,
+            parsing=parsing,
+            pretrained=pretrained,
+            preset=preset,
+            warm_start=warm_start,
+        )
 
     @property
     def mean_(self: Any) -> float:
@@ -33,7 +56,7 @@ class Moments:
 
 
 @register_task
-class TextRegressor(Moments, Estimator):
+class TextRegressor(Regressor, Estimator):
     """Predict a number for each text: the head of :class:`TextClassifier` with one output and a squared error.
 
     Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; targets are numbers, in files the label.
@@ -64,29 +87,6 @@ class TextRegressor(Moments, Estimator):
         {"crf", "word_pieces", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs"}
     )
 
-    def __init__(
-        self,
-        encoder: str | EncoderOptions | None = None,
-        *,
-        inputs: InputOptions | None = None,
-        head: HeadOptions | None = None,
-        training: TrainingOptions | None = None,
-        parsing: ParsingOptions | None = None,
-        pretrained: PretrainedOptions | str | None = None,
-        preset: str = "default",
-        warm_start: bool = False,
-    ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            warm_start=warm_start,
-        )
-
     @override
     def predict(self, X: Iterable[Any]) -> npt.NDArray[np.float64]:
         """(S,) numbers."""
@@ -95,7 +95,7 @@ class TextRegressor(Moments, Estimator):
 
 
 @register_task
-class PairRegressor(Moments, Estimator):
+class PairRegressor(Regressor, Estimator):
     """Predict a number for each pair of texts, such as their similarity; both go through the same encoder.
 
     Inputs are pairs of texts or :class:`Example` with ``second``.
@@ -108,26 +108,3 @@ class PairRegressor(Moments, Estimator):
     task = PairRegression
     option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
     unused_options = TextRegressor.unused_options - {"pair_features", "join_pairs"}
-
-    def __init__(
-        self,
-        encoder: str | EncoderOptions | None = None,
-        *,
-        inputs: InputOptions | None = None,
-        head: HeadOptions | None = None,
-        training: TrainingOptions | None = None,
-        parsing: ParsingOptions | None = None,
-        pretrained: PretrainedOptions | str | None = None,
-        preset: str = "default",
-        warm_start: bool = False,
-    ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            warm_start=warm_start,
-        )

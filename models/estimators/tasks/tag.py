@@ -464,7 +464,7 @@ def _require_predicates(column: Sequence[Any], where: str) -> None:
     """Reject sentences without marks of predicates."""
     for index, source in enumerate([None] if isinstance(column, LazyTexts) else column):
         if getattr(source, "predicates", None) is None:
-            path, line = getattr(source, "origin", None) or (None, None)
+            path, line = _origin(source)
             what = "this sentence" if path else f"sentence {index} of the {where}"
             raise DataError(
                 f"{what} marks no predicate, as those that the model learnt from do",

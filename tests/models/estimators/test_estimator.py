@@ -27,7 +27,6 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import (
     ConfigError,
     DataError,
-    GraphAttnError,
     GraphAttnWarning,
     NotFittedError,
     TruncationWarning,
@@ -117,16 +116,6 @@ def test_estimator_tags_of_scikit_learn():
     )
 
 
-def test_encoders_by_name_values_or_options(corpus, tiny):
-    texts, labels = corpus("classifier", 12)
-    values = {"name": "ms-trans", "hidden": 8, "heads": 2, "layers": 1, "scales": ["1", "3"]}
-    by_values = tiny("classifier", values, training={"epochs": 1}).fit(texts, labels)
-    options = MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"))
-    by_options = tiny("classifier", options, training={"epochs": 1}).fit(texts, labels)
-    assert np.array_equal(by_values.predict_proba(texts), by_options.predict_proba(texts))
-    assert TextClassifier("transformer").resolve_encoder().name == "transformer"
-
-
 def test_defaults_of_taggers():
     assert SequenceTagger().resolve_encoder() == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
     assert TextClassifier().resolve_encoder() == MSTransOptions()
@@ -176,7 +165,7 @@ def test_pipeline(corpus, tiny):
 def test_cross_validation(corpus, tiny):
     texts, labels = corpus("classifier")
     rare = [*texts, "odd one"], [*labels, "odd"]
-    assert np.isfinite(cross_val_score(tiny("classifier"), *rare, cv=KFold(4), error_score="raise")).all()
+    assert np.isfinite(cross_val_score(tiny("classifier"), *rare, cv=KFold(2), error_score="raise")).all()
     scores = cross_val_score(tiny("classifier"), np.array(texts, dtype=object), labels, cv=2, error_score="raise")
     assert len(scores) == 2
     assert all(0 <= score <= 1 for score in scores)
@@ -240,8 +229,9 @@ def test_global_generators_do_not_change(corpus, tiny):
 
 
 def test_forms_of_inputs_and_labels(corpus, tiny):
-    texts, labels = corpus("classifier")
-    expected = tiny("classifier").fit(texts, labels).predict_proba(texts)
+    texts, labels = corpus("classifier", 16)
+    training = {"epochs": 1}
+    expected = tiny("classifier", training=training).fit(texts, labels).predict_proba(texts)
     for X, y in (
         (np.array(texts), np.array(labels)),
         (pd.Series(texts), pd.Series(labels)),
@@ -251,7 +241,7 @@ def test_forms_of_inputs_and_labels(corpus, tiny):
         ([Sentence(text.split(), label=label) for text, label in zip(texts, labels, strict=True)], None),
         ([text.split() for text in texts], labels),
     ):
-        assert np.array_equal(tiny("classifier").fit(X, y).predict_proba(texts), expected)
+        assert np.array_equal(tiny("classifier", training=training).fit(X, y).predict_proba(texts), expected)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "regressor", "pair regressor"])
@@ -360,8 +350,6 @@ def test_the_dev_set_selects_the_epoch(corpus, tiny):
     estimators = [
         tiny("classifier", training=training).fit(texts, labels, dev=dev)
         for dev in (
-            (texts, wrong),
-            [texts, wrong],
             ([text.split() for text in texts], np.array(wrong)),
             [Example(text, label=label) for text, label in zip(texts, wrong, strict=True)],
         )
@@ -654,15 +642,6 @@ def test_class_weights_by_name(tiny):
     )
 
 
-def test_class_weights_if_a_class_is_only_in_the_dev_set(tiny):
-    texts, labels = [f"word{number}" for number in range(40)], ["x"] * 39 + ["rare"]
-    for seed in range(12):  # for one of these seeds the rare class is in the dev set
-        estimator = tiny(
-            "classifier", class_weight="balanced", training={"epochs": 1, "seed": seed, "dev_fraction": 0.3}
-        )
-        assert all(weight > 0 for weight in estimator.fit(texts, labels).model_.head.class_weights.tolist())
-
-
 def test_class_weights_change_the_model(corpus, tiny):
     texts, labels = corpus("classifier")
     training = {"epochs": 5}
@@ -704,19 +683,6 @@ def test_non_default_options(tiny, corpus, tmp_path):
     assert options["class_weight"] == "balanced"
     assert "pooling" not in options  # the encoder's option
     assert load(estimator.save(tmp_path / "model")).non_default_options() == options
-
-
-@pytest.mark.parametrize(
-    "changes", [{"inputs__vectors": "missing.txt"}, {"encoder": MSTransOptions(hidden=30, heads=4)}], ids=str
-)
-def test_a_fit_with_invalid_options_changes_nothing(changes, tiny, corpus, tmp_path):
-    texts, labels = corpus("classifier", 16)
-    estimator = tiny("classifier", training={"epochs": 1}).fit(texts, labels)
-    expected = estimator.predict_proba(texts)
-    with pytest.raises(GraphAttnError):
-        estimator.set_params(**changes).fit(texts, labels)
-    assert "_vectors" not in vars(estimator)
-    assert np.array_equal(load(estimator.save(tmp_path / "model")).predict_proba(texts), expected)
 
 
 @pytest.mark.parametrize("kind", ["balanced", None, np.int64, np.bool_, np.str_, np.float64])
