@@ -113,7 +113,7 @@ def main() -> None:
 
 def trace(root: Path) -> None:
     """Train on 40 lines and print how many functions ran."""
-    module = "graphattn.experiments.cli.main"
+    module = "graphattn.experiments._cli.main"
     if not (root / "experiments/cli").is_dir():
         module = "graphattn.experiments.command_line"
     with tempfile.TemporaryDirectory() as folder:

@@ -4,8 +4,11 @@ Readers, parsers, vocabularies, relations (one file for each family), the graph 
 knows models or training.
 """
 
-from graphattn.builders.batching import BudgetBatches
-from graphattn.builders.graph_builder import TextGraphBuilder
+from graphattn.builders._batching import BudgetBatches
+from graphattn.builders._graph_builder import TextGraphBuilder
+from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders._vocabulary import Vocabulary
+from graphattn.builders._word_vectors import WordVectors
 from graphattn.builders.relations import (
     BinaryPartition,
     Complete,
@@ -36,9 +39,6 @@ from graphattn.builders.relations import (
     WordGroup,
     edges_per_sentence,
 )
-from graphattn.builders.sentence import Example, Sentence
-from graphattn.builders.vocabulary import Vocabulary
-from graphattn.builders.word_vectors import WordVectors
 
 __all__ = [
     "BinaryPartition",

@@ -15,7 +15,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from graphattn.experiments.drawing.canvas import GREY, INK, PALETTE, new_picture
+from graphattn.experiments.drawing._canvas import GREY, INK, PALETTE, new_picture
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, PICTURE = ROOT / "docs" / "architecture.md", ROOT / "docs" / "images" / "architecture.svg"

@@ -10,24 +10,28 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graphattn.backends.cpu import IMPORT_PID as _IMPORT_PID  # noqa: F401  (read the PID before any fork)
+from graphattn._backends.cpu import IMPORT_PID as _IMPORT_PID  # noqa: F401  (read the PID before any fork)
 from graphattn.exceptions import GraphAttnError as GraphAttnError
 
 if TYPE_CHECKING:
-    from graphattn.attention import attend as attend
-    from graphattn.attention import attend_heads as attend_heads
-    from graphattn.backends.base import Backend as Backend
-    from graphattn.backends.registry import register_backend as register_backend
+    from graphattn._attention import attend as attend
+    from graphattn._attention import attend_heads as attend_heads
+    from graphattn._backends.base import Backend as Backend
+    from graphattn._backends.registry import register_backend as register_backend
+    from graphattn._edges import Edges as Edges
+    from graphattn._networkx_graphs import to_networkx as to_networkx
+    from graphattn._scales import Scale as Scale
+    from graphattn._scales import allocate_heads as allocate_heads
+    from graphattn._tensorized import tensorized_attend as tensorized_attend
     from graphattn.builders import Sentence as Sentence
     from graphattn.builders import TextGraphBuilder as TextGraphBuilder
     from graphattn.builders.readers import register_reader as register_reader
     from graphattn.builders.relations import register_relation as register_relation
-    from graphattn.edges import Edges as Edges
-    from graphattn.experiments.cli.bench import register_benchmark as register_benchmark
-    from graphattn.experiments.cli.main import register_command as register_command
-    from graphattn.experiments.drawing.graph import draw_graph as draw_graph
-    from graphattn.layers.multi_scale import MultiScaleAttention as MultiScaleAttention
-    from graphattn.layers.tensorized import TensorizedAttention as TensorizedAttention
+    from graphattn.experiments._cli.bench import register_benchmark as register_benchmark
+    from graphattn.experiments._cli.main import register_command as register_command
+    from graphattn.experiments.drawing._graph import draw_graph as draw_graph
+    from graphattn.layers._multi_scale import MultiScaleAttention as MultiScaleAttention
+    from graphattn.layers._tensorized import TensorizedAttention as TensorizedAttention
     from graphattn.models import TASKS as TASKS
     from graphattn.models import Estimator as Estimator
     from graphattn.models import PairClassifier as PairClassifier
@@ -40,44 +44,40 @@ if TYPE_CHECKING:
     from graphattn.models import register_encoder as register_encoder
     from graphattn.models import register_inputs as register_inputs
     from graphattn.models import register_task as register_task
-    from graphattn.networkx_graphs import to_networkx as to_networkx
-    from graphattn.scales import Scale as Scale
-    from graphattn.scales import allocate_heads as allocate_heads
-    from graphattn.tensorized import tensorized_attend as tensorized_attend
 
 __version__ = "0.1.0"
 
 _MODULES = {
-    "Backend": "graphattn.backends.base",
-    "Edges": "graphattn.edges",
+    "Backend": "graphattn._backends.base",
+    "Edges": "graphattn._edges",
     "Estimator": "graphattn.models",
-    "MultiScaleAttention": "graphattn.layers.multi_scale",
+    "MultiScaleAttention": "graphattn.layers._multi_scale",
     "PairClassifier": "graphattn.models",
     "PairRegressor": "graphattn.models",
-    "Scale": "graphattn.scales",
+    "Scale": "graphattn._scales",
     "Sentence": "graphattn.builders",
     "SequenceTagger": "graphattn.models",
     "TASKS": "graphattn.models",
-    "TensorizedAttention": "graphattn.layers.tensorized",
+    "TensorizedAttention": "graphattn.layers._tensorized",
     "TextClassifier": "graphattn.models",
     "TextGraphBuilder": "graphattn.builders",
     "TextRegressor": "graphattn.models",
     "Translator": "graphattn.models",
-    "allocate_heads": "graphattn.scales",
-    "attend": "graphattn.attention",
-    "attend_heads": "graphattn.attention",
-    "draw_graph": "graphattn.experiments.drawing.graph",
+    "allocate_heads": "graphattn._scales",
+    "attend": "graphattn._attention",
+    "attend_heads": "graphattn._attention",
+    "draw_graph": "graphattn.experiments.drawing._graph",
     "load": "graphattn.models",
-    "register_backend": "graphattn.backends.registry",
-    "register_benchmark": "graphattn.experiments.cli.bench",
-    "register_command": "graphattn.experiments.cli.main",
+    "register_backend": "graphattn._backends.registry",
+    "register_benchmark": "graphattn.experiments._cli.bench",
+    "register_command": "graphattn.experiments._cli.main",
     "register_encoder": "graphattn.models",
     "register_inputs": "graphattn.models",
     "register_reader": "graphattn.builders.readers",
     "register_relation": "graphattn.builders.relations",
     "register_task": "graphattn.models",
-    "tensorized_attend": "graphattn.tensorized",
-    "to_networkx": "graphattn.networkx_graphs",
+    "tensorized_attend": "graphattn._tensorized",
+    "to_networkx": "graphattn._networkx_graphs",
 }
 """Public name -> its module; the imports above repeat it for type checkers."""
 

@@ -1,6 +1,6 @@
 """``python -m graphattn``: the command line."""
 
-from graphattn.experiments.cli.entry import main
+from graphattn.experiments._cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -19,8 +19,8 @@ from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import override
 
+from graphattn._validation import require_choice, require_multiple, require_range, suggest
 from graphattn.exceptions import ConfigError
-from graphattn.validation import require_choice, require_multiple, require_range, suggest
 
 _BOUNDS = ("min", "max", "above", "below")
 
@@ -227,7 +227,7 @@ def _to_plain(value: Any) -> Any:
     """Paths, scales, sequences and NumPy scalars as plain Python values."""
     import numpy as np
 
-    from graphattn.scales import Scale
+    from graphattn._scales import Scale
 
     if isinstance(value, os.PathLike):
         return os.fspath(value)

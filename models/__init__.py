@@ -4,8 +4,8 @@ A new model is a new file in ``encoders``. Reading corpora and making graphs bel
 experiments one floor above.
 """
 
-from graphattn.models.decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
-from graphattn.models.encoders import (
+from graphattn.models._decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
+from graphattn.models._encoders import (
     BiLSTMOptions,
     DuoOptions,
     DuoTransformerOptions,
@@ -20,7 +20,7 @@ from graphattn.models.encoders import (
     UMSTOptions,
     register_encoder,
 )
-from graphattn.models.estimators import (
+from graphattn.models._estimators import (
     Estimator,
     PairClassifier,
     PairRegressor,
@@ -33,9 +33,9 @@ from graphattn.models.estimators import (
     WordInputs,
     register_inputs,
 )
-from graphattn.models.estimators.loading import TASKS, load, register_task
-from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.models._estimators.loading import TASKS, load, register_task
+from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import ParsingOptions
 
 __all__ = [

@@ -71,7 +71,7 @@ def dgl() -> Any:
     """The module ``dgl``; where it is not installed, the test is skipped."""
     if find_spec("dgl") is None:
         pytest.skip(NO_DGL)
-    from graphattn.dgl_graphs import import_dgl
+    from graphattn._dgl_graphs import import_dgl
 
     return import_dgl()
 

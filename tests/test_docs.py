@@ -23,14 +23,14 @@ from unittest.mock import patch
 import pytest
 from typer.testing import CliRunner
 
-from graphattn.backends import registry
+from graphattn._backends import registry
 from graphattn.builders.readers import FORMATS
 from graphattn.builders.relations import RELATION_NAMES
-from graphattn.experiments.cli.bench import BENCHMARKS
-from graphattn.experiments.cli.main import USER_COMMANDS, app
+from graphattn.experiments._cli.bench import BENCHMARKS
+from graphattn.experiments._cli.main import USER_COMMANDS, app
 from graphattn.models import TASKS
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.options import INPUTS
+from graphattn.models._encoders import ENCODERS
+from graphattn.models._options import INPUTS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -133,7 +133,7 @@ def run_console(block: Block, page: Path) -> None:
 def run_in_shell(commands: list[str]) -> tuple[int, str]:
     """Run commands; ``graphattn`` is that of the package under test, installed or not."""
     python = shlex.quote(sys.executable)
-    function = f'graphattn () {{ {python} -c "from graphattn.experiments.cli.entry import main; main()" "$@"; }}'
+    function = f'graphattn () {{ {python} -c "from graphattn.experiments._cli.entry import main; main()" "$@"; }}'
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", "-c", "\n".join(["set -euo pipefail", function, "export -f graphattn", *commands])],

@@ -3,8 +3,8 @@
 The relation ``dependency`` makes edges of the trees. Readers read trees from CoNLL-U and JSON Lines without a parser.
 """
 
-from graphattn.builders.parsers.cache import CachedParser, make_parser
-from graphattn.builders.parsers.parser import Parse, Parser, from_spacy
-from graphattn.builders.parsers.stanza_pipeline import StanzaParser
+from graphattn.builders.parsers._cache import CachedParser, make_parser
+from graphattn.builders.parsers._parser import Parse, Parser, from_spacy
+from graphattn.builders.parsers._stanza_pipeline import StanzaParser
 
 __all__ = ["CachedParser", "Parse", "Parser", "StanzaParser", "from_spacy", "make_parser"]

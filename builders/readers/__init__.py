@@ -4,11 +4,11 @@ A reader yields what a file contains and reports what is wrong in it, with the l
 graphs are elsewhere. A new format is a reader and a call of :func:`register_reader`.
 """
 
-from graphattn.builders.files import read_numbered_lines
-from graphattn.builders.readers.conllu import read_conllu, read_conllup
-from graphattn.builders.readers.corpus import read_corpus, read_parallel
-from graphattn.builders.readers.fasttext import read_fasttext
-from graphattn.builders.readers.formats import (
+from graphattn.builders._files import read_numbered_lines
+from graphattn.builders.readers._conllu import read_conllu, read_conllup
+from graphattn.builders.readers._corpus import read_corpus, read_parallel
+from graphattn.builders.readers._fasttext import read_fasttext
+from graphattn.builders.readers._formats import (
     FORMATS,
     CorpusFormat,
     CorpusKind,
@@ -17,11 +17,11 @@ from graphattn.builders.readers.formats import (
     detect,
     register_reader,
 )
-from graphattn.builders.readers.sentences import read_sentences
-from graphattn.builders.readers.spans import read_spans
-from graphattn.builders.readers.table import read_labelled_lines, read_table
-from graphattn.builders.readers.tagged import read_conll, read_word_tag
-from graphattn.builders.readers.webanno import read_webanno
+from graphattn.builders.readers._sentences import read_sentences
+from graphattn.builders.readers._spans import read_spans
+from graphattn.builders.readers._table import read_labelled_lines, read_table
+from graphattn.builders.readers._tagged import read_conll, read_word_tag
+from graphattn.builders.readers._webanno import read_webanno
 
 __all__ = [
     "FORMATS",

@@ -3,11 +3,11 @@
 Building: corpus -> blocks -> shards -> manifest. Reading: store -> chunks -> layouts -> batches.
 """
 
-from graphattn.builders.store.blocks import CorpusFile
-from graphattn.builders.store.build import StoreSettings, build_store
-from graphattn.builders.store.datasets import GraphStream, StoreBatch
-from graphattn.builders.store.manifest import Manifest
-from graphattn.builders.store.store import Store
+from graphattn.builders.store._blocks import CorpusFile
+from graphattn.builders.store._build import StoreSettings, build_store
+from graphattn.builders.store._datasets import GraphStream, StoreBatch
+from graphattn.builders.store._manifest import Manifest
+from graphattn.builders.store._store import Store
 
 __all__ = [
     "CorpusFile",

@@ -3,7 +3,7 @@
 Contenders run interleaved on the same tokens, data type and threads; tables show medians and their ratios.
 """
 
-from graphattn.experiments.benchmarks.harness import (
+from graphattn.experiments.benchmarks._harness import (
     COLUMNS,
     TIMES,
     Comparison,
@@ -14,8 +14,8 @@ from graphattn.experiments.benchmarks.harness import (
     compare,
     time_jobs,
 )
-from graphattn.experiments.benchmarks.report import BenchmarkReport
-from graphattn.experiments.benchmarks.workloads import parse_workloads
+from graphattn.experiments.benchmarks._report import BenchmarkReport
+from graphattn.experiments.benchmarks._workloads import parse_workloads
 
 __all__ = [
     "COLUMNS",

@@ -1,7 +1,7 @@
 """Attention weights of predictions: tables, graphs, matrices, files; statistics over a corpus; attributions."""
 
-from graphattn.models.inspection.attention import Attention
-from graphattn.models.inspection.attention_map import AttentionMap
-from graphattn.models.inspection.summary import AttentionSummary, compare_summaries, summarise
+from graphattn.models.inspection._attention import Attention
+from graphattn.models.inspection._attention_map import AttentionMap
+from graphattn.models.inspection._summary import AttentionSummary, compare_summaries, summarise
 
 __all__ = ["Attention", "AttentionMap", "AttentionSummary", "compare_summaries", "summarise"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from graphattn.builders.batch import TextBatch
+from graphattn._schema import TOKEN
+from graphattn.builders._batch import TextBatch
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.schema import TOKEN
 
 MOST_WEIGHTS = 200_000_000
 """Weights of one input, over all layers and heads. A weight takes 8 bytes if many heads share their edges, up to 40 if

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from graphattn.edges import as_batch
-from graphattn.models.inspection.attention_map import for_display
-from graphattn.networkx_graphs import CLS
-from graphattn.schema import TOKEN
+from graphattn._edges import as_batch
+from graphattn._networkx_graphs import CLS
+from graphattn._schema import TOKEN
+from graphattn.models.inspection._attention_map import for_display
 
 if TYPE_CHECKING:
-    from graphattn.edges import Graph
-    from graphattn.models.inspection.attention import Attention
+    from graphattn._edges import Graph
+    from graphattn.models.inspection._attention import Attention
     from graphattn.models.inspection.attributions import WordAttributions
 
 STRONGEST = 8
@@ -158,7 +158,7 @@ def load_ipython_extension(ipython: Any) -> None:
     """Display graphs as :func:`graph_html` after ``%load_ext graphattn.models.inspection.notebook``."""
     formatter = ipython.display_formatter.formatters["text/html"]
     formatter.for_type_by_name("dgl.heterograph", "DGLGraph", graph_html)
-    formatter.for_type_by_name("graphattn.builders.batch", "TextBatch", graph_html)
+    formatter.for_type_by_name("graphattn.builders._batch", "TextBatch", graph_html)
     formatter.for_type_by_name("torch_geometric.data.hetero_data", "HeteroData", graph_html)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graphattn.models.pretrained.architecture import FAMILIES, Architecture
-from graphattn.models.pretrained.encoder import PretrainedEncoder
-from graphattn.models.pretrained.sentence_encoder import SentenceEncoder
+from graphattn.models.pretrained._architecture import FAMILIES, Architecture
+from graphattn.models.pretrained._encoder import PretrainedEncoder
+from graphattn.models.pretrained._sentence_encoder import SentenceEncoder
 
 __all__ = ["FAMILIES", "Architecture", "PretrainedEncoder", "SentenceEncoder"]

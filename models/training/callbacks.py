@@ -16,11 +16,11 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from typing_extensions import override
 
-from graphattn.builders.files import atomic_file, read_sealed, write_sealed
-from graphattn.models.options import TrainingOptions
-from graphattn.models.saving import KEEP_BEST, PACKED
-from graphattn.models.training.averaging import Average, swap_in_averages
-from graphattn.models.training.checkpoints import BEST, HISTORY, is_first_process
+from graphattn.builders._files import atomic_file, read_sealed, write_sealed
+from graphattn.models._options import TrainingOptions
+from graphattn.models._saving import KEEP_BEST, PACKED
+from graphattn.models.training._averaging import Average, swap_in_averages
+from graphattn.models.training._checkpoints import BEST, HISTORY, is_first_process
 
 
 class KeepBest(Callback):
@@ -28,7 +28,7 @@ class KeepBest(Callback):
 
     ``metric`` is the dev metric that chooses the best epoch; without one, the last epoch is kept. The ``average``, if
     any, is evaluated and kept instead of the weights, and so are those of Lightning's callbacks. ``model`` are the
-    other files of the model, for checkpoints, see :func:`~graphattn.models.saving.pack_model`. ``rows`` are the history
+    other files of the model, for checkpoints, see :func:`~graphattn.models._saving.pack_model`. ``rows`` are the history
     of all epochs, ``best`` is the best value of the metric.
     """
 

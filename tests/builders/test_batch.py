@@ -10,8 +10,8 @@ import torch
 from lightning.fabric.utilities import move_data_to_device
 
 from graphattn import Edges, attend
-from graphattn.builders.batch import RelationArrays, TextBatch, check_edge_count, range_edges
-from graphattn.edges import edges_of, features_of, lengths_of
+from graphattn._edges import edges_of, features_of, lengths_of
+from graphattn.builders._batch import RelationArrays, TextBatch, check_edge_count, range_edges
 from graphattn.exceptions import EdgeCountError, GraphError, MissingPackageError
 
 CHAIN, MEMBERSHIP = ("token", "next", "token"), ("token", "in", "word")

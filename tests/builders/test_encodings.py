@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from graphattn.builders.encodings import guess_encoding, is_damaged_utf8, join_surrogates
+from graphattn.builders._encodings import guess_encoding, is_damaged_utf8, join_surrogates
 
 TEXTS = {
     "WINDOWS-1252": "Le garçon mange une pomme à l'école où il a été élevé. Noël est déjà passé",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders.files import (
+from graphattn.builders._files import (
     atomic_file,
     atomic_folder,
     folder_lock,
@@ -317,7 +317,7 @@ def test_a_failed_replacement_is_undone(tmp_path, monkeypatch):
 HOLDER = """
 import sys
 from pathlib import Path
-from graphattn.builders.files import {lock}
+from graphattn.builders._files import {lock}
 with {lock}(Path(sys.argv[1])) as temporary:
     if temporary:
         (temporary / "half").touch()

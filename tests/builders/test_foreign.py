@@ -16,7 +16,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from graphattn.builders.files import open_text
+from graphattn.builders._files import open_text
 from graphattn.builders.readers import detect, read_corpus
 from graphattn.exceptions import DataError
 

@@ -21,9 +21,9 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.builders.graph_builder import CLS_ID
-from graphattn.builders.relations.base import RangeRelation
-from graphattn.builders.vocabulary import SPECIAL_TOKENS
+from graphattn.builders._graph_builder import CLS_ID
+from graphattn.builders._vocabulary import SPECIAL_TOKENS
+from graphattn.builders.relations._base import RangeRelation
 from graphattn.exceptions import ConfigError, DataError, GraphError
 
 SCALES = (1, 3, "N/16", "N/8", "N/4", "N")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.builders.jobs import LocalEngine, RayEngine, actor_error, gpu_share
+from graphattn.builders._jobs import LocalEngine, RayEngine, actor_error, gpu_share
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.exceptions import BuildError, ConfigError, DataError
 
@@ -196,7 +196,7 @@ def test_an_actor_that_cannot_start_shows_the_import_error():
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork server")
 def test_a_temporary_folder_whose_name_is_too_long_for_a_socket(tmp_path):
     (folder := tmp_path / ("long" * 30)).mkdir()
-    script = "from graphattn.builders.jobs import LocalEngine; list(LocalEngine(2).run(abs, [1, 2, 3]))"
+    script = "from graphattn.builders._jobs import LocalEngine; list(LocalEngine(2).run(abs, [1, 2, 3]))"
     process = subprocess.run(
         [sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True
     )

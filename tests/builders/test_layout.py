@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
-from graphattn.builders.layout import Layout, concatenate
+from graphattn.builders._layout import Layout, concatenate
 from graphattn.exceptions import DataError
 
 COLUMNS = ("lengths", "word_counts", "word_ids", "heads", "deprels")

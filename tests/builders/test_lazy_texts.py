@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
-from graphattn.builders.layout import concatenate
-from graphattn.builders.lazy_texts import memmap_layouts
+from graphattn.builders._layout import concatenate
+from graphattn.builders._lazy_texts import memmap_layouts
 from graphattn.builders.relations import Links, SentenceNodes
 from graphattn.exceptions import DataError
 

@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from graphattn.builders import Sentence
-from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 
 TEXTS = [
     "Don't stop, unbelievable!",

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphattn.builders.files import open_text
-from graphattn.builders.graph_builder import TextGraphBuilder
+from graphattn.builders._files import open_text
+from graphattn.builders._graph_builder import TextGraphBuilder
+from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers import read_corpus
 from graphattn.builders.relations import Window
-from graphattn.builders.sentence import Example, Sentence
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.exceptions import DataError
 

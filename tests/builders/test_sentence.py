@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders.sentence import assign_sentence_ids
-from graphattn.builders.subwords import BLANK
-from graphattn.builders.word_boundaries import WordSplitter
+from graphattn.builders._sentence import assign_sentence_ids
+from graphattn.builders._subwords import BLANK
+from graphattn.builders._word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
 
 

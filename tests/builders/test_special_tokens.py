@@ -5,8 +5,8 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from graphattn.builders import Sentence, TextGraphBuilder
-from graphattn.builders.layout import Layout
-from graphattn.builders.special_tokens import SpecialTokens
+from graphattn.builders._layout import Layout
+from graphattn.builders._special_tokens import SpecialTokens
 
 WORDS = ["<s>", "</s>", "a", "b", "c"]
 TEXTS = [["a"], ["b", "c", "a"], []]

@@ -5,9 +5,9 @@ import unicodedata
 
 import pytest
 
-from graphattn.builders.spelling import compose, make_normalizer, restore_final_sigma, spell, split_clusters
-from graphattn.builders.vocabulary import Vocabulary
-from graphattn.builders.word_boundaries import LONGEST_WORD
+from graphattn.builders._spelling import compose, make_normalizer, restore_final_sigma, spell, split_clusters
+from graphattn.builders._vocabulary import Vocabulary
+from graphattn.builders._word_boundaries import LONGEST_WORD
 
 ASSIGNED = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) not in ("Cn", "Cs", "Co")]
 

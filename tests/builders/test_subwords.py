@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence, Vocabulary
-from graphattn.builders.subwords import BLANK, Subwords, mark_blanks
-from graphattn.builders.word_boundaries import WordSplitter
+from graphattn.builders._subwords import BLANK, Subwords, mark_blanks
+from graphattn.builders._word_boundaries import WordSplitter
 
 TEXTS = ["Zwei Hunde, zwei Katzen.", "Ein Hund (klein) jagt 3,50 Katzen!", "It isn't a dog's ball...", "Ein  Ball ; so"]
 ALPHABET = sorted({character for text in TEXTS for character in text})

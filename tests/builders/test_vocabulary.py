@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-from graphattn.builders import vocabulary as vocabulary_module
-from graphattn.builders.sentence import Sentence
-from graphattn.builders.vocabulary import SPECIAL_TOKENS, Vocabulary
+from graphattn.builders import _vocabulary as vocabulary_module
+from graphattn.builders._sentence import Sentence
+from graphattn.builders._vocabulary import SPECIAL_TOKENS, Vocabulary
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError
 
 CORPUS = [

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphattn.builders.sentence import Sentence
-from graphattn.builders.word_boundaries import (
+from graphattn.builders._sentence import Sentence
+from graphattn.builders._word_boundaries import (
     SPLITS,
     WordSplitter,
     make_pre_tokenizer,

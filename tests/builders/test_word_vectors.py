@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphattn.builders import word_vector_files
-from graphattn.builders.spelling import make_normalizer
-from graphattn.builders.vocabulary import Vocabulary
-from graphattn.builders.word_boundaries import replace_surrogates
-from graphattn.builders.word_vectors import WordVectors
+from graphattn.builders import _word_vector_files as word_vector_files
+from graphattn.builders._spelling import make_normalizer
+from graphattn.builders._vocabulary import Vocabulary
+from graphattn.builders._word_boundaries import replace_surrogates
+from graphattn.builders._word_vectors import WordVectors
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
 HINT = "Each line is a word and its numbers, separated by spaces; a first line with two counts is allowed."

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from graphattn.experiments.cli.main import app
+from graphattn.experiments._cli.main import app
 
 # One layer of two heads, without logs.
 TINY = (

@@ -6,7 +6,7 @@ Letters: N nodes, E edges, H heads, D features of a head.
 import pytest
 import torch
 
-from graphattn.backends.registry import BACKENDS
+from graphattn._backends.registry import BACKENDS
 
 
 @pytest.fixture(params=BACKENDS)

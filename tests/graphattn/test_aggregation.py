@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn import Edges
-from graphattn.aggregation import aggregate, mean_coefficients, symmetric_coefficients
+from graphattn._aggregation import aggregate, mean_coefficients, symmetric_coefficients
 from graphattn.exceptions import GraphError
 
 

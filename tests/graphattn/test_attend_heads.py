@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn import Edges, Scale, attend
-from graphattn.attention import attend_heads
-from graphattn.backends.cpu import plan
+from graphattn._attention import attend_heads
+from graphattn._backends.cpu import plan
 from graphattn.exceptions import ConfigError, DoubleBackwardError, GraphError
 
 

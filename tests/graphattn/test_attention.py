@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from graphattn import Edges, attend
-from graphattn.backends.registry import BACKENDS
+from graphattn._backends.registry import BACKENDS
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
-from graphattn.builders.batch import TextBatch
+from graphattn.builders._batch import TextBatch
 
 INSTALLED = ["auto", *(name for name in BACKENDS if name != "dgl" or find_spec("dgl"))]
 

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from graphattn import Backend, Edges, attend, register_backend
-from graphattn.backends import registry
+from graphattn._backends import registry
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
 from graphattn.exceptions import BackendError, ConfigError, GraphError
 

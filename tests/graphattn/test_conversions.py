@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from graphattn import MultiScaleAttention, attend, tensorized_attend, to_networkx
+from graphattn._edges import Edges, as_batch, edges_of, features_of, lengths_of
+from graphattn._networkx_graphs import from_networkx
 from graphattn.builders import Complete, Dependency, Sentence, TextGraphBuilder, Window, WordGroup
-from graphattn.edges import Edges, as_batch, edges_of, features_of, lengths_of
-from graphattn.networkx_graphs import from_networkx
 
 SENTENCES = [
     Sentence(["the", "film", "was", "un", "watchable"], word_ids=[0, 1, 2, 3, 3], heads=[2, 4, 4, 0]),

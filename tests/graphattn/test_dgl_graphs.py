@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from graphattn.dgl_graphs import import_dgl, load_graphs, make_graph_in_edge_order, save_graphs
+from graphattn._dgl_graphs import import_dgl, load_graphs, make_graph_in_edge_order, save_graphs
 from graphattn.exceptions import GraphError, MissingPackageError
 
 needs_dgl = pytest.mark.usefixtures("dgl")

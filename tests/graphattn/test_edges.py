@@ -9,7 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn import Edges, attend, dgl_graphs, tensorized_attend
+from graphattn import Edges, attend, tensorized_attend
+from graphattn import _dgl_graphs as dgl_graphs
 from graphattn.exceptions import GraphError
 
 matrices = st.integers(0, 6).flatmap(

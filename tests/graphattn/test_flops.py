@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from graphattn import attend, tensorized_attend
-from graphattn.attention import attend_heads
+from graphattn._attention import attend_heads
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
 from graphattn.layers import MultiScaleAttention
 

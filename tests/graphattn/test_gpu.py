@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphattn import Edges, attend, tensorized_attend
-from graphattn.attention import attend_heads
+from graphattn._attention import attend_heads
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
 from graphattn.exceptions import BackendError, GraphError
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from graphattn._gradients import forbid_double_backward
 from graphattn.exceptions import DoubleBackwardError
-from graphattn.gradients import forbid_double_backward
 
 
 def test_first_derivative():

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from graphattn import attend
+from graphattn._edges import Edges
+from graphattn._homogeneous import JointNodes
 from graphattn.builders import BinaryPartition, DocumentTree, Star, TextGraphBuilder, Window
-from graphattn.builders.batch import TextBatch
-from graphattn.edges import Edges
-from graphattn.homogeneous import JointNodes
+from graphattn.builders._batch import TextBatch
 
 TEXTS = [list("abc.de"), [], ["a"], list("some.words")]
 

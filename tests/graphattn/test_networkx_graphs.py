@@ -8,6 +8,9 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from graphattn._dgl_graphs import import_dgl
+from graphattn._edges import Edges
+from graphattn._networkx_graphs import from_networkx, to_networkx
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -19,11 +22,8 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.builders.batch import TextBatch
-from graphattn.dgl_graphs import import_dgl
-from graphattn.edges import Edges
+from graphattn.builders._batch import TextBatch
 from graphattn.exceptions import GraphError
-from graphattn.networkx_graphs import from_networkx, to_networkx
 
 VOCABULARY = Vocabulary.train([["a", "b", "c"]])
 RELATIONS = [

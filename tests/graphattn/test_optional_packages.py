@@ -2,8 +2,8 @@
 
 import pytest
 
+from graphattn._optional_packages import import_optional
 from graphattn.exceptions import MissingPackageError
-from graphattn.optional_packages import import_optional
 
 
 def test_what_a_package_lacks_is_named(monkeypatch, tmp_path):

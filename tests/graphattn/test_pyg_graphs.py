@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from graphattn import attend
+from graphattn._edges import Edges, as_batch, features_of, lengths_of
 from graphattn.builders import (
     BinaryPartition,
     Complete,
@@ -18,7 +19,6 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.edges import Edges, as_batch, features_of, lengths_of
 from graphattn.exceptions import GraphError
 from graphattn.layers import MultiScaleAttention
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.ragged import Ragged
+from graphattn._ragged import Ragged
 
 
 def make(rows):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from graphattn import Scale, schema
+from graphattn import Scale
+from graphattn import _schema as schema
 from graphattn.exceptions import GraphError
 
 WINDOW = ("token", "window:3", "token")

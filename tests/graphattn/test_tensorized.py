@@ -11,10 +11,10 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphattn import Edges, tensorized_attend
+from graphattn._tensorized import TENSORIZED_BACKENDS
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Complete, Order, Window
 from graphattn.exceptions import BackendError, ConfigError, DoubleBackwardError, GraphError
-from graphattn.tensorized import TENSORIZED_BACKENDS
 
 FUNCTIONS = {
     "identity": lambda x: x,
@@ -239,8 +239,8 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.parametrize(("backend", "relation"), [("blocks", "forward"), ("fused", "window:7"), ("edges", "window:7")])
 def test_no_tensor_has_the_size_of_edges_times_features(backend, relation, monkeypatch):
-    monkeypatch.setattr("graphattn.backends.torch.CHUNK", 1 << 14)
-    monkeypatch.setattr("graphattn.backends.cpu.tensorized.plan.CHUNK_PAIRS", 1 << 14)
+    monkeypatch.setattr("graphattn._backends.torch.CHUNK", 1 << 14)
+    monkeypatch.setattr("graphattn._backends.cpu.tensorized.plan.CHUNK_PAIRS", 1 << 14)
     edges = Edges.of(TextGraphBuilder([RELATIONS[relation]]).text_batch([["x"] * 127] * 8), relation)
     inputs = [t.requires_grad_() for t in torch.randn(4, edges.num_destinations, 2, 40).unbind()]
     limit = 6 * edges.num_destinations * 2 * 48  # nodes times heads times padded features
@@ -259,9 +259,9 @@ def test_no_tensor_has_the_size_of_edges_times_features(backend, relation, monke
 def test_auto_uses_blocks_for_dense_contiguous_keys(graph, monkeypatch):
     taken = []
     for name in ("attend_in_blocks", "attend_by_edges"):
-        original = getattr(__import__("graphattn.tensorized", fromlist=[name]), name)
+        original = getattr(__import__("graphattn._tensorized", fromlist=[name]), name)
         monkeypatch.setattr(
-            f"graphattn.tensorized.{name}", lambda *a, _n=name, _f=original, **k: taken.append(_n) or _f(*a, **k)
+            f"graphattn._tensorized.{name}", lambda *a, _n=name, _f=original, **k: taken.append(_n) or _f(*a, **k)
         )
     inputs = [tensor.detach() for tensor in draw(graph.num_nodes())]
     for relation in ("forward", "backward", "all"):

@@ -7,14 +7,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from graphattn import Edges, MultiScaleAttention, TensorizedAttention, attend, tensorized_attend
-from graphattn.aggregation import aggregate
-from graphattn.attention import attend_heads
+from graphattn._aggregation import aggregate
+from graphattn._attention import attend_heads
 from graphattn.builders import TextGraphBuilder, Window
 from graphattn.exceptions import BackendError, DoubleBackwardError, GraphError
 from graphattn.layers import edges_of
-from graphattn.layers.dropout import dropout
-from graphattn.layers.linear import Embedding, Linear, embedding
-from graphattn.layers.norm import LayerNorm
+from graphattn.layers._dropout import dropout
+from graphattn.layers._linear import Embedding, Linear, embedding
+from graphattn.layers._norm import LayerNorm
 
 BACKENDS = ["fused", "torch", "dgl"]
 

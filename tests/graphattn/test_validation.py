@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from graphattn._validation import require_choice, require_heads, require_multiple, require_range
 from graphattn.exceptions import ConfigError
-from graphattn.validation import require_choice, require_heads, require_multiple, require_range
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import networkx as nx
 FLOORS = {"graphattn": 0, "graphattn.builders": 1, "graphattn.models": 2, "graphattn.experiments": 3}
 FLOORS["graphattn.__main__"] = 3  # python -m graphattn
 # DGL is no longer maintained: one module imports it, and one backend calls it.
-DGL_IMPORTER = "graphattn.dgl_graphs"
-DGL_CALLERS = {"graphattn.backends.dgl", "graphattn.experiments.cli.build"}
+DGL_IMPORTER = "graphattn._dgl_graphs"
+DGL_CALLERS = {"graphattn._backends.dgl", "graphattn.experiments._cli.build"}
 # Folders whose modules name each other in annotations: remove a row when its circle is gone.
 CIRCULAR_ANNOTATIONS = [
     ("graphattn.experiments.benchmarks", "graphattn.experiments.benchmarks"),
@@ -84,17 +84,17 @@ def test_circular_annotations_are_detected(make_module):
 
 
 def test_violations_are_detected(make_module):
-    up = make_module("graphattn.edges", "def f():\n    from graphattn.models.trainer import Trainer\n")
-    relative = make_module("graphattn.builders.batching", "from ..models import trainer\n")
-    lazy = make_module("graphattn.scales", "import importlib\nimportlib.import_module('graphattn.builders')\n")
-    down = make_module("graphattn.models.trainer", "from graphattn.builders import batching\nimport graphattn.edges\n")
+    up = make_module("graphattn._edges", "def f():\n    from graphattn.models.trainer import Trainer\n")
+    relative = make_module("graphattn.builders._batching", "from ..models import trainer\n")
+    lazy = make_module("graphattn._scales", "import importlib\nimportlib.import_module('graphattn.builders')\n")
+    down = make_module("graphattn.models.trainer", "from graphattn.builders import batching\nimport graphattn._edges\n")
     modules = {module.name: module for module in (up, relative, lazy, down)}
     assert find_upward_imports(modules) == [
-        "edges.py:2 graphattn.edges imports graphattn.models.trainer.Trainer",
-        "batching.py:1 graphattn.builders.batching imports graphattn.models.trainer",
-        "scales.py:2 graphattn.scales imports graphattn.builders",
+        "edges.py:2 graphattn._edges imports graphattn.models.trainer.Trainer",
+        "batching.py:1 graphattn.builders._batching imports graphattn.models.trainer",
+        "scales.py:2 graphattn._scales imports graphattn.builders",
     ]
-    assert nx.find_cycle(make_import_graph(modules), "graphattn.edges")
+    assert nx.find_cycle(make_import_graph(modules), "graphattn._edges")
 
 
 def test_the_root_package_imports_upper_floors_for_type_checkers_only(make_module):

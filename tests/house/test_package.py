@@ -107,12 +107,12 @@ def test_the_ground_floor_does_not_load_upper_floors(requirements):
     script = (
         "import sys, json, torch\n"
         "before = set(sys.modules)\n"
-        "import graphattn.attention\n"
+        "import graphattn._attention\n"
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = set(json.loads(answer.stdout.splitlines()[-1]))
-    assert "graphattn.attention" in loaded
+    assert "graphattn._attention" in loaded
     needed = {canonicalize_name(r.name) for r in requirements[""]}
     late = {
         name

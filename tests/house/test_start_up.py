@@ -33,7 +33,7 @@ def list_loaded(script):
 # Several commands in one process: none of them may load a slow module.
 COMMANDS = """
 import sys
-from graphattn.experiments.cli.main import main
+from graphattn.experiments._cli.main import main
 for words in {}:
     sys.argv = ["graphattn", *words]
     try: main()

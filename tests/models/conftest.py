@@ -106,8 +106,8 @@ def tiny() -> Callable[..., Any]:
         TranslationTraining,
         Translator,
     )
-    from graphattn.models.encoders import ENCODERS, encoder_options
-    from graphattn.models.estimators.tasks.task import PAPER
+    from graphattn.models._encoders import ENCODERS, encoder_options
+    from graphattn.models._estimators.tasks.task import PAPER
 
     encoders = {
         "ms-trans": lambda: MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N/4"), alpha=1.0),
@@ -277,7 +277,7 @@ def figures() -> Callable[[Any, Any], list[Any]]:
 @pytest.fixture
 def killed_at(monkeypatch) -> Callable[[int, int], Any]:
     """``with killed_at(epoch, batch):`` training inside the block stops there without any clean-up."""
-    from graphattn.models.training.module import TrainingModule
+    from graphattn.models.training._module import TrainingModule
 
     @contextmanager
     def kill(epoch: int, batch: int) -> Iterator[None]:

@@ -11,8 +11,8 @@ import graphattn
 from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import TASKS, HeadOptions, InputOptions, TextClassifier
-from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
-from graphattn.models.heads.tagging import first_tokens
+from graphattn.models._encoders import ENCODERS, encoder_options, make_encoder
+from graphattn.models.heads._tagging import first_tokens
 
 WITHOUT = {"mtsa", "duo", "duo-transformer"}
 """Encoders whose papers have no [CLS]."""
@@ -109,6 +109,6 @@ def test_attention_and_attributions_without_it(corpus, tiny):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_it_is_a_flag(task):
-    from graphattn.experiments.cli.training_plan import training_flags
+    from graphattn.experiments._cli.training_plan import training_flags
 
     assert "cls" in {flag.name for flag in training_flags(TASKS[task])}

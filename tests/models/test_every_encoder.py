@@ -11,9 +11,9 @@ from torch import _dynamo, func
 import graphattn
 from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.training_plan import training_flags
+from graphattn.experiments._cli.training_plan import training_flags
 from graphattn.models import TASKS
-from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
+from graphattn.models._encoders import ENCODERS, encoder_options, make_encoder
 from graphattn.options import list_options
 
 HIDDEN = 20  # a multiple of every encoder's heads

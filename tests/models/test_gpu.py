@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from graphattn.models.encoders import ENCODERS
+from graphattn.models._encoders import ENCODERS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -8,10 +8,10 @@ import torch
 
 import graphattn
 from graphattn.builders import Sentence
-from graphattn.builders.word_boundaries import WordSplitter
+from graphattn.builders._word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
 from graphattn.models import InputOptions
-from graphattn.models.lexicon import SUFFIX_WIDTH, Gazetteer, Lexicon, LexiconFeatures, suffix_ids
+from graphattn.models._lexicon import SUFFIX_WIDTH, Gazetteer, Lexicon, LexiconFeatures, suffix_ids
 
 SPLITTER = WordSplitter.by_rule("web")
 

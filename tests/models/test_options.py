@@ -23,8 +23,8 @@ from graphattn.models import (
     TransformerOptions,
     TranslationTraining,
 )
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.options import BF16_FLAGS, supports_bf16
+from graphattn.models._encoders import ENCODERS
+from graphattn.models._options import BF16_FLAGS, supports_bf16
 from graphattn.options import Options
 
 ALL = (InputOptions, TrainingOptions, HeadOptions, MSTransOptions, TransformerOptions, BiLSTMOptions)

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.models.padding import pad, padding_groups, prefix_mask, reversal, unpad
+from graphattn.models._padding import pad, padding_groups, prefix_mask, reversal, unpad
 
 
 @given(

@@ -10,7 +10,7 @@ import torch
 
 from graphattn.builders import Sentence
 from graphattn.models import load
-from graphattn.models.encoders import ENCODERS, encoder_options
+from graphattn.models._encoders import ENCODERS, encoder_options
 
 TINY = {"hidden": 12, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
 KINDS = ("classifier", "pair", "tagger", "translator", "regressor")

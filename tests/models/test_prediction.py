@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from graphattn.exceptions import DivergenceError
-from graphattn.models import prediction
-from graphattn.models.encoders import ENCODERS
+from graphattn.models import _prediction as prediction
+from graphattn.models._encoders import ENCODERS
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
 CASES = [(kind, "ms-trans") for kind in KINDS]

@@ -15,9 +15,9 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.base import clone
 
-from graphattn.builders.files import describe_directory, file_sha256
-from graphattn.builders.store.manifest import MANIFEST
-from graphattn.builders.subwords import BLANK
+from graphattn.builders._files import describe_directory, file_sha256
+from graphattn.builders._subwords import BLANK
+from graphattn.builders.store._manifest import MANIFEST
 from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, ModelDirectoryError
 from graphattn.experiments.drawing import draw_arcs
 from graphattn.models import (
@@ -29,14 +29,16 @@ from graphattn.models import (
     Translator,
     load,
     register_task,
-    saving,
 )
-from graphattn.models.estimators import loading
-from graphattn.models.estimators.loading import read_task
-from graphattn.models.estimators.tasks import Classification
+from graphattn.models import (
+    _saving as saving,
+)
+from graphattn.models._estimators import loading
+from graphattn.models._estimators.loading import read_task
+from graphattn.models._estimators.tasks import Classification
+from graphattn.models._saving import FORMAT, ModelFiles, check_notes, read_config, read_model, write_model
 from graphattn.models.inspection import summarise
-from graphattn.models.inspection.summary import save_tables
-from graphattn.models.saving import FORMAT, ModelFiles, check_notes, read_config, read_model, write_model
+from graphattn.models.inspection._summary import save_tables
 
 NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
 

@@ -3,8 +3,8 @@ import unicodedata
 
 import pytest
 
-from graphattn.models.lexicon import suffix_ids
-from graphattn.models.spelling import FEATURES, hash_tokens, hash_word_features, word_shape
+from graphattn.models._lexicon import suffix_ids
+from graphattn.models._spelling import FEATURES, hash_tokens, hash_word_features, word_shape
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.models.corpus import BatchShard
+from graphattn.models._corpus import BatchShard
 
 KINDS = ("classifier", "pair", "tagger", "crf")
 

@@ -4,12 +4,12 @@ For edges: gradient times weight, and leaving an edge out. For tokens: rollout, 
 alone include the linear branch. Sums over words. Their agreement.
 """
 
-from graphattn.models.inspection.attributions.agreement import agreement, edge_agreement, token_agreement
-from graphattn.models.inspection.attributions.gradients import by_source, by_token, gradient_times_weight
-from graphattn.models.inspection.attributions.integrated_gradients import integrated_gradients
-from graphattn.models.inspection.attributions.leave_one_out import leave_one_edge_out
-from graphattn.models.inspection.attributions.rollout import attention_flow, attention_rollout
-from graphattn.models.inspection.attributions.words import WordAttributions, top_words, word_attributions
+from graphattn.models.inspection.attributions._agreement import agreement, edge_agreement, token_agreement
+from graphattn.models.inspection.attributions._gradients import by_source, by_token, gradient_times_weight
+from graphattn.models.inspection.attributions._integrated_gradients import integrated_gradients
+from graphattn.models.inspection.attributions._leave_one_out import leave_one_edge_out
+from graphattn.models.inspection.attributions._rollout import attention_flow, attention_rollout
+from graphattn.models.inspection.attributions._words import WordAttributions, top_words, word_attributions
 
 __all__ = [
     "WordAttributions",

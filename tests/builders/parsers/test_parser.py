@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphattn.builders._sentence import Sentence
 from graphattn.builders.parsers import Parse, from_spacy
-from graphattn.builders.parsers.parser import parse_texts
-from graphattn.builders.sentence import Sentence
+from graphattn.builders.parsers._parser import parse_texts
 
 
 class Chain:

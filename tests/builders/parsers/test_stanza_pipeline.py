@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
-from graphattn.builders.parsers import CachedParser, StanzaParser, stanza_pipeline
+from graphattn.builders.parsers import CachedParser, StanzaParser
+from graphattn.builders.parsers import _stanza_pipeline as stanza_pipeline
 from graphattn.builders.readers import read_conllu
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.exceptions import ConfigError

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders.readers.brackets import are_brackets, read_brackets
+from graphattn.builders.readers._brackets import are_brackets, read_brackets
 from graphattn.builders.tag_schemes import write_tags
 from graphattn.exceptions import DataError, Hint
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphattn.builders.readers.column_layout import find_layout
+from graphattn.builders.readers._column_layout import find_layout
 
 PAIRS = ["dogs NNS", "bark VBP", "", "cats NNS", "sleep VBP"]
 

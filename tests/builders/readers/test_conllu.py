@@ -1,7 +1,7 @@
 import pytest
 
+from graphattn.builders._sentence import Sentence
 from graphattn.builders.readers import read_conllu
-from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError
 
 SENTENCE = """\

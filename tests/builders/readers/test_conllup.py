@@ -2,8 +2,8 @@
 
 import pytest
 
+from graphattn.builders._sentence import Sentence
 from graphattn.builders.readers import read_conllup, read_corpus
-from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
 PLUS = [

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphattn.builders.sentence import Example, Sentence
+from graphattn.builders._sentence import Example, Sentence
 from graphattn.exceptions import Hint
-from graphattn.experiments.cli.flags import as_flag
-from graphattn.experiments.cli.training_plan import TrainingPlan, training_flags
+from graphattn.experiments._cli.flags import as_flag
+from graphattn.experiments._cli.training_plan import TrainingPlan, training_flags
 from graphattn.models import TASKS
 
 TABLE = (

@@ -6,9 +6,9 @@ from itertools import islice
 
 import pytest
 
-from graphattn.builders.files import read_numbered_lines
+from graphattn.builders._files import read_numbered_lines
+from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers import FORMATS, read_corpus, read_parallel, register_reader
-from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError
 
 CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_"])

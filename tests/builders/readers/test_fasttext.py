@@ -1,7 +1,7 @@
 import pytest
 
+from graphattn.builders._sentence import Example
 from graphattn.builders.readers import read_fasttext
-from graphattn.builders.sentence import Example
 from graphattn.exceptions import ConfigError, DataError
 
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from graphattn.builders.graph_builder import TextGraphBuilder
+from graphattn.builders._graph_builder import TextGraphBuilder
+from graphattn.builders._sentence import Example
 from graphattn.builders.readers import detect, read_corpus
 from graphattn.builders.relations import Window
-from graphattn.builders.sentence import Example
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError, Hint
 

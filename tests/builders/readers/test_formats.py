@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from graphattn.builders.files import open_text
+from graphattn.builders._files import open_text
 from graphattn.builders.readers import DetectedFormat, detect
-from graphattn.builders.readers.formats import resolve_like_training
+from graphattn.builders.readers._formats import resolve_like_training
 from graphattn.exceptions import DataError
 
 CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_"])

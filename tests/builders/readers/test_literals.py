@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders.readers import read_corpus
-from graphattn.builders.readers.literals import is_bracketed, keys_of, parse_list
+from graphattn.builders.readers._literals import is_bracketed, keys_of, parse_list
 from graphattn.exceptions import DataError
 
 NAMES = st.lists(st.text(st.characters(blacklist_categories=("Cs",)), max_size=8), max_size=4)

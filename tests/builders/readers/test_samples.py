@@ -5,9 +5,9 @@ import warnings
 
 import pytest
 
+from graphattn.builders._sentence import Example
 from graphattn.builders.readers import detect, read_corpus, read_labelled_lines
-from graphattn.builders.readers.samples import is_header
-from graphattn.builders.sentence import Example
+from graphattn.builders.readers._samples import is_header
 from graphattn.exceptions import DataError, Hint
 
 TEXTS = [

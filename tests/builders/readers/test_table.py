@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders.files import open_text
+from graphattn.builders._files import open_text
+from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers import detect, read_labelled_lines, read_table
-from graphattn.builders.readers.rows import MAX_RECORD_LINES, QuotedRows
-from graphattn.builders.sentence import Example, Sentence
+from graphattn.builders.readers._rows import MAX_RECORD_LINES, QuotedRows
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
 
 texts = st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"]))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphattn.builders._sentence import Sentence
 from graphattn.builders.readers import read_conll, read_word_tag
-from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError, Hint
 
 NEWS = ["-DOCSTART- -X- O O", "", "EU NNP I-NP I-ORG", "rejects VBZ I-VP O", "", "", "Peter NNP I-NP I-PER"]

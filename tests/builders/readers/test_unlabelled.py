@@ -6,7 +6,7 @@ import pytest
 
 from graphattn.builders import Sentence
 from graphattn.builders.readers import read_corpus
-from graphattn.builders.readers.unlabelled import drop_labels, find_marks
+from graphattn.builders.readers._unlabelled import drop_labels, find_marks
 from graphattn.exceptions import DataError, Hint
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from graphattn._edges import Edges
 from graphattn.builders import TextGraphBuilder
-from graphattn.builders.layout import Layout
-from graphattn.edges import Edges
+from graphattn.builders._layout import Layout
 
 BATCH_SIZES = (0, 1, 4, 0, 9)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graphattn import attend
+from graphattn._edges import Edges
 from graphattn.builders import (
     BinaryPartition,
     Complete,
@@ -24,10 +25,10 @@ from graphattn.builders import (
     TextGraphBuilder,
     Window,
 )
-from graphattn.builders.batch import RelationArrays
-from graphattn.builders.layout import Layout
-from graphattn.builders.relations import RangeRelation, Relation, base
-from graphattn.edges import Edges
+from graphattn.builders._batch import RelationArrays
+from graphattn.builders._layout import Layout
+from graphattn.builders.relations import RangeRelation, Relation
+from graphattn.builders.relations import _base as base
 from graphattn.exceptions import ConfigError, EdgeCountError, GraphError
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import BinaryPartition, Sentence, TextGraphBuilder
-from graphattn.edges import Edges
 
 
 def tree(length):

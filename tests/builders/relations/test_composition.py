@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -26,8 +27,7 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.builders.relations.composition import may_read_ids
-from graphattn.edges import Edges
+from graphattn.builders.relations._composition import may_read_ids
 from graphattn.exceptions import ConfigError, DataError
 
 TOKENS = st.sampled_from(

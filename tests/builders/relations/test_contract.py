@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._scales import Scale
 from graphattn.builders import (
     BinaryPartition,
     Complete,
@@ -35,9 +36,8 @@ from graphattn.builders import (
     WordGroup,
 )
 from graphattn.builders.relations import parse_relation
-from graphattn.builders.relations.validation import validate_edges
+from graphattn.builders.relations._validation import validate_edges
 from graphattn.exceptions import ConfigError
-from graphattn.scales import Scale
 
 RELATIONS = {
     "Window('3')": (Window(3), "window:3"),

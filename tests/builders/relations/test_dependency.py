@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
-from graphattn.builders.layout import Layout, warn_of_missing_heads
-from graphattn.builders.relations.dependency import UNIVERSAL_RELATIONS
-from graphattn.edges import Edges
+from graphattn.builders._layout import Layout, warn_of_missing_heads
+from graphattn.builders.relations._dependency import UNIVERSAL_RELATIONS
 from graphattn.exceptions import DataError, GraphAttnWarning, GraphError
 
 LABELS = ("obj", "nsubj")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import Links, Sentence, TextGraphBuilder, Window
-from graphattn.edges import Edges
 from graphattn.exceptions import DataError
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import (
     BinaryPartition,
     Complete,
@@ -31,7 +32,6 @@ from graphattn.builders import (
     WordGroup,
 )
 from graphattn.builders.relations import RELATION_NAMES, parse_relation, parse_relations, register_relation
-from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, UnregisteredError
 
 BETWEEN_TOKENS = (
@@ -259,7 +259,7 @@ def test_names_registered_by_another_function():
         register_relation("every:STEP", RangeRelation)
     assert str(caught.value) == (
         f"relation 'every' is registered by {__name__}.Every; register "
-        "graphattn.builders.relations.base.RangeRelation under another name"
+        "graphattn.builders.relations._base.RangeRelation under another name"
     )
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import Nearest, Sentence, TextGraphBuilder, Vocabulary, Window
-from graphattn.builders.relations import nearest
-from graphattn.edges import Edges
+from graphattn.builders.relations import _nearest as nearest
 from graphattn.exceptions import ConfigError, DataError
 
 

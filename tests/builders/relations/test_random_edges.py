@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import Random, RandomArcs, RandomPairs, Sentence, ShuffledGroup, TextGraphBuilder
-from graphattn.builders.relations.random_edges import draw_bits
-from graphattn.edges import Edges
+from graphattn.builders.relations._random_edges import draw_bits
 from graphattn.exceptions import GraphError
 
 # random

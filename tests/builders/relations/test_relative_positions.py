@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn._edges import Edges
 from graphattn.builders import (
     Dependency,
     Membership,
@@ -14,8 +15,7 @@ from graphattn.builders import (
     TextGraphBuilder,
     Window,
 )
-from graphattn.builders.relations.relative_positions import find_inner_distances
-from graphattn.edges import Edges
+from graphattn.builders.relations._relative_positions import find_inner_distances
 from graphattn.exceptions import ConfigError
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from graphattn._edges import Edges
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Nodes, RangeRelation, Relation, RelationArrays, Window
-from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
 
 BATCH = [["a", "b"], ["c"]]  # with [CLS] five tokens: 0 1 2 | 3 4

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphattn import Scale
 from graphattn.builders import Dilated, Sentence, Window
-from graphattn.builders.layout import Layout
+from graphattn.builders._layout import Layout
 from graphattn.exceptions import ConfigError
 
 SCALES = (1, 3, 5, "N", "N/2", "N/3", "N/4", "N/8", "N/16")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders.store.blocks import item_blocks, text_blocks
+from graphattn.builders.store._blocks import item_blocks, text_blocks
 from graphattn.exceptions import DataError
 
 CONLLU = b"# a\n1\tx\n2\ty\n\n# b\n1\tz\n\n1\tw\n"

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from graphattn._edges import Edges
 from graphattn.builders import Dependency, Links, Sentence, TextGraphBuilder, Vocabulary, Window
-from graphattn.builders.files import folder_lock
-from graphattn.builders.jobs import LocalEngine
+from graphattn.builders._files import folder_lock
+from graphattn.builders._jobs import LocalEngine
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
-from graphattn.builders.store.manifest import Manifest
-from graphattn.edges import Edges
+from graphattn.builders.store._manifest import Manifest
 from graphattn.exceptions import DataError
 
 
@@ -280,7 +280,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from graphattn.builders import Dependency, TextGraphBuilder, Window
-from graphattn.builders.jobs import LocalEngine
+from graphattn.builders._jobs import LocalEngine
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 if __name__ == "__main__":
     settings = StoreSettings(TextGraphBuilder([Window(3), Window("N/4"), Dependency()]), block_bytes=1000)

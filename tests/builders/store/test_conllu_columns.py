@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders.files import lines_within
+from graphattn.builders._files import lines_within
 from graphattn.builders.readers import read_conllu
-from graphattn.builders.store.conllu_columns import read_conllu_columns
-from graphattn.builders.store.tables import add_null_columns, to_sentences
+from graphattn.builders.store._conllu_columns import read_conllu_columns
+from graphattn.builders.store._tables import add_null_columns, to_sentences
 from graphattn.exceptions import DataError
 
 WORD = "1\tDogs\tdog\tNOUN\tNNS\t_\t0\troot\t_\t_\n"

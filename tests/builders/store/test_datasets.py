@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from graphattn._dgl_graphs import load_graphs, save_graphs
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -27,13 +28,14 @@ from graphattn.builders.store import (
     Store,
     StoreSettings,
     build_store,
-    datasets,
 )
-from graphattn.builders.store.datasets import materialize
-from graphattn.builders.store.layouts import table_layout
-from graphattn.builders.store.manifest import GRAPH_SUMS, GRAPHS
-from graphattn.builders.store.tables import to_table
-from graphattn.dgl_graphs import load_graphs, save_graphs
+from graphattn.builders.store import (
+    _datasets as datasets,
+)
+from graphattn.builders.store._datasets import materialize
+from graphattn.builders.store._layouts import table_layout
+from graphattn.builders.store._manifest import GRAPH_SUMS, GRAPHS
+from graphattn.builders.store._tables import to_table
 from graphattn.exceptions import ConfigError, DataError, GraphError
 
 

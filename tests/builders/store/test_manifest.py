@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from graphattn.builders import TextGraphBuilder, Window
-from graphattn.builders.json_types import json_checksum
+from graphattn.builders._json_types import json_checksum
 from graphattn.builders.store import CorpusFile, GraphStream, Store, StoreSettings, build_store
-from graphattn.builders.store.manifest import Manifest
+from graphattn.builders.store._manifest import Manifest
 from graphattn.exceptions import ConfigError, DataError
 
 VALUES = (None, -1, 1.5, "x", ["x"], {})

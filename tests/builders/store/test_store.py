@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from graphattn._edges import Edges
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -30,13 +31,12 @@ from graphattn.builders import (
     TextGraphBuilder,
     Window,
 )
-from graphattn.builders.layout import concatenate
+from graphattn.builders._layout import concatenate
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
-from graphattn.builders.store import shards as shards_module
-from graphattn.builders.store import store as store_module
-from graphattn.builders.store.shards import Shard
-from graphattn.builders.store.tables import to_sentences
-from graphattn.edges import Edges
+from graphattn.builders.store import _shards as shards_module
+from graphattn.builders.store import _store as store_module
+from graphattn.builders.store._shards import Shard
+from graphattn.builders.store._tables import to_sentences
 from graphattn.exceptions import DataError
 
 REPAIR = "Run the same graphattn build again: it rebuilds damaged shards."

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
-from graphattn.builders.store.shards import Shard, chunk_bounds, write_shard
-from graphattn.builders.store.tables import (
+from graphattn.builders.store._shards import Shard, chunk_bounds, write_shard
+from graphattn.builders.store._tables import (
     SCHEMA,
     STRING_PATHS,
     add_null_columns,
@@ -65,8 +65,8 @@ def test_strings_are_read_as_codes():
 
 
 def test_chunks_are_bounded_by_tokens_and_sentences(monkeypatch):
-    monkeypatch.setattr("graphattn.builders.store.shards.CHUNK_TOKENS", 10)
-    monkeypatch.setattr("graphattn.builders.store.shards.CHUNK_SENTENCES", 3)
+    monkeypatch.setattr("graphattn.builders.store._shards.CHUNK_TOKENS", 10)
+    monkeypatch.setattr("graphattn.builders.store._shards.CHUNK_SENTENCES", 3)
     lengths = to_table([Sentence(["a"] * n) for n in (4, 6, 1, 30, 1, 1, 1, 1)])["length"].to_numpy()
     assert chunk_bounds(lengths) == [(0, 2), (2, 3), (3, 4), (4, 7), (7, 8)]
     assert chunk_bounds(lengths[:0]) == []

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphattn.experiments.benchmarks.workloads import Workload
+from graphattn.experiments.benchmarks._workloads import Workload
 from graphattn.models import MSTransOptions
 
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 from packaging.version import Version
 
-from graphattn.experiments.benchmarks import attention
-from graphattn.experiments.benchmarks.attention import CONTENDERS, TORCH, AttentionProblem
-from graphattn.experiments.benchmarks.harness import Job, Settings
-from graphattn.experiments.benchmarks.processes import UnableError
-from graphattn.experiments.benchmarks.workloads import uniform
-from graphattn.models.padding import unpad
+from graphattn.experiments.benchmarks import _attention as attention
+from graphattn.experiments.benchmarks._attention import CONTENDERS, TORCH, AttentionProblem
+from graphattn.experiments.benchmarks._harness import Job, Settings
+from graphattn.experiments.benchmarks._processes import UnableError
+from graphattn.experiments.benchmarks._workloads import uniform
+from graphattn.models._padding import unpad
 
 BY_NAME = {contender.name: contender for contender in (*CONTENDERS, TORCH)}
 OURS, DENSE, FLEX, DGL, PYG = (BY_NAME[name] for name in ("ours", "dense", "flex", "dgl", "pyg"))

@@ -5,8 +5,8 @@ from importlib.util import find_spec
 import numpy as np
 
 from graphattn.builders import Sentence
-from graphattn.experiments.benchmarks.build import make_tree, measure
-from graphattn.experiments.benchmarks.harness import Settings
+from graphattn.experiments.benchmarks._build import make_tree, measure
+from graphattn.experiments.benchmarks._harness import Settings
 
 
 def test_make_trees_are_trees_with_one_root():

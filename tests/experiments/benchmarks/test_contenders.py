@@ -7,9 +7,13 @@ import pytest
 import torch
 from packaging.version import Version
 
-from graphattn.experiments.benchmarks import attention, encoder, memory, mtsa, umst
-from graphattn.experiments.benchmarks.processes import UnableError
-from graphattn.experiments.benchmarks.workloads import uniform
+from graphattn.experiments.benchmarks import _attention as attention
+from graphattn.experiments.benchmarks import _encoder as encoder
+from graphattn.experiments.benchmarks import _memory as memory
+from graphattn.experiments.benchmarks import _mtsa as mtsa
+from graphattn.experiments.benchmarks import _umst as umst
+from graphattn.experiments.benchmarks._processes import UnableError
+from graphattn.experiments.benchmarks._workloads import uniform
 
 TABLES = (attention.CONTENDERS, memory.CONTENDERS[1:2], encoder.CONTENDERS, mtsa.CONTENDERS, umst.CONTENDERS)
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks.corpora import measure_corpora
-from graphattn.experiments.benchmarks.processes import BuildResult
+from graphattn.experiments.benchmarks._corpora import measure_corpora
+from graphattn.experiments.benchmarks._processes import BuildResult
 
 
 def test_the_size_of_a_store_beside_xz(graphattn, tmp_path, monkeypatch):
@@ -17,7 +17,7 @@ def test_the_size_of_a_store_beside_xz(graphattn, tmp_path, monkeypatch):
         return BuildResult(1.0, 0, 0)
 
     # test_store.py tests the process
-    monkeypatch.setattr("graphattn.experiments.benchmarks.corpora.build_in_subprocess", build)
+    monkeypatch.setattr("graphattn.experiments.benchmarks._corpora.build_in_subprocess", build)
     monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
     (tmp_path / "imdb").mkdir()
     words = random.Random(0)

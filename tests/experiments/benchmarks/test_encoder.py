@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from graphattn.experiments.benchmarks import encoder
-from graphattn.experiments.benchmarks.encoder import CONTENDERS, EncoderProblem
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.workloads import Workload, uniform
-from graphattn.models.padding import unpad
+from graphattn.experiments.benchmarks import _encoder as encoder
+from graphattn.experiments.benchmarks._encoder import CONTENDERS, EncoderProblem
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._workloads import Workload, uniform
+from graphattn.models._padding import unpad
 
 BY_NAME = {contender.name: contender for contender in CONTENDERS}
 COMPILED = pytest.param("transformer-compiled", marks=pytest.mark.slow)

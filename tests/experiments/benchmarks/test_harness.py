@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks import harness
-from graphattn.experiments.benchmarks.harness import (
+from graphattn.experiments.benchmarks import _harness as harness
+from graphattn.experiments.benchmarks._harness import (
     COLUMNS,
     Case,
     Comparison,
@@ -27,9 +27,9 @@ from graphattn.experiments.benchmarks.harness import (
     time_jobs,
     try_each,
 )
-from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
-from graphattn.experiments.benchmarks.report import BenchmarkReport
-from graphattn.experiments.benchmarks.workloads import Workload, uniform
+from graphattn.experiments.benchmarks._processes import PeakMemory, UnableError
+from graphattn.experiments.benchmarks._report import BenchmarkReport
+from graphattn.experiments.benchmarks._workloads import Workload, uniform
 
 CALLS = []
 

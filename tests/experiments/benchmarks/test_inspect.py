@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from graphattn.experiments.benchmarks import inspect
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.umst import split_layout
+from graphattn.experiments.benchmarks import _inspect as inspect
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._umst import split_layout
 from graphattn.models import DuoOptions, MTSAOptions, UMSTOptions
 
 UMST = UMSTOptions(hidden=8, heads=2, layers=1, ffn=8)
@@ -30,7 +30,7 @@ def test_rows_and_ratios():
 
 
 def test_every_encoder_with_attention_is_measured():
-    from graphattn.models.encoders import ENCODERS
+    from graphattn.models._encoders import ENCODERS
 
     assert set(inspect.ENCODERS) == set(ENCODERS) - {"bilstm"}
 

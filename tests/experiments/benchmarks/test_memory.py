@@ -2,9 +2,10 @@
 
 import pytest
 
-from graphattn.experiments.benchmarks import harness, memory
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
+from graphattn.experiments.benchmarks import _harness as harness
+from graphattn.experiments.benchmarks import _memory as memory
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._processes import PeakMemory, UnableError
 
 ADDED = {"ours": 100, "torch": 300, "dgl": 520, "dense": 50, "pyg": 900}
 BOTH, TEXT = "forward + backward", "1x8"

@@ -4,11 +4,12 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks import harness, mtsa
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.mtsa import ContextProblem, DenseMultiDim
-from graphattn.experiments.benchmarks.processes import PeakMemory
-from graphattn.experiments.benchmarks.workloads import Workload
+from graphattn.experiments.benchmarks import _harness as harness
+from graphattn.experiments.benchmarks import _mtsa as mtsa
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._mtsa import ContextProblem, DenseMultiDim
+from graphattn.experiments.benchmarks._processes import PeakMemory
+from graphattn.experiments.benchmarks._workloads import Workload
 
 
 def test_rows_with_time_and_memory(monkeypatch):

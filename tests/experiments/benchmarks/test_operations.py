@@ -5,13 +5,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.experiments.benchmarks.operations import (
+from graphattn.experiments.benchmarks._operations import (
     WindowHeads,
     count_transformer,
     count_umst,
     count_window_edges,
 )
-from graphattn.experiments.benchmarks.workloads import Workload
+from graphattn.experiments.benchmarks._workloads import Workload
 from graphattn.models import MSTransOptions
 
 OPTIONS = MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N"), alpha=0.0)

@@ -1,6 +1,6 @@
 """Plots: which points are drawn, and that a picture is written."""
 
-from graphattn.experiments.benchmarks.report import collect_costs, plot_cost
+from graphattn.experiments.benchmarks._report import collect_costs, plot_cost
 
 
 def row(title, length, tokens, median, task="forward"):

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from graphattn.experiments.benchmarks import predict
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.workloads import Workload, uniform
+from graphattn.experiments.benchmarks import _predict as predict
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._workloads import Workload, uniform
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks import harness, pretrained
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.pretrained import (
+from graphattn.experiments.benchmarks import _harness as harness
+from graphattn.experiments.benchmarks import _pretrained as pretrained
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._pretrained import (
     ENCODING,
     INFERRING,
     INFERRING_BFLOAT16,
@@ -18,8 +19,8 @@ from graphattn.experiments.benchmarks.pretrained import (
     GraphModel,
     TextProblem,
 )
-from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
-from graphattn.experiments.benchmarks.workloads import Workload, uniform
+from graphattn.experiments.benchmarks._processes import PeakMemory, UnableError
+from graphattn.experiments.benchmarks._workloads import Workload, uniform
 
 OURS, RAGGED = INFERRING[0], Workload("some", ((5, 9, 3), (12, 4)))
 

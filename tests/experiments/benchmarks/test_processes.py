@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from graphattn.experiments.benchmarks import processes
-from graphattn.experiments.benchmarks.attention import DENSE, OURS_ATTENTION, TORCH, AttentionProblem
-from graphattn.experiments.benchmarks.processes import (
+from graphattn.experiments.benchmarks import _processes as processes
+from graphattn.experiments.benchmarks._attention import DENSE, OURS_ATTENTION, TORCH, AttentionProblem
+from graphattn.experiments.benchmarks._processes import (
     UnableError,
     measure_peak_memory,
     peak_bytes,
@@ -13,7 +13,7 @@ from graphattn.experiments.benchmarks.processes import (
     resident_bytes,
     run_once,
 )
-from graphattn.experiments.benchmarks.workloads import uniform
+from graphattn.experiments.benchmarks._workloads import uniform
 
 SIZE = 200 * 2**20
 

@@ -11,8 +11,8 @@ import torch
 
 import graphattn
 from graphattn.exceptions import DataError
-from graphattn.experiments.benchmarks import report as reports
-from graphattn.experiments.benchmarks.report import BenchmarkReport
+from graphattn.experiments.benchmarks import _report as reports
+from graphattn.experiments.benchmarks._report import BenchmarkReport
 
 MACHINE = {
     "cpu": "Some CPU",
@@ -125,14 +125,14 @@ def git(folder, *words):
 def test_the_commit_is_known_inside_the_repository_only(repository):
     assert reports.current_commit(repository / "graphattn") is None
     git(repository, "init")
-    git(repository, "add", "graphattn/attention.py")
+    git(repository, "add", "graphattn/_attention.py")
     git(repository, "commit", "-m", "first")
     assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit(repository / "graphattn"))
     (repository / "more").write_text("")
     assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit(repository / "graphattn"))
     (repository / "graphattn" / "attention.py").write_text("changed")
     assert re.fullmatch(r"[0-9a-f]{12}\+", reports.current_commit(repository / "graphattn"))
-    git(repository, "rm", "-f", "graphattn/attention.py")
+    git(repository, "rm", "-f", "graphattn/_attention.py")
     (repository / "graphattn").mkdir(exist_ok=True)
     assert reports.current_commit(repository / "graphattn") is None
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from graphattn.builders.files import lines_within
+from graphattn.builders._files import lines_within
 from graphattn.builders.readers import read_conllu
 from graphattn.exceptions import BuildError
-from graphattn.experiments.benchmarks import processes
-from graphattn.experiments.benchmarks.store import measure_store, write_conllu
+from graphattn.experiments.benchmarks import _processes as processes
+from graphattn.experiments.benchmarks._store import measure_store, write_conllu
 
 
 def test_the_corpus_has_parsed_sentences():

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
-from graphattn.builders.layout import Layout
-from graphattn.experiments.benchmarks import harness, umst
-from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.processes import PeakMemory
-from graphattn.experiments.benchmarks.umst import split_layout
-from graphattn.experiments.benchmarks.workloads import uniform
+from graphattn.builders._layout import Layout
+from graphattn.experiments.benchmarks import _harness as harness
+from graphattn.experiments.benchmarks import _umst as umst
+from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._processes import PeakMemory
+from graphattn.experiments.benchmarks._umst import split_layout
+from graphattn.experiments.benchmarks._workloads import uniform
 
 
 def test_rows_with_time_and_memory(monkeypatch):

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from graphattn._edges import Edges
 from graphattn.builders import TextGraphBuilder, Window
-from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks import workloads
-from graphattn.experiments.benchmarks.workloads import Workload, draw_sample, is_uniform, parse_workloads, uniform
+from graphattn.experiments.benchmarks import _workloads as workloads
+from graphattn.experiments.benchmarks._workloads import Workload, draw_sample, is_uniform, parse_workloads, uniform
 
 
 def test_a_length_names_a_batch_of_the_usual_size():

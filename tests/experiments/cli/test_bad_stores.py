@@ -7,8 +7,9 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from graphattn.builders.files import folder_lock
-from graphattn.builders.store import Manifest, Store, shards
+from graphattn.builders._files import folder_lock
+from graphattn.builders.store import Manifest, Store
+from graphattn.builders.store import _shards as shards
 
 AGAIN = "Run the same graphattn build again: it rebuilds damaged shards."
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 import torch
 
-from graphattn.experiments.benchmarks import harness
-from graphattn.experiments.cli.bench import ALL
+from graphattn.experiments._cli.bench import ALL
+from graphattn.experiments.benchmarks import _harness as harness
 
 
 @pytest.mark.parametrize("peer", ["dense", "dgl"])
@@ -56,8 +56,8 @@ def test_quick_reduces_the_number_of_runs(graphattn):
 
 
 def test_the_directory_of_a_pretrained_model(graphattn, monkeypatch):
-    from graphattn.experiments.benchmarks import pretrained
-    from graphattn.experiments.benchmarks.report import BenchmarkReport
+    from graphattn.experiments.benchmarks import _pretrained as pretrained
+    from graphattn.experiments.benchmarks._report import BenchmarkReport
 
     arguments = []
     monkeypatch.setattr(
@@ -132,8 +132,8 @@ def test_without_the_extra(graphattn, monkeypatch, package):
 
 
 def test_all_runs_every_benchmark(graphattn, monkeypatch, tmp_path):
-    from graphattn.experiments.benchmarks.report import BenchmarkReport
-    from graphattn.experiments.cli import bench
+    from graphattn.experiments._cli import bench
+    from graphattn.experiments.benchmarks._report import BenchmarkReport
 
     ran = []
 
@@ -152,7 +152,7 @@ def test_all_runs_every_benchmark(graphattn, monkeypatch, tmp_path):
 def test_every_benchmark_has_workloads(name):
     from importlib import import_module
 
-    from graphattn.experiments.benchmarks.workloads import parse_workloads
+    from graphattn.experiments.benchmarks._workloads import parse_workloads
 
     module = import_module(f"graphattn.experiments.benchmarks.{'encoder' if name == 'train-step' else name}")
     for lengths in (module.LENGTHS, module.QUICK):

@@ -11,8 +11,9 @@ import pytest
 
 from graphattn.builders import Sentence, Vocabulary
 from graphattn.builders.relations import RELATION_NAMES
-from graphattn.builders.store import Store, datasets
-from graphattn.experiments.cli import user_modules
+from graphattn.builders.store import Store
+from graphattn.builders.store import _datasets as datasets
+from graphattn.experiments._cli import user_modules
 
 
 def content(folder):

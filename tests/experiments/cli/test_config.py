@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.config import config_text, read_config
+from graphattn.experiments._cli.config import config_text, read_config
 from graphattn.options import Option
 
 FLAGS = [

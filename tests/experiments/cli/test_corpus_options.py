@@ -10,10 +10,10 @@ from graphattn.builders.parsers import CachedParser, StanzaParser, make_parser
 from graphattn.builders.readers import FORMATS, corpus_kind
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.build import StoreParsing, choose_gpus
-from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_options, stream_items
-from graphattn.experiments.cli.flags import as_flag
-from graphattn.models.estimators.loading import TASKS
+from graphattn.experiments._cli.build import StoreParsing, choose_gpus
+from graphattn.experiments._cli.corpus_options import CorpusOptions, irrelevant_options, stream_items
+from graphattn.experiments._cli.flags import as_flag
+from graphattn.models._estimators.loading import TASKS
 
 STANZA = StoreParsing("stanza", "de", parser_model="models", parse_cache=None, parser_device="cuda")
 

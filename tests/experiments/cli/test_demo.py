@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from graphattn.builders.readers import read_conllu, read_corpus
-from graphattn.experiments.cli.demo import run_steps
-from graphattn.experiments.demo import steps
-from graphattn.experiments.demo.steps import Demo, DemoSize
+from graphattn.experiments._cli.demo import run_steps
+from graphattn.experiments.demo import _steps as steps
+from graphattn.experiments.demo._steps import Demo, DemoSize
 
 SMALL = DemoSize(train=80, dev=20, test=20, hidden=16, classifier_epochs=1, tagger_epochs=1)
 

@@ -19,7 +19,8 @@ from graphattn.models import (
     TranslationTraining,
     Translator,
 )
-from graphattn.models.pretrained import SentenceEncoder, checkpoint
+from graphattn.models.pretrained import SentenceEncoder
+from graphattn.models.pretrained import _checkpoint as checkpoint
 
 TEXTS = ["a good film", "a bad film", "", "the plot is good", "the plot is bad"] * 2
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0, progress=False)
@@ -164,7 +165,7 @@ def test_impossible_encodings(graphattn, model, file, tmp_path):
 
 
 def test_an_unwritable_file_is_reported_before_encoding(graphattn, model, file, tmp_path, monkeypatch):
-    monkeypatch.setattr("graphattn.experiments.cli.encode.encode_chunk", lambda *_, **__: pytest.fail("encoded"))
+    monkeypatch.setattr("graphattn.experiments._cli.encode.encode_chunk", lambda *_, **__: pytest.fail("encoded"))
     out = tmp_path / "none" / "vectors.npy"
     result = graphattn("encode", model, file, "--out", out)
     assert (

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from graphattn.experiments.cli.entry import keep_freed_memory
+from graphattn.experiments._cli.entry import keep_freed_memory
 
 NAMES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.flags import as_flag, merge_flags, with_flags
+from graphattn.experiments._cli.flags import as_flag, merge_flags, with_flags
 from graphattn.models import MSTransOptions
 from graphattn.options import Option, Options, list_options, option
 

@@ -15,7 +15,7 @@ import pytest
 from graphattn import TextClassifier, load
 from graphattn.exceptions import DataError
 from graphattn.models import MSTransOptions, TrainingOptions
-from graphattn.models.estimators import loading
+from graphattn.models._estimators import loading
 from graphattn.models.inspection import limits
 
 

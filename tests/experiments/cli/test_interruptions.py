@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from graphattn import load
 from graphattn.models import Estimator
-from graphattn.models.training.loop import TrainingModule
+from graphattn.models.training._loop import TrainingModule
 
 
 def kill(*_arguments):

@@ -6,9 +6,9 @@ from typing import ClassVar
 import pytest
 
 from graphattn.builders.parsers import Parse
-from graphattn.builders.parsers import cache as parse_cache
+from graphattn.builders.parsers import _cache as parse_cache
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.loaded_models import apply_search_changes
+from graphattn.experiments._cli.loaded_models import apply_search_changes
 from graphattn.models import SearchOptions
 
 

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import graphattn as package
 from graphattn.exceptions import DataError, GraphAttnWarning
-from graphattn.experiments.cli.flags import as_flag
-from graphattn.experiments.cli.main import COMMANDS, app, main, print_plain_warnings
-from graphattn.models.encoders import ENCODERS, encoder_options
+from graphattn.experiments._cli.flags import as_flag
+from graphattn.experiments._cli.main import COMMANDS, app, main, print_plain_warnings
+from graphattn.models._encoders import ENCODERS, encoder_options
 
 
 def all_commands(command=None, path=()):
@@ -221,7 +221,7 @@ def test_ctrl_c_without_a_resumable_run(graphattn, classifier, monkeypatch):
     def interrupted(*_arguments, **_keywords):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("graphattn.models.estimators.loading.load_files", interrupted)
+    monkeypatch.setattr("graphattn.models._estimators.loading.load_files", interrupted)
     answer = graphattn("predict", classifier)
     assert (answer.code, answer.err) == (130, "stopped\n")
 
@@ -229,7 +229,7 @@ def test_ctrl_c_without_a_resumable_run(graphattn, classifier, monkeypatch):
 def test_sigterm_ends_a_command_like_ctrl_c(classifier, monkeypatch, capsys):
     """So that no temporary file and no process of it remains."""
     monkeypatch.setattr(
-        "graphattn.models.estimators.loading.load_files", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
+        "graphattn.models._estimators.loading.load_files", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
     )
     monkeypatch.setattr(sys, "argv", ["graphattn", "predict", str(classifier)])
     with pytest.raises(SystemExit) as ended:
@@ -286,9 +286,9 @@ def test_ctrl_c_while_loading_ends_without_a_traceback():
         "import sys\n"
         "class Stop:\n"
         "    def find_spec(self, name, *more):\n"
-        "        if name == 'graphattn.experiments.cli.main': raise KeyboardInterrupt\n"
+        "        if name == 'graphattn.experiments._cli.main': raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Stop())\n"
-        "from graphattn.experiments.cli.entry import main; main()\n"
+        "from graphattn.experiments._cli.entry import main; main()\n"
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (130, "stopped\n")

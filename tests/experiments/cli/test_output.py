@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli.output import check_output, encode_line, open_output, print_metrics, show_progress
+from graphattn.experiments._cli.output import check_output, encode_line, open_output, print_metrics, show_progress
 
 FIGURES = {"dev": {"accuracy": 81.256, "macro_f1": 80.0}, "test": {"accuracy": 79.5}}
 

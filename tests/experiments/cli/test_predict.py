@@ -11,9 +11,9 @@ from graphattn import load
 from graphattn.builders import Sentence
 from graphattn.builders.readers import read_conll, read_table
 from graphattn.exceptions import EdgeCountError
-from graphattn.experiments.cli.predict import predict_lines
+from graphattn.experiments._cli.predict import predict_lines
 from graphattn.models import TextClassifier, Translator
-from graphattn.models.estimators.translator import Output
+from graphattn.models._estimators.translator import Output
 
 
 def rows(answer):

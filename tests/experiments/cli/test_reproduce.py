@@ -8,10 +8,10 @@ from functools import partial
 
 import pytest
 
-from graphattn.builders.files import folder_lock
-from graphattn.experiments.papers import runs
-from graphattn.experiments.papers.runs import Run
-from graphattn.experiments.papers.smoke import smoke_folder
+from graphattn.builders._files import folder_lock
+from graphattn.experiments.papers import _runs as runs
+from graphattn.experiments.papers._runs import Run
+from graphattn.experiments.papers._smoke import smoke_folder
 from graphattn.models import Estimator
 
 SMALL = [

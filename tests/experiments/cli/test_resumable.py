@@ -13,11 +13,11 @@ import pytest
 
 from graphattn import load
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli import encode, predict, resumable
-from graphattn.experiments.cli.chunks import Chunk, TextError, apply_to_texts, iter_chunks
-from graphattn.experiments.cli.loaded_models import ModelSettings, load_once
-from graphattn.experiments.cli.resumable import ModelJob, keep_results, make_engine
-from graphattn.experiments.cli.text_stream import NumberedText
+from graphattn.experiments._cli import encode, predict, resumable
+from graphattn.experiments._cli.chunks import Chunk, TextError, apply_to_texts, iter_chunks
+from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
+from graphattn.experiments._cli.resumable import ModelJob, keep_results, make_engine
+from graphattn.experiments._cli.text_stream import NumberedText
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,7 @@ def test_a_part_that_is_damaged_before_it_is_read_is_an_error(classifier, texts,
 
 
 def make_run(model, texts):
-    from graphattn.builders.jobs import LocalEngine
+    from graphattn.builders._jobs import LocalEngine
 
     lines = enumerate(texts.read_text().splitlines(), 1)
     options = {"n_best": 1, "probabilities": False, "plain": False, "output": "json"}

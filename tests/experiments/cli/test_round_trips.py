@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
+from graphattn.builders._word_vectors import WordVectors
 from graphattn.builders.readers import (
     read_conll,
     read_corpus,
@@ -25,11 +26,10 @@ from graphattn.builders.readers import (
     read_table,
 )
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
-from graphattn.builders.word_vectors import WordVectors
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli.output import encode_line
-from graphattn.experiments.cli.tables import format_row, format_table
-from graphattn.models.entities import EntitySpan, TaggedText, format_conll
+from graphattn.experiments._cli.output import encode_line
+from graphattn.experiments._cli.tables import format_row, format_table
+from graphattn.models._entities import EntitySpan, TaggedText, format_conll
 
 BLANKS_AND_CONTROLS = [
     character

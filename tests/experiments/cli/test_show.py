@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from graphattn.builders import Star, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
-from graphattn.experiments.cli.main import app
+from graphattn.experiments._cli.main import app
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import CorpusOptions
-from graphattn.experiments.cli.flags import as_flag
-from graphattn.experiments.cli.text_stream import read_numbered_texts, read_texts
+from graphattn.experiments._cli.corpus_options import CorpusOptions
+from graphattn.experiments._cli.flags import as_flag
+from graphattn.experiments._cli.text_stream import read_numbered_texts, read_texts
 
 
 def read(path, task="classify", **options):

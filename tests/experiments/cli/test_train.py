@@ -9,7 +9,7 @@ import yaml
 from safetensors.numpy import load_file
 
 from graphattn import TextClassifier, load
-from graphattn.experiments.cli.training_plan import TrainingPlan
+from graphattn.experiments._cli.training_plan import TrainingPlan
 from graphattn.models import Estimator
 
 
@@ -370,7 +370,7 @@ def test_large_corpora_and_given_vectors_need_no_hint(graphattn, corpora_folder,
     (tmp_path / "v.txt").write_text("good 1 0\nbad 0 1\nfilm 1 1\n")
     assert "hint" not in graphattn(*command, "--vectors", tmp_path / "v.txt", "--out", tmp_path / "vectors").err
     assert "hint" not in graphattn(*command, "--level", "bpe", "--out", tmp_path / "bpe").err
-    monkeypatch.setattr("graphattn.models.training.hints.FEW_EXAMPLES", 40)
+    monkeypatch.setattr("graphattn.models.training._hints.FEW_EXAMPLES", 40)
     assert "hint" not in graphattn(*command, "--out", tmp_path / "many").err
 
 

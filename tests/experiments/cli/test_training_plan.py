@@ -5,10 +5,10 @@ import typer
 from typer.testing import CliRunner
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.flags import with_flags
-from graphattn.experiments.cli.training_plan import RUN_DIR, TrainingPlan, training_flags
+from graphattn.experiments._cli.flags import with_flags
+from graphattn.experiments._cli.training_plan import RUN_DIR, TrainingPlan, training_flags
 from graphattn.models import TASKS
-from graphattn.models.encoders import ENCODERS, encoder_options
+from graphattn.models._encoders import ENCODERS, encoder_options
 from graphattn.options import list_options
 
 

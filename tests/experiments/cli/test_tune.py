@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli import tune
-from graphattn.experiments.cli.tune import SPACE, Range, Search, TrialFile
+from graphattn.experiments._cli import tune
+from graphattn.experiments._cli.tune import SPACE, Range, Search, TrialFile
 from graphattn.models import TextClassifier, Translator
 
 CONFIG = "hidden: 12\nheads: 2\nembedding: 8\nepochs: 1\nprecision: '32'\nlinear_branch: false\n"

@@ -9,12 +9,12 @@ import pytest
 
 from graphattn.builders.readers import FORMATS
 from graphattn.builders.relations import RELATION_NAMES
-from graphattn.experiments.cli.bench import BENCHMARKS
-from graphattn.experiments.cli.main import USER_COMMANDS
-from graphattn.experiments.cli.user_modules import find_values
+from graphattn.experiments._cli.bench import BENCHMARKS
+from graphattn.experiments._cli.main import USER_COMMANDS
+from graphattn.experiments._cli.user_modules import find_values
 from graphattn.models import TASKS, load
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.options import INPUTS as LEVELS
+from graphattn.models._encoders import ENCODERS
+from graphattn.models._options import INPUTS as LEVELS
 
 RELATIONS = """
 import numpy as np
@@ -57,7 +57,7 @@ register_encoder(Options, Still)
 """
 TASK = """
 from graphattn import TextClassifier, register_task
-from graphattn.models.estimators.tasks import Classification
+from graphattn.models._estimators.tasks import Classification
 
 class Moods(Classification):
     name = "mood"
@@ -218,7 +218,7 @@ def test_a_custom_command(graphattn, folder):
 @pytest.mark.parametrize(
     ("module", "name", "other", "message"),
     [
-        (INPUTS, '"byte"', '"bpe"', "inputs 'bpe' exist already (graphattn.models.estimators.word_inputs)"),
+        (INPUTS, '"byte"', '"bpe"', "inputs 'bpe' exist already (graphattn.models._estimators.word_inputs)"),
         (BENCHMARK, '"sums", measure', '"encoder", measure', "the benchmark 'encoder' exists already"),
         (COMMAND, "say_hello", "train", "the command 'train' exists already"),
     ],

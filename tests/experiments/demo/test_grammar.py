@@ -7,9 +7,9 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from graphattn.builders.sentence import Sentence
+from graphattn.builders._sentence import Sentence
 from graphattn.exceptions import DataError
-from graphattn.experiments.demo.grammar import corpus, explain, generate
+from graphattn.experiments.demo._grammar import corpus, explain, generate
 
 INVARIANT = {"fish", "salmon", "trout", "shrimp", "series"}
 PRAISE = {"good", "great", "superb", "lovely", "fine", "charming", "pleasant", "impressive", "remarkable", "inspired"}

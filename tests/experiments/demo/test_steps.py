@@ -1,7 +1,7 @@
 """The baselines of the demo, which use words only."""
 
 from graphattn.builders import Sentence
-from graphattn.experiments.demo.steps import bag_of_words_accuracy, frequent_tag_accuracy
+from graphattn.experiments.demo._steps import bag_of_words_accuracy, frequent_tag_accuracy
 
 
 def test_a_bag_of_words_ignores_order():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.experiments.drawing.canvas import TOKEN_SIZE, default_style, isolate, text_width, token_centres
+from graphattn.experiments.drawing._canvas import TOKEN_SIZE, default_style, isolate, text_width, token_centres
 from graphattn.models.inspection.notebook import printable
 
 

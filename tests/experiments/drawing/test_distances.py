@@ -5,7 +5,7 @@ import pytest
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing import draw_distances
 from graphattn.models.inspection import AttentionSummary, summarise
-from graphattn.models.inspection.head_sums import HeadSums
+from graphattn.models.inspection._head_sums import HeadSums
 
 
 def test_distances(classifier, tmp_path, read_texts):

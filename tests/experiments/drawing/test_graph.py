@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
+from graphattn._edges import Edges
+from graphattn._networkx_graphs import to_networkx
 from graphattn.builders import (
     BinaryPartition,
     Complete,
@@ -21,12 +23,10 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.edges import Edges
 from graphattn.exceptions import DataError
-from graphattn.experiments.demo.grammar import generate
-from graphattn.experiments.drawing import graph as drawing
-from graphattn.experiments.drawing.graph import draw_graph, to_dot
-from graphattn.networkx_graphs import to_networkx
+from graphattn.experiments.demo._grammar import generate
+from graphattn.experiments.drawing import _graph as drawing
+from graphattn.experiments.drawing._graph import draw_graph, to_dot
 
 QUOTED = r'"((?:[^"\\]|\\.)*)"'
 

@@ -7,7 +7,7 @@ import pytest
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing import draw_arcs, draw_matrices
-from graphattn.experiments.drawing.canvas import text_width
+from graphattn.experiments.drawing._canvas import text_width
 from graphattn.models import InputOptions, MSTransOptions, TextClassifier, TrainingOptions
 
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)

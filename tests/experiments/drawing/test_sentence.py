@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from matplotlib.image import imread
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.drawing.sentence import DrawnRelation, arrange_arcs, draw_sentence
+from graphattn.experiments.drawing._sentence import DrawnRelation, arrange_arcs, draw_sentence
 
 WORDS = ["the", "soup", "was", "not", "un", "pleasant"]
 IDS = [0, 1, 2, 3, 4, 4]
@@ -81,7 +81,7 @@ def test_a_failure_leaves_the_old_picture(tmp_path, monkeypatch):
     def full_disk(source, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("graphattn.builders.files.os.replace", full_disk)
+    monkeypatch.setattr("graphattn.builders._files.os.replace", full_disk)
     with pytest.raises(DataError) as caught:
         draw_sentence(["other"], {}, path)
     assert str(caught.value) == (

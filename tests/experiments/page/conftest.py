@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from graphattn.experiments.page import Limits, PageModel, write_page
-from graphattn.experiments.page.server import make_app, make_server
+from graphattn.experiments.page._server import make_app, make_server
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.page import PageModel, render_page, write_page
-from graphattn.experiments.page.document import SCRIPTS, content_policy, dump_for_html
+from graphattn.experiments.page._document import SCRIPTS, content_policy, dump_for_html
 
 SOURCES = files("graphattn.experiments.page").joinpath("sources")
 
@@ -87,6 +87,6 @@ def test_an_unwritable_file(make_result, tmp_path):
 
 
 def test_too_large_a_page(make_result, monkeypatch):
-    monkeypatch.setattr("graphattn.experiments.page.document.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("graphattn.experiments.page._document.MAX_CHARACTERS", 10)
     with pytest.raises(ConfigError, match=r"^the page would have 0 MB, too much for a browser; show fewer texts$"):
         render_page([PageModel("a", [make_result(["a"]).page])])

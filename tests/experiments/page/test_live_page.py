@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.page.request_queue import Limits, LiveModel
+from graphattn.experiments.page._request_queue import Limits, LiveModel
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from contextlib import ExitStack, closing
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page.request_queue import Limits, LiveModel
-from graphattn.experiments.page.server import serve
+from graphattn.experiments.page._request_queue import Limits, LiveModel
+from graphattn.experiments.page._server import serve
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from graphattn import load
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.page import count_texts, live_model, page_model
-from graphattn.experiments.page.packing import pack_page
+from graphattn.experiments.page._packing import pack_page
 from graphattn.models import (
     DecoderOptions,
     MSTransOptions,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.papers.data_sets import (
+from graphattn.experiments.papers._data_sets import (
     DATA_SETS,
     TUNING_FOLDS,
     TextPair,

@@ -3,9 +3,9 @@
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers.catalogue import PAPERS, find_experiments
-from graphattn.experiments.papers.experiment import MEASURES, Experiment, Row, find_results, show_experiment
-from graphattn.experiments.papers.runs import check_changes, row_key
+from graphattn.experiments.papers._catalogue import PAPERS, find_experiments
+from graphattn.experiments.papers._experiment import MEASURES, Experiment, Row, find_results, show_experiment
+from graphattn.experiments.papers._runs import check_changes, row_key
 
 EXPERIMENTS = [experiment for experiments in PAPERS.values() for experiment in experiments]
 

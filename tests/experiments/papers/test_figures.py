@@ -3,9 +3,9 @@
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers.catalogue import find_experiments
-from graphattn.experiments.papers.experiment import Experiment, Row
-from graphattn.experiments.papers.figures import collect_panels, draw_experiment
+from graphattn.experiments.papers._catalogue import find_experiments
+from graphattn.experiments.papers._experiment import Experiment, Row
+from graphattn.experiments.papers._figures import collect_panels, draw_experiment
 
 ROWS = tuple(Row(f"{model} / {x}", "cr", model) for model in ("bilstm", "duo") for x in (10, 20))
 FIGURE = Experiment("some", "figure 1", "", ROWS, ("mse",), curves="K")

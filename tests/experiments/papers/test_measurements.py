@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers.measurements import (
+from graphattn.experiments.papers._measurements import (
     MirroredModel,
     MirroredOptions,
     SequenceGraphs,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphattn.experiments.papers.parameters import MODELS, count_translator, parameters_table
+from graphattn.experiments.papers._parameters import MODELS, count_translator, parameters_table
 from graphattn.models import TranslationTraining, Translator
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.papers.rows import append_row, comparison_table, read_rows, results_table
+from graphattn.experiments.papers._rows import append_row, comparison_table, read_rows, results_table
 
 
 def test_the_table_has_means_and_deviations_in_the_order_of_the_data_sets():

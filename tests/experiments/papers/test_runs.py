@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.papers import rows as result_rows
-from graphattn.experiments.papers import runs as results
-from graphattn.experiments.papers import settings as run_settings
-from graphattn.experiments.papers.data_sets import DATA_SETS
+from graphattn.experiments.papers import _rows as result_rows
+from graphattn.experiments.papers import _runs as results
+from graphattn.experiments.papers import _settings as run_settings
+from graphattn.experiments.papers._data_sets import DATA_SETS
 from graphattn.models import Translator
 
 

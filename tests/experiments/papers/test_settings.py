@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers.data_sets import DATA_SETS
-from graphattn.experiments.papers.settings import VECTOR_FILES, make_estimator, settings
+from graphattn.experiments.papers._data_sets import DATA_SETS
+from graphattn.experiments.papers._settings import VECTOR_FILES, make_estimator, settings
 from graphattn.models import InputOptions
-from graphattn.models.encoders import ENCODERS, encoder_options
-from graphattn.models.encoders.mtsa import MTSAOptions
-from graphattn.models.token_embedding import part_widths
+from graphattn.models._encoders import ENCODERS, encoder_options
+from graphattn.models._encoders.mtsa import MTSAOptions
+from graphattn.models._token_embedding import part_widths
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphattn.experiments.papers.catalogue import PAPERS
+from graphattn.experiments.papers._catalogue import PAPERS
 
 
 @pytest.mark.slow

@@ -10,14 +10,14 @@ from torch import nn
 
 from graphattn import SequenceTagger, TextClassifier
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.papers.data_sets import find_data_set
-from graphattn.experiments.papers.rows import read_rows
-from graphattn.experiments.papers.runs import combine, execute, with_changes
-from graphattn.experiments.papers.settings import MINILM, make_estimator, settings
-from graphattn.experiments.papers.smoke import smoke_folder
-from graphattn.experiments.papers.transformers_loop import Encoded, FineTunedModel, learning_rates
-from graphattn.models.training.module import TrainingModule
-from graphattn.models.training.optimizer import make_optimizer
+from graphattn.experiments.papers._data_sets import find_data_set
+from graphattn.experiments.papers._rows import read_rows
+from graphattn.experiments.papers._runs import combine, execute, with_changes
+from graphattn.experiments.papers._settings import MINILM, make_estimator, settings
+from graphattn.experiments.papers._smoke import smoke_folder
+from graphattn.experiments.papers._transformers_loop import Encoded, FineTunedModel, learning_rates
+from graphattn.models.training._module import TrainingModule
+from graphattn.models.training._optimizer import make_optimizer
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphattn.exceptions.Hint")
 FEW = {

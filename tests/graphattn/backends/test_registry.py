@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from graphattn import Edges, attend, attend_heads, register_backend, tensorized_attend
-from graphattn.backends import registry
-from graphattn.backends.registry import choose_backend, load_backend
-from graphattn.backends.torch import TorchBackend
+from graphattn._backends import registry
+from graphattn._backends.registry import choose_backend, load_backend
+from graphattn._backends.torch import TorchBackend
 from graphattn.exceptions import BackendError, ConfigError, MissingPackageError
 
 WINDOW = Edges(torch.tensor([0, 2, 4, 6]), torch.tensor([0, 1, 0, 2, 1, 2]), 3)

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from graphattn import Edges
-from graphattn.backends import tiles
+from graphattn._backends import tiles
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
 from graphattn.builders.relations import Global
 

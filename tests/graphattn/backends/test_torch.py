@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from graphattn import Edges, attend
-from graphattn.backends import torch as torch_segments
+from graphattn._backends import torch as torch_segments
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from graphattn.layers.checkpointing import Derived
+from graphattn.layers._checkpointing import Derived
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.layers.dropout import Dropout, dropout
+from graphattn.layers._dropout import Dropout, dropout
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from graphattn import Edges
 from graphattn.builders import Dependency, RandomPairs, Sentence, ShuffledGroup, TextGraphBuilder, WordGroup
 from graphattn.exceptions import ConfigError
-from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean, block_members
+from graphattn.layers._graph_convolution import GraphAttention, GraphConvolution, NeighbourMean, block_members
 
 RELATIONS = {relation.name: relation for relation in (WordGroup(), ShuffledGroup(2), RandomPairs(), Dependency())}
 

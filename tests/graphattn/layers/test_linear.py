@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from graphattn.backends.cpu.buffer_pool import MIN_BYTES
-from graphattn.layers import linear as products
-from graphattn.layers.bfloat16 import pad_rows
-from graphattn.layers.linear import (
+from graphattn._backends.cpu.buffer_pool import MIN_BYTES
+from graphattn.layers import _linear as products
+from graphattn.layers._bfloat16 import pad_rows
+from graphattn.layers._linear import (
     BLOCK,
     MIN_PRODUCTS,
     MIN_ROWS,

@@ -11,12 +11,12 @@ from torch.nn.utils import prune
 from torch.testing import assert_close
 
 from graphattn import Edges, MultiScaleAttention
-from graphattn.backends.registry import BACKENDS
+from graphattn._backends.registry import BACKENDS
+from graphattn._edges import edges_of
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
-from graphattn.edges import edges_of
 from graphattn.exceptions import BackendError, ConfigError, GraphError
-from graphattn.layers import multi_scale as layers
-from graphattn.layers.linear import Linear
+from graphattn.layers import _multi_scale as layers
+from graphattn.layers._linear import Linear
 
 HEADS = {"window:1": 2, "dependency": 2, "window:N/4": 1, "all": 1, "forward": 3, "group": 1}
 BUILDER = TextGraphBuilder([Window(1), Window("N/4"), WordGroup(), Dependency("token"), Order(), Complete()])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphattn.layers.norm import LayerNorm
+from graphattn.layers._norm import LayerNorm
 
 HALVES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 

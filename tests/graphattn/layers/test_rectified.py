@@ -12,8 +12,8 @@ from torch.utils._pytree import tree_leaves
 from graphattn import Edges
 from graphattn.builders import Complete, Membership, Sentence, TextGraphBuilder
 from graphattn.exceptions import BackendError, ConfigError
-from graphattn.layers.rectified import RectifiedAttention
-from graphattn.layers.upsampling import METHODS, Upsampling
+from graphattn.layers._rectified import RectifiedAttention
+from graphattn.layers._upsampling import METHODS, Upsampling
 
 FEATS, HEADS = 6, 2
 texts = st.lists(st.lists(st.integers(1, 3), max_size=6), min_size=1, max_size=4)

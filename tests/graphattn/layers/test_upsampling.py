@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from graphattn import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.layers.upsampling import Upsampling
+from graphattn.layers._upsampling import Upsampling
 
 texts = st.lists(st.lists(st.integers(1, 4), max_size=6), max_size=4)
 """Sizes of the words of each text."""

@@ -12,12 +12,12 @@ import torch
 def make_model(toy_pairs: Callable[..., tuple[list[str], list[str]]]) -> Callable[..., tuple[Any, Any]]:
     """A model with fresh weights and a corpus: ``make_model("umst", share_scores=True)``."""
     from graphattn.builders import Sentence, TextGraphBuilder
-    from graphattn.builders.subwords import Subwords
-    from graphattn.models.corpus import ParallelCorpus
-    from graphattn.models.decoders import make_decoder
-    from graphattn.models.decoders.model import SharedEmbedding, TranslationModel
-    from graphattn.models.decoders.options import DecoderOptions
-    from graphattn.models.encoders import ENCODERS, make_encoder
+    from graphattn.builders._subwords import Subwords
+    from graphattn.models._corpus import ParallelCorpus
+    from graphattn.models._decoders import make_decoder
+    from graphattn.models._decoders.model import SharedEmbedding, TranslationModel
+    from graphattn.models._decoders.options import DecoderOptions
+    from graphattn.models._encoders import ENCODERS, make_encoder
 
     def make(
         encoder: str = "transformer", count: int = 12, dtype: torch.dtype = torch.float32, **changes: Any

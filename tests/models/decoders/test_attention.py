@@ -2,8 +2,8 @@
 
 import torch
 
-from graphattn.layers.linear import MIN_ROWS
-from graphattn.models.decoders.attention import FeedForward
+from graphattn.layers._linear import MIN_ROWS
+from graphattn.models._decoders.attention import FeedForward
 
 
 def test_gradients_of_many_rows():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from graphattn.builders import TextGraphBuilder, Window
-from graphattn.builders.subwords import Subwords
-from graphattn.models.corpus import ParallelCorpus
+from graphattn.builders._subwords import Subwords
+from graphattn.models._corpus import ParallelCorpus
 
 SOURCES = ["a dog", "dogs", "a dog runs home"]
 TARGETS = ["ein hund", "", "ein hund rennt"]

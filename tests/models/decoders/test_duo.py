@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from graphattn.models.decoders import make_decoder
-from graphattn.models.decoders.duo import DuoSoftmax, make_duo_decoder
-from graphattn.models.decoders.options import DecoderOptions
-from graphattn.models.decoders.transformer import Memory
-from graphattn.models.encoders import DuoTransformerOptions, TransformerOptions, make_encoder
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._decoders import make_decoder
+from graphattn.models._decoders.duo import DuoSoftmax, make_duo_decoder
+from graphattn.models._decoders.options import DecoderOptions
+from graphattn.models._decoders.transformer import Memory
+from graphattn.models._encoders import DuoTransformerOptions, TransformerOptions, make_encoder
+from graphattn.models._encoders.base import sinusoids
 
 WIDTH, HEADS = 6, 2
 OPTIONS = DecoderOptions(2, HEADS, 10, 0.3)

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from graphattn.models.decoders.model import SharedEmbedding, TiedSoftmax, WordVectorEmbedding
+from graphattn.models._decoders.model import SharedEmbedding, TiedSoftmax, WordVectorEmbedding
 
 
 def test_vectors_are_rows_times_the_root_of_the_width():

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from graphattn.builders import Sentence
-from graphattn.builders.subwords import BLANK
-from graphattn.models.corpus import ParallelCorpus
-from graphattn.models.decoders import generation
-from graphattn.models.decoders.generation import ModelScores
-from graphattn.models.decoders.model import EOS
-from graphattn.models.decoders.options import SearchOptions
-from graphattn.models.encoders import ENCODERS
+from graphattn.builders._subwords import BLANK
+from graphattn.models._corpus import ParallelCorpus
+from graphattn.models._decoders import generation
+from graphattn.models._decoders.generation import ModelScores
+from graphattn.models._decoders.model import EOS
+from graphattn.models._decoders.options import SearchOptions
+from graphattn.models._encoders import ENCODERS
 
 OPTIONS = {
     "duo-transformer": [

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from graphattn.models.decoders.model import shift_right
-from graphattn.models.encoders import ENCODERS
+from graphattn.models._decoders.model import shift_right
+from graphattn.models._encoders import ENCODERS
 
 every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
 

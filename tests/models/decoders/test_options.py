@@ -3,15 +3,15 @@
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.decoders.options import (
+from graphattn.models._decoders.options import (
     PRESETS,
     DecoderOptions,
     SearchOptions,
     SubwordOptions,
     TranslationTraining,
 )
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.encoders.umst import SIZES, UMSTOptions
+from graphattn.models._encoders import ENCODERS
+from graphattn.models._encoders.umst import SIZES, UMSTOptions
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.models.decoders.options import SearchOptions
-from graphattn.models.decoders.search import Rules, draw_tokens, sample
+from graphattn.models._decoders.options import SearchOptions
+from graphattn.models._decoders.search import Rules, draw_tokens, sample
 
 END = 2
 

@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
-from graphattn.models.decoders.options import SearchOptions
-from graphattn.models.decoders.search import Hypothesis, Rules, beam_search
+from graphattn.models._decoders.options import SearchOptions
+from graphattn.models._decoders.search import Hypothesis, Rules, beam_search
 
 END = 2
 

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from graphattn.models.decoders.attention import attend_rows
-from graphattn.models.decoders.options import DecoderOptions
-from graphattn.models.decoders.transformer import Memory, make_transformer_decoder
+from graphattn.models._decoders.attention import attend_rows
+from graphattn.models._decoders.options import DecoderOptions
+from graphattn.models._decoders.transformer import Memory, make_transformer_decoder
 
 WIDTH, MEMORY, HEADS = 12, 10, 3
 

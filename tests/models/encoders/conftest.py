@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from graphattn._schema import find_relation
 from graphattn.builders import Sentence, TextGraphBuilder
-from graphattn.models.encoders import Encoder, EncoderOptions, make_encoder
-from graphattn.schema import find_relation
+from graphattn.models._encoders import Encoder, EncoderOptions, make_encoder
 
 LENGTHS = (0, 1, 2, 7, 31, 70)
 

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
+from graphattn._edges import edges_of
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Complete
-from graphattn.edges import edges_of
-from graphattn.models.encoders import MSTransOptions, make_encoder
-from graphattn.models.encoders.base import position_vectors, run_layers, sinusoids
+from graphattn.models._encoders import MSTransOptions, make_encoder
+from graphattn.models._encoders.base import position_vectors, run_layers, sinusoids
 
 
 def positions_by_formula(length, width):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.models.encoders import BiLSTMEncoder, BiLSTMOptions, make_encoder
+from graphattn.models._encoders import BiLSTMEncoder, BiLSTMOptions, make_encoder
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from graphattn.models import DuoOptions, InputOptions, TextClassifier, TrainingOptions, load
-from graphattn.models.encoders import make_encoder
-from graphattn.models.training.loop import count_parameters
+from graphattn.models._encoders import make_encoder
+from graphattn.models.training._loop import count_parameters
 
 
 def by_definition(encoder, tokens, mask, softmax=True):

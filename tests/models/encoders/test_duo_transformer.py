@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from graphattn.edges import Edges
+from graphattn._edges import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import DuoTransformerOptions, make_encoder
-from graphattn.models.encoders.base import sinusoids
-from graphattn.models.encoders.duo_transformer import DuoNorm, StreamMaps
+from graphattn.models._encoders import DuoTransformerOptions, make_encoder
+from graphattn.models._encoders.base import sinusoids
+from graphattn.models._encoders.duo_transformer import DuoNorm, StreamMaps
 
 HIDDEN, HEADS = 6, 2
 

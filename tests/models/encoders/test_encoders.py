@@ -8,9 +8,9 @@ import torch
 
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
-from graphattn.layers.linear import MIN_ROWS
-from graphattn.models import encoders
-from graphattn.models.encoders import (
+from graphattn.layers._linear import MIN_ROWS
+from graphattn.models import _encoders as encoders
+from graphattn.models._encoders import (
     ENCODERS,
     BiLSTMEncoder,
     BiLSTMOptions,

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 import torch
 
+from graphattn._edges import Edges
 from graphattn.builders import TextGraphBuilder
-from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import MSTransOptions, make_encoder
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders import MSTransOptions, make_encoder
+from graphattn.models._encoders.base import sinusoids
 
 
 def width_of(scale, length):

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from graphattn._edges import edges_of
 from graphattn.builders import TextGraphBuilder
-from graphattn.edges import edges_of
 from graphattn.models import (
     HeadOptions,
     InputOptions,
@@ -17,7 +17,7 @@ from graphattn.models import (
     TrainingOptions,
     Translator,
 )
-from graphattn.models.encoders import make_encoder, mtsa
+from graphattn.models._encoders import make_encoder, mtsa
 
 
 @pytest.mark.parametrize(

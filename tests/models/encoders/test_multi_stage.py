@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.models import MultiStageOptions
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders.base import sinusoids
 
 SMALL = MultiStageOptions(hidden=12, layers=2, heads=3, ffn=16)
 

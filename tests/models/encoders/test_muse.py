@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from graphattn import Edges
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.models import MUSEOptions, Translator
-from graphattn.models.encoders import make_encoder
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders import make_encoder
+from graphattn.models._encoders.base import sinusoids
 
 SMALL = MUSEOptions(hidden=12, layers=2, heads=3, ffn=16)
 VARIANTS = {"muse": {}, "simple": {"kernels": ()}, "one kernel": {"kernels": ("5",)}, "far": {"kernels": ("1", "31")}}

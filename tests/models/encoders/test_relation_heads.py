@@ -9,8 +9,8 @@ import torch
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import parse_relation
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import MSTransOptions, encoder_options, make_encoder
-from graphattn.models.encoders.relation_heads import parse_heads, parse_relation_heads
+from graphattn.models._encoders import MSTransOptions, encoder_options, make_encoder
+from graphattn.models._encoders.relation_heads import parse_heads, parse_relation_heads
 
 WIDTH = 12
 KINDS = ("token", "relay", "span", "sentence", "document")

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from graphattn.models import TNTOptions
-from graphattn.models.encoders import make_encoder
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders import make_encoder
+from graphattn.models._encoders.base import sinusoids
 
 SMALL = TNTOptions(hidden=12, layers=2, heads=3, ffn=16)
 

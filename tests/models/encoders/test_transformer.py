@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from graphattn.models.encoders import TransformerOptions, make_encoder
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders import TransformerOptions, make_encoder
+from graphattn.models._encoders.base import sinusoids
 
 
 def pytorch_encoder(encoder, options):

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from graphattn._edges import Edges
 from graphattn.builders import Sentence, TextGraphBuilder
-from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.models import TransformerOptions, UMSTOptions
-from graphattn.models.decoders.model import SharedEmbedding
-from graphattn.models.encoders import make_encoder
-from graphattn.models.encoders.base import sinusoids
-from graphattn.models.encoders.umst import SIZES, word_classes
+from graphattn.models._decoders.model import SharedEmbedding
+from graphattn.models._encoders import make_encoder
+from graphattn.models._encoders.base import sinusoids
+from graphattn.models._encoders.umst import SIZES, word_classes
 
 SMALL = UMSTOptions(hidden=12, layers=2, heads=3, ffn=16)
 ABLATIONS = {

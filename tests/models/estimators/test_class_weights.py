@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
-from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.labels import LabelSet
+from graphattn.models._estimators.class_weights import class_weights
+from graphattn.models._estimators.labels import LabelSet
 
 LABELS = LabelSet(["a", "b", "c"])
 

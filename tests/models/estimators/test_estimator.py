@@ -43,8 +43,8 @@ from graphattn.models import (
     Translator,
     load,
 )
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.estimators.tasks import Classification
+from graphattn.models._encoders import ENCODERS
+from graphattn.models._estimators.tasks import Classification
 from graphattn.models.inspection import summarise
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
@@ -589,7 +589,7 @@ def test_a_failed_fit_changes_nothing(kind, corpus, tiny, figures):
 def test_an_unknown_metric_is_an_error_before_training(kind, corpus, tiny, fitted, monkeypatch):
     data = corpus(kind, 12)
     names = ", ".join(fitted(kind).evaluate(*data))
-    monkeypatch.setattr("graphattn.models.training.loop.train", None)
+    monkeypatch.setattr("graphattn.models.training._loop.train", None)
     message = message_of(ConfigError, tiny(kind, training={"metric": "auc"}).fit, *data)
     assert message == f"metric 'auc' is not measured; choose one of: {names}"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.inputs import (
+from graphattn.models._estimators.inputs import (
     as_list,
     check_weights,
     pair_columns,

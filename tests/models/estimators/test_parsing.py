@@ -8,15 +8,15 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window
+from graphattn.builders._subwords import Subwords
+from graphattn.builders._word_boundaries import WordSplitter
 from graphattn.builders.parsers import Parse, make_parser
-from graphattn.builders.parsers import cache as parse_cache
+from graphattn.builders.parsers import _cache as parse_cache
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
-from graphattn.builders.subwords import Subwords
-from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
-from graphattn.experiments.cli.flags import as_flag
+from graphattn.experiments._cli.flags import as_flag
 from graphattn.models import MSTransOptions, ParsingOptions, load
-from graphattn.models.estimators.parsing import (
+from graphattn.models._estimators.parsing import (
     add_heads,
     check_scheme,
     count_relations,

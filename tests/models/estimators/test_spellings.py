@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from graphattn import load
-from graphattn.builders.spelling import compose
+from graphattn.builders._spelling import compose
 from graphattn.exceptions import Hint
 from graphattn.models import (
     HeadOptions,

@@ -11,7 +11,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.readers import read_corpus
-from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, shards
+from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
+from graphattn.builders.store import _shards as shards
 from graphattn.exceptions import ConfigError, DataError
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")

@@ -12,18 +12,18 @@ import torch
 
 import graphattn
 from graphattn.builders import Example, Sentence
-from graphattn.builders.parsers import cache as parse_cache
+from graphattn.builders.parsers import _cache as parse_cache
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, MissingPackageError, ModelDirectoryError
-from graphattn.experiments.cli.predict import predict_lines
-from graphattn.models.decoders.options import (
+from graphattn.experiments._cli.predict import predict_lines
+from graphattn.models._decoders.options import (
     PRESETS,
     DecoderOptions,
     SearchOptions,
     SubwordOptions,
     TranslationTraining,
 )
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.estimators.translator import Translator
+from graphattn.models._encoders import ENCODERS
+from graphattn.models._estimators.translator import Translator
 from graphattn.options import ParsingOptions
 
 

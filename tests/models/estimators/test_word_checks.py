@@ -7,12 +7,12 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
-from graphattn.builders.pretrained_vocabulary import PretrainedVocabulary
-from graphattn.builders.word_boundaries import WordSplitter
+from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders._word_boundaries import WordSplitter
 from graphattn.exceptions import GraphAttnWarning, Hint
 from graphattn.models import InputOptions, SequenceTagger, TextClassifier, TrainingOptions, load
-from graphattn.models.estimators.inputs import SplitText
-from graphattn.models.estimators.word_checks import (
+from graphattn.models._estimators.inputs import SplitText
+from graphattn.models._estimators.word_checks import (
     expect_unknown_words,
     hint_at_unsplit_texts,
     share_of_cut_words,

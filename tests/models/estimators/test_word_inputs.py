@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from graphattn.builders import Vocabulary, WordVectors
-from graphattn.builders.word_boundaries import WordSplitter
-from graphattn.models.estimators.word_inputs import warn_about_few_vectors
+from graphattn.builders._word_boundaries import WordSplitter
+from graphattn.models._estimators.word_inputs import warn_about_few_vectors
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from graphattn.models._options import HeadOptions
 from graphattn.models.heads import ClassificationHead, PairHead
-from graphattn.models.options import HeadOptions
 
 
 @pytest.fixture

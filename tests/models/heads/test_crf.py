@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torchcrf import CRF
 
-from graphattn.models.heads.crf import LinearChainCRF
-from graphattn.models.padding import prefix_mask
+from graphattn.models._padding import prefix_mask
+from graphattn.models.heads._crf import LinearChainCRF
 
 
 @given(

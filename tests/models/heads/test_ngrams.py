@@ -6,8 +6,8 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.models.corpus import Corpus
-from graphattn.models.heads.ngrams import NgramBranch
+from graphattn.models._corpus import Corpus
+from graphattn.models.heads._ngrams import NgramBranch
 
 TEXTS = ["a b a c", "b", "c c c a b", "", "d a b a"]
 OTHERS = ["a c", "b b", "d", "a", "unknown a b"]

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.models.heads.pooling import Source2TokenPooling, count_pooled_features, pool
+from graphattn.models.heads._pooling import Source2TokenPooling, count_pooled_features, pool
 
 FORMULAS = {
     "cls+max": lambda own: 0.5 * (own[0] + own.amax(0)),

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from graphattn.builders import Sentence
+from graphattn.models._options import HeadOptions
 from graphattn.models.heads import TaggingHead
-from graphattn.models.heads.tagging import first_tokens
-from graphattn.models.options import HeadOptions
+from graphattn.models.heads._tagging import first_tokens
 
 TAGS = 3
 LENGTHS = (0, 1, 5, 0, 3, 2)  # so different that they are padded in groups

@@ -3,9 +3,9 @@ import pytest
 import torch
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.models.corpus import Corpus
-from graphattn.models.heads.word_features import OFFSETS, WordFeatureBranch, list_word_keys
-from graphattn.models.spelling import hash_word_features
+from graphattn.models._corpus import Corpus
+from graphattn.models._spelling import hash_word_features
+from graphattn.models.heads._word_features import OFFSETS, WordFeatureBranch, list_word_keys
 
 TEXTS = [["Anna", "met", "Bob"], [], ["NATO"], ["a", "b", "c", "d", "e", "f"]]
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from graphattn.exceptions import ConfigError, Hint
-from graphattn.models.inspection.attention_map import for_display
+from graphattn.models.inspection._attention_map import for_display
 
 
 def test_table_of_a_text(estimators):

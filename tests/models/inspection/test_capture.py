@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.models import DuoOptions, InputOptions, MTSAOptions, TextClassifier, TrainingOptions
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders.base import sinusoids
 
 TEXTS = ["the longest dogs bark loudly today", "dogs sleep"]
 

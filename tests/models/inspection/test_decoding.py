@@ -9,7 +9,7 @@ import torch
 from graphattn.builders import Sentence
 from graphattn.exceptions import DataError
 from graphattn.models import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining, Translator
-from graphattn.models.encoders import ENCODERS
+from graphattn.models._encoders import ENCODERS
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphattn.builders import Sentence
-from graphattn.models.inspection.edge_kinds import EdgeKinds
+from graphattn.models.inspection._edge_kinds import EdgeKinds
 
 PARSED = Sentence(
     ["un", "known", "dogs", "bark"], word_ids=[0, 0, 1, 2], heads=[2, 3, 0], deprels=["amod", "nsubj", "root"]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models.inspection.files import save_table
+from graphattn.models.inspection._files import save_table
 
 HOSTILE = "<script>&amp;\x01\u2028 🙂"
 

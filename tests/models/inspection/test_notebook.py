@@ -84,6 +84,6 @@ def test_the_extension_registers_graphs_by_name():
     assert known[type(graph).__module__, type(graph).__name__] is graph_html
     assert set(known) == {
         ("dgl.heterograph", "DGLGraph"),
-        ("graphattn.builders.batch", "TextBatch"),
+        ("graphattn.builders._batch", "TextBatch"),
         ("torch_geometric.data.hetero_data", "HeteroData"),
     }

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from graphattn._scales import Scale
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import (
@@ -22,9 +23,9 @@ from graphattn.models import (
     Translator,
     UMSTOptions,
 )
-from graphattn.models.inspection import compare_summaries, summarise, summary
-from graphattn.models.inspection.head_sums import HeadSums, shares_of_strongest
-from graphattn.scales import Scale
+from graphattn.models.inspection import _summary as summary
+from graphattn.models.inspection import compare_summaries, summarise
+from graphattn.models.inspection._head_sums import HeadSums, shares_of_strongest
 
 HEAD = ["layer", "head", "relation"]
 

@@ -5,7 +5,8 @@ import pytest
 
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
-from graphattn.models.inspection import summarise, summary
+from graphattn.models.inspection import _summary as summary
+from graphattn.models.inspection import summarise
 
 SOURCES = ["the dog sees a cat.", "a cat sees the dog!", "the dog!"]
 TARGETS = ["ein hund sieht.", "die katze sieht!", "ein hund!"]

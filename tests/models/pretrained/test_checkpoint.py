@@ -14,8 +14,8 @@ from graphattn import TextClassifier
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models import TrainingOptions
 from graphattn.models.pretrained import FAMILIES, Architecture, PretrainedEncoder
-from graphattn.models.pretrained.checkpoint import digest_directory, find_directory, is_hugging_face_directory
-from graphattn.models.pretrained.schema import MAX_LAYERS, MAX_SIZE
+from graphattn.models.pretrained._checkpoint import digest_directory, find_directory, is_hugging_face_directory
+from graphattn.models.pretrained._schema import MAX_LAYERS, MAX_SIZE
 
 from .conftest import letter_tokenizer
 

@@ -14,10 +14,10 @@ from sklearn.model_selection import GridSearchCV
 from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import Sentence
 from graphattn.builders.parsers import Parse
-from graphattn.builders.parsers import cache as parse_cache
+from graphattn.builders.parsers import _cache as parse_cache
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
-from graphattn.experiments.cli.inspect import format_prediction
-from graphattn.experiments.cli.training_plan import TrainingPlan
+from graphattn.experiments._cli.inspect import format_prediction
+from graphattn.experiments._cli.training_plan import TrainingPlan
 from graphattn.models import (
     HeadOptions,
     InputOptions,
@@ -26,15 +26,15 @@ from graphattn.models import (
     ParsingOptions,
     TrainingOptions,
 )
-from graphattn.models.estimators.pretrained_inputs import PretrainedInputs
-from graphattn.models.estimators.tasks import Classification
-from graphattn.models.estimators.word_inputs import WordInputs
+from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
+from graphattn.models._estimators.tasks import Classification
+from graphattn.models._estimators.word_inputs import WordInputs
+from graphattn.models.inspection._summary import CHUNK, summarise
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
-from graphattn.models.inspection.summary import CHUNK, summarise
-from graphattn.models.pretrained.encoder import PretrainedEncoder
-from graphattn.models.pretrained.options import FINE_TUNING, PretrainedOptions
-from graphattn.models.pretrained.stack import StackedEncoder
-from graphattn.models.training.module import TrainingModule
+from graphattn.models.pretrained._encoder import PretrainedEncoder
+from graphattn.models.pretrained._options import FINE_TUNING, PretrainedOptions
+from graphattn.models.pretrained._stack import StackedEncoder
+from graphattn.models.training._module import TrainingModule
 
 TEXTS = ["a good film", "a bad film", "the plot is good", "the plot is bad"] * 4
 LABELS = ["pos", "neg"] * 8

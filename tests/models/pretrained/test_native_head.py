@@ -8,7 +8,7 @@ import torch
 
 from graphattn import PairClassifier, SequenceTagger, TextClassifier
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
-from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.models.pretrained._options import PretrainedOptions
 
 from .trained_models import FAMILIES, TEXTS, save_source
 

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.pretrained import SentenceEncoder
-from graphattn.models.pretrained.checkpoint import digest_directory, is_hugging_face_directory
+from graphattn.models.pretrained._checkpoint import digest_directory, is_hugging_face_directory
 
 from .conftest import TEXTS as TRAINED_TEXTS
 from .conftest import TRAINED

@@ -6,8 +6,8 @@ import torch
 
 from graphattn import TextClassifier
 from graphattn.models import TrainingOptions
-from graphattn.models.inspection.summary import summarise
-from graphattn.models.pretrained.options import PretrainedOptions
+from graphattn.models.inspection._summary import summarise
+from graphattn.models.pretrained._options import PretrainedOptions
 
 TEXTS = ["a good film", "the plot", "b", "a bad plot of a good film"]
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0, progress=False, precision="32")

@@ -7,11 +7,11 @@ from graphattn import load
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import Translator
-from graphattn.models.decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
-from graphattn.models.encoders import MSTransOptions, NoEncoderOptions
-from graphattn.models.pretrained.encoder import PretrainedEncoder
-from graphattn.models.pretrained.options import PretrainedOptions
-from graphattn.models.training.module import TrainingModule
+from graphattn.models._decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
+from graphattn.models._encoders import MSTransOptions, NoEncoderOptions
+from graphattn.models.pretrained._encoder import PretrainedEncoder
+from graphattn.models.pretrained._options import PretrainedOptions
+from graphattn.models.training._module import TrainingModule
 
 SOURCES = ["a dog", "the cat", "a cat", "the dog"] * 4
 TARGETS = ["ein Hund", "die Katze", "eine Katze", "der Hund"] * 4

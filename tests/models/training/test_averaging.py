@@ -7,9 +7,9 @@ from lightning.pytorch.callbacks import EMAWeightAveraging, LearningRateFinder, 
 
 from graphattn.exceptions import ConfigError
 from graphattn.models import TrainingOptions
-from graphattn.models.training.averaging import WeightAverage
-from graphattn.models.training.loop import train
-from graphattn.models.training.module import TrainingModule
+from graphattn.models.training._averaging import WeightAverage
+from graphattn.models.training._loop import train
+from graphattn.models.training._module import TrainingModule
 
 DECAY = 0.4
 

@@ -16,12 +16,12 @@ from lightning.pytorch.utilities import rank_zero_only
 from sklearn.base import clone
 
 from graphattn import load
-from graphattn.builders.files import write_sealed
+from graphattn.builders._files import write_sealed
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, TrainingError
 from graphattn.models import TrainingOptions
-from graphattn.models.saving import check_notes
-from graphattn.models.training.checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
-from graphattn.models.training.module import TrainingModule
+from graphattn.models._saving import check_notes
+from graphattn.models.training._checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
+from graphattn.models.training._module import TrainingModule
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_run_that_cannot_be_loaded(corpus, tiny, killed_at, tmp_path, monkeypa
         load(tmp_path / "model")
     checkpoint = run / "last.ckpt"
     with monkeypatch.context() as patch:
-        patch.setattr("graphattn.models.saving.is_run", lambda path: True)
+        patch.setattr("graphattn.models._saving.is_run", lambda path: True)
         with pytest.raises(ModelDirectoryError, match="cannot be read"):
             load(tmp_path / "ended")
     checkpoint.write_bytes(checkpoint.read_bytes()[:1000])

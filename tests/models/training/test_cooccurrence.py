@@ -1,6 +1,6 @@
 import numpy as np
 
-from graphattn.models.training.cooccurrence import ppmi_vectors
+from graphattn.models.training._cooccurrence import ppmi_vectors
 
 
 def dense_ppmi(texts, size):

@@ -9,10 +9,10 @@ import torch
 
 from graphattn.exceptions import NotFittedError, TrainingError
 from graphattn.models import TrainingOptions, load
-from graphattn.models.text_model import TextModel
-from graphattn.models.training import loop as training
-from graphattn.models.training.loop import train
-from graphattn.models.training.module import TrainingModule
+from graphattn.models._text_model import TextModel
+from graphattn.models.training import _loop as training
+from graphattn.models.training._loop import train
+from graphattn.models.training._module import TrainingModule
 
 
 @pytest.fixture

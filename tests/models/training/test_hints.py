@@ -9,7 +9,7 @@ from graphattn import PairClassifier, PairRegressor, TextClassifier
 from graphattn.builders import Sentence
 from graphattn.exceptions import Hint
 from graphattn.models import SearchOptions, TrainingOptions
-from graphattn.models.training.hints import (
+from graphattn.models.training._hints import (
     hint_at_dotless_i,
     hint_at_empty_texts,
     hint_at_half_pairs,

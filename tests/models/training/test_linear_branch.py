@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from graphattn import load
 from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TextRegressor, TrainingOptions
-from graphattn.models.encoders import encoder_options
-from graphattn.models.training import linear_branch
+from graphattn.models._encoders import encoder_options
+from graphattn.models.training import _linear_branch as linear_branch
 from graphattn.models.training.callbacks import EpochLines
 
 SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
@@ -205,7 +205,7 @@ def test_spelling_that_tells_no_tags_apart():
 
 def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
     pycrfsuite = pytest.importorskip("pycrfsuite")
-    from graphattn.models.heads.word_features import list_word_keys
+    from graphattn.models.heads._word_features import list_word_keys
 
     rng = np.random.default_rng(0)
     sentences = [rng.choice(["Anna", "Bob", "runs", "eats"], rng.integers(1, 6)).tolist() for _ in range(60)]
@@ -235,7 +235,7 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
 
 
 def test_characters_share_weights_between_similar_words():
-    from graphattn.models.training.linear_branch import count_character_ngrams
+    from graphattn.models.training._linear_branch import count_character_ngrams
 
     rows = count_character_ngrams(["wonderful", "wonderfully", "dull"]).toarray()
     assert rows[0] @ rows[1] > 0.1 > rows[0] @ rows[2]
@@ -244,8 +244,8 @@ def test_characters_share_weights_between_similar_words():
 
 
 def fit_regression(design, targets, classes):
-    from graphattn.models.corpus import Corpus
-    from graphattn.models.training.linear_branch import fit_logistic_regression
+    from graphattn.models._corpus import Corpus
+    from graphattn.models.training._linear_branch import fit_logistic_regression
 
     class Labelled(Corpus):
         def __init__(self):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.builders import batching
+from graphattn.builders import _batching as batching
 from graphattn.models import TrainingOptions
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.training.loop import count_parameters, train
-from graphattn.models.training.module import TrainingModule
+from graphattn.models._encoders import ENCODERS
+from graphattn.models.training._loop import count_parameters, train
+from graphattn.models.training._module import TrainingModule
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
 

@@ -11,7 +11,7 @@ from seqeval import metrics as seqeval_metrics
 from seqeval.scheme import IOB2, IOBES
 from sklearn.metrics import mean_squared_error, r2_score
 
-from graphattn.models.training.metrics import (
+from graphattn.models.training._metrics import (
     classification_metrics,
     multilabel_metrics,
     regression_metrics,

@@ -8,9 +8,9 @@ import torch
 
 from graphattn.builders import BudgetBatches
 from graphattn.models import TrainingOptions
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.training.loop import train
-from graphattn.models.training.module import SharedBatches, TrainingModule
+from graphattn.models._encoders import ENCODERS
+from graphattn.models.training._loop import train
+from graphattn.models.training._module import SharedBatches, TrainingModule
 
 
 @pytest.mark.parametrize("kind", ["crf", *ENCODERS])

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from graphattn.models import TrainingOptions
-from graphattn.models.training.optimizer import relative_rate
+from graphattn.models.training._optimizer import relative_rate
 
 
 @pytest.mark.parametrize(

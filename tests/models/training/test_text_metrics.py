@@ -11,7 +11,7 @@ from rouge_score.tokenize import tokenize
 from sacrebleu.metrics import BLEU
 
 from graphattn.exceptions import ConfigError, DataError, MissingPackageError
-from graphattn.models.training.text_metrics import (
+from graphattn.models.training._text_metrics import (
     are_short,
     bleu_interval,
     choose_tokenizer,

@@ -10,8 +10,8 @@ from torch.multiprocessing import ProcessRaisedException
 
 from graphattn.exceptions import ConfigError, DataError, TrainingError
 from graphattn.models import TrainingOptions
-from graphattn.models.text_model import TextModel
-from graphattn.models.training import loop as training
+from graphattn.models._text_model import TextModel
+from graphattn.models.training import _loop as training
 from graphattn.models.training.callbacks import EpochLines
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}

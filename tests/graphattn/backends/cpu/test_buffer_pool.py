@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.backends.cpu import buffer_pool
-from graphattn.backends.cpu.buffer_pool import MAX_UNUSED_BYTES, MIN_BYTES, Pool
+from graphattn._backends.cpu import buffer_pool
+from graphattn._backends.cpu.buffer_pool import MAX_UNUSED_BYTES, MIN_BYTES, Pool
 
 LARGE = (MIN_BYTES // 4 + 3,)
 

@@ -13,8 +13,8 @@ import numba
 import pytest
 
 import graphattn
-from graphattn.backends.cpu import compiling
-from graphattn.backends.cpu.compiling import MESSAGE, announce_compilation, kernel
+from graphattn._backends.cpu import compiling
+from graphattn._backends.cpu.compiling import MESSAGE, announce_compilation, kernel
 
 
 class Terminal(io.StringIO):
@@ -60,9 +60,9 @@ def test_kernels_without_a_cache_folder():
     """Numba finds no cache folder with this locator, which serves notebooks only."""
     program = (
         "import numpy, torch, graphattn\n"
-        "from graphattn.backends.cpu.edges import kernels\n"
-        "from graphattn.backends.cpu.records import Strided\n"
-        "from graphattn.backends.cpu.windows.narrow_rows import prefetch_rows\n"
+        "from graphattn._backends.cpu.edges import kernels\n"
+        "from graphattn._backends.cpu.records import Strided\n"
+        "from graphattn._backends.cpu.windows.narrow_rows import prefetch_rows\n"
         # before any function that may allocate: array methods compile only after those
         "prefetch_rows(Strided(numpy.zeros(60), 6, 3, 3), 1, 4, numpy.array([0, 1]))\n"
         "edges = graphattn.Edges(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 1, 0]), 2)\n"
@@ -85,7 +85,7 @@ def test_kernels_handle_infinity():
 STORED = """
 import sys
 from pathlib import Path
-from graphattn.backends.cpu import compiling
+from graphattn._backends.cpu import compiling
 
 @compiling.kernel
 def tripled(value):
@@ -141,7 +141,7 @@ import sys, time
 from pathlib import Path
 import numpy as np
 from numba.core.caching import IndexDataCacheFile as File
-from graphattn.backends.cpu.compiling import plan_kernel
+from graphattn._backends.cpu.compiling import plan_kernel
 
 def wait_for(name, seconds):
     until = time.monotonic() + seconds

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from graphattn import Edges, attend, attend_heads
-from graphattn.backends.cpu import plan as fused_plan
-from graphattn.backends.cpu import tasks as fused_tasks
-from graphattn.backends.registry import choose_backend
+from graphattn._backends.cpu import plan as fused_plan
+from graphattn._backends.cpu import tasks as fused_tasks
+from graphattn._backends.registry import choose_backend
 from graphattn.exceptions import BackendError
 
 

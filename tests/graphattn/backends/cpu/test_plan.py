@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn import Edges
-from graphattn.backends.cpu import plan as fused_plan
-from graphattn.backends.cpu.plan import EdgePlan, RangePlan, is_narrow, narrow_plan, plan_of, split_runs
+from graphattn._backends.cpu import plan as fused_plan
+from graphattn._backends.cpu.plan import EdgePlan, RangePlan, is_narrow, narrow_plan, plan_of, split_runs
 
 
 def windows(lengths, reach):

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from graphattn.backends.cpu import threads
-from graphattn.backends.cpu.threads import run_in_threads
+from graphattn._backends.cpu import threads
+from graphattn._backends.cpu.threads import run_in_threads
 
 
 @pytest.fixture(params=["PyTorch's", "Python's"])

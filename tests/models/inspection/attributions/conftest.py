@@ -27,8 +27,8 @@ from graphattn.models import (
     TranslationTraining,
     Translator,
 )
-from graphattn.models.encoders import ENCODERS as EVERY_ENCODER
-from graphattn.models.encoders.base import sinusoids
+from graphattn.models._encoders import ENCODERS as EVERY_ENCODER
+from graphattn.models._encoders.base import sinusoids
 
 
 @pytest.fixture(scope="session")

@@ -7,16 +7,17 @@ import pandas as pd
 import pytest
 import torch
 
-from graphattn import attention, tensorized
-from graphattn.backends.cpu.tensorized.edges import weights_by_feature
-from graphattn.backends.torch import sum_by_weights
+from graphattn import _attention as attention
+from graphattn import _tensorized as tensorized
+from graphattn._backends.cpu.tensorized.edges import weights_by_feature
+from graphattn._backends.torch import sum_by_weights
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions, Translator
-from graphattn.models.decoders import attention as decoder_attention
-from graphattn.models.decoders import duo as duo_decoder
-from graphattn.models.encoders import duo
+from graphattn.models._decoders import attention as decoder_attention
+from graphattn.models._decoders import duo as duo_decoder
+from graphattn.models._encoders import duo
+from graphattn.models.inspection._capture import capture_decoding
 from graphattn.models.inspection.attributions import by_source, gradient_times_weight
-from graphattn.models.inspection.capture import capture_decoding
 
 TEXT = "fine and never dull"
 TRANSLATION = "Ein hund, klein!"

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError, TruncationWarning
-from graphattn.models.decoders.transformer import Memory
+from graphattn.models._decoders.transformer import Memory
 from graphattn.models.inspection.attributions import (
     integrated_gradients,
     token_agreement,

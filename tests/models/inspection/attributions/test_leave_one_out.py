@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.corpus import Batch
-from graphattn.models.inspection.attributions import leave_one_edge_out, leave_one_out
+from graphattn.models._corpus import Batch
+from graphattn.models.inspection.attributions import _leave_one_out as leave_one_out
+from graphattn.models.inspection.attributions import leave_one_edge_out
 
 TEXT = "fine and never dull"
 

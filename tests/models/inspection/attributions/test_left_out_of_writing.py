@@ -7,9 +7,10 @@ import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
-from graphattn.models.corpus import Batch
-from graphattn.models.decoders import attention as decoder_attention
-from graphattn.models.inspection.attributions import leave_one_edge_out, leave_one_out
+from graphattn.models._corpus import Batch
+from graphattn.models._decoders import attention as decoder_attention
+from graphattn.models.inspection.attributions import _leave_one_out as leave_one_out
+from graphattn.models.inspection.attributions import leave_one_edge_out
 
 SOURCE, TARGET = "the dog sees", "ein hund!"
 

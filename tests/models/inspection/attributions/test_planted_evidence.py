@@ -10,8 +10,8 @@ import re
 import numpy as np
 import pytest
 
-from graphattn.experiments.demo import grammar
-from graphattn.experiments.demo.steps import DemoSize
+from graphattn.experiments.demo import _grammar as grammar
+from graphattn.experiments.demo._steps import DemoSize
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, TextClassifier, TrainingOptions
 from graphattn.models.inspection.attributions import by_token, gradient_times_weight
 

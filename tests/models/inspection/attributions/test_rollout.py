@@ -5,8 +5,9 @@ import pytest
 from scipy.optimize import linprog
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.inspection.attributions import attention_flow, attention_rollout, rollout
-from graphattn.models.inspection.attributions.rollout import layer_matrices
+from graphattn.models.inspection.attributions import _rollout as rollout
+from graphattn.models.inspection.attributions import attention_flow, attention_rollout
+from graphattn.models.inspection.attributions._rollout import layer_matrices
 
 TEXT = "fine and never dull"
 

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 
 from graphattn.models.inspection.attributions import gradient_times_weight
-from graphattn.models.inspection.attributions.targets import select_class
+from graphattn.models.inspection.attributions._targets import select_class
 
 
 def test_with_a_crf_the_best_sequence_is_explained(corpus, tiny):

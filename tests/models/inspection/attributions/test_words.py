@@ -19,7 +19,7 @@ from graphattn.models import (
     Translator,
     UMSTOptions,
 )
-from graphattn.models.inspection.attention_map import for_display
+from graphattn.models.inspection._attention_map import for_display
 from graphattn.models.inspection.attributions import (
     attention_rollout,
     gradient_times_weight,

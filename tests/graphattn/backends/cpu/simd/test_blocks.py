@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from graphattn.backends.cpu.simd.blocks import (
+from graphattn._backends.cpu.simd.blocks import (
     BLOCK_ROWS,
     Matrix,
     multiply_pair,
@@ -12,7 +12,7 @@ from graphattn.backends.cpu.simd.blocks import (
     multiply_single,
     transpose,
 )
-from graphattn.backends.cpu.simd.registers import simd_width
+from graphattn._backends.cpu.simd.registers import simd_width
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])

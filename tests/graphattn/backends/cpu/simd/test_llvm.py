@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from graphattn.backends.cpu.simd import llvm
+from graphattn._backends.cpu.simd import llvm
 
 CHECK = """
 import sys
@@ -20,10 +20,10 @@ features, binding.get_host_cpu_features = binding.get_host_cpu_features, lambda:
 import torch
 
 from graphattn import Edges, attend
-from graphattn.backends.cpu.simd import blocks
-from graphattn.backends.cpu.simd import llvm
+from graphattn._backends.cpu.simd import blocks
+from graphattn._backends.cpu.simd import llvm
 from graphattn.builders import Complete, Sentence, TextGraphBuilder, Window
-from graphattn.edges import edges_of
+from graphattn._edges import edges_of
 
 binding.get_host_cpu_features = features
 assert (llvm.BYTES, blocks.BLOCK_ROWS) == {"64": (64, 8), "32": (32, 4)}[sys.argv[1]]
@@ -55,7 +55,7 @@ print("compared")
 CROSS_COMPILE = """
 import re
 
-from graphattn.backends.cpu.windows import narrow_backward, narrow_forward, wide_backward, wide_forward
+from graphattn._backends.cpu.windows import narrow_backward, narrow_forward, wide_backward, wide_forward
 
 binding.initialize_all_targets()
 binding.initialize_all_asmprinters()

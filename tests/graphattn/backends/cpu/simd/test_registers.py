@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from graphattn.backends.cpu.simd import registers as simd
-from graphattn.backends.cpu.simd.registers import (
+from graphattn._backends.cpu.simd import registers as simd
+from graphattn._backends.cpu.simd.registers import (
     broadcast,
     dropout_factors,
     dropout_factors_of_key,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphattn import Edges, tensorized_attend
-from graphattn.backends.cpu.tensorized import fused as tensorized_fused
+from graphattn._backends.cpu.tensorized import fused as tensorized_fused
 
 
 def random_edges(sentences: int, length: int, seed: int) -> Edges:

@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from graphattn import Edges, tensorized_attend
-from graphattn.backends.cpu.tensorized import plan as tensorized_plan
-from graphattn.backends.cpu.tensorized.plan import block_plan_of
+from graphattn._backends.cpu.tensorized import plan as tensorized_plan
+from graphattn._backends.cpu.tensorized.plan import block_plan_of
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Complete, Order, Window
 

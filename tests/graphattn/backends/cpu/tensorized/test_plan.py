@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn import Edges
-from graphattn.backends.cpu.tensorized import plan as tensorized_plan
-from graphattn.backends.cpu.tensorized.plan import block_plan_of, sentence_starts
+from graphattn._backends.cpu.tensorized import plan as tensorized_plan
+from graphattn._backends.cpu.tensorized.plan import block_plan_of, sentence_starts
 from graphattn.builders import TextGraphBuilder
+from graphattn.builders._sentence import Sentence
 from graphattn.builders.relations import Complete, Order, Window, WordGroup
-from graphattn.builders.sentence import Sentence
 
 
 def edges_of(relation, lengths):

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from graphattn import Edges, attend
-from graphattn.attention import attend_heads
-from graphattn.backends.cpu import plan as fused_plan
-from graphattn.backends.cpu.plan import is_narrow
-from graphattn.backends.cpu.windows.narrow_rows import lowest_finite
+from graphattn._attention import attend_heads
+from graphattn._backends.cpu import plan as fused_plan
+from graphattn._backends.cpu.plan import is_narrow
+from graphattn._backends.cpu.windows.narrow_rows import lowest_finite
 
 
 def windows(lengths, reach):

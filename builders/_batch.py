@@ -1,0 +1,189 @@
+"""A batch of texts as tensors: nodes, features and the edges of each relation. Encoders and heads take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphattn._edges import Edges
+from graphattn._ragged import Ints
+from graphattn._schema import TOKEN, CanonicalRelation
+from graphattn.exceptions import EdgeCountError
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+    from torch_geometric.data import HeteroData
+
+MOST_EDGES = int(np.iinfo(np.int32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class RelationArrays:
+    """The edges of one relation for a whole batch of texts.
+
+    Parameters
+    ----------
+    indptr : (N_dst + 1,) where the incoming edges of each destination begin
+    indices : (E,) source nodes, ascending within a destination
+    per_sentence : (B,) number of edges in each text
+    data : edge features, name -> (E, ...)
+    """
+
+    indptr: Ints
+    indices: Ints
+    per_sentence: Ints
+    data: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def num_edges(self) -> int:
+        """E, the number of edges."""
+        return int(self.indices.shape[0])
+
+    def to_edges(self, num_sources: int) -> Edges:
+        """The same edges as int32 tensors; the arrays are not validated."""
+        return Edges(int32_tensor(self.indptr), int32_tensor(self.indices), num_sources, checked=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Nodes of one type that a relation adds.
+
+    Parameters
+    ----------
+    per_sentence : (B,) number of nodes in each sentence
+    data : node features, name -> (M, ...)
+    """
+
+    per_sentence: Ints
+    data: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class TextBatch:
+    """A batch of B texts: nodes by type and the edges of each relation, numbered over the batch.
+
+    :meth:`graphattn.builders.TextGraphBuilder.text_batch` makes one; :meth:`to_dgl` and :meth:`to_pyg` make the equal
+    graphs of DGL and PyTorch Geometric. ``attend``, layers and encoders take all three. The functions ``edges_of``,
+    ``features_of`` and ``lengths_of`` of :mod:`graphattn._edges` read from all.
+
+    Examples
+    --------
+    >>> from graphattn.builders import TextGraphBuilder, Window
+    >>> batch = TextGraphBuilder([Window(3)]).text_batch([["time", "flies"], ["go"]])
+    >>> batch.batch_num_nodes().tolist(), batch.node_features["token"]["position"].tolist()
+    ([3, 2], [0, 1, 2, 0, 1])
+    >>> batch.edges["token", "window:3", "token"].num_edges
+    11
+    """
+
+    node_counts: Mapping[str, Tensor]  # node type -> (B,) nodes of each text, int64
+    edges: Mapping[CanonicalRelation, Edges]  # (source type, relation, target type) -> its edges
+    # node type -> feature name -> (N, ...)
+    node_features: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    # (source type, relation, target type) -> feature name -> (E, ...), by edge id
+    edge_features: Mapping[CanonicalRelation, Mapping[str, Tensor]] = field(default_factory=dict)
+
+    def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
+        """(B,) nodes of a type in each text, int64."""
+        return self.node_counts[node_type]
+
+    def num_nodes(self, node_type: str = TOKEN) -> int:
+        """Nodes of a type in the whole batch."""
+        return int(self.node_counts[node_type].sum())
+
+    def batch_num_edges(self, relation: CanonicalRelation) -> Tensor:
+        """(B,) edges that arrive in each text."""
+        counts, indptr = self.node_counts[relation[2]], self.edges[relation].indptr
+        ends = counts.cumsum(0)
+        return (indptr[ends] - indptr[ends - counts]).long()
+
+    def remove_edges(self, relation: CanonicalRelation, ids: npt.ArrayLike) -> TextBatch:
+        """A copy of the batch without some edges of a relation."""
+        selected = torch.as_tensor(ids)
+        edges = self.edges[relation]
+        keep = torch.ones(edges.num_edges, dtype=torch.bool, device=edges.indptr.device)
+        keep[selected if selected.dtype == torch.bool else selected.long()] = False
+        slots = keep if edges.edge_ids is None else keep[edges.edge_ids]
+        kept_before = torch.nn.functional.pad(slots.cumsum(0), (1, 0))
+        indptr = kept_before[edges.indptr.long()].to(edges.indptr.dtype)
+        new_ids = None if edges.edge_ids is None else (keep.cumsum(0) - 1)[edges.edge_ids[slots]]
+        remaining = Edges(indptr, edges.indices[slots], edges.num_sources, new_ids, checked=True)
+        features = {name: values[keep] for name, values in self.edge_features.get(relation, {}).items()}
+        return replace(
+            self,
+            edges={**self.edges, relation: remaining},
+            edge_features={**self.edge_features, relation: features},
+        )
+
+    def to(self, device: torch.device | str) -> TextBatch:
+        """The batch with edges and features on another device.
+
+        Counts stay on the CPU, as PyTorch's ``PackedSequence`` keeps its own: reading them there does not wait for a
+        GPU.
+        """
+        return self._convert(lambda data: data.to(device))
+
+    def pin_memory(self) -> TextBatch:
+        """The batch with edges and features in pinned memory, which a ``DataLoader(pin_memory=True)`` asks for."""
+        return self._convert(lambda data: data.pin_memory())
+
+    def _convert(self, convert: Callable[[Any], Any]) -> TextBatch:
+        def convert_features(features: Mapping[Any, Mapping[str, Tensor]]) -> dict[Any, dict[str, Tensor]]:
+            return {
+                node_type: {name: convert(rows) for name, rows in named.items()}
+                for node_type, named in features.items()
+            }
+
+        return replace(
+            self,
+            edges={relation: convert(edges) for relation, edges in self.edges.items()},
+            node_features=convert_features(self.node_features),
+            edge_features=convert_features(self.edge_features),
+        )
+
+    def to_dgl(self) -> DGLGraph:
+        """The DGL graph with the same nodes, edges and features, in int32; it shares their memory."""
+        from graphattn._dgl_graphs import make_graph
+
+        batch_num_edges = {relation: self.batch_num_edges(relation) for relation in self.edges}
+        return make_graph(self.edges, self.node_counts, batch_num_edges, self.node_features, self.edge_features)
+
+    def to_pyg(self) -> HeteroData:
+        """The ``Batch`` of PyTorch Geometric with a ``HeteroData`` of the nodes, edges and features of each text."""
+        from graphattn._pyg_graphs import make_pyg
+
+        batch_num_edges = {relation: self.batch_num_edges(relation) for relation in self.edges}
+        return make_pyg(self.edges, self.node_counts, batch_num_edges, self.node_features, self.edge_features)
+
+
+def check_edge_count(name: str, count: int) -> None:
+    """Raise when a relation has more edges than int32 can number; relations call it before they write their edges."""
+    if count > MOST_EDGES:
+        raise EdgeCountError(
+            f"relation {name!r} has {count:,} edges; one graph holds up to {MOST_EDGES:,}. "
+            "Use smaller batches or narrower relations"
+        )
+
+
+def range_edges(first: Ints, stop: Ints, num_sources: int, name: str) -> Edges:
+    """Edges from all sources from ``first[i]`` to before ``stop[i]`` to destination ``i``.
+
+    ``first`` and ``stop`` are (N_dst,), as :meth:`graphattn.builders.relations.RangeRelation.bounds` returns them.
+    Errors name the relation.
+    """
+    indptr = np.zeros(len(first) + 1, np.int64)
+    np.cumsum(stop - first, out=indptr[1:])
+    count = int(indptr[-1])
+    check_edge_count(name, count)
+    return Edges.from_valid_ranges(int32_tensor(first), int32_tensor(stop), num_sources, int32_tensor(indptr), count)
+
+
+def int32_tensor(values: Ints) -> Tensor:
+    """An array as an int32 tensor; it shares the memory of an int32 array."""
+    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int32))

@@ -1,0 +1,112 @@
+"""Batches of sentences of similar length, within a budget of sentences, tokens or edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from torch.utils.data import Sampler
+
+from graphattn._ragged import Ints
+from graphattn._validation import require_range
+from graphattn.exceptions import ConfigError
+
+POOL = 50
+"""Number of batches whose sentences are shuffled and then sorted by length together."""
+
+
+class BudgetBatches(Sampler[list[int]]):
+    """Batches of sentence numbers within budgets; a sentence above a budget is a batch of its own.
+
+    Graphs have no padding, so the cost of a batch depends only on its tokens and edges. Sentences of similar length are
+    batched together, so that batches cost about the same.
+
+    Parameters
+    ----------
+    tokens : (S,) tokens of each sentence
+    max_sentences, max_tokens, max_edges : budgets; None for no limit
+    edges : (S,) edges of each sentence, needed for ``max_edges``
+    shuffle : a new order in each epoch; otherwise longest first, so that a lack of memory shows at once
+    seed : with the epoch, determines the order
+
+    Raises
+    ------
+    ConfigError
+        when no budget is given, one is not positive, or ``edges`` are missing
+
+    Examples
+    --------
+    >>> list(BudgetBatches(np.array([3, 9, 4, 2]), max_tokens=9, shuffle=False))
+    [[1], [2, 0, 3]]
+    """
+
+    def __init__(
+        self,
+        tokens: Ints,
+        *,
+        max_sentences: int | None = None,
+        max_tokens: int | None = None,
+        max_edges: int | None = None,
+        edges: Ints | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+    ):
+        budgets = {"max_sentences": max_sentences, "max_tokens": max_tokens, "max_edges": max_edges}
+        if all(budget is None for budget in budgets.values()):
+            raise ConfigError("a batch needs a limit: give max_sentences, max_tokens or max_edges")
+        for name, budget in budgets.items():
+            if budget is not None:
+                require_range(name, budget, min=1)
+        if max_edges is not None and edges is None:
+            raise ConfigError("max_edges needs the edges of each sentence; give edges=builder.num_edges(layout)")
+        self.tokens, self.shuffle, self.seed, self.epoch = np.asarray(tokens), shuffle, seed, 0
+        self._limits = [
+            (np.asarray(sizes), budget)
+            for sizes, budget in (
+                (np.ones_like(self.tokens), max_sentences),
+                (self.tokens, max_tokens),
+                (edges, max_edges),
+            )
+            if budget is not None and sizes is not None
+        ]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Select the order of an epoch; Lightning calls this."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self._batches())
+
+    def __len__(self) -> int:
+        return len(self._batches())
+
+    def _batches(self) -> list[list[int]]:
+        count = len(self.tokens)
+        if not self.shuffle:
+            return self._cut(np.argsort(-self.tokens, kind="stable"))
+        random = np.random.default_rng((self.seed, self.epoch))
+        order = random.permutation(count)
+        pool = POOL * self._typical_size()
+        batches: list[list[int]] = []
+        for start in range(0, count, pool):
+            pooled = order[start : start + pool]
+            batches += self._cut(pooled[np.argsort(-self.tokens[pooled], kind="stable")])
+        return [batches[index] for index in random.permutation(len(batches))]
+
+    def _typical_size(self) -> int:
+        sizes = [budget / max(1.0, float(sizes.mean())) for sizes, budget in self._limits if len(sizes)]
+        return max(1, int(min(sizes, default=1)))
+
+    def _cut(self, order: Ints) -> list[list[int]]:
+        """Cut an order into the longest runs within all budgets."""
+        sums = [(np.cumsum(sizes[order]), budget) for sizes, budget in self._limits]
+        batches, start = [], 0
+        while start < len(order):
+            stop = len(order)
+            for total, budget in sums:
+                before = total[start - 1] if start else 0
+                stop = min(stop, int(np.searchsorted(total, before + budget, side="right")))
+            stop = max(stop, start + 1)
+            batches.append(order[start:stop].tolist())
+            start = stop
+        return batches

@@ -1,0 +1,338 @@
+"""A batch of sentences as flat columns, from which relations compute edges without a loop over sentences.
+
+Letters: B sentences, N tokens, W words; ``[CLS]`` counts as a token and as a word.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphattn._ragged import Ints, Ragged, concatenate_ranges
+from graphattn.builders._sentence import Sentence, assign_sentence_ids
+from graphattn.exceptions import DataError, GraphAttnWarning
+
+REQUIRED = {
+    "heads": (
+        "dependency",
+        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
+        "({parser=stanza}), or leave the relation out.",
+    ),
+    "links": ("links", "Read a corpus with a column of links, give Sentence(links=...), or leave out Links()."),
+}
+"""Column that a relation may require -> the relation, and the fix for sentences without the column."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The tokens and words of a batch, and what relations need to know of them."""
+
+    lengths: Ints  # (B,) tokens of each sentence
+    word_counts: Ints  # (B,) words of each sentence
+    word_ids: Ints  # (N,) word of each token, counted within its sentence
+    # (W,) 0-based head of each word within its sentence, -1 for roots and ``[CLS]``; None when not needed
+    heads: Ints | None = None
+    deprels: Ints | None = None  # (W,) id of each word's dependency relation; None when not needed
+    # columns that become features of token nodes, name -> (N, ...)
+    features: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    # (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
+    sentence_ids: Ints | None = None
+    # (source, target) words that the user linked, counted within their text, by target and source; None when not needed
+    links: Ragged | None = None
+    # (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
+    vectors: npt.NDArray[Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Sequence[Sentence],
+        *,
+        with_cls: bool,
+        deprel_id: Callable[[str], int] | None = None,
+        needs_heads: bool = True,
+        with_sentences: bool = False,
+        with_links: bool = False,
+        vectors: npt.NDArray[Any] | None = None,
+        features: Mapping[str, tuple[Sequence[npt.NDArray[Any]], Any]] | None = None,
+    ) -> Layout:
+        """Flatten sentences into columns.
+
+        ``with_cls`` puts a ``[CLS]`` token, a word of its own, before each sentence. ``deprel_id`` is None when
+        dependencies are not used. Words of a sentence without heads are roots, with a warning, unless ``needs_heads``.
+        If ``with_sentences`` and a text does not know its sentences, punctuation determines them. ``vectors`` are (V,
+        D), one for each token id; ``features`` are name -> (one array per sentence, value for ``[CLS]``).
+        """
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        words = np.fromiter((sentence.num_words for sentence in sentences), np.int64, len(sentences))
+        heads = deprels = None
+        if deprel_id is not None:
+            heads, deprels = _dependencies(sentences, words, deprel_id, needs_heads=needs_heads)
+        layout = cls(
+            lengths,
+            words,
+            _word_ids(sentences, lengths),
+            heads,
+            deprels,
+            {name: _concatenate_feature(name, arrays, lengths) for name, (arrays, _) in (features or {}).items()},
+            _sentence_ids(sentences, words) if with_sentences else None,
+            _links(sentences) if with_links else None,
+            vectors,
+        )
+        return layout.with_cls({name: value for name, (_, value) in (features or {}).items()}) if with_cls else layout
+
+    def with_cls(self, features: Mapping[str, Any]) -> Layout:
+        """The layout with a ``[CLS]`` token, a word of its own, before each sentence; ``features`` are its values."""
+
+        def prepend(values: npt.NDArray[Any] | None, first: int) -> npt.NDArray[Any] | None:
+            return None if values is None else _prepend(values, self.word_counts, first)
+
+        heads = None if self.heads is None else np.where(self.heads < 0, self.heads, self.heads + 1)
+        return Layout(
+            self.lengths + 1,
+            self.word_counts + 1,
+            _prepend(self.word_ids + 1, self.lengths, 0),
+            prepend(heads, -1),
+            prepend(self.deprels, 0),
+            {name: _prepend(values, self.lengths, features[name]) for name, values in self.features.items()},
+            prepend(self.sentence_ids, 0),
+            None if self.links is None else Ragged(self.links.values + 1, self.links.offsets),
+            self.vectors,
+        )
+
+    def __len__(self) -> int:
+        return int(self.lengths.shape[0])
+
+    @property
+    def num_tokens(self) -> int:
+        """N."""
+        return int(self.word_ids.shape[0])
+
+    @cached_property
+    def token_starts(self) -> Ints:
+        """(B,) first token of each sentence."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    @cached_property
+    def word_starts(self) -> Ints:
+        """(B,) first word of each sentence."""
+        return np.cumsum(self.word_counts) - self.word_counts
+
+    @cached_property
+    def sentence_of_token(self) -> Ints:
+        """(N,) sentence of each token."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @cached_property
+    def sentence_of_word(self) -> Ints:
+        """(W,) sentence of each word."""
+        return np.repeat(np.arange(len(self)), self.word_counts)
+
+    @cached_property
+    def positions(self) -> Ints:
+        """(N,) position of each token in its sentence."""
+        return np.arange(self.num_tokens) - np.repeat(self.token_starts, self.lengths)
+
+    @cached_property
+    def word_of_token(self) -> Ints:
+        """(N,) word of each token, counted over the batch."""
+        return self.word_ids + np.repeat(self.word_starts, self.lengths)
+
+    @cached_property
+    def word_bounds(self) -> tuple[Ints, Ints]:
+        """(W,) first token of each word and (W,) the token after its last."""
+        counts = np.bincount(self.word_of_token, minlength=int(self.word_counts.sum()))
+        ends = np.cumsum(counts)
+        return ends - counts, ends
+
+    @cached_property
+    def sentence_counts(self) -> Ints:
+        """(B,) sentences of each text; a text without words has none."""
+        assert self.sentence_ids is not None
+        counts, filled = np.zeros_like(self.word_counts), self.word_counts > 0
+        counts[filled] = self.sentence_ids[(self.word_starts + self.word_counts)[filled] - 1] + 1
+        return counts
+
+    @cached_property
+    def sentence_starts(self) -> Ints:
+        """(B,) first sentence of each text."""
+        return np.cumsum(self.sentence_counts) - self.sentence_counts
+
+    @cached_property
+    def inner_sentence_of_token(self) -> Ints:
+        """(N,) sentence of each token within its text, counted over the batch."""
+        assert self.sentence_ids is not None
+        return self.sentence_ids[self.word_of_token] + np.repeat(self.sentence_starts, self.lengths)
+
+    def truncate(self, limit: int | Ints) -> Layout:
+        """The layout with at most ``limit`` tokens of each sentence; words whose head is cut off become roots.
+
+        ``limit`` is one positive number, or one for each sentence.
+        """
+        lengths = np.minimum(self.lengths, limit)
+        tokens = concatenate_ranges(self.token_starts, lengths)
+        last = self.word_ids[np.maximum(self.token_starts + lengths - 1, 0)] if len(tokens) else 0
+        counts = np.where(lengths == self.lengths, self.word_counts, last + 1)
+        words = concatenate_ranges(self.word_starts, counts)
+        heads = None if self.heads is None else self.heads[words]
+        links = self.links
+        if links is not None:
+            links = links.keep(links.values.max(1, initial=0) < counts[links.row_of_value])
+        return Layout(
+            lengths,
+            counts,
+            self.word_ids[tokens],
+            None if heads is None else np.where(heads < np.repeat(counts, counts), heads, -1),
+            None if self.deprels is None else self.deprels[words],
+            {name: values[tokens] for name, values in self.features.items()},
+            None if self.sentence_ids is None else self.sentence_ids[words],
+            links,
+            self.vectors,
+        )
+
+    def with_feature(self, name: str, values: npt.NDArray[Any]) -> Layout:
+        """A copy with another column, (N, ...)."""
+        return replace(self, features={**self.features, name: values})
+
+    def take(self, sentences: Sequence[int] | Ints) -> Layout:
+        """The layout of some sentences, in the given order."""
+        numbers = np.asarray(sentences, dtype=np.int64)
+        tokens = concatenate_ranges(self.token_starts[numbers], self.lengths[numbers])
+        by_word = self.heads is not None or self.sentence_ids is not None
+        words = concatenate_ranges(self.word_starts[numbers], self.word_counts[numbers]) if by_word else slice(0)
+        return Layout(
+            self.lengths[numbers],
+            self.word_counts[numbers],
+            self.word_ids[tokens],
+            None if self.heads is None else self.heads[words],
+            None if self.deprels is None else self.deprels[words],
+            {name: values[tokens] for name, values in self.features.items()},
+            None if self.sentence_ids is None else self.sentence_ids[words],
+            None if self.links is None else self.links.take(numbers),
+            self.vectors,
+        )
+
+
+def concatenate(layouts: Sequence[Layout]) -> Layout:
+    """Several layouts as one, one after the other."""
+    if len(layouts) == 1:
+        return layouts[0]
+
+    def column(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(layout, name) for layout in layouts])
+
+    def optional_column(name: str) -> npt.NDArray[Any] | None:
+        return column(name) if all(getattr(layout, name) is not None for layout in layouts) else None
+
+    links = [layout.links for layout in layouts if layout.links is not None]
+    return Layout(
+        column("lengths"),
+        column("word_counts"),
+        column("word_ids"),
+        optional_column("heads"),
+        optional_column("deprels"),
+        {name: np.concatenate([layout.features[name] for layout in layouts]) for name in layouts[0].features},
+        optional_column("sentence_ids"),
+        Ragged.concatenate(links) if links else None,
+        layouts[0].vectors,
+    )
+
+
+def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray[Any]], lengths: Ints) -> npt.NDArray[Any]:
+    if len(arrays) != len(lengths):
+        raise DataError(f"{len(arrays)} arrays for {len(lengths)} sentences", field=name, hint="Give one for each.")
+    for index, (values, length) in enumerate(zip(arrays, lengths, strict=True)):
+        if len(values) != length:
+            raise DataError(
+                f"{len(values)} values for the {length} tokens of sentence {index}",
+                field=name,
+                hint="Give one for each token, without [CLS].",
+            )
+    return np.concatenate(arrays) if len(arrays) else np.empty(0, np.int32)
+
+
+def _prepend(values: npt.NDArray[Any], counts: Ints, first: Any) -> npt.NDArray[Any]:
+    """Insert one value before each run of values."""
+    out = np.full((len(values) + len(counts), *values.shape[1:]), first, values.dtype)
+    out[np.arange(len(values)) + np.repeat(np.arange(1, len(counts) + 1), counts)] = values
+    return out
+
+
+def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
+    total = int(lengths.sum())
+    if all(sentence.word_ids is None for sentence in sentences):
+        return np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    ids = (range(len(s)) if s.word_ids is None else s.word_ids for s in sentences)
+    return np.fromiter(chain.from_iterable(ids), np.int64, total)
+
+
+def missing_column_error(
+    column: str, words: Sequence[str], *, number: int, path: str | None, line: int | None
+) -> DataError:
+    """The error of a sentence without what a relation requires."""
+    relation, hint = REQUIRED[column]
+    subject, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
+    message = f"{subject} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"
+    return DataError(message, path=path, line=line, field=column, hint=hint, options=("parser",))
+
+
+def check_parsed(unparsed: Ints, describe: Callable[[int], DataError], *, required: bool) -> None:
+    """Raise the error of the first sentence without heads, or warn that heads are missing if none are required."""
+    if len(unparsed) and required:
+        raise describe(int(unparsed[0]))
+    if len(unparsed):
+        warn_of_missing_heads()
+
+
+def _find_missing(sentences: Sequence[Sentence], column: str) -> Ints:
+    missing = (n for n, sentence in enumerate(sentences) if getattr(sentence, column) is None and sentence.num_words)
+    return np.fromiter(missing, np.int64)
+
+
+def _error_without(sentences: Sequence[Sentence], column: str, number: int) -> DataError:
+    path, line = sentences[number].origin or (None, None)
+    return missing_column_error(column, sentences[number].words, number=number, path=path, line=line)
+
+
+def _dependencies(
+    sentences: Sequence[Sentence], words: Ints, deprel_id: Callable[[str], int], *, needs_heads: bool
+) -> tuple[Ints, Ints]:
+    unparsed = _find_missing(sentences, "heads")
+    check_parsed(unparsed, lambda number: _error_without(sentences, "heads", number), required=needs_heads)
+    total = int(words.sum())
+    rows = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
+    heads = np.fromiter(chain.from_iterable(rows), np.int64, total) - 1
+    names = chain.from_iterable(s.deprels if s.deprels is not None else ("",) * s.num_words for s in sentences)
+    return heads, np.fromiter(map(deprel_id, names), np.int32, total)
+
+
+@lru_cache(maxsize=1)
+def warn_of_missing_heads() -> None:
+    """Warn, once in a process, that texts without a parse have no arcs."""
+    warnings.warn(
+        "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, a store "
+        "built with a parser), or a parser (--parser stanza)",
+        GraphAttnWarning,
+        stacklevel=2,
+    )
+
+
+def _sentence_ids(sentences: Sequence[Sentence], words: Ints) -> Ints:
+    """(W,) sentence of each word within its text."""
+    rows = (assign_sentence_ids(s.words) if s.sentence_ids is None else s.sentence_ids for s in sentences)
+    return np.fromiter(chain.from_iterable(rows), np.int64, int(words.sum()))
+
+
+def _links(sentences: Sequence[Sentence]) -> Ragged:
+    """The (source, target) pairs of each text."""
+    if len(missing := _find_missing(sentences, "links")):
+        raise _error_without(sentences, "links", int(missing[0]))
+    counts = np.fromiter((len(sentence.links or ()) for sentence in sentences), np.int64, len(sentences))
+    flat = chain.from_iterable(chain.from_iterable(sentence.links or () for sentence in sentences))
+    return Ragged.from_counts(np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2), counts)

@@ -1,0 +1,190 @@
+"""Layout of tagged columns, from their first lines: separator, comments, header, and a column that counts words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from graphattn.builders.readers._brackets import are_brackets
+from graphattn.builders.readers._rows import split_at_blanks
+
+DOCUMENT_START = "-DOCSTART-"
+DOCUMENT_MARK = re.compile(r"#(begin|end) document\b")
+"""A line of CoNLL-2012."""
+ENTITY_TAG = re.compile(r"O|[BIESLUMW]-.+")
+NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
+"""The number of a multi-word token or an empty node."""
+NO_PREDICATE = frozenset({"0", "-", "_", "O"})
+_TOKEN_NAMES = frozenset("form text token tokens word wordform words".split())
+_SAME_COLUMN_LINES = 10
+
+
+@dataclass
+class ColumnLayout:
+    """Layout of a file, from its first lines."""
+
+    separator: str | None  # the characters between columns; None for blanks
+    documents: bool  # whether there are marks of documents as in CoNLL-2012, whose sentences differ in width
+    widths: frozenset[int]  # the numbers of columns of the words
+    tags: frozenset[str]  # the last columns of the words
+    comments: list[str] = field(default_factory=list)  # lines before sentences that begin with ``#`` and are no words
+    # the rows of each sentence, without comments, marks of documents and the header
+    sentences: list[list[list[str]]] = field(default_factory=list)
+    header: list[str] | None = None  # the first row, if it names the columns
+    counts: bool = False  # whether the first column counts the words of each sentence
+    may_count: bool = False  # whether it may: in sentences of one word
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The rows of all sentences."""
+        return list(chain.from_iterable(self.sentences))
+
+    def is_comment(self, line: str) -> bool:
+        """Whether a line before a sentence is a comment, in a file that has comments: it has no tag of the words."""
+        row = split_columns(line, self.separator)
+        return self._differs(line, row) or (line.startswith("# ") and row[-1] not in self.tags)
+
+    def are_comments(self, candidates: Sequence[str]) -> bool:
+        """Whether lines that begin with ``#`` are comments rather than words: half of them have other columns."""
+        if not candidates or not self.tags:
+            return False
+        rows = [split_columns(line, self.separator) for line in candidates]
+        different = sum(map(self._differs, candidates, rows))
+        last = {row[-1] for row in rows if row[0] == "#" and row[-1].isdecimal()}
+        are_numbered = len(last) == len(rows) > 1 and self.tags.isdisjoint(last)
+        return 2 * different >= len(rows) or are_numbered
+
+    def _differs(self, line: str, row: list[str]) -> bool:
+        """Whether a line cannot be one of a word."""
+        of_entities = all(map(ENTITY_TAG.fullmatch, self.tags))
+        return (
+            len(row) not in self.widths
+            or ("\t" in line and self.separator is None)
+            or (of_entities and not ENTITY_TAG.fullmatch(row[-1]))
+        )
+
+    def has_brackets(self, column: int | None, first_role: int | None) -> bool:
+        """Whether the column of tags, or the columns from the first of semantic roles on, have spans in brackets."""
+        if first_role is not None:
+            return any("*" in cell for row in self.rows for cell in row[first_role:])
+        if column is None:
+            return False
+        cells = [row[column] for row in self.rows if -len(row) <= column < len(row)]
+        return are_brackets(cells) and (any("(" in cell for cell in cells) or {*cells} == {"*"})
+
+    def repeats_first_column(self) -> bool:
+        """Whether the rows of each sentence begin with the same, such as the name of a document, which is no word."""
+        rows = self.rows
+        return (
+            len(rows) >= (2 if self.documents else _SAME_COLUMN_LINES)
+            and min(map(len, rows)) > 2
+            and all(len({row[0] for row in sentence}) == 1 for sentence in self.sentences)
+            and max(map(len, self.sentences)) > 2
+            and any(len({row[column] for row in rows}) > len(rows) / 3 for column in range(1, min(map(len, rows))))
+        )
+
+
+def find_layout(
+    lines: Sequence[str],
+    *,
+    separator: str | None = None,
+    comment: str | None = None,
+    header: bool | None = None,
+    tag_column: int = -1,
+) -> ColumnLayout:
+    """Find the layout of a file."""
+    documents = any(map(DOCUMENT_MARK.match, lines))
+    groups = _split_into_sentences([line for line in lines if not _is_skipped(line, comment)])
+    words = [line for group in groups for line in group[_count_hashes(group) :]]
+    if separator is None and any("\t" in line for line in words[:1] or lines[:1]):
+        separator = "\t"
+    rows = [split_columns(line, separator) for line in words]
+    layout = ColumnLayout(
+        separator,
+        documents=documents,
+        widths=frozenset(map(len, rows)),
+        tags=frozenset(row[-1] for row in rows),
+    )
+    candidates = [line for group in groups for line in group[: _count_hashes(group)]]
+    if comment is None and layout.are_comments(candidates):
+        layout.comments = list(filter(layout.is_comment, candidates))
+    sentences = [
+        [
+            split_columns(line, separator)
+            for index, line in enumerate(group)
+            if not (layout.comments and index < _count_hashes(group) and layout.is_comment(line))
+        ]
+        for group in groups
+    ]
+    if header is not False and any(sentences):
+        first = next(filter(None, sentences))
+        if header or _is_header([rows for rows in sentences if rows], tag_column):
+            layout.header = first.pop(0)
+    layout.sentences = [rows for rows in sentences if rows]
+    layout.may_count = _count_words(layout.sentences)
+    layout.counts = layout.may_count and any(len(rows) > 1 for rows in _words(layout.sentences))
+    return layout
+
+
+def split_columns(line: str, separator: str | None) -> list[str]:
+    """The columns of a line."""
+    return split_at_blanks(line) if separator is None else line.split(separator)
+
+
+def is_blank(line: str) -> bool:
+    """Whether a line ends a sentence; a no-break space may be a word."""
+    return not line.strip(" \t\r\n")
+
+
+def _is_skipped(line: str, comment: str | None) -> bool:
+    return bool(
+        (comment is not None and line.startswith(comment))
+        or DOCUMENT_MARK.match(line)
+        or DOCUMENT_START in line.split(maxsplit=2)[:2]
+    )
+
+
+def _split_into_sentences(lines: Sequence[str]) -> list[list[str]]:
+    groups: list[list[str]] = [[]]
+    for line in lines:
+        if is_blank(line):
+            groups.append([])
+        else:
+            groups[-1].append(line)
+    return [group for group in groups if group]
+
+
+def _count_hashes(group: list[str]) -> int:
+    """The number of lines before a sentence that begin with ``#`` and may be comments."""
+    return next((index for index, line in enumerate(group) if not line.startswith("#")), len(group))
+
+
+def _is_header(sentences: list[list[list[str]]], tag_column: int) -> bool:
+    """Whether the first row is unlike all others: it names the tokens, or has no number or no tag where they have."""
+    first, *rows = chain.from_iterable(sentences)
+    if not rows or len(first) < 2 or len(first) != len(rows[0]):
+        return False
+    if len(rows) > 1 and _count_words([sentences[0][1:], *sentences[1:]]) and not first[0].isdecimal():
+        return not NOT_A_WORD.fullmatch(first[0])
+    tags = [row[tag_column] for row in [first, *rows] if -len(row) <= tag_column < len(row)]
+    if not tags or tags[0] in tags[1:]:
+        return False
+    typed = any("-" in tag for tag in tags[1:]) and all(map(ENTITY_TAG.fullmatch, tags[1:]))
+    names_tokens = not _TOKEN_NAMES.isdisjoint(name.strip("_# ").lower() for name in first)
+    return (typed and not ENTITY_TAG.fullmatch(tags[0])) or names_tokens
+
+
+def _count_words(sentences: Sequence[Sequence[list[str]]]) -> bool:
+    """Whether the first columns count each sentence's words, from 0 or from 1."""
+    numbers = [[row[0] for row in rows] for rows in _words(sentences)]
+    return any(numbers) and any(
+        all(column == [str(number) for number in range(start, start + len(column))] for column in numbers)
+        for start in (0, 1)
+    )
+
+
+def _words(sentences: Sequence[Sequence[list[str]]]) -> list[list[list[str]]]:
+    """The rows without multi-word tokens and empty nodes, if the first column counts the words."""
+    return [[row for row in rows if not NOT_A_WORD.fullmatch(row[0])] for rows in sentences]

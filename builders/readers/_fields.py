@@ -1,0 +1,238 @@
+"""The fields of a line: labels, and the objects, texts and labels of JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from reprlib import repr as shorten
+from typing import Any
+
+from graphattn.builders._sentence import Label
+from graphattn.builders._spelling import compose
+from graphattn.builders.readers._literals import is_bracketed, keys_of, parse_list
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
+
+MISSING = object()
+"""Result of :func:`find_field` for a missing field."""
+_FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True, "false": False, "true": True}
+
+
+def parse_label(field: str, separator: str | None, *, multilabel: bool = False) -> Label:
+    """The label in a field, without surrounding blanks; with a ``separator`` a tuple of labels, which may be empty.
+
+    With a separator or ``multilabel``, a list in brackets is such a tuple, too.
+
+    Examples
+    --------
+    >>> parse_label(" 1 ", None)
+    '1'
+    >>> parse_label("joy|love", "|")
+    ('joy', 'love')
+    >>> parse_label("['joy', 'love']", None, multilabel=True)
+    ('joy', 'love')
+    """
+    if multilabel or separator is not None:
+        items = parse_list(field)
+        if items is not None:
+            return _several_labels(items, "label")
+        if is_bracketed(field):
+            raise _unreadable_list_error(field)
+        if separator is not None:
+            return distinct_labels(field.split(separator))
+    label = field.strip()
+    if not label:
+        raise DataError(
+            "the label is empty",
+            hint="Fill it in, or read the file without its label column; if texts may have no label or several, set "
+            "{label_separator}.",
+            options=("label_separator",),
+        )
+    return label
+
+
+def _unreadable_list_error(field: str) -> DataError:
+    keys = keys_of(field)
+    problem = f"a dictionary with the keys {', '.join(keys)}" if keys else f"{shorten(field)} is no list"
+    hint = "Quote the names in the brackets, as in ['joy', 'love'], or leave the brackets out."
+    return DataError(problem, hint="Give a list of its labels." if keys else hint)
+
+
+def check_label_separator(separator: str | None) -> None:
+    """Reject an empty separator, which Python cannot split at."""
+    if separator == "":
+        raise ConfigError(
+            "{label_separator} is empty. Set it to the characters between two labels, '|' for example",
+            options=("label_separator",),
+        )
+
+
+def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:
+    """The names that are not blank, in their order, without repetitions."""
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def select_flagged_labels(flags: Mapping[str, str]) -> tuple[str, ...]:
+    """The labels whose own column holds 1."""
+    wrong = next((name for name, field in flags.items() if field.strip().lower() not in _FLAGS), None)
+    if wrong is not None:
+        problem = f"{verbatim(repr(flags[wrong]))} where 0 or 1 was expected"
+        hint = "Several columns of {label} hold 1 for each label that the text has."
+        raise DataError(problem, field=wrong, hint=hint, options=("label",))
+    return tuple(name for name, field in flags.items() if _FLAGS[field.strip().lower()])
+
+
+def split_pair(text: str, separator: str) -> tuple[str, str]:
+    """The two texts of a pair in one field."""
+    parts = text.split(separator)
+    if len(parts) != 2:
+        problem = f"{verbatim(repr(separator))} occurs {len(parts) - 1} times in the text, not once"
+        hint = "Complete the text, or set {text_separator} to what is between the texts of a pair."
+        raise DataError(problem, hint=hint, options=("text_separator",))
+    return parts[0].strip(), parts[1].strip()
+
+
+def parse_object(content: str) -> dict[str, Any]:
+    """The object on a line of JSON Lines."""
+    hint = "JSON Lines have one object in braces on each line."
+    try:
+        record = json.loads(content)
+    except json.JSONDecodeError as error:
+        raise DataError(f"broken JSON: {error.msg} at column {error.colno}", hint=hint) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"unreadable JSON: {error}", hint=hint) from error
+    if not isinstance(record, dict):
+        raise DataError(f"{_kind(record)} where an object was expected", hint=hint)
+    return record
+
+
+def find_field(record: Mapping[str, Any], name: str) -> Any:
+    """The value of a field, or, with dots in its name, of a field of an inner object; ``MISSING`` if there is none.
+
+    The name is composed; those of the record may have any Unicode form, see :func:`match_name`.
+
+    Examples
+    --------
+    >>> find_field({"translation": {"EN": "A dog."}}, "translation.en")
+    'A dog.'
+    """
+    if name in record:
+        return record[name]
+    composed = {compose(key): value for key, value in record.items()}
+    key = match_name(name, composed)
+    if key is not None:
+        return composed[key]
+    outer, _, inner = name.partition(".")
+    value = composed.get(match_name(outer, composed) or outer)
+    return find_field(value, inner) if inner and isinstance(value, dict) else MISSING
+
+
+def match_name(name: str, names: Collection[str]) -> str | None:
+    """The column of this name; if there is none, the only one that differs just in upper and lower case.
+
+    Examples
+    --------
+    >>> match_name("text", ["LABEL", "Text"])
+    'Text'
+    """
+    if name in names:
+        return name
+    alike = [other for other in names if other.casefold() == name.casefold()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def field_names(record: Mapping[str, Any]) -> list[str]:
+    """The names of an object's fields for :func:`find_field`."""
+    return [
+        name if inner is None else f"{name}.{inner}"
+        for name, value in record.items()
+        for inner in (field_names(value) if isinstance(value, dict) else [None])
+    ]
+
+
+def join_texts(texts: Iterable[str]) -> str:
+    """One text of several, which may be empty."""
+    return " ".join(filter(None, map(str.strip, texts)))
+
+
+def json_text(value: object, field: str) -> str:
+    """The text in a field of a JSON object."""
+    if not isinstance(value, str):
+        problem = f"{_kind(value)} where a string was expected"
+        raise DataError(problem, field=field, hint="Quote the text.")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        problem, hint = f"half a surrogate pair at character {error.start + 1}", "Write both halves, or the character."
+        raise DataError(problem, field=field, hint=hint) from error
+    return value
+
+
+def json_label(
+    value: object,
+    separator: str | None,
+    field: str,
+    *,
+    multilabel: bool = False,
+    alternative: str | None = None,
+) -> Label:
+    """The label, or labels, in a field of a JSON object; numbers and booleans are spelled as in JSON."""
+    if isinstance(value, dict) and isinstance(value.get("choices"), list):
+        value = value["choices"]
+    if isinstance(value, list):
+        return _several_labels(value, field, alternative)
+    return parse_label(_spell(value, field, alternative), separator, multilabel=multilabel)
+
+
+def _several_labels(items: Sequence[object], field: str, alternative: str | None = None) -> tuple[str, ...]:
+    """The labels in a list, without repetitions; of zeros and ones, which may be a row of a matrix, with them."""
+    if len(items) > 1 and all(isinstance(item, (bool, int, float)) and item in (0, 1) for item in items):
+        return tuple("1" if item else "0" for item in items)
+    return distinct_labels(_spell(item, field, alternative) for item in items)
+
+
+def _spell(item: object, field: str, alternative: str | None) -> str:
+    if isinstance(item, str):
+        return json_text(item, field)
+    if isinstance(item, (bool, int)) or (isinstance(item, float) and math.isfinite(item)):
+        return json.dumps(item)
+    keys = f" with the keys {verbatim(', '.join(item))}" if isinstance(item, dict) and item else ""
+    raise DataError(
+        f"{_kind(item)}{keys} where a label was expected",
+        field=field,
+        hint="A label is a string, a number, or a list of them; spans in texts are for {format=spans} and taggers.",
+        alternative=alternative,
+        options=("label", "format"),
+    )
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
+    return kinds.get(type(value), "a number")
+
+
+class LeftOutRecords:
+    """Counts the JSON records of a file that are no examples: Prodigy keeps what annotators rejected or ignored."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.records = self.rejected = self.unlabelled = 0
+
+    def rejects(self, record: Mapping[str, Any]) -> bool:
+        """Count a record; return whether its answer is ``reject`` or ``ignore``."""
+        rejected = record.get("answer") in ("reject", "ignore")
+        self.records += 1
+        self.rejected += rejected
+        return rejected
+
+    def report(self) -> None:
+        """Say how many records are left out."""
+        reasons = {"their answer is reject or ignore": self.rejected, "they have no annotation": self.unlabelled}
+        for reason, count in reasons.items():
+            if count:
+                warnings.warn(
+                    Hint(f"{self.path}: {count:,} of {self.records:,} texts are left out, since {reason}"), stacklevel=3
+                )

@@ -1,0 +1,491 @@
+"""The registry of corpus formats, and the detection of a file's format from its extension and its first lines."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from itertools import chain
+from typing import Any, Literal
+
+from graphattn.builders._files import FilePath, TextLines, open_text
+from graphattn.builders._foreign import reject_markup
+from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders.readers import _samples as samples
+from graphattn.builders.readers._fields import match_name
+from graphattn.builders.readers._samples import SAMPLE_LINES, Sample
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
+
+PLAIN = ("text", "words")
+"""Further formats of files without labels: a text on each line, or its words between blanks."""
+
+FOLDER = "folder"
+"""The format of a folder, which no file has."""
+
+Labels = Literal["required", "optional"]
+
+
+@dataclass(frozen=True)
+class CorpusKind:
+    """Fields that the examples of a task have besides a text.
+
+    Parameters
+    ----------
+    label : whether a text, or a pair of texts, has a label
+    second : whether examples are pairs; None when they may be
+    tags : whether each word has a tag
+    target : whether a text has a target text
+    """
+
+    label: bool = False
+    second: bool | None = False
+    tags: bool = False
+    target: bool = False
+
+
+_ANY_KIND = CorpusKind(label=True, second=None)
+_KINDS = {
+    "classify": CorpusKind(label=True),
+    "pair": CorpusKind(label=True, second=True),
+    "tag": CorpusKind(tags=True),
+    "translate": CorpusKind(target=True),
+}
+
+
+def corpus_kind(task: str | None) -> CorpusKind:
+    """Fields that the examples of a task have; for your own task and None any label."""
+    return _ANY_KIND if task is None else _KINDS.get(task, _ANY_KIND)
+
+
+@dataclass(frozen=True)
+class CorpusFormat:
+    """A way to read a corpus.
+
+    Parameters
+    ----------
+    read : the reader; its first argument is the path, its keywords are the format's options
+    tasks : the tasks that can train on its corpora
+    extensions : of files that have this format
+    """
+
+    read: Callable[..., Iterator[Example | Sentence]]
+    tasks: frozenset[str]
+    extensions: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Names of the reader's options."""
+        return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "keep_rows", "skip"}
+
+
+FORMATS: dict[str, CorpusFormat] = {}
+"""The known formats by name; :func:`register_reader` adds one."""
+
+
+def register_reader(
+    name: str,
+    reader: Callable[..., Iterator[Example | Sentence]],
+    *,
+    tasks: Collection[str] = ("classify", "pair", "tag"),
+    extensions: Collection[str] = (),
+) -> None:
+    """Add a corpus format, for :func:`read_corpus` and for ``--format`` on the command line (with ``--import``).
+
+    Parameters
+    ----------
+    name : of the format; a reader that was registered under it is replaced
+    reader : ``reader(path, **options)`` yields examples or sentences; an option ``skip`` receives the errors of items
+        to leave out. :func:`~graphattn.builders._files.open_text` opens any ``path`` that a reader gets
+    tasks : the tasks that can train on such corpora: ``"classify"``, ``"pair"``, ``"tag"`` or your own
+    extensions : of files to read without a named format, such as ``".mine"``
+
+    Examples
+    --------
+    >>> from graphattn.builders import Example
+    >>> from graphattn.builders.readers import read_numbered_lines
+    >>> def read_stars(path):
+    ...     for number, line in read_numbered_lines(path):
+    ...         yield Example(line.rstrip("*"), label=str(line.count("*")))
+    >>> register_reader("stars", read_stars, tasks=["classify"], extensions=[".stars"])
+    >>> del FORMATS["stars"]  # other examples do not have it
+    """
+    FORMATS[name] = CorpusFormat(reader, frozenset(tasks), tuple(extensions))
+
+
+@dataclass(frozen=True)
+class DetectedFormat:
+    """The result of :func:`detect`.
+
+    Parameters
+    ----------
+    name : a key of ``FORMATS``; for texts without labels also ``"text"`` or ``"words"``
+    source : what to read: the path, or the file opened at its first line
+    columns : what each field of a ``labelled`` file holds; None when it is given or the format has names for them
+    separator : of these fields; None for the usual one
+    """
+
+    name: str
+    source: FilePath
+    columns: tuple[str, ...] | None = None
+    separator: str | None = None
+
+
+def detect(
+    source: FilePath,
+    task: str | None = None,
+    labels: Labels = "required",
+    *,
+    format: str = "auto",
+    sample_lines: int = SAMPLE_LINES,
+    **options: Any,
+) -> DetectedFormat:
+    """Detect the format of a corpus from its extension and its first lines, which are not consumed.
+
+    The extension under ``.gz``, ``.xz`` or ``.bz2`` decides for ``.csv``, ``.jsonl``, ``.ndjson``, ``.conllu``,
+    ``.conllup``, ``.cupt``, ``.conll`` and those of registered readers (unless a ``.conll`` or ``.conllu`` file
+    contains another of these formats, or a JSON file ``sentences``). A folder has the format ``folder``. For every
+    other file, ``.tsv`` included, the first rule that fits decides:
+
+    =========  ======================================================================================
+    format     the first lines
+    =========  ======================================================================================
+    webanno    the first begins with ``#FORMAT=WebAnno TSV 3``
+    fasttext   each begins with ``__label__``, except for one or two mistakes
+    sentences  the first begins with ``{`` and has ``"tokens":``, not of objects, or a list of ``"words":`` and no text
+    spans      the first begins with ``{``, and one has a list of spans; to tag words, or without a label
+    jsonl      the first begins with ``{``
+    conllup    comments before the others name columns that CoNLL-U does not have
+    conllu     the first that is no comment has ten columns and the id 1
+    tsv, csv   the first is a header that names the text column
+    word/tag   each word of each line has the form ``word/TAG``
+    conll      equally many columns on each line, no tag and few words with blanks, and blank lines between
+    labelled   equally many fields between tabs on each line, two or more, except for one or two mistakes; the first
+               may be a header with other names, see :func:`~graphattn.builders.readers._samples.is_header`
+    =========  ======================================================================================
+
+    When labels are optional, a file may also contain texts alone. A file that could be either is an error, so that
+    labels never become words.
+
+    Parameters
+    ----------
+    source : a file, ``"-"`` for standard input, or an open file
+    task : ``"classify"``, ``"pair"``, ``"tag"`` or ``"translate"``; with required labels only formats of that task are
+        considered
+    labels : ``"required"`` to train and evaluate, ``"optional"`` to predict
+    format : the format, when it is known
+    sample_lines : how many lines to look at
+    options : options of the reader; only formats with all of them are considered
+
+    Raises
+    ------
+    ConfigError
+        when the format, the task or an option is unknown, or they contradict each other
+    DataError
+        when the file cannot be read, or its format cannot be detected
+    """
+    request = _DetectionRequest(task, labels == "optional", options)
+    if format == FOLDER or (format == "auto" and os.path.isdir(source)):
+        request.check_folder(source)
+        return DetectedFormat(FOLDER, source)
+    name = request.resolve_name(format)
+    if name is not None and not request.must_detect_columns(name):
+        return DetectedFormat(name, source)
+    lines = open_text(source)
+    try:
+        text_column = _first_column(options.get("text", "text"))
+        sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=request.kind.tags)
+        if name is None and _format_of_extension(sample) in (None, "csv", "jsonl"):
+            reject_markup(sample.lines, lines.path)
+        if name is None and request.optional and not options:
+            return _detect_text(sample, request.kind, lines)
+        detected = DetectedFormat(name, lines) if name else _detect_corpus(sample, request, lines)
+        if detected.name == "labelled" and detected.columns is None and "columns" not in options:
+            in_one = "text_separator" in options  # both texts of a pair
+            columns = samples.label_columns(sample, pairs=request.kind.second and not in_one)
+            if columns is None:
+                raise _columns_error(sample, request.kind, lines.path)
+            return replace(detected, columns=columns)
+        return detected
+    except BaseException:
+        lines.close()
+        raise
+
+
+_FACTS = ("format", "suffix", "counts")
+"""Facts about its training corpus that a model keeps besides options of the reader."""
+
+
+def resolve_like_training(
+    lines: TextLines,
+    training: Mapping[str, Any],
+    task: str,
+    format: str,
+    options: Mapping[str, Any],
+    *,
+    labels: Collection[str] | None = None,
+    sample_lines: int = SAMPLE_LINES,
+) -> tuple[str, dict[str, Any]]:
+    """The format and options to read a corpus as the training corpus was, where the user leaves them open.
+
+    Returns the format, ``"auto"`` if it must be detected, and the options.
+    """
+    name = training.get("format")
+    if name not in FORMATS or format not in ("auto", name) or not FORMATS[name].options.issuperset(options):
+        return format, dict(options)
+    like_training = {key: value for key, value in training.items() if key not in _FACTS} | {**options}
+    text_column = _first_column(like_training.get("text", "text"))
+    sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=corpus_kind(task).tags)
+    if training.get("counts") and sample.columns.may_count:
+        like_training.setdefault("token_column", 1)
+    if format == name:
+        return name, like_training
+    by_extension, same_suffix = _format_of_extension(sample), sample.suffix == training.get("suffix")
+    if not samples.has_text_column(sample, name, like_training):
+        fits = False
+    elif by_extension is not None:
+        fits = by_extension == name or same_suffix
+    elif options:
+        fits = True
+    elif labels is None:
+        candidates = _DetectionRequest(task, False, {}).candidates()
+        fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]
+        fits = fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting))
+        fits = fits or ("columns" in training and samples.has_tree_columns(sample, training["columns"]))
+    else:
+        fits = samples.is_like_training(sample, name, like_training, labels)
+        if (
+            fits and (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
+        ):  # others are never plain text
+            hint = f"read as {name}, like the training corpus; {{format=text}} reads lines as texts"
+            warnings.warn(Hint(f"{verbatim(lines.path)}: {hint}", options=("format",)), stacklevel=2)
+    return (name, like_training) if fits else (format, dict(options))
+
+
+def _first_column(text: str | Sequence[str]) -> str:
+    return text if isinstance(text, str) else text[0]
+
+
+@dataclass(frozen=True)
+class _DetectionRequest:
+    """The arguments of :func:`detect`."""
+
+    task: str | None
+    optional: bool  # whether labels are optional
+    options: Mapping[str, Any]
+
+    @property
+    def kind(self) -> CorpusKind:
+        return corpus_kind(self.task)
+
+    def formats_of_task(self) -> set[str]:
+        if self.task is None:
+            return {*FORMATS} - {FOLDER}
+        tasks = set().union(*(entry.tasks for entry in FORMATS.values()))
+        if self.task not in tasks:
+            raise ConfigError(f"there is no task {self.task!r}. Set task to one of {_join(tasks)}, or None")
+        return {name for name, entry in FORMATS.items() if self.task in entry.tasks} - {FOLDER}
+
+    def candidates(self) -> list[str]:
+        """Formats with all options and, if labels are required, for the task."""
+        allowed = {*FORMATS} - {FOLDER} if self.optional else self.formats_of_task()
+        roles = self.options.get("columns")
+        if roles is not None:  # those of words, or of texts
+            allowed -= {
+                "labelled" if self.kind.tags or {"token", "form"} & {str(role).lower() for role in roles} else "conllup"
+            }
+        return [name for name, entry in FORMATS.items() if name in allowed and entry.options.issuperset(self.options)]
+
+    def resolve_name(self, format: str) -> str | None:
+        """The format, if it is given or the only one that has all options; None when it must be detected."""
+        self._check_options()
+        candidates, plain = self.candidates(), PLAIN if self.optional else ()
+        if format == "auto":
+            if not candidates:
+                raise self._no_candidate_error()
+            return candidates[0] if len(candidates) == 1 and (self.options or not plain) else None
+        if format not in FORMATS and format not in plain:
+            raise ConfigError(
+                f"there is no format {format!r}. Set {{format}} to one of {_join([*FORMATS, *plain])}, or 'auto'",
+                options=("format",),
+            )
+        if format not in candidates and (self.options or format not in plain):
+            raise self.misfit_error(format)
+        return format
+
+    def check_folder(self, source: FilePath) -> None:
+        """Reject a folder for a task that it does not serve, and options of files."""
+        self._check_options()
+        serves = self.kind.second is not True if self.optional else self.kind.label and self.kind.second is not True
+        if not serves:
+            hint = "Name a file with the corpus."
+            raise DataError(f"is a folder of texts, which does not serve task {self.task!r}", path=source, hint=hint)
+        if self.options.keys() - FORMATS[FOLDER].options:
+            raise self.misfit_error(FOLDER)
+
+    def _check_options(self) -> None:
+        known = {option for entry in FORMATS.values() for option in entry.options}
+        unknown = next((option for option in self.options if option not in known), None)
+        if unknown is not None:
+            short = unknown.removesuffix("_column")
+            close = [short] if short in known else get_close_matches(unknown, known, n=1)
+            guess = f"Did you mean {close[0]!r}? " if close else ""
+            raise ConfigError(f"no format has an option {unknown!r}. {guess}There are: {_join(known)}")
+        if self.kind.label and self.kind.second is False and "second" in (self.options.get("columns") or ()):
+            raise ConfigError(
+                "{columns} has 'second', but a classifier takes one text. Write None for that field",
+                options=("columns",),
+            )
+
+    def _no_candidate_error(self) -> ConfigError:
+        serving = "" if self.task is None or self.optional else f" for task {self.task!r}"
+        names = ", ".join(f"{{{option}}}" for option in sorted(self.options))
+        return ConfigError(
+            f"no format{serving} has all of the options {names}. Set {{format}} and only its options",
+            options=("format", *self.options),
+        )
+
+    def misfit_error(self, format: str) -> ConfigError:
+        """The error of a format that does not serve the task, or lacks an option."""
+        if not self.optional and format not in {*self.formats_of_task(), FOLDER}:
+            return ConfigError(
+                f"format {format!r} does not serve task {self.task!r}. "
+                f"Set {{format}} to one of {_join(self.formats_of_task())}",
+                options=("format",),
+            )
+        useless = sorted(self.options.keys() - (FORMATS[format].options if format in FORMATS else set()))
+        names = " and ".join(f"{{{option}}}" for option in useless)
+        return ConfigError(
+            f"format {format!r} has no option {names}; leave that out, or choose another {{format}}",
+            options=("format", *useless),
+        )
+
+    def must_detect_columns(self, name: str) -> bool:
+        """Whether the columns of a labelled file must be detected."""
+        return name == "labelled" and "columns" not in self.options
+
+
+def _detect_corpus(sample: Sample, request: _DetectionRequest, source: TextLines) -> DetectedFormat:
+    """The first candidate that fits the sample."""
+    candidates, extension_format = request.candidates(), _format_of_extension(sample)
+    if extension_format == "jsonl" and "spans" in candidates and not request.optional and samples.is_spans(sample):
+        extension_format = "spans"  # to predict, the text is enough
+    if extension_format is None or (request.optional and extension_format not in candidates):
+        fitting = list(samples.match_formats(sample, "fits"))
+    else:
+        fitting = [extension_format]
+    name = next((name for name in fitting if name in candidates), None)
+    if name is None and request.optional and sample.suffix == ".tsv" and "tsv" in candidates:
+        name = "tsv"
+    if name is None:
+        raise _detection_error(sample, request, fitting, source.path)
+    columns = None
+    if name == "tsv" and "labelled" in candidates and not {"text", "second", "label"} & request.options.keys():
+        columns = _label_columns(sample, request.kind)
+    return DetectedFormat(name if columns is None else "labelled", source, columns)
+
+
+def _detection_error(
+    sample: Sample, request: _DetectionRequest, fitting: list[str], path: str
+) -> ConfigError | DataError:
+    if not request.optional:
+        misfit = next((name for name in fitting if name in request.formats_of_task()), None)
+        if misfit is not None:
+            return request.misfit_error(misfit)
+    candidates, named = request.candidates(), _format_of_extension(sample)
+    names = [] if named or request.kind.tags else samples.first_names(sample)
+    texts_alone = not request.optional and request.task is None and "labelled" in candidates
+    return DataError(
+        f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
+        path=path,
+        hint=f"Set {{format}} to one of {_join(candidates)}"
+        + (f"; if the columns are {verbatim(_join(names))}, set {{text}} to that of the text" if names else "")
+        + ("; for texts alone, one on each line, to 'labelled' with {columns} 'text'." if texts_alone else "."),
+        options=("format", "columns", "text"),
+    )
+
+
+def _detect_text(sample: Sample, kind: CorpusKind, source: TextLines) -> DetectedFormat:
+    """The format of a corpus to predict, which may contain texts alone."""
+    name = _format_of_extension(sample)
+    if kind.target and name is None and not samples.has_tsv_header(sample):
+        separator = samples.find_parallel_separator(sample.lines)
+        if separator is not None:
+            return DetectedFormat("labelled", source, ("text", "second"), separator)
+    if name is None and sample.suffix == ".tsv":
+        return _detect_tsv(sample, kind, source)
+    name = name or next(samples.match_formats(sample, "surely"), None)
+    if name is not None:
+        return DetectedFormat(name, source)
+    name = next(samples.match_formats(sample, "likely"), None)
+    columns = _label_columns(sample, kind)
+    if name in (None, "tsv") and columns is not None:
+        if samples.has_recurring_labels(sample, columns):
+            return DetectedFormat("labelled", source, columns)
+        name = "labelled" if len(sample.filled) > 1 else None
+    if name is None:
+        return DetectedFormat("text", source)
+    raise DataError(
+        f"could be {name!r} or plain text",
+        path=source.path,
+        hint=f"Set {{format}} to {name}, or to text if each line is a text.",
+        options=("format",),
+    )
+
+
+def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> DetectedFormat:
+    """The format of a TSV to predict, which is never plain text."""
+    if kind.target and sample.lines:
+        columns = samples.columns_without_header(sample.lines[0])
+        if columns is not None:
+            return DetectedFormat("labelled", source, columns)
+    matches = chain.from_iterable(samples.match_formats(sample, test) for test in ("surely", "likely"))
+    name = next(matches, None)
+    if (
+        name is None
+        and sample.lines
+        and not any("\t" in line for line in sample.lines)
+        and not samples.has_tsv_header(sample)
+    ):
+        hint = "Set {format} to text if each line is a text, or {text} to the header if there is one."
+        raise DataError("has no tabs and no header", path=source.path, hint=hint, options=("format", "text"))
+    columns = _label_columns(sample, kind) if name in (None, "tsv") else None
+    return DetectedFormat(name or "tsv" if columns is None else "labelled", source, columns)
+
+
+def _label_columns(sample: Sample, kind: CorpusKind) -> tuple[str, ...] | None:
+    """The columns of a table whose header does not name the text, if the sample shows that its examples have labels."""
+    if not kind.label or not samples.is_labelled(sample) or match_name(sample.text_column, sample.names):
+        return None
+    return samples.label_columns(sample, pairs=kind.second)
+
+
+def _format_of_extension(sample: Sample) -> str | None:
+    """The format that the extension decides; None for ``.tsv``, which needs a look at the lines."""
+    name = next((name for name, entry in FORMATS.items() if sample.suffix in entry.extensions), None)
+    if name == "jsonl" and samples.is_sentences(sample):
+        return "sentences"
+    if name in ("conll", "conllu") and samples.is_conllup(sample):
+        return "conllup"
+    if name == "conll" and samples.is_conllu(sample):
+        return "conllu"
+    return name
+
+
+def _columns_error(sample: Sample, kind: CorpusKind, path: str) -> DataError:
+    width = len(sample.modal_rows[0]) if sample.modal_rows else 0
+    blank = sample.line_with_blank_field()
+    if kind.second and width == 2:
+        problem = "has 2 fields on each line; a label and two texts are expected"
+        hint = "Give a corpus of pairs, or set"
+    else:
+        problem = f"its {width} field{'s' * (width != 1)} per line do not show which is the text and which the label"
+        hint = "Set" if blank is None else "The first empty field is on this line; fill it in, or set"
+    hint += " {columns} to what each field holds: 'label', 'text', 'second', or None to skip one."
+    return DataError(problem, path=path, line=blank, hint=hint, options=("columns",))
+
+
+def _join(names: Collection[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(names)) or "none"

@@ -1,0 +1,296 @@
+"""Rows and their fields: cut lines, and raise or skip the lines that cannot be read."""
+
+from __future__ import annotations
+
+import csv
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from itertools import chain
+from typing import Self, TypeVar
+
+from graphattn.builders._files import BLANKS, FilePath, TextLines, open_text
+from graphattn.exceptions import DataError, UnreadableError
+
+Skip = Callable[[DataError], None]
+"""Receives the error of each line or sentence that a reader leaves out."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Content = TypeVar("Content", bound=Sized)
+
+MAX_RECORD_LINES = 100_000
+"""Longest CSV record. Without a limit, an unclosed quote would read the rest of the file as one field."""
+
+
+def raise_or_skip(error: DataError, skip: Skip | None) -> None:
+    """Pass an error to ``skip``; raise it when there is none."""
+    if skip is None:
+        error.skippable = True
+        raise error
+    skip(error)
+
+
+def iterate_with_errors(items: Iterator[Item]) -> Iterator[Item | DataError]:
+    """Yield items, and the error in place of each item that cannot be read."""
+    while True:
+        try:
+            item = next(items)
+        except StopIteration:
+            return
+        except UnreadableError:
+            raise
+        except DataError as error:
+            yield error
+        else:
+            yield item
+
+
+def map_with_errors(items: Iterator[Item], convert: Callable[[Item], Result], skip: Skip | None) -> Iterator[Result]:
+    """Apply ``convert`` to each item; pass errors to ``skip``, or raise the first."""
+    for result in iterate_with_errors(map(convert, items)):
+        if isinstance(result, DataError):
+            raise_or_skip(result, skip)
+        else:
+            yield result
+
+
+def parse_rows(
+    rows: Iterator[tuple[int, Content]], parse: Callable[[int, Content], Result], path: str, skip: Skip | None
+) -> Iterator[Result]:
+    """Parse numbered rows; the error of a row gets its path and line, and is passed to ``skip`` or raised."""
+
+    def locate_errors(numbered: tuple[int, Content]) -> Result:
+        line, row = numbered
+        try:
+            return parse(line, row)
+        except DataError as error:
+            error.path, error.line = path, line
+            raise
+
+    return map_with_errors(rows, locate_errors, skip)
+
+
+def parse_lines(
+    path: FilePath, parse: Callable[[int, str], Result], skip: Skip | None, *, reject_blank: bool = True
+) -> Iterator[Result]:
+    """Parse each line of a file, without the blanks around it; blank lines are errors, except at the end."""
+    with open_text(path) as lines:
+
+        def number(content: str) -> tuple[int, str]:
+            return lines.line, content.strip(BLANKS)
+
+        rows: Iterator[tuple[int, str]] = map(number, lines)  # unlike a generator, it continues after an error
+        rows = reject_blank_rows(rows, lines.path, skip) if reject_blank else rows
+        yield from parse_rows(rows, parse, lines.path, skip)
+
+
+def read_groups(
+    lines: TextLines,
+    parse: Callable[[str], Content | None],
+    make: Callable[[list[tuple[int, Content]]], Iterable[Result]],
+    skip: Skip | None,
+) -> Iterator[Result]:
+    """Make items of groups of lines, such as sentences; the first error in a group takes the place of its items.
+
+    ``parse`` returns the content of a line: empty between two groups, None for a line to leave out. ``make`` gets the
+    numbered contents of a group. ``skip`` receives the errors of groups; if it is None, the first is raised.
+    """
+    group: list[tuple[int, Content]] = []
+    error: DataError | None = None
+    for content in chain(iterate_with_errors(map(parse, lines)), [()]):
+        if isinstance(content, DataError):
+            error = error or content
+            if skip is None:
+                raise_or_skip(error, skip)
+        elif content:
+            group.append((lines.line, content))
+        elif content is not None and (group or error is not None):
+            items: Iterable[Result] = ()
+            try:
+                if error is not None:
+                    raise error
+                items = make(group)
+            except DataError as problem:
+                raise_or_skip(problem, skip)
+            yield from items
+            group, error = [], None
+
+
+def split_at_blanks(line: str) -> list[str]:
+    """Fields between spaces and tabs; other white space, such as a no-break space, is part of a field.
+
+    Examples
+    --------
+    >>> split_at_blanks(" 10\\u00a0000  CD")
+    ['10\\xa0000', 'CD']
+    """
+    return [field for field in line.replace("\t", " ").split(" ") if field]
+
+
+class PlainRows:
+    """Numbered rows of a table whose fields have no quotes; a blank line is an empty row.
+
+    ``most`` cuts a line only at its first separators or, if negative, at its last ones; 0 cuts at all.
+    """
+
+    def __init__(self, lines: TextLines, separator: str, most: int = 0):
+        self._lines, self._separator, self._most = lines, separator, abs(most) or -1
+        self._split = str.rsplit if most < 0 else str.split
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[int, list[str]]:
+        content = next(self._lines).removesuffix("\n")
+        return self._lines.line, self._split(content, self._separator, self._most) if content else []
+
+    def reread(self) -> None:
+        """Do nothing: a row is one line."""
+
+
+class QuotedRows:
+    """Numbered rows of a table whose fields may be in double quotes and then contain separators and newlines.
+
+    The number of a row is that of its first line. After a row that cannot be read, the lines after its first one are
+    read again, so that an unclosed quote costs one line. Python's limit on the size of a CSV field, which is global, is
+    raised for good: restoring it would break another reader that runs at the same time.
+    """
+
+    def __init__(self, lines: TextLines, separator: str):
+        csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
+        self._record = _RecordLines(lines)
+        self._path = lines.path
+        self._reader = csv.reader(self._record, delimiter=separator, strict=True)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[int, list[str]]:
+        while True:
+            self._record.begin()
+            try:
+                row = next(self._reader)
+            except StopIteration:
+                if self._record.at_end():
+                    raise
+                continue
+            except csv.Error as error:
+                line = self._record.lines[0][0]
+                self._record.put_back(self._record.lines[1:], stop=self._record.stopped)
+                raise _quoting_error(error, self._path, line) from error
+            except DataError:
+                self._record.put_back(self._record.lines, stop=True)
+                raise
+            return self._record.lines[0][0], row
+
+    def reread(self) -> None:
+        """Read the lines of the current row, except its first, again as rows of their own."""
+        self._record.put_back(self._record.lines[1:])
+
+
+class _RecordLines:
+    """The lines that the CSV parser reads: first those that were put back, then those of the file.
+
+    ``lines`` are the numbered lines of the current record; ``stopped`` is true if it ends at a line that cannot be
+    read.
+    """
+
+    def __init__(self, source: TextLines):
+        self.lines: list[tuple[int, str]] = []
+        self.stopped = False
+        self._source = source
+        self._waiting: deque[tuple[int, str] | None] = deque()
+        self._ended = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        if len(self.lines) > MAX_RECORD_LINES:
+            raise csv.Error(f"a field of more than {MAX_RECORD_LINES} lines")
+        if self._waiting:
+            numbered = self._waiting.popleft()
+            if numbered is None:
+                self.stopped = True
+                raise StopIteration
+        else:
+            try:
+                content = next(self._source)
+            except StopIteration:
+                self._ended = True
+                raise
+            numbered = self._source.line, content
+        self.lines.append(numbered)
+        return numbered[1]
+
+    def begin(self) -> None:
+        """Begin a record."""
+        self.lines, self.stopped = [], False
+
+    def put_back(self, numbered: Sequence[tuple[int, str]], *, stop: bool = False) -> None:
+        """Let lines be read again; with ``stop`` no record continues after the last of them."""
+        if stop and numbered:
+            self._waiting.appendleft(None)
+        self._waiting.extendleft(reversed(numbered))
+
+    def at_end(self) -> bool:
+        return self._ended and not self._waiting
+
+
+def _quoting_error(error: csv.Error, path: str, line: int) -> DataError:
+    if "new-line character" in str(error):
+        hint = "Delete it, or put the field in double quotes."
+        return DataError("there is a carriage return inside the line", path=path, line=line, hint=hint)
+    return DataError(
+        "the row that begins here has an unpaired double quote",
+        path=path,
+        line=line,
+        hint="Close each quoted field, double each quote inside it, or use {quoted=False}.",
+        options=("quoted",),
+    )
+
+
+def reject_blank_rows(
+    rows: Iterator[tuple[int, Content]], path: str, skip: Skip | None = None
+) -> Iterator[tuple[int, Content]]:
+    """Yield numbered rows; ignore empty ones at the end and reject all others."""
+    blank: list[int] = []
+    for numbered in iterate_with_errors(rows):
+        if isinstance(numbered, DataError):
+            raise_or_skip(numbered, skip)
+            continue
+        line, row = numbered
+        if len(row) == 0:
+            blank.append(line)
+            continue
+        for number in blank:
+            error = DataError("the line is blank", path=path, line=number, hint="Delete it, or complete it.")
+            raise_or_skip(error, skip)
+        blank.clear()
+        yield line, row
+
+
+def rows_of_width(
+    rows: PlainRows | QuotedRows,
+    width: int,
+    path: str,
+    *,
+    expected: str,
+    hint: str,
+    too_many: str | None = None,
+    more: bool = False,
+    skip: Skip | None = None,
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows of ``width`` fields, or ``more``; in a table of one column a blank line is an empty field."""
+
+    def fill(numbered: tuple[int, list[str]]) -> tuple[int, list[str]]:
+        return numbered[0], numbered[1] or [""]
+
+    for line, row in reject_blank_rows(map(fill, rows) if width == 1 else rows, path, skip):
+        if len(row) == width or (more and len(row) > width):
+            yield line, row
+            continue
+        count = "1 field" if len(row) == 1 else f"{len(row)} fields"
+        fix = hint if too_many is None or len(row) < width else too_many
+        error = DataError(f"{count}, {expected}", path=path, line=line, hint=fix, options=("columns",))
+        raise_or_skip(error, skip)
+        rows.reread()

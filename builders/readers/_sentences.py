@@ -1,0 +1,110 @@
+"""Read sentences as JSON Lines: tokens with heads, tags and labels, the fields of ``Sentence`` by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphattn.builders._files import FilePath, display_name
+from graphattn.builders._sentence import Sentence
+from graphattn.builders.readers._fields import json_label, json_text, parse_object
+from graphattn.builders.readers._rows import Skip, parse_lines
+from graphattn.exceptions import DataError, verbatim
+
+_LISTS: dict[str, type] = {
+    "tokens": str,
+    "word_ids": int,
+    "heads": int,
+    "deprels": str,
+    "tags": str,
+    "sentence_ids": int,
+    "predicates": int,
+}
+_EXPECTED = {str: "a list of strings", int: "a list of whole numbers"}
+_EXAMPLE = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}'
+
+
+def read_sentences(path: FilePath, *, tags: str | None = "tags", skip: Skip | None = None) -> Iterator[Sentence]:
+    """Read sentences from JSON Lines, one at a time.
+
+    Each line is an object with ``tokens`` and, optionally, ``word_ids``, ``heads`` (1-based words, 0 for a root),
+    ``deprels``, ``tags``, ``sentence_ids``, ``predicates`` (0 or 1 for each word), ``links`` (pairs of 0-based words)
+    and ``label`` (a string or a number, or a list of them; blank if there is none). Other keys are ignored. The tokens
+    may be called ``words``.
+
+    Parameters
+    ----------
+    path, skip : as for :func:`read_corpus`
+    tags : the field of the tags; for the default also the only field whose name ends in ``_tags``, such as
+        ``ner_tags``; None reads no tags
+
+    Raises
+    ------
+    DataError
+        when a line is not such an object, or its fields do not fit together; it names the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "trees.jsonl"
+    >>> _ = path.write_text('{"tokens": ["Dogs", "bark"], "heads": [2, 0]}\\n')
+    >>> next(read_sentences(path)).heads
+    (2, 0)
+    """
+
+    name = display_name(path)
+
+    def parse(line: int, content: str) -> Sentence:
+        return Sentence(**_parse_fields(parse_object(content), tags), origin=(name, line))
+
+    return parse_lines(path, parse, skip)
+
+
+def _parse_fields(record: dict[str, Any], tags: str | None) -> dict[str, Any]:
+    names = {name: name for name in _LISTS} | {"tags": _find_tags(record, tags)}
+    if "tokens" not in record:
+        names["tokens"] = "words"
+        if "words" not in record:
+            raise DataError("there are no tokens", field="tokens", hint=_EXAMPLE + ".")
+    fields: dict[str, Any] = {
+        name: _parse_list(record[names[name]], item_type, names[name])
+        for name, item_type in _LISTS.items()
+        if record.get(names[name]) is not None
+    }
+    links = record.get("links")
+    if links is not None:
+        if not isinstance(links, list) or not all(_is_pair(link) for link in links):
+            raise DataError("this is not a list of pairs of whole numbers", field="links", hint="Write [[0, 1]].")
+        fields["links"] = tuple(map(tuple, links))
+    label = record.get("label")
+    if label is not None and not (isinstance(label, str) and not label.strip()):
+        fields["label"] = json_label(label, None, "label")
+    return fields
+
+
+def _find_tags(record: dict[str, Any], tags: str | None) -> str:
+    """The name of the field that holds the tags; empty for none."""
+    if tags is None or tags in record:
+        return tags or ""
+    others = [name for name, value in record.items() if name.endswith("_tags") and isinstance(value, list)]
+    if tags != "tags" or (len(others) > 1 and "label" not in record):
+        present = verbatim(", ".join(map(repr, others)) or "no others")
+        problem = f"the tags are not in {verbatim(repr(tags))}; there are {present}"
+        raise DataError(problem, hint="Set {tags} to the field to read.", options=("tags",))
+    return others[0] if len(others) == 1 else ""
+
+
+def _parse_list(values: object, item_type: type, name: str) -> tuple[Any, ...]:
+    if not isinstance(values, list) or not all(type(value) is item_type for value in values):
+        if name.endswith("tags") and isinstance(values, list) and all(type(value) is int for value in values):
+            hint = "Write the names of the tags; in Hugging Face's datasets, int2str of the feature has them."
+            raise DataError("these are numbers of tags, not tags", field=name, hint=hint)
+        raise DataError(f"this is not {_EXPECTED[item_type]}", field=name, hint=_EXAMPLE + ".")
+    if item_type is str and not "".join(values).isascii():
+        for value in values:
+            json_text(value, name)
+    return tuple(values)
+
+
+def _is_pair(link: object) -> bool:
+    return isinstance(link, list) and len(link) == 2 and all(type(word) is int for word in link)

@@ -1,0 +1,184 @@
+"""Read texts with spans of characters as JSON: our predictions, and exports of doccano, Label Studio and Prodigy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
+
+from graphattn.builders._files import FilePath, display_name
+from graphattn.builders._sentence import Sentence
+from graphattn.builders._word_boundaries import DEFAULT_SPLIT, WordSplitter
+from graphattn.builders.readers._fields import LeftOutRecords, json_text, parse_object
+from graphattn.builders.readers._rows import Skip, parse_lines
+from graphattn.exceptions import DataError
+
+_SPAN_FIELDS = ("spans", "entities", "label", "labels")
+"""Fields that hold a text's spans even if it has none."""
+_TOOLS = frozenset({"annotation_id", "_task_hash"})
+"""Fields of Label Studio's JSON_MIN and of Prodigy, which leave out an empty list of spans."""
+
+
+class _CharacterSpan(NamedTuple):
+    start: int
+    end: int
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.type!r} from {self.start} to {self.end}"
+
+
+def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None = None) -> Iterator[Sentence]:
+    """Read texts with spans, such as entities, one at a time; words get IOB2 tags.
+
+    Each line is an object with ``text`` and, in any other field, a list of spans: objects with ``start``, ``end`` (one
+    past the last character) and ``label`` or ``type``, or ``[start, end, label]``. So do ``graphattn predict --output
+    spans``, doccano, Prodigy (whose ``tokens`` are the words) and spaCy write them. Label Studio's JSON and JSON_MIN
+    work too. A text that was not accepted (Prodigy), or has no annotation (Label Studio) is left out.
+
+    Parameters
+    ----------
+    path, skip : as for :func:`read_corpus`
+    split : the rule that splits texts into words
+
+    Raises
+    ------
+    ConfigError
+        when there is no such rule
+    DataError
+        when a line has no text or no spans, or a span cuts a word or overlaps another; it names the line and the span
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.jsonl"
+    >>> _ = path.write_text('{"text": "Ada wrote.", "label": [[0, 3, "PER"]]}\\n')
+    >>> [(sentence.tokens, sentence.tags) for sentence in read_spans(path)]
+    [(('Ada', 'wrote', '.'), ('B-PER', 'O', 'O'))]
+    """
+    return _read(path, WordSplitter.by_rule(split), skip)
+
+
+def _read(path: FilePath, splitter: WordSplitter, skip: Skip | None) -> Iterator[Sentence]:
+    name = display_name(path)
+    left_out = LeftOutRecords(name)
+
+    def parse(line: int, content: str) -> Sentence | None:
+        record = parse_object(content)
+        if left_out.rejects(record):
+            return None
+        spans = _find_spans(record)
+        left_out.unlabelled += spans is None
+        return None if spans is None else _make_sentence(record, spans, splitter, (name, line))
+
+    yield from filter(None, parse_lines(path, parse, skip))
+    left_out.report()
+
+
+def _find_spans(record: dict[str, Any]) -> list[Any] | None:
+    """The list of spans in a record; None if nobody annotated it."""
+    annotations = record.get("annotations")
+    if isinstance(annotations, list) and all(isinstance(item, dict) and "result" in item for item in annotations):
+        annotations = [item for item in annotations if not item.get("was_cancelled")]  # Label Studio's JSON
+        annotations = [item for item in annotations if item.get("ground_truth")] or annotations
+        if len(annotations) > 1:
+            hint = "Keep one of them, or mark it as ground truth."
+            raise DataError(f"{len(annotations)} annotations of one text", hint=hint)
+        regions = chain.from_iterable(item.get("result") or () for item in annotations)
+        return [item["value"] for item in regions if _is_span(item.get("value"))] if annotations else None
+    lists = {name: value for name, value in record.items() if isinstance(value, list)}
+    filled = [name for name, value in lists.items() if value and all(map(_is_span, value))]
+    if len(filled) > 1:
+        names = " and ".join(map(repr, filled))
+        raise DataError(f"spans in {names}", hint="Keep one of these fields.")
+    name = next(iter(filled), None) or next((name for name in _SPAN_FIELDS if lists.get(name) == []), None)
+    if name is not None:
+        return lists[name]
+    if not _TOOLS.isdisjoint(record):
+        return []
+    fields = ", ".join(map(repr, record))
+    hint = 'A line is {"text": "Ada wrote.", "spans": [{"start": 0, "end": 3, "label": "PER"}]}.'
+    raise DataError(f"no spans in the fields {fields}", hint=hint)
+
+
+def _is_span(item: object) -> bool:
+    if isinstance(item, list):
+        return len(item) == 3 and type(item[0]) is type(item[1]) is int
+    return isinstance(item, dict) and not {"start", "start_offset"}.isdisjoint(item) and _type_of(item) is not None
+
+
+def _type_of(span: dict[str, Any]) -> Any:
+    names = (span.get("label"), span.get("type"), *(span.get("labels") or ()))
+    return next((name for name in names if name is not None), None)
+
+
+def _make_sentence(
+    record: dict[str, Any], items: list[Any], splitter: WordSplitter, origin: tuple[str, int]
+) -> Sentence | None:
+    text = _find_text(record)
+    spans = sorted({_parse_span(item, text) for item in items})
+    words = _words(record.get("tokens"), text) or next(splitter.split_with_offsets([text]))
+    if not words and not spans:
+        return None
+    tags = ["O"] * len(words)
+    for span in spans:
+        inside = [at for at, (word, start) in enumerate(words) if start < span.end and start + len(word) > span.start]
+        if not inside:
+            raise _span_error(span, "covers no word", "Delete it.")
+        for at in inside:
+            word, start = words[at]
+            if start < span.start or start + len(word) > span.end:
+                hint = f"Let it begin and end where words do, here at {start} or {start + len(word)}."
+                raise _span_error(span, f"cuts the word {word!r}", hint)
+        tags[inside[0] : inside[-1] + 1] = [f"B-{span.type}", *[f"I-{span.type}"] * (len(inside) - 1)]
+    for before, after in pairwise(spans):
+        if after.start < before.end:
+            raise _span_error(after, f"overlaps {before}", "Keep one of them: a word has one tag.")
+    return Sentence([word for word, _ in words], tags=tags, origin=origin)
+
+
+def _find_text(record: dict[str, Any]) -> str:
+    """The text in ``text`` or, in Label Studio's ``data``, the only string."""
+    fields = record["data"] if isinstance(record.get("data"), dict) else record
+    strings = [name for name, value in fields.items() if isinstance(value, str)]
+    name = strings[0] if fields is not record and len(strings) == 1 else "text"
+    if name not in fields:
+        present = ", ".join(map(repr, fields))
+        hint = "Name the field of the text 'text'."
+        raise DataError(f"there is no 'text' among the fields {present}", hint=hint)
+    return json_text(fields[name], name)
+
+
+def _words(tokens: Any, text: str) -> list[tuple[str, int]]:
+    """The words of Prodigy and spaCy with their offsets, without blank ones; empty if there are none."""
+    if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
+        return []
+    ends = [(token.get("start"), token.get("end")) for token in tokens]
+    if not all(type(end) is int for pair in ends for end in pair):
+        return []
+    return [(text[start:end], start) for start, end in ends if text[start:end].strip()]
+
+
+def _parse_span(item: Any, text: str) -> _CharacterSpan:
+    if isinstance(item, list):
+        span, covered = _CharacterSpan(*item), None
+    else:
+        ends = item.get("start", item.get("start_offset")), item.get("end", item.get("end_offset"))
+        span, covered = _CharacterSpan(*ends, _type_of(item)), item.get("text")
+    if not all(type(end) is int for end in span[:2]) or not isinstance(span.type, str) or not span.type.strip():
+        raise _span_error(span, "has no two whole numbers and a name", "Write them as [0, 3, 'PER'].")
+    if isinstance(covered, str) and text[span.start : span.end] != covered:
+        units = text.encode("utf-16-le")  # of JavaScript, in which Label Studio counts
+        start, end = (len(units[: 2 * at].decode("utf-16-le", "ignore")) for at in span[:2])
+        if text[start:end] != covered:
+            shown = text[span.start : span.end]
+            raise _span_error(span, f"covers {shown!r}, not {covered!r}", "Correct its offsets.")
+        span = _CharacterSpan(start, end, span.type)
+    if not 0 <= span.start < span.end <= len(text):
+        problem = f"is not within the text of {len(text)} characters"
+        raise _span_error(span, problem, "Count characters from 0, the end is one past the last.")
+    return span
+
+
+def _span_error(span: _CharacterSpan, problem: str, hint: str) -> DataError:
+    return DataError(f"the span {span} {problem}", field="spans", hint=hint)

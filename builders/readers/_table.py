@@ -1,0 +1,506 @@
+"""Read tables of texts and labels: CSV, TSV and JSON Lines with named columns, and lines without a header."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from graphattn.builders._files import FilePath, TextLines, display_name, open_text, split_suffix
+from graphattn.builders._sentence import Example, Label, Sentence, TableRow
+from graphattn.builders._spelling import compose
+from graphattn.builders.readers._fields import (
+    MISSING,
+    LeftOutRecords,
+    check_label_separator,
+    field_names,
+    find_field,
+    join_texts,
+    json_label,
+    json_text,
+    match_name,
+    parse_label,
+    parse_object,
+    select_flagged_labels,
+    split_pair,
+)
+from graphattn.builders.readers._rows import PlainRows, QuotedRows, Skip, parse_lines, parse_rows, rows_of_width
+from graphattn.builders.readers._samples import (
+    EXCEL_DELIMITER,
+    MORE,
+    SAMPLE_LINES,
+    clean_name,
+    csv_delimiter,
+    is_header,
+    is_name,
+    most_fields,
+    sample_rows,
+)
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim
+
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_LIKELY_DELIMITERS = (";", "\t", "|", ",")
+"""Delimiters to suggest when the header reads as one column."""
+_EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_ROLES = ("label", "text", "second")
+
+
+class _TableColumns(NamedTuple):
+    """Names of the columns of each role, none if it has none; and how to split their values."""
+
+    text: tuple[str, ...]
+    second: tuple[str, ...]
+    label: tuple[str, ...]
+    label_separator: str | None = None
+    multilabel: bool = False
+    require_label: bool = True
+    text_separator: str | None = None
+
+    def by_role(self) -> dict[str, tuple[str, ...]]:
+        """Role -> columns."""
+        return {role: getattr(self, role) for role in ("text", "second", "label")}
+
+    def drop_absent_label(self, names: Collection[str]) -> _TableColumns:
+        """These columns, without the label if it is ``none`` and no column."""
+        is_none = len(self.label) == 1 and self.label[0].lower() == "none" and self.label[0] not in names
+        return self._replace(label=()) if is_none else self
+
+
+def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(map(compose, (columns,) if isinstance(columns, str) else columns or ()))
+
+
+def read_table(
+    path: FilePath,
+    *,
+    text: str | Sequence[str] = "text",
+    second: str | Sequence[str] | None = None,
+    label: str | Sequence[str] | None = "label",
+    format: str | None = None,
+    label_separator: str | None = None,
+    multilabel: bool = False,
+    text_separator: str | None = None,
+    delimiter: str | None = None,
+    quoted: bool | None = None,
+    require_label: bool = True,
+    keep_rows: bool = False,
+    skip: Skip | None = None,
+) -> Iterator[Example | Sentence]:
+    """Read examples from a table with named columns, one at a time; numeric labels become their text.
+
+    Parameters
+    ----------
+    path, skip : as for :func:`read_corpus`
+    text : column of the text, its name in any Unicode form; upper and lower case matter only if several columns differ
+        in nothing else; several columns are joined by a blank. In JSON Lines,
+        ``"translation.en"`` is the field ``en`` of the object ``translation``, and a list of words is a
+        :class:`~graphattn.builders._sentence.Sentence`
+    second : column of the other text of a pair
+    label : column of the label; several columns of 0 and 1 give the names of those with 1; None reads texts alone, and
+        so does ``"none"`` unless a column has this name
+    format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension. Of JSON Lines with labels, those with the
+        ``answer`` ``reject`` or ``ignore``, as Prodigy writes it, are left out and counted
+    label_separator : the characters between several labels of one example; a JSON list needs none
+    multilabel : read labels such as ``['joy', 'love']`` or ``{"choices": [...]}`` as several, as a separator does, too
+    text_separator : the characters between the two texts of a pair in the column of the text
+    delimiter : the character between two fields, by default a comma (csv) or a tab (tsv); a first line ``sep=;``, as
+        Excel writes it, changes it
+    quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
+        ordinary character, so for tsv None means yes only if the whole header is quoted
+    require_label : reject rows with an empty label; otherwise their label is None
+    keep_rows : give each example all fields of its row, as :class:`~graphattn.builders._sentence.TableRow` (csv, tsv)
+
+    Raises
+    ------
+    ConfigError
+        when the format is unknown, the delimiter cannot be one, or ``label_separator`` is empty
+    DataError
+        when a column is missing (the message lists those present), or a row is broken; it names the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.csv"
+    >>> _ = path.write_text('sentence,class\\n"Good, very good",1\\n')
+    >>> list(read_table(path, text="sentence", label="class"))
+    [Example(text='Good, very good', second=None, label='1')]
+    """
+    name = format or _EXTENSIONS.get(split_suffix(path)[0], "")
+    check_label_separator(label_separator)
+    by_role = _names(text), () if text_separator else _names(second), _names(label)
+    columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
+    if name == "jsonl":
+        return _read_json_lines(path, columns, skip)
+    if name not in _DELIMITERS:
+        raise ConfigError(
+            f"{{format}} is {format!r} and the extension of {verbatim(path)} names none. Set it to 'csv', 'tsv' or "
+            "'jsonl'",
+            options=("format",),
+        )
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ConfigError(
+            f"{{delimiter}} is {delimiter!r}. Set it to one character, neither a quote nor a line end",
+            options=("delimiter",),
+        )
+    quoted = True if quoted is None and name == "csv" else quoted
+    usual = _DELIMITERS[name]
+    return _read_delimited(path, columns, delimiter, usual, skip, quoted=quoted, keep_rows=keep_rows)
+
+
+def _read_delimited(
+    path: FilePath,
+    columns: _TableColumns,
+    delimiter: str | None,
+    usual: str,
+    skip: Skip | None,
+    *,
+    quoted: bool | None,
+    keep_rows: bool,
+) -> Iterator[Example]:
+    with open_text(path) as lines:
+        excel = EXCEL_DELIMITER.fullmatch("".join(lines.sample(1)))
+        if excel:
+            next(lines)
+        delimiter = delimiter or (excel[1] if excel else usual)
+        names, rows = _read_header(lines, delimiter, quoted=quoted)
+        tab_or_delimiter = "a tab" if delimiter == "\t" else repr(delimiter)
+        filled = rows_of_width(
+            rows,
+            len(names),
+            lines.path,
+            expected=f"the header names {len(names)}",
+            hint=f"A text that contains {tab_or_delimiter} must "
+            + ("be in double quotes." if quoted else "not be in this table."),
+            skip=skip,
+        )
+        columns = columns.drop_absent_label(names)
+        index = _column_indices(names, columns, lines.path)
+        if quoted is None and isinstance(rows, PlainRows):
+            filled = _warn_of_quotes(filled, index["text"][0], lines.path)
+        parse = _row_parser(index, columns)
+        if keep_rows:
+            parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
+        yield from parse_rows(filled, parse, lines.path, skip)
+
+
+def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tuple[list[str], PlainRows | QuotedRows]:
+    """Names of the columns and the rows after them; ``quoted=None`` asks whether all names are quoted."""
+    first_line = "".join(lines.sample(1))
+    rows: PlainRows | QuotedRows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
+    try:
+        _, header = next(rows, (1, []))
+    except DataError as error:
+        fields = ", ".join(map(repr, first_line.split(delimiter)))
+        error.hint = f"It is the header, of the fields {fields}. {error.hint}"
+        raise
+    names = [compose(name.strip()) for name in header]
+    if quoted is None and names and all(map(_is_quoted, names)):
+        return [name[1:-1].replace('""', '"') for name in names], QuotedRows(lines, delimiter)
+    return names, rows
+
+
+_RowParser = Callable[[int, list[str]], Example]
+
+
+def _keep_row(parse: _RowParser, names: Sequence[str], *, quoted: bool) -> _RowParser:
+    """A function from a numbered row to its example with a field for each name."""
+    kept, missing = tuple(names), [""] * len(names)
+
+    def parse_and_keep(line: int, row: list[str]) -> Example:
+        example = parse(line, row)
+        cells = (*row, *missing)[: len(kept)]  # rows with more fields may differ in their number
+        return TableRow(example.text, example.second, example.label, kept, cells, quoted)
+
+    return parse_and_keep
+
+
+def _row_parser(index: Mapping[str, Sequence[int]], columns: _TableColumns) -> _RowParser:
+    """A function from a row to its example; ``index`` is role -> fields."""
+    pair, separator, multilabel = columns.text_separator, columns.label_separator, columns.multilabel
+    flags = list(zip(columns.label, index["label"], strict=False))
+    label = flags[0][1] if len(flags) == 1 else None
+    text = _text_getter(index["text"])
+    second = _text_getter(index["second"]) if index["second"] else None
+
+    def parse(_: int, row: list[str]) -> Example:
+        parsed: Label | None = None
+        if label is not None:
+            if columns.require_label or row[label].strip():
+                parsed = parse_label(row[label], separator, multilabel=multilabel)
+        elif flags:
+            parsed = select_flagged_labels({name: row[field] for name, field in flags})
+        if pair is not None:
+            return Example(*split_pair(text(row), pair), parsed)
+        return Example(text(row), None if second is None else second(row), parsed)
+
+    return parse
+
+
+def _text_getter(fields: Sequence[int]) -> Callable[[list[str]], str]:
+    """A function from a row to a text, which joins several fields."""
+    return itemgetter(fields[0]) if len(fields) == 1 else lambda row: join_texts(row[field] for field in fields)
+
+
+def _is_quoted(name: str) -> bool:
+    return len(name) > 1 and name[0] == name[-1] == '"'
+
+
+def _is_csv_quoted(text: str) -> bool:
+    """Whether a text is quoted as CSV writers do it: because it contains quotes, which are doubled."""
+    return text[:1] == '"' and _is_quoted(text) and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
+
+
+def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows; warn of the first whose text looks quoted."""
+    for line, row in rows:
+        looks_quoted = _is_csv_quoted(row[text])
+        if looks_quoted:
+            warnings.warn(
+                f"{path}, line {line}: the text is in double quotes, which are read as part of it; quoted=True "
+                "(--quoted) removes them, quoted=False (--no-quoted) silences this warning",
+                GraphAttnWarning,
+                stacklevel=3,
+            )
+        yield line, row
+        if looks_quoted:
+            break
+    yield from rows
+
+
+def _column_indices(names: list[str], columns: _TableColumns, path: str) -> dict[str, list[int]]:
+    indices: dict[str, list[int]] = {role: [] for role in columns.by_role()}
+    for role, name in ((role, name) for role, chosen in columns.by_role().items() for name in chosen):
+        column = match_name(name, names)
+        if column is None:
+            parallel = not columns.label and bool(columns.second)  # whose commands have no {columns}
+            error = _missing_column_error(role, name, names, has_header=not parallel)
+            error.path, error.line = path, 1
+            if not columns.label and len(names) == 1 and not parallel:  # a file to predict
+                error.alternative = "If each line is a text, set {format} to 'text'."
+                error.options += ("format",)
+            raise error
+        if names.count(name) > 1:
+            raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
+        indices[role].append(names.index(column))
+    return indices
+
+
+def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_header: bool) -> DataError:
+    known = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
+    known, shown = verbatim(known), verbatim(repr(name))
+    delimiter = None
+    if has_header and any("\t" in column for column in present):
+        delimiter = "\t"
+    elif has_header and len(present) == 1:
+        delimiter = next(
+            (sign for sign in _LIKELY_DELIMITERS if all(map(is_name, _split_header(present[0], sign)))), None
+        )
+    if delimiter is not None:
+        return DataError(
+            f"there is no column {shown}, only {known}",
+            hint=f"Set {{delimiter}} to {delimiter!r} if that separates the fields.",
+            options=("delimiter",),
+        )
+    no_header = "; if the first line is no header, set {columns}" if has_header else ""
+    return DataError(
+        f"there is no column {shown}; the columns are {known}",
+        hint=f"Set {{{role}}} to one of them{no_header}.",
+        alternative=_NO_LABELS if role == "label" else None,
+        options=(role, "label", "columns"),
+    )
+
+
+def _split_header(line: str, delimiter: str) -> list[str]:
+    """The names between delimiters; one that is none if there is no delimiter."""
+    return line.split(delimiter) if delimiter in line else [""]
+
+
+_NO_LABELS = "For texts without labels, set {label} to None."
+
+
+def _read_json_lines(path: FilePath, columns: _TableColumns, skip: Skip | None) -> Iterator[Example | Sentence]:
+    name = display_name(path)
+    left_out = LeftOutRecords(name)
+    has_answers = bool(columns.label) and not any("answer" in chosen for chosen in columns.by_role().values())
+
+    def parse(line: int, content: str) -> Example | Sentence | None:
+        record = parse_object(content)
+        if has_answers and left_out.rejects(record):
+            return None
+        by_role = columns.drop_absent_label(record).by_role()
+        values = {role: [_find_value(record, role, column) for column in chosen] for role, chosen in by_role.items()}
+        label = _label_of(values["label"], columns)
+        if isinstance(values["text"][0], list) and len(columns.text) == 1 and not columns.second:
+            return _from_list(values["text"][0], label, columns.text[0], (name, line))
+        text, second = (_text_of(values[role], by_role[role]) for role in ("text", "second"))
+        if columns.text_separator is not None:
+            return Example(*split_pair(text, columns.text_separator), label)
+        return Example(text, second if columns.second else None, label)
+
+    yield from (row for row in parse_lines(path, parse, skip) if row is not None)
+    left_out.report()
+
+
+def _find_value(record: dict[str, Any], role: str, column: str) -> Any:
+    value = find_field(record, column)
+    if value is MISSING:
+        raise _missing_column_error(role, column, field_names(record), has_header=False)
+    return value
+
+
+def _text_of(values: Sequence[Any], columns: Sequence[str]) -> str:
+    texts = [json_text(value, column) for value, column in zip(values, columns, strict=True)]
+    return texts[0] if len(texts) == 1 else join_texts(texts)
+
+
+def _label_of(values: Sequence[Any], columns: _TableColumns) -> Label | None:
+    if len(values) > 1:
+        return select_flagged_labels(
+            {name: json.dumps(value) for name, value in zip(columns.label, values, strict=True)}
+        )
+    is_empty = not values or values[0] is None or (isinstance(values[0], str) and not values[0].strip())
+    if not values or (is_empty and not columns.require_label):
+        return None
+    separator, name = columns.label_separator, columns.label[0]
+    return json_label(values[0], separator, name, multilabel=columns.multilabel, alternative=_NO_LABELS)
+
+
+def _from_list(pieces: list[Any], label: Label | None, field: str, origin: tuple[str, int]) -> Example | Sentence:
+    """The text of a list of sentences, most of which have blanks; the sentence of a list of words."""
+    texts = [json_text(piece, field) for piece in pieces]
+    if 2 * sum(len(text.split()) > 1 for text in texts) > len(texts):
+        return Example(join_texts(texts), label=label)
+    return Sentence(tuple(texts), label=label, origin=origin)
+
+
+def read_labelled_lines(
+    path: FilePath,
+    *,
+    columns: str | Sequence[str | None] = ("label", "text"),
+    separator: str | None = None,
+    label_separator: str | None = None,
+    multilabel: bool = False,
+    text_separator: str | None = None,
+    header: bool | None = None,
+    require_label: bool = True,
+    keep_rows: bool = False,
+    skip: Skip | None = None,
+) -> Iterator[Example]:
+    """Read examples from lines of a fixed number of fields, one at a time.
+
+    Parameters
+    ----------
+    path, skip : as for :func:`read_corpus`
+    columns : what each field holds: ``"text"``, ``"second"`` (of a pair), ``"label"``, or None for a field to skip; a
+        last ``"..."`` skips all fields that follow. Several fields of a text are joined by a blank. ``"text"`` reads
+        one text per line
+    separator : the characters between two fields, without quotes; the last text may contain a blank as separator. None
+        means a tab, and in a file named ``.csv`` a comma with CSV's double quotes, or what else separates the columns
+    label_separator, multilabel, text_separator, require_label : as for :func:`read_table`
+    header : whether the first line names the columns and is no example; None decides by the lines, see
+        :func:`~graphattn.builders.readers._samples.is_header`, and a hint says so
+    keep_rows : give each example all fields of its line, as many as the first line has, as
+        :class:`~graphattn.builders._sentence.TableRow`
+
+    Raises
+    ------
+    ConfigError
+        when ``columns`` names no text, a role twice, or an unknown one, or a separator is empty
+    DataError
+        when a line has another number of fields or an empty label; it names the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.tsv"
+    >>> _ = path.write_text("pos\\t9\\ta fine film\\n")
+    >>> list(read_labelled_lines(path, columns=("label", None, "text")))
+    [Example(text='a fine film', second=None, label='pos')]
+    """
+    roles = (columns,) if isinstance(columns, str) else tuple(columns)
+    more = roles[-1:] == (MORE,)
+    roles = roles[:-1] if more else roles
+    _check_roles(roles)
+    if separator == "":
+        raise ConfigError(
+            "{separator} is empty. Set it to the characters between two fields, a tab for example",
+            options=("separator",),
+        )
+    check_label_separator(label_separator)
+    by_role = ("text",), ("second",), ("label",)
+    in_columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
+    index = {role: [field for field, of_field in enumerate(roles) if of_field == role] for role in _ROLES}
+
+    def read() -> Iterator[Example]:
+        with open_text(path) as lines:
+            ahead = [f"{line}\n" for line in lines.sample(lines.sampled or SAMPLE_LINES)]
+            rows, sample = _open_rows(lines, ahead, separator, roles, more=more)
+            has_header = _has_header(sample, len(roles), header, lines.path, more=more)
+            names = next(rows)[1] if has_header else []
+            filled = rows_of_width(
+                rows,
+                len(roles),
+                lines.path,
+                expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
+                hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
+                too_many="Set {columns} to what each field holds: None skips one, '...' at the end all that follow.",
+                more=more,
+                skip=skip,
+            )
+            parse = _row_parser(index, in_columns)
+            if keep_rows:
+                if len(names) < len(roles):
+                    others = len(sample[0]) - len(roles) if more else 0
+                    names = [*(role or "" for role in roles), *[""] * others]
+                names = [name.strip() or f"column {number}" for number, name in enumerate(names, start=1)]
+                parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
+            yield from parse_rows(filled, parse, lines.path, skip)
+
+    return read()
+
+
+def _open_rows(
+    lines: TextLines, ahead: Sequence[str], separator: str | None, roles: Sequence[str | None], *, more: bool
+) -> tuple[PlainRows | QuotedRows, list[list[str]]]:
+    """The rows, and those of the lines read ahead."""
+    if separator is not None or split_suffix(lines)[0] != ".csv":
+        delimiter = separator or "\t"
+        most = most_fields(roles, delimiter)
+        return PlainRows(lines, delimiter, most), sample_rows(ahead, delimiter, quoted=False, most=most)
+    if ahead and EXCEL_DELIMITER.fullmatch(ahead[0]):
+        next(lines)
+        delimiter, ahead = ahead[0][4], ahead[1:]
+    else:
+        delimiter = csv_delimiter(ahead, lambda width: width == len(roles) or (more and width > len(roles)))
+        if delimiter != ",":
+            what = "tabs" if delimiter == "\t" else repr(delimiter)
+            warnings.warn(Hint(f"{verbatim(lines.path)}: read {what} between the fields, not commas"), stacklevel=4)
+    quoted = delimiter != "\t"
+    rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
+    return rows, sample_rows(ahead, delimiter, quoted=quoted)
+
+
+def _has_header(sample: list[list[str]], width: int, header: bool | None, path: str, *, more: bool) -> bool:
+    """Whether the first line names columns: as ``header`` says, or as the first lines show."""
+    rows = [row[:width] for row in sample if len(row) == width or (more and len(row) > width)]
+    if header is not None or not rows or rows[0] != sample[0][:width] or not is_header(rows):
+        return bool(header)
+    names = ", ".join(map(clean_name, rows[0]))
+    message = f"{verbatim(path)}: read {verbatim(repr(names))} as a header; {{header=False}} keeps it"
+    warnings.warn(Hint(message, options=("header",)), stacklevel=4)
+    return True
+
+
+def _check_roles(roles: tuple[str | None, ...]) -> None:
+    for role in roles:
+        if role is not None and (role not in _ROLES or (role == "label" and roles.count(role) > 1)):
+            problem = "twice" if role in _ROLES else "which is not a role"
+            raise ConfigError(
+                f"{{columns}} {roles} names {role!r} {problem}. Use 'text', 'second' and one 'label', None to skip a "
+                "field, '...' at the end to skip more",
+                options=("columns",),
+            )
+    if "text" not in roles:
+        raise ConfigError(f"{{columns}} {roles} has no 'text'. Say which field holds the text", options=("columns",))

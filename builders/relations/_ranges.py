@@ -1,0 +1,116 @@
+"""Relations ``all``, ``global``, ``forward`` and ``backward``: the sources of a token are a part of its whole text."""
+
+from __future__ import annotations
+
+import numpy as np
+from typing_extensions import override
+
+from graphattn._ragged import Ints
+from graphattn._schema import ALL, ALL_WORDS, BACKWARD, FORWARD, TOKEN, WORD
+from graphattn.builders._layout import Layout
+from graphattn.builders.relations._base import RangeRelation, Relation, check_choice, check_minimum
+
+
+class Complete(RangeRelation):
+    """Every token attends to every token of its sentence, or every word to every word (``all:word``).
+
+    Relations between words need ``Membership()`` or ``Dependency()`` next to them, which connect words to tokens.
+
+    Parameters
+    ----------
+    on : ``"token"`` or ``"word"``
+
+    Raises
+    ------
+    ConfigError
+        for other nodes
+    """
+
+    def __init__(self, on: str = TOKEN):
+        check_choice("on", on, (TOKEN, WORD))
+        self.source = self.target = on
+        self.name = ALL if on == TOKEN else ALL_WORDS
+
+    @override
+    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
+        counts = layout.lengths if self.target == TOKEN else layout.word_counts
+        starts = np.repeat(np.cumsum(counts) - counts, counts)
+        return starts, starts + np.repeat(counts, counts)
+
+    def __repr__(self) -> str:
+        return "Complete()" if self.target == TOKEN else f"Complete(on={self.target!r})"
+
+
+class Global(RangeRelation):
+    """The first tokens of a text, including ``[CLS]``, attend to every token, and every token attends to them.
+
+    ``[CLS]`` is the global token of Longformer's classifiers; the first tokens are the set G in BigBird's internal
+    transformer construction.
+
+    Parameters
+    ----------
+    count : number of global tokens
+
+    Raises
+    ------
+    ConfigError
+        if it is below 1
+
+    References
+    ----------
+    Beltagy, Peters, Cohan: Longformer. 2020. arXiv:2004.05150, section 3.1.
+    Zaheer et al.: Big Bird. NeurIPS 2020. arXiv:2007.14062, section 2.
+
+    Examples
+    --------
+    >>> from graphattn.builders import Window
+    >>> (Global(1) | Window(3)).name
+    'global:1|window:3'
+    """
+
+    def __init__(self, count: int = 1):
+        check_minimum("count", count, 1)
+        self.count = count
+        self.name = f"global:{count}"
+
+    @override
+    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
+        starts = np.repeat(layout.token_starts, layout.lengths)
+        lengths = np.repeat(layout.lengths, layout.lengths)
+        return starts, starts + np.where(layout.positions < self.count, lengths, self.count)
+
+    def __repr__(self) -> str:
+        return f"Global({self.count})"
+
+
+class Order(RangeRelation):
+    """``forward``: each token attends to the tokens before it; ``backward``: to those after it; never to itself.
+
+    Parameters
+    ----------
+    direction : ``"forward"``, ``"backward"``, or ``"both"`` for both relations
+
+    Raises
+    ------
+    ConfigError
+        for another direction
+    """
+
+    def __init__(self, direction: str = "both"):
+        check_choice("direction", direction, (FORWARD, BACKWARD, "both"))
+        self.direction = self.name = direction
+
+    @override
+    def parts(self) -> tuple[Relation, ...]:
+        return (Order(FORWARD), Order(BACKWARD)) if self.direction == "both" else (self,)
+
+    @override
+    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
+        starts = np.repeat(layout.token_starts, layout.lengths)
+        tokens = np.arange(layout.num_tokens)
+        if self.direction == FORWARD:
+            return starts, tokens
+        return tokens + 1, starts + np.repeat(layout.lengths, layout.lengths)
+
+    def __repr__(self) -> str:
+        return f"Order({self.direction!r})"

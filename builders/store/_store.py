@@ -1,0 +1,394 @@
+"""A store as a sequence of sentences, and the part of it that an estimator trains on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from bisect import bisect_right
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from typing_extensions import override
+
+from graphattn._ragged import Ints
+from graphattn.builders._files import file_sha256
+from graphattn.builders._graph_builder import TextGraphBuilder
+from graphattn.builders._layout import Layout
+from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders._sentence import Sentence
+from graphattn.builders._spelling import compose
+from graphattn.builders._vocabulary import Vocabulary
+from graphattn.builders.relations import Relation, parse_relation
+from graphattn.builders.store._layouts import table_layout
+from graphattn.builders.store._manifest import MANIFEST, REPAIR, TOKENIZER, Manifest, ShardEntry, find_damaged
+from graphattn.builders.store._shards import Shard, damage_error, system_error
+from graphattn.builders.store._tables import count_words, dictionary_codes, list_lengths, to_sentences
+from graphattn.exceptions import DataError
+
+OPEN_SHARDS = 16
+"""Shards that a store keeps open; each takes a file descriptor and the metadata of its chunks."""
+
+
+class _NameIndex(dict[str, int]):
+    """Name in any Unicode form -> its index; a name that ``store.json`` lacks is an error."""
+
+    def __init__(self, names: Iterable[str], path: Path):
+        super().__init__((name, number) for number, name in enumerate(names))
+        self._path = path
+
+    def __missing__(self, name: str) -> int:
+        if (composed := compose(name)) in self:
+            return self[composed]
+        raise DataError(f"does not list {name!r}, which a sentence has", path=self._path, hint=REPAIR)
+
+
+class Store(Sequence[Sentence], LazyCorpus):
+    """Sentences that ``graphattn build`` wrote, read when they are needed.
+
+    Parameters
+    ----------
+    folder : of the store
+    cached_chunks : decoded chunks (up to 16,384 sentences or about half a million tokens each) to keep in memory
+
+    Raises
+    ------
+    DataError
+        when there is no store, or it is incomplete or of another version
+
+    Examples
+    --------
+    A store is a sequence, so an estimator accepts it:
+
+    >>> import tempfile
+    >>> from graphattn.builders import TextGraphBuilder, Window
+    >>> from graphattn.builders.store import CorpusFile, StoreSettings, build_store
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train.txt").write_text("good\\ta lovely film\\nbad\\tdull\\n")
+    >>> settings = StoreSettings(TextGraphBuilder([Window(3)]))
+    >>> _ = build_store([CorpusFile(folder / "train.txt")], folder / "store", settings)
+    >>> store = Store(folder / "store")
+    >>> len(store), store[1].tokens, store[1].label
+    (2, ('dull',), 'bad')
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, cached_chunks: int = 16):
+        self.folder = Path(folder)
+        self.manifest = Manifest.read(self.folder)
+        sizes = [size for entry in self.manifest.shards for size in entry.chunks]
+        self.chunk_starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self._chunk_files = [(entry, i) for entry in self.manifest.shards for i in range(len(entry.chunks))]
+        self._cached_chunks = cached_chunks
+        self._open: OrderedDict[str, Shard] = OrderedDict()
+        self._verified: set[str] = set()
+        self._chunks: OrderedDict[int, pa.Table] = OrderedDict()
+
+    def __len__(self) -> int:
+        return int(self.chunk_starts[-1])
+
+    @property
+    def num_chunks(self) -> int:
+        """Number of chunks, the units of decoding."""
+        return len(self._chunk_files)
+
+    @overload
+    def __getitem__(self, index: int) -> Sentence: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Sentence]: ...
+
+    def __getitem__(self, index: int | slice) -> Sentence | list[Sentence]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"sentence {index} of a store of {len(self)}")
+        chunk = bisect_right(self.chunk_starts, number) - 1
+        return to_sentences(self._load_chunk(chunk).slice(number - int(self.chunk_starts[chunk]), 1))[0]
+
+    def __iter__(self) -> Iterator[Sentence]:
+        for number in range(self.num_chunks):
+            yield from to_sentences(self.chunk(number))
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.folder)!r}: {len(self):,} sentences)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.folder, self._cached_chunks)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary that the build was given or learned.
+
+        Raises
+        ------
+        DataError
+            when its file is missing or damaged
+        """
+        path = self.folder / TOKENIZER
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            unreadable = DataError(f"cannot be read ({error.strerror})", path=path, hint=REPAIR)
+            raise system_error(path, error) or unreadable from error
+        if hashlib.sha256(content).hexdigest() != self.manifest.sha256.get(TOKENIZER):
+            raise DataError(f"is damaged: its checksum is not the one in {MANIFEST}", path=path, hint=REPAIR)
+        return Vocabulary.from_json(content.decode("utf-8"))
+
+    @property
+    def tokenized_by(self) -> str | None:
+        """As :attr:`LazyTexts.tokenized_by`: the rule of the vocabulary, if there were raw texts."""
+        return (self.vocabulary.splitter.rule or "another") if self.manifest.cut else None
+
+    def builder(self, like: TextGraphBuilder | None = None) -> TextGraphBuilder:
+        """A builder with this store's relations, ``[CLS]`` setting and vocabulary.
+
+        It requires dependencies if all sentences have heads; otherwise sentences without heads get self-loops only.
+
+        Parameters
+        ----------
+        like : take relations and ``[CLS]`` from this builder; needed for relations that their names do not define:
+            unregistered ones of your own, dependencies with other labels, neighbours by other vectors
+
+        Raises
+        ------
+        UnregisteredError
+            when a relation is neither built in nor registered
+        """
+        if like is not None:
+            builder = copy(like)
+            builder.vocabulary = self.vocabulary
+            return builder
+        settings, required = self.manifest.settings, self.manifest.parsed == len(self)
+        relations: list[Relation] = []
+        included: set[str] = set()
+        for name in settings["relations"]:
+            if name not in included:
+                relations.append(parse_relation(name, required=required))
+                included |= {part.spec for part in relations[-1].parts()}
+        return TextGraphBuilder(relations, cls=settings["cls"], vocabulary=self.vocabulary)
+
+    @property
+    def label_index(self) -> Mapping[str, int]:
+        """Label -> its index in ``manifest.labels``."""
+        return _NameIndex(self.manifest.labels, self.folder / MANIFEST)
+
+    @property
+    def tag_index(self) -> Mapping[str, int]:
+        """Tag -> its index in ``manifest.tags``."""
+        return _NameIndex(self.manifest.tags, self.folder / MANIFEST)
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """(S,) tokens of each sentence in the corpus, before a vocabulary splits words into subwords."""
+        columns = [self.chunk(number, ["length"])["length"].to_numpy() for number in range(self.num_chunks)]
+        return np.concatenate([np.empty(0, np.int32), *columns])
+
+    @override
+    def texts(self) -> StoredTexts:
+        return StoredTexts(self, np.flatnonzero(self._pair_positions != 1))
+
+    @override
+    def pairs(self) -> tuple[StoredTexts, StoredTexts]:
+        positions = self._pair_positions
+        single = np.flatnonzero(positions < 0)
+        if len(single):
+            raise DataError(
+                f"sentence {single[0]} is not part of a pair",
+                path=self.folder,
+                hint="Build a store of pairs alone: graphattn build --pairs.",
+            )
+        return StoredTexts(self, np.flatnonzero(positions == 0)), StoredTexts(self, np.flatnonzero(positions == 1))
+
+    @cached_property
+    def _pair_positions(self) -> npt.NDArray[np.int8]:
+        """(S,) 0 for the first and 1 for the second text of a pair, -1 for a single text."""
+        if not self.manifest.pairs:
+            return np.full(len(self), -1, np.int8)
+        tables = [self.chunk(number, ["second"]) for number in range(self.num_chunks)]
+        return np.concatenate([table["second"].cast("int8").fill_null(-1).to_numpy() for table in tables])
+
+    def chunk(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read a chunk, with the columns that :mod:`graphattn.builders.store._tables` describes.
+
+        Raises
+        ------
+        DataError
+            when the shard is missing or damaged; the others can still be read
+        """
+        entry, position = self._chunk_files[number]
+        file = entry.file
+        if file not in self._open:
+            while len(self._open) >= OPEN_SHARDS:
+                self._open.popitem(last=False)[1].close()
+            self._open[file] = self._open_shard(entry)
+        self._open.move_to_end(file)
+        return self._open[file].chunk(position, None if columns is None else list(columns))
+
+    def _open_shard(self, entry: ShardEntry) -> Shard:
+        """Open a shard; the first time, compare its bytes, since Arrow does not notice every flipped bit."""
+        shard = Shard(self.folder / entry.file)
+        if entry.file not in self._verified and file_sha256(shard.path) != entry.sha256:
+            raise damage_error(shard.path, f"its checksum is not the one in {MANIFEST}")
+        if shard.chunk_sizes != entry.chunks:
+            raise damage_error(shard.path, f"it does not have the sentences that {MANIFEST} lists")
+        self._verified.add(entry.file)
+        return shard
+
+    def find_damaged(self) -> dict[str, str]:
+        """Read every byte; return the damaged files with the reason."""
+        return find_damaged(self.folder, self.manifest)
+
+    def _load_chunk(self, number: int) -> pa.Table:
+        if number not in self._chunks:
+            while len(self._chunks) >= max(1, self._cached_chunks):
+                self._chunks.popitem(last=False)
+            self._chunks[number] = self.chunk(number)
+        self._chunks.move_to_end(number)
+        return self._chunks[number]
+
+
+def _reopen(folder: Path, cached_chunks: int) -> Store:
+    return Store(folder, cached_chunks=cached_chunks)
+
+
+def open_store(path: Path) -> Store:
+    """Open a store that is not empty."""
+    store = Store(path)
+    if not len(store):
+        raise DataError("has no sentence", path=path, hint="Build it from a corpus with at least one.")
+    return store
+
+
+class StoredTexts(LazyTexts):
+    """Some sentences of a store, read chunk by chunk.
+
+    Iteration is fast when the numbers of the sentences ascend.
+    """
+
+    def __init__(self, store: Store, numbers: Ints):
+        self.store, self.numbers = store, np.asarray(numbers, np.int64)
+
+    @property
+    @override
+    def tokenized_by(self) -> str | None:
+        return self.store.tokenized_by
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Sentence: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> StoredTexts: ...
+
+    def __getitem__(self, index: int | slice) -> Sentence | StoredTexts:
+        if isinstance(index, slice):
+            return StoredTexts(self.store, self.numbers[index])
+        return self.store[int(self.numbers[index])]
+
+    def __iter__(self) -> Iterator[Sentence]:
+        for part in self.parts():
+            yield from part
+
+    @override
+    def take(self, numbers: Sequence[int]) -> StoredTexts:
+        return StoredTexts(self.store, self.numbers[np.asarray(numbers, np.int64)])
+
+    @override
+    def column(self, field: str) -> Sequence[Any]:
+        column = StoredColumn(self, field)
+        return column if field == "tags" else list(column)
+
+    @override
+    def words(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for table in self.tables(["tokens", "word_ids"]):
+            counts.update(count_words(table))
+        return counts
+
+    @override
+    def deprels(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for table in self.tables(["deprels"]):
+            codes, names = dictionary_codes(table["deprels"])
+            counts.update(dict(zip(names, np.bincount(codes, minlength=len(names)).tolist(), strict=True)))
+        return counts
+
+    @override
+    def num_words(self) -> Ints:
+        return np.concatenate([np.empty(0, np.int64), *map(_num_words, self.tables(["tokens", "word_ids"]))])
+
+    @override
+    def parts(self) -> Iterator[list[Sentence]]:
+        return map(to_sentences, self.tables())
+
+    @override
+    def layouts(self, builder: TextGraphBuilder) -> Iterator[Layout]:
+        return (table_layout(table, builder) for table in self.tables())
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows; each table has those that follow each other in one chunk. There is at least one table."""
+        starts = self.store.chunk_starts
+        chunks = np.searchsorted(starts, self.numbers, side="right") - 1
+        for numbers in np.split(self.numbers, np.flatnonzero(np.diff(chunks)) + 1):
+            chunk = int(np.searchsorted(starts, numbers[0], side="right")) - 1 if len(numbers) else 0
+            yield self.store.chunk(chunk, columns).take(numbers - starts[chunk])
+
+
+class StoredColumn(Sequence[Any]):
+    """The label or tags of each text, read when they are needed.
+
+    ``field`` is ``"label"`` or ``"tags"``.
+    """
+
+    def __init__(self, texts: StoredTexts, field: str):
+        self._texts, self._field = texts, field
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return StoredColumn(self._texts[index], self._field)
+        return getattr(self._texts[index], self._field)
+
+    def __iter__(self) -> Iterator[Any]:
+        is_label = self._field == "label"
+        for table in self._texts.tables(["label", "labels"] if is_label else [self._field]):
+            yield from _intern_labels(table) if is_label else _intern_lists(table[self._field])
+
+    def take(self, numbers: Sequence[int]) -> StoredColumn:
+        """The values of some texts."""
+        return StoredColumn(self._texts.take(numbers), self._field)
+
+
+def _intern_labels(table: pa.Table) -> Iterator[str | tuple[str, ...] | None]:
+    for label, labels in zip(table["label"].to_pylist(), _intern_lists(table["labels"]), strict=True):
+        if labels is not None:
+            yield tuple(labels)
+        else:
+            yield None if label is None else sys.intern(label)
+
+
+def _intern_lists(column: pa.ChunkedArray) -> Iterator[list[str] | None]:
+    """Rows in which equal strings share memory."""
+    for row in column.to_pylist():
+        yield None if row is None else [sys.intern(name) for name in row]
+
+
+def _num_words(table: pa.Table) -> Ints:
+    counts = list_lengths(table["tokens"])
+    if table["word_ids"].null_count < table.num_rows:
+        for row, word_ids in enumerate(table["word_ids"].to_pylist()):
+            if word_ids is not None:
+                counts[row] = word_ids[-1] + 1 if word_ids else 0
+    return counts

@@ -1,0 +1,273 @@
+"""``graphattn bench NAME``: measure speed and memory against peers, as medians and ratios."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from inspect import getdoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+from typing_extensions import override
+
+from graphattn._optional_packages import import_optional
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments._cli.flags import LazyGroup, Values, make_command, with_flags
+from graphattn.options import Options, list_options, option
+
+if TYPE_CHECKING:
+    from graphattn.experiments.benchmarks._harness import Settings
+    from graphattn.experiments.benchmarks._report import BenchmarkReport
+
+
+@dataclass
+class BenchOptions(Options):
+    """The options of all benchmarks; each benchmark has some of these."""
+
+    lengths: str | None = option(
+        None,
+        "Comma-separated workloads: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb; random lengths: questions, "
+        "sentences, reviews.",
+    )
+    sentences: int = option(1_000_000, "Sentences to generate.", min=1)
+    repeats: int | None = option(None, "Timed runs of each contender (default: 9, quick: 3).", min=1)
+    peers: str = option("", "Comma-separated peers, or none (default: all that can run).")
+    threads: int | None = option(None, "Threads of all contenders (default: all cores).", min=1)
+    seconds: float = option(120.0, "Seconds after which no new round on a workload starts.", min=0)
+    pretrained: str | None = option(None, "Hugging Face directory, or its name on the hub (default: all-MiniLM-L6-v2).")
+    jobs: int = option(2, "Processes that build.", min=1)
+    data: Path | None = option(None, "Data folder (default: the one GRAPHATTN_DATA names).")
+    folder: Path | None = option(None, "Folder for temporary files (default: the system's).")
+    out: Path | None = option(None, "Folder for NAME.md, NAME.json and NAME.png.")
+    quick: bool = option(False, "A trial: few small workloads and few runs.")
+
+
+class Benchmark(NamedTuple):
+    """One ``graphattn bench NAME``: its help, an example, and its flags."""
+
+    help: str
+    example: str
+    flags: str
+    measure: Callable[[Settings], BenchmarkReport] | None = None
+    """Of a registered one, with its workloads: the usual ones, and those of ``--quick``."""
+    lengths: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
+
+
+_TIMED = "lengths repeats threads seconds out quick"
+_COMPARED = "lengths repeats peers threads seconds out quick"
+BENCHMARKS = {
+    "attention": Benchmark(
+        "The operator, forward and backward. Peers: dense, dense-math, dgl, flex, pyg.",
+        "--lengths 109,8x2048,mr --peers dense,dgl",
+        _COMPARED,
+    ),
+    "encoder": Benchmark(
+        "Whole encoders, inference. Peers: transformer, transformer-fast-path, masked, dgl.",
+        "--lengths 22,109,201",
+        _COMPARED,
+    ),
+    "train-step": Benchmark(
+        "Forward, backward and Adam, whole encoders. Peers: transformer, masked, dgl.",
+        "--lengths 22,109,201 --peers transformer",
+        _COMPARED,
+    ),
+    "memory": Benchmark(
+        "Peak memory of forward + backward, each contender in a new process. Peers: torch, dgl, dense, pyg.",
+        "--lengths 2x8192 --peers dgl",
+        "lengths peers threads out quick",
+    ),
+    "build": Benchmark(
+        "Building a batch's graph (scales 1, 3, N/16, N/8, N/4, dependency) and one MS-Trans forward pass over it.",
+        "--lengths 22,109",
+        _TIMED,
+    ),
+    "predict": Benchmark(
+        "From a file of texts to a file of predictions, the encoder alone, and one short sentence.",
+        "--lengths mr",
+        _TIMED,
+    ),
+    "inspect": Benchmark(
+        "Passes that return attention weights and plain forward passes, for every encoder.",
+        "--lengths 128x22,8x1024",
+        _TIMED,
+    ),
+    "mtsa": Benchmark(
+        "MTSA's layer, time and memory against length. Peers: paper, multihead, dense, bilstm, cnn.",
+        "--lengths 64x64,64x128 --peers multihead",
+        _COMPARED,
+    ),
+    "umst": Benchmark(
+        "The cost of words in UMST on top of a Transformer, in time and memory. Peers: transformer, without-words.",
+        "--lengths 164x25 --peers transformer",
+        _COMPARED,
+    ),
+    "pretrained": Benchmark(
+        "A pretrained Transformer, inference and training. Peers: transformers, transformers-sorted, onnx, "
+        "onnx-sorted, ours-float32, sentence-transformers.",
+        "--lengths questions,reviews --peers transformers",
+        f"{_COMPARED} pretrained",
+    ),
+    "store": Benchmark(
+        "Building a store of parsed sentences, its memory, reading it as batches, and inference.",
+        "--sentences 100000",
+        "sentences jobs folder out",
+    ),
+    "corpora": Benchmark(
+        "Stores of real corpora: IMDB's size compared to xz, and Stanza's parses with and without a cache.",
+        "--jobs 2",
+        "jobs data folder out",
+    ),
+    "all": Benchmark(
+        "All benchmarks but store and corpora, one after the other.",
+        "--out docs/benchmarks",
+        "repeats threads seconds out quick",
+    ),
+}
+ALL = tuple(name for name in BENCHMARKS if name not in ("store", "corpora", "all"))
+"""The benchmarks of ``all``."""
+_FUNCTIONS = {
+    "store": "graphattn.experiments.benchmarks._store:measure_store",
+    "corpora": "graphattn.experiments.benchmarks._corpora:measure_corpora",
+    "train-step": "graphattn.experiments.benchmarks._encoder:measure_training",
+}
+"""Name -> the function that measures, where it is not ``measure`` of the module of that name."""
+
+
+def register_benchmark(
+    name: str,
+    measure: Callable[[Settings], BenchmarkReport],
+    *,
+    lengths: Sequence[str],
+    quick: Sequence[str] | None = None,
+) -> None:
+    """Add a benchmark to ``graphattn bench``.
+
+    Parameters
+    ----------
+    name : of the command and of its files
+    measure : settings, with workloads, runs and peers -> a report; the first line of its docstring is the help
+    lengths, quick : default workloads, also of ``--quick``, as ``--lengths`` names them
+
+    Raises
+    ------
+    ConfigError
+        when another benchmark has this name
+    """
+    summary, quick = (getdoc(measure) or name).partition("\n")[0], tuple(quick or lengths)
+    new = Benchmark(summary, f"--lengths {','.join(quick)}", _COMPARED, measure, tuple(lengths), quick)
+    other = BENCHMARKS.get(name, new).measure
+    if getattr(other, "__module__", None) != measure.__module__:
+        raise ConfigError(f"the benchmark {name!r} exists already; choose another name")
+    BENCHMARKS[name] = new
+
+
+class BenchCommands(LazyGroup):
+    """One command for each benchmark, which has only the benchmark's flags."""
+
+    @override
+    def list_summaries(self) -> dict[str, str]:
+        return {name: benchmark.help for name, benchmark in BENCHMARKS.items()}
+
+    @override
+    def build_command(self, name: str, arguments: Sequence[str]) -> Any:
+        benchmark = BENCHMARKS[name]
+
+        def command(flag_values: Values) -> None:
+            run(name, BenchOptions(**flag_values))
+
+        flags = [
+            replace(flag, common=True) for flag in list_options(BenchOptions) if flag.name in benchmark.flags.split()
+        ]
+        return make_command(with_flags(flags)(command), benchmark.help, f"graphattn bench {name} {benchmark.example}")
+
+
+app = typer.Typer(
+    cls=BenchCommands,
+    help="Measure speed and memory; only ratios within one run mean anything.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+@app.callback()
+def benchmarks() -> None:
+    """Measure speed and memory; only ratios within one run mean anything."""
+
+
+def run(name: str, options: BenchOptions) -> None:
+    """Measure, print the table, and write it if ``options.out`` is set."""
+    options.validate()
+    for package in ("psutil", "matplotlib"):  # DGL installs psutil
+        import_optional(package, "graphattn bench needs", "bench")
+    _set_threads(options.threads)
+    for folder, flag in ((options.out, "--out"), (options.folder, "--folder")):
+        if folder is not None:
+            _make_folder(folder, flag)
+    for member in ALL if name == "all" else (name,):
+        report = measure(member, options)
+        print(report.to_markdown(), end="")
+        if options.out is not None:
+            report.write(options.out)
+
+
+def measure(name: str, options: BenchOptions) -> BenchmarkReport:
+    """Run one benchmark."""
+    benchmark = BENCHMARKS[name]
+    if benchmark.measure is not None:
+        return benchmark.measure(_make_settings(options, benchmark.lengths, benchmark.quick))
+    module_name, _, function_name = _FUNCTIONS.get(name, f"graphattn.experiments.benchmarks.{name}:measure").partition(
+        ":"
+    )
+    module = import_module(module_name)
+    function: Callable[..., BenchmarkReport] = getattr(module, function_name)
+    if name == "store":
+        return function(options.sentences, options.jobs, folder=options.folder)
+    if name == "corpora":
+        return function(options.jobs, data=options.data, folder=options.folder)
+
+    settings = _make_settings(options, module.LENGTHS, module.QUICK, one_run=name == "memory")
+    texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained") else {}
+    return function(settings, **texts, **({"directory": options.pretrained} if name == "pretrained" else {}))
+
+
+def _make_settings(
+    options: BenchOptions, lengths: tuple[str, ...], quick: tuple[str, ...], *, one_run: bool = False
+) -> Settings:
+    """The settings of a benchmark with these default workloads."""
+    from graphattn.experiments.benchmarks._harness import Settings
+
+    lengths = quick if options.quick else lengths
+    repeats = 1 if one_run else options.repeats or (3 if options.quick else 9)
+    peers = () if options.peers == "none" else _split("--peers", options.peers or None)
+    return Settings(_split("--lengths", options.lengths) or lengths, repeats, peers, options.seconds)
+
+
+def _split(flag: str, text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    words = tuple(word.strip() for word in text.split(","))
+    if not all(words):
+        raise ConfigError(f"{flag} is {text!r}; give comma-separated names")
+    return words
+
+
+def _set_threads(threads: int | None) -> None:
+    """Set the threads of all libraries; those that are imported later read the environment."""
+    if threads is None:
+        return
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(threads)
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def _make_folder(folder: Path, flag: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot be created ({error.strerror})", path=folder, hint=f"Choose another {flag}.") from error

@@ -1,0 +1,176 @@
+"""Flags for reading corpora: formats, columns and the parser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphattn.exceptions import ConfigError, verbatim
+from graphattn.experiments._cli.flags import Values
+from graphattn.options import Option, Options, ParsingOptions, list_options, option
+
+if TYPE_CHECKING:
+    from graphattn.builders import Example, Sentence
+    from graphattn.builders.readers import CorpusKind
+    from graphattn.builders.store import Store
+
+CLASSIFY, PAIR, TAG, TRANSLATE = "classify", "pair", "tag", "translate"
+NONE = "none"
+
+
+@dataclass
+class CorpusOptions(Options):
+    """Location of the texts, labels and tags in a corpus.
+
+    An option is one ``of`` corpora that have one of these: a label, several labels, tags, a second or a target text.
+    """
+
+    format: str = option(
+        "auto",
+        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, conllup, word/tag, sentences, spans, webanno, folder or "
+        "your own; auto: detect",
+        common=True,
+    )
+    text_column: str = option(
+        "text",
+        "column of the text, or several to join: title,body (csv, tsv, jsonl)",
+        of=("label", "target"),
+        reader="text",
+        common=True,
+    )
+    second_column: str = option(
+        "second", "column of the other text (csv, tsv, jsonl)", of=("second", "target"), reader="second", common=True
+    )
+    label_column: str = option(
+        "label",
+        "column of the label, or none, or several of 0 and 1: joy,anger (csv, tsv, jsonl)",
+        of=("label",),
+        reader="label",
+        common=True,
+    )
+    label_separator: str | None = option(None, "characters between several labels of one text", of=("labels",))
+    text_separator: str | None = option(
+        None, "characters between the two texts of a pair in one column", of=("second",)
+    )
+    columns: tuple[str, ...] = option(
+        (),
+        "what each field holds: label, text, second, none; ... skips the rest (labelled); of trees: index, token, tag, "
+        "head, deprel, none",
+    )
+    drop_label: Sequence[str] = option(
+        (),
+        "label that stands for none, such as -: leave its texts, or words, out; may be repeated",
+    )
+    header: bool | None = option(
+        None, "whether the first line names columns (labelled, conll; default: decide by the lines)"
+    )
+    delimiter: str | None = option(None, "character between two fields (csv, tsv)", of=("label",))
+    quoted: bool | None = option(None, "whether fields may be in double quotes (csv, tsv)", of=("label",))
+    separator: str | None = option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
+    token_column: int | None = option(
+        None,
+        "column of the token, from 0; -1 is the last (conll; default: the first that does not count)",
+        of=("tags",),
+    )
+    tag_column: int | str = option(
+        -1,
+        "column of the tag, from 0; -1 is the last; 11+ for columns of semantic roles (conll)",
+        of=("tags",),
+        common=True,
+    )
+    predicate_column: int | None = option(
+        None,
+        "column that marks the predicate whose roles are tagged, from 0; others have 0, -, _ or O (conll)",
+        of=("tags",),
+    )
+    tags: str = option(
+        "upos",
+        "column of the tags, such as xpos or parseme:mwe, or the values of a key: misc:KEY (conllu, conllup), or the "
+        "field (sentences)",
+        of=("tags",),
+        common=True,
+    )
+    layer: str = option(
+        "auto", "layer or feature whose spans are the tags, such as NamedEntity (webanno)", of=("tags",)
+    )
+    comment: str | None = option(None, "first characters of a line to skip (conll)", of=("tags",))
+
+    @property
+    def non_default(self) -> list[str]:
+        """Names of the options that differ from their defaults."""
+        return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The arguments of :func:`~graphattn.builders.readers.read_corpus`."""
+        return {"format": self.format, **self.reader_options()}
+
+    def reader_options(self) -> dict[str, Any]:
+        """The options to pass to a reader, by its names; defaults must not narrow down the formats."""
+        options = {
+            item.metadata.get("reader", item.name): getattr(self, item.name)
+            for item in fields(self)
+            if item.name != "format" and item.name in self.non_default
+        }
+        for name in {"text", "second", "label"} & options.keys():
+            if "," in (options[name] or ""):
+                options[name] = tuple(map(str.strip, options[name].split(",")))
+        for name in {"separator", "delimiter"} & options.keys():
+            options[name] = options[name].replace("\\t", "\t")
+        if "columns" in options:
+            options["columns"] = tuple(None if role.lower() in (NONE, "") else role for role in options["columns"])
+        return options
+
+
+def irrelevant_options(kind: CorpusKind) -> set[str]:
+    """Names of the options that do not apply to a kind of corpus."""
+    has = {
+        "label": kind.label,
+        "labels": kind.label and not kind.second,
+        "tags": kind.tags,
+        "second": kind.second is not False,
+        "target": kind.target,
+    }
+    applies = {item.name: item.metadata.get("of", ("label", "tags")) for item in fields(CorpusOptions)}
+    return {name for name, any_of in applies.items() if not any(has[fact] for fact in any_of)}
+
+
+def parser_flags() -> list[Option]:
+    """The flags that change the parser of a trained model."""
+    return [
+        replace(flag, default=None) for flag in list_options(ParsingOptions, "Parser (default: that of the training)")
+    ]
+
+
+def split_parser_flags(flag_values: Values) -> tuple[Values, Values]:
+    """The flags of the parser, and all others."""
+    names = {flag.name for flag in parser_flags()}
+    parser = {name: value for name, value in flag_values.items() if name in names}
+    return parser, {name: value for name, value in flag_values.items() if name not in names}
+
+
+def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sentence]:
+    """Read a corpus or store, one example or sentence at a time."""
+    from graphattn.builders._files import is_store
+    from graphattn.builders.readers import read_corpus
+
+    if is_store(path):
+        from graphattn.builders.store._store import open_store
+
+        return iter(open_store(path))
+    return read_corpus(path, **options.reading)
+
+
+def count_texts(items: list[Example | Sentence] | Store) -> int:
+    """The number of texts or pairs that an estimator sees."""
+    return len(items) if isinstance(items, list) else len(items.texts())
+
+
+def reject_for_store(options: Iterable[str], path: Path) -> None:
+    """Reject options of readers, since a store needs none."""
+    for name in options:
+        raise ConfigError(
+            f"{verbatim(path)} is a store, whose texts are read already; leave {{{name}}} out", options=(name,)
+        )

@@ -1,0 +1,461 @@
+"""``graphattn inspect``: attention weights as table, file, picture or page, and the words that decide predictions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from graphattn._validation import require_choice
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
+from graphattn.experiments._cli.flags import Values, as_flag, with_flags
+from graphattn.experiments._cli.loaded_models import load_model
+from graphattn.experiments._cli.output import check_output, model_files, open_output, show_progress
+from graphattn.options import list_options
+
+if TYPE_CHECKING:
+    from graphattn.models import Estimator
+    from graphattn.models.inspection import Attention
+    from graphattn.models.inspection.attributions import WordAttributions
+
+Explanation = TypeVar("Explanation")
+EXAMPLES = (
+    'graphattn inspect model "a lovely film"\n\n'
+    'graphattn inspect model "a lovely film" --layer 1 --by head --picture arcs.png\n\n'
+    "graphattn inspect model reviews.txt --out weights.parquet\n\n"
+    "graphattn inspect model reviews.txt --html page.html --other model2\n\n"
+    "graphattn inspect --serve model model2\n\n"
+    'graphattn inspect model "a lovely film" --words --html words.html\n\n'
+    "graphattn inspect model reviews.txt --summary --picture distances.png --out tables"
+)
+_UNUSED = {"drop_label", "label_column", "label_separator", "layer", "tag_column", "tags"}
+_KINDS = ("arcs", "matrices")
+
+
+@dataclass(frozen=True)
+class OutputFiles:
+    """Paths of weights and pictures, and the directory of a second model to compare with."""
+
+    out: Path | None
+    picture: Path | None
+    html: Path | None
+    kind: str
+    other: Path | None
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there is a file to write."""
+        return any(file is not None for file in (self.out, self.picture, self.html))
+
+
+@with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
+def inspect(
+    model: Annotated[Path, typer.Argument(help="Model directory written by train.")],
+    flag_values: Values,
+    text: Annotated[
+        str | None, typer.Argument(help="A text (a pair with a tab between), or a file; - for standard input.")
+    ] = None,
+    *,
+    layer: Annotated[int | None, typer.Option(help="Only this layer, counted from 0.")] = None,
+    head: Annotated[int | None, typer.Option(help="Only this head of each layer, counted from 0.")] = None,
+    relation: Annotated[str | None, typer.Option(help="Only heads on this relation, such as window:3.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="Number of strongest edges to print.")] = 10,
+    by: Annotated[str | None, typer.Option(help="Print that many per layer, head, relation; comma-separated.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for all weights: .parquet, .csv, .graphml, .gexf, .gml or .json.")
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="Picture to draw: .png, .svg or .pdf.")] = None,
+    kind: Annotated[str, typer.Option(help="Kind of picture: arcs or matrices.")] = "arcs",
+    summary: Annotated[bool, typer.Option("--summary", help="Statistics over all texts.")] = False,
+    other: Annotated[
+        Path | None, typer.Option(help="With --summary or --html: a second model to compare with.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Web page to write: one HTML file.")] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="Instead of edges, the words that decide the prediction.")
+    ] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the page with a text field; TEXT may be a second model.")
+    ] = False,
+    host: Annotated[str | None, typer.Option(help="With --serve: address to listen on (default: 127.0.0.1).")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="With --serve: port, 0 for a free one (default: 8000).")
+    ] = None,
+) -> None:
+    """Show the attention weights of a text's edges.
+
+    Prints the prediction and the strongest edges of each text, without edges that are the only one of their token:
+    their weight is always one. The last line says which heads have no others. With --summary, --out is a .json file or
+    a folder.
+
+    With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
+    of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
+    """
+    parser, flag_values = split_parser_flags(flag_values)
+    load = partial(load_model, parser=parser)
+    selection = {"layer": layer, "head": head, "relation": relation}
+    outputs = OutputFiles(out, picture, html, kind, other)
+    selecting = _set_flags(**selection, by=by)
+    if serve:
+        writing = _set_flags(out=out, picture=picture, html=html, other=other)
+        writing += _set_flags(summary=summary or None, words=words or None)
+        _reject([*selecting, *writing, *map(as_flag, flag_values)], "--serve only serves the page")
+        models = [model] if text is None else [model, Path(text)]
+        _serve([(path, load(path)) for path in models], host or "127.0.0.1", 8000 if port is None else port)
+        return
+    _reject(_set_flags(host=host, port=port), "only --serve listens")
+    if text is None:
+        raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
+    if words:
+        unused = _set_flags(picture=picture, other=other, summary=summary or None)
+        _reject([*selecting, *unused], "--words shows words, not edges")
+        _inspect_words(load, model, text, CorpusOptions(**flag_values), outputs, top)
+    elif summary:
+        reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
+        _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
+        _inspect_corpus(load, model, text, CorpusOptions(**flag_values), outputs, (layer, top))
+    else:
+        groups = [] if by is None else [name.strip() for name in by.split(",")]
+        _inspect_texts(load, model, text, CorpusOptions(**flag_values), outputs, selection, (top, groups))
+
+
+def _set_flags(**options: object) -> list[str]:
+    """The flags of the options that are set."""
+    return [as_flag(name) for name, value in options.items() if value is not None]
+
+
+def _inspect_texts(
+    load: Callable[[Path], Estimator],
+    model: Path,
+    text: str,
+    options: CorpusOptions,
+    outputs: OutputFiles,
+    selection: dict[str, Any],
+    printing: tuple[int, list[str]],
+) -> None:
+    """Print the attention of each text and write what ``outputs`` asks for; ``printing`` are ``top`` and ``by``."""
+    require_choice("kind", outputs.kind, _KINDS)
+    if outputs.other is not None and outputs.html is None:
+        raise ConfigError("{other} needs {summary=True} or {html}", options=("other", "summary", "html"))
+    _check_files(outputs, model, text, summary=False)
+    estimator = load(model)
+    texts = _at_most_one(_texts(text, estimator, options), outputs)
+    second = None if outputs.other is None else load(outputs.other)
+    if second is not None:
+        texts = list(texts)
+    attentions = _print_each(_attentions(estimator, texts, selection), *printing)
+    if not outputs.has_files:
+        for _ in attentions:
+            pass
+        return
+    columns = [(model, estimator, _collect(attentions))]
+    if outputs.other is not None and second is not None:
+        columns.append((outputs.other, second, list(_attentions(second, texts, selection))))
+    _write(columns, outputs)
+
+
+def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: OutputFiles) -> None:
+    """Write the files of ``outputs`` and print their names; only a page shows a second model."""
+    attentions = columns[0][-1]
+    if outputs.out is not None:
+        _save(attentions, outputs.out)
+        print(outputs.out)
+    if outputs.picture is not None:
+        _draw(attentions[0], outputs.picture, outputs.kind)
+        print(outputs.picture)
+    if outputs.html is not None:
+        _write_page(columns, outputs.html)
+        print(outputs.html)
+
+
+def _inspect_words(
+    load: Callable[[Path], Estimator], model: Path, text: str, options: CorpusOptions, outputs: OutputFiles, top: int
+) -> None:
+    """Print the words with the largest attributions in each text; write the attributions of all words."""
+    from graphattn.models.inspection._files import check_suffix, save_table
+    from graphattn.models.inspection.attributions import word_attributions
+    from graphattn.models.inspection.notebook import words_html
+
+    if outputs.out is not None:
+        check_suffix(outputs.out, (".parquet", ".csv"))
+    _check_files(outputs, model, text, summary=False)
+    estimator = load(model)
+    texts = _texts(text, estimator, options)
+    explained = []
+    for number, attributions in enumerate(_of_each(partial(word_attributions, estimator), texts)):
+        if number:
+            print()
+        print("\n".join(_format_words(attributions, top)), flush=True)
+        if outputs.out is not None or outputs.html is not None:
+            attributions.table.insert(0, "sentence", number)
+            explained.append(attributions)
+    if outputs.out is not None:
+        import pandas as pd
+
+        print(save_table(pd.concat([attributions.table for attributions in explained]), outputs.out))
+    if outputs.html is not None:
+        with open_output(outputs.html) as file:
+            file.write('<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Words that decide</title>\n')
+            file.writelines(f"{words_html(attributions)}\n" for attributions in explained)
+        print(outputs.html)
+
+
+def _format_words(attributions: WordAttributions, top: int) -> list[str]:
+    """The text, the explained quantity, and the words with the largest attributions."""
+    from graphattn._networkx_graphs import CLS
+    from graphattn.models.inspection.notebook import printable
+
+    table = attributions.table[attributions.table.word != CLS]
+    texts = [" ".join(rows.word) for _, rows in table.groupby("part", sort=False)]
+    quantity = f"{attributions.explains}: {attributions.value:.3f} ({attributions.baseline:.3f} if no word were known)"
+    largest = table.sort_values("attribution", key=abs, ascending=False, kind="stable").head(top)
+    shown = largest.assign(word=[printable(word) for word in largest.word])
+    columns = ["part", "word", "attribution"] if len(texts) > 1 else ["word", "attribution"]
+    rows = shown[columns].to_string(index=False, float_format="{:+.3f}".format).splitlines()
+    return [printable(" / ".join(texts), 100), printable(quantity, 500), *(rows if len(shown) else ["no words"])]
+
+
+def _inspect_corpus(
+    load: Callable[[Path], Estimator],
+    model: Path,
+    text: str,
+    options: CorpusOptions,
+    outputs: OutputFiles,
+    selection: tuple[int | None, int],
+) -> None:
+    """Print statistics by head, and write those that ``outputs`` asks for; ``selection`` are ``layer`` and ``top``."""
+    from graphattn.models.inspection import compare_summaries, summarise
+    from graphattn.models.inspection._summary import save_tables, strongest_dependencies
+
+    layer, top = selection
+    if outputs.html is not None:
+        raise ConfigError("{html} shows single texts, {summary=True} all texts; give one", options=("html", "summary"))
+    _check_files(outputs, model, text, summary=True)
+    estimator = load(model)
+    texts: Iterable[Any] = _texts(text, estimator, options)
+    second = None if outputs.other is None else load(outputs.other)
+    if outputs.picture is not None:
+        texts = _check_layer(estimator, texts, layer)
+    if second is not None:
+        texts = list(texts)
+    summary = summarise(estimator, texts, progress=lambda inputs: show_progress(inputs, "Inspecting"))
+    tables = summary.tables()
+    if second is not None:
+        tables = compare_summaries(summary, summarise(second, texts), ("first", "second"))
+    print(f"{summary.texts:,} texts")
+    by_head = tables["scales"].merge(tables["entropy"], on=["layer", "head", "relation"])
+    print(by_head.to_string(index=False, float_format="{:.2f}".format))
+    entropy = summary.entropy()
+    for line in _name_single_edge_heads(entropy[entropy.evenness.isna()].relation, len(entropy)):
+        print(line)
+    arcs = strongest_dependencies(tables["dependencies"], top)
+    if len(arcs):
+        print(f"\ndependencies, strongest {len(arcs)}\n{arcs.to_string(index=False, float_format='{:.3f}'.format)}")
+    if outputs.out is not None:
+        print(save_tables(tables, outputs.out))
+    if outputs.picture is not None:
+        from graphattn.experiments.drawing import draw_distances
+
+        print(draw_distances(summary, outputs.picture, layer=layer or 0))
+
+
+def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
+    from graphattn.experiments.page import count_texts, live_model, serve
+
+    texts = count_texts([estimator for _, estimator in models])
+    live = [live_model(path, estimator) for path, estimator in models]
+    for live_page in live:
+        live_page.explain(["a"] * texts)  # report a model without attention now
+
+    def ready(address: str) -> None:
+        print(f"{address} shows the page; Ctrl-C ends it", flush=True)
+
+    serve(live, texts=texts, host=host, port=port, ready=ready)
+
+
+def _check_files(outputs: OutputFiles, model: Path, text: str, *, summary: bool) -> None:
+    """Reject output files that cannot be written or are inputs, before any text is read."""
+    from graphattn.models.inspection._files import SUFFIXES, check_suffix
+
+    to_folder = summary and outputs.out is not None and not outputs.out.suffix
+    out = None if to_folder else outputs.out
+    if out is not None:
+        check_suffix(out, [".json"] if summary else SUFFIXES)
+    if outputs.picture is not None:
+        from graphattn.experiments.drawing._canvas import check_format
+
+        check_format(outputs.picture)
+    models = [model] if outputs.other is None else [model, outputs.other]
+    inputs: list[str | Path] = [text, *(file for path in models for file in model_files(path))]
+    for file in filter(None, (out, outputs.picture, outputs.html)):
+        check_output(file, *inputs)
+
+
+def _at_most_one(texts: Iterable[Any], outputs: OutputFiles) -> Iterable[Any]:
+    """The texts; raise if there are several but an output holds only one."""
+    from graphattn.models.inspection._files import GRAPH_WRITERS
+
+    suffix = "" if outputs.out is None else outputs.out.suffix.lower()
+    if outputs.picture is not None:
+        message = "a {picture} shows one text, but there are more; give one, or {summary=True}"
+    elif suffix in GRAPH_WRITERS:
+        message = f"a {suffix} file holds one text, but there are more; give one, or save to .parquet or .csv"
+    else:
+        return texts
+    first_two = list(islice(texts, 2))
+    if len(first_two) > 1:
+        raise ConfigError(message, options=("picture", "summary"))
+    return first_two
+
+
+def _reject(flags: Iterable[str], reason: str) -> None:
+    for flag in sorted(flags):
+        raise ConfigError(f"{reason}; leave {flag} out")
+
+
+def _texts(text: str, estimator: Estimator, options: CorpusOptions) -> Iterator[Any]:
+    """The inputs in a file or standard input, or the text itself; an error if it names a folder."""
+    from graphattn.builders._files import is_store
+    from graphattn.experiments._cli.text_stream import read_texts
+
+    if text and os.path.isdir(text) and not is_store(text):
+        raise DataError("this is a folder", path=text, hint="Name a file in it, or pass the text on standard input.")
+    return read_texts(text, estimator.task.corpus_kind, options, **estimator.get_reading_defaults())
+
+
+def _attentions(estimator: Estimator, texts: Iterable[Any], selection: dict[str, Any]) -> Iterator[Attention]:
+    """The selected weights of each text."""
+    for attention in _of_each(estimator.attention, texts):
+        yield attention.only(**selection)
+
+
+def _of_each(explain: Callable[[Any], Explanation], texts: Iterable[Any]) -> Iterator[Explanation]:
+    """Explain each text; errors name its number."""
+    for number, text in enumerate(texts, start=1):
+        try:
+            explanation = explain(text)
+        except DataError as error:
+            raise DataError(f"text {number}: {error.message}", hint=error.hint, options=error.options) from error
+        yield explanation
+
+
+def _check_layer(estimator: Estimator, texts: Iterable[Any], layer: int | None) -> Iterator[Any]:
+    """The texts; raise now if the first of them shows that there is no such layer."""
+    remaining = iter(texts)
+    first = list(islice(remaining, 1))
+    for _ in _attentions(estimator, first, {"layer": layer}):
+        pass
+    return chain(first, remaining)
+
+
+def _print_each(attentions: Iterable[Attention], top: int, by: list[str]) -> Iterator[Attention]:
+    """Print and yield each result."""
+    lines: list[str] = []
+    for attention in attentions:
+        if lines:
+            print()
+        lines = _format_attention(attention, top, by)
+        print("\n".join(lines), flush=True)
+        yield attention
+    if not lines:
+        raise DataError("there are no texts")
+
+
+def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str]:
+    """Title, prediction and strongest edges."""
+    from graphattn.models.inspection._attention_map import for_display
+    from graphattn.models.inspection.notebook import printable
+
+    lines = [printable(attention.title, 100), format_prediction(attention)]
+    table = attention.top(top, by=by)
+    if table.empty:
+        return [*lines, "no token has more than one edge"]
+    table = for_display(table)
+    for column in table.columns.intersection(["source_token", "target_token", "source_word", "target_word"]):
+        table[column] = [printable(token) for token in table[column]]
+    text = table.to_string(index=False, float_format="{:.3f}".format)
+    heads = {(each.layer, head) for each in attention.maps for head in each.heads}
+    return [*lines, *text.splitlines(), *_name_single_edge_heads(attention.single_edge_heads().values(), len(heads))]
+
+
+def _name_single_edge_heads(relations: Iterable[str], total: int) -> list[str]:
+    """A line on the heads of these relations, in which each token has one edge; none without such heads."""
+    relations = list(relations)
+    if not relations:
+        return []
+    names = ", ".join(dict.fromkeys(relations))
+    longer = "; in longer texts, windows of N/... are wider" if "window:N/" in names else ""
+    return [f"{len(relations)} of {total} heads have one edge for each token, of weight 1: {names}{longer}"]
+
+
+def format_prediction(attention: Attention) -> str:
+    """The prediction in one line, with probabilities if there are any."""
+    from graphattn.models.inspection._attention_map import TARGET
+    from graphattn.models.inspection.notebook import printable
+
+    prediction, probabilities = attention.prediction, attention.probabilities
+    if not isinstance(probabilities, dict):
+        (sentence,) = attention.sentences.values()
+        special = len(sentence.words) > len(prediction)  # a pretrained model's sentence begins and ends with them
+        words = sentence.words[special : special + len(prediction)]
+        return " ".join(f"{printable(word)}/{tag}" for word, tag in zip(words, prediction, strict=True))
+    if TARGET in attention.sentences:
+        return f"{printable(prediction, 500)} ({probabilities[prediction]:.3f})"
+    label = ", ".join(map(str, prediction)) if isinstance(prediction, tuple) else str(prediction)
+    classes = ", ".join(f"{name} {probability:.3f}" for name, probability in probabilities.items())
+    return f"{label or 'no label'} ({classes})" if probabilities else label
+
+
+def _collect(attentions: Iterable[Attention]) -> list[Attention]:
+    """All results, unless they are too many for one file."""
+    from graphattn.models.inspection import limits
+
+    collected: list[Attention] = []
+    weights = 0
+    for attention in attentions:
+        collected.append(attention)
+        weights += attention.num_weights
+        if len(collected) > 1 and weights > limits.MOST_ROWS:
+            raise ConfigError(
+                f"the first {len(collected):,} texts have {weights:,} weights; the limit for a file of several texts "
+                f"is {limits.MOST_ROWS:,}. Use {{layer}}, {{head}} or {{relation}}, fewer texts, or {{summary=True}}",
+                options=("layer", "head", "relation", "summary"),
+            )
+    return collected
+
+
+def _save(attentions: list[Attention], out: Path) -> None:
+    """Save one result in any format, or the tables of several with the number of the text."""
+    if len(attentions) == 1:
+        attentions[0].save(out)
+        return
+    import pandas as pd
+
+    from graphattn.models.inspection._files import save_table
+
+    tables = [attention.table() for attention in attentions]
+    for number, table in enumerate(tables):
+        table.insert(0, "sentence", number)
+    save_table(pd.concat(tables, ignore_index=True), out)
+
+
+def _draw(attention: Attention, picture: Path, kind: str) -> None:
+    from graphattn.experiments.drawing import draw_arcs, draw_matrices
+
+    draw = {"arcs": draw_arcs, "matrices": draw_matrices}[kind]
+    draw(attention, picture)
+
+
+def _write_page(columns: list[tuple[Path, Estimator, list[Attention]]], html: Path) -> None:
+    from graphattn.experiments.page import page_model, write_page
+
+    attentions = columns[0][-1]
+    title = attentions[0].title if len(attentions) == 1 else f"{len(attentions):,} texts"
+    write_page(html, [page_model(*column) for column in columns], title=title)

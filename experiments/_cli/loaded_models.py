@@ -1,0 +1,175 @@
+"""The models of commands: each process loads one, and flags change its parser, its search and its limits."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphattn import __version__
+from graphattn._validation import suggest
+from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.experiments._cli.flags import Values, as_flag
+from graphattn.options import list_options
+
+if TYPE_CHECKING:
+    from graphattn.models import Estimator, SearchOptions
+    from graphattn.models.pretrained import SentenceEncoder
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Arguments with which each process loads the model."""
+
+    path: Path  # the model directory
+    digest: str  # digest of its contents; a process that loads another model stops
+    parser: tuple[tuple[str, Any], ...] = ()  # pairs of name and value, see :func:`load_model`
+    search: str = ""  # see :func:`change_search`
+    longest: int | None = None  # see :func:`change_search`
+    precision: str = "32"  # see :func:`graphattn.load`
+    max_tokens_per_text: int | None = None  # see :func:`load_model`
+    modules: tuple[str, ...] = ()  # the user's modules to import first
+    threads: int | None = None  # threads of each process; None for PyTorch's default
+
+    @classmethod
+    def of(cls, path: Path, *, engine: str = "local", jobs: int = 1, **options: Any) -> ModelSettings:
+        """The settings for several processes, which share the threads of this one."""
+        import torch
+
+        from graphattn.experiments._cli.user_modules import list_imported_modules
+        from graphattn.models._saving import read_digest
+        from graphattn.models.pretrained._checkpoint import digest_directory, is_hugging_face_directory
+
+        load_once.cache_clear()  # the model of an earlier command in this process
+        threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
+        digest = digest_directory(path) if is_hugging_face_directory(path) else read_digest(path)
+        return cls(path, digest, modules=list_imported_modules(), threads=threads, **options)
+
+    @property
+    def decisive(self) -> tuple[Any, ...]:
+        """Settings that determine the results."""
+        changes = (self.parser, self.search, self.longest, self.precision, self.max_tokens_per_text)
+        return __version__, self.digest, *changes
+
+
+@lru_cache(maxsize=1)
+def load_once(settings: ModelSettings) -> Estimator:
+    """Load a model, or the sentence encoder of a Hugging Face directory, once in each process."""
+    import torch
+
+    from graphattn.experiments._cli.user_modules import import_modules
+    from graphattn.models.pretrained._checkpoint import is_hugging_face_directory
+
+    if settings.threads is not None and settings.threads != torch.get_num_threads():
+        torch.set_num_threads(settings.threads)
+        os.environ["RAYON_NUM_THREADS"] = str(settings.threads)  # of the tokenizers
+    import_modules(settings.modules)
+    read: Any = load_sentence_encoder if is_hugging_face_directory(settings.path) else load_model
+    estimator: Estimator = read(
+        settings.path,
+        dict(settings.parser),
+        precision=settings.precision,
+        max_tokens_per_text=settings.max_tokens_per_text,
+        digest=settings.digest,
+    )
+    change_search(estimator, settings.search, settings.longest)
+    return estimator
+
+
+def load_model(
+    model: Path,
+    parser: Values,
+    *,
+    precision: str = "32",
+    max_tokens_per_text: int | None = None,
+    digest: str | None = None,
+) -> Estimator:
+    """Load a model, and change its parser and its limit of tokens.
+
+    The parser has no effect unless the encoder uses dependency arcs. A model with another digest is an error.
+    """
+    from graphattn.models._estimators.loading import load_files
+    from graphattn.models._saving import read_model
+
+    files = read_model(model)
+    if digest not in (None, files.digest):
+        raise _make_replaced_error(model)
+    estimator = load_files(model, files, precision=precision)
+    for name in parser:
+        if "parsing" not in estimator.option_groups:
+            raise ConfigError(
+                f"{as_flag(name)} does not apply to {model}, which {estimator.task.description}; leave it out"
+            )
+    if max_tokens_per_text is not None:
+        if "max_tokens_per_text" in estimator.unused_options or not hasattr(estimator.inputs_, "max_tokens_per_text"):
+            raise ConfigError(f"--max-tokens-per-text does not apply to {model}, which {estimator.task.description}")
+        estimator.inputs_.max_tokens_per_text = max_tokens_per_text
+    return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
+
+
+def load_sentence_encoder(
+    model: Path, parser: Values, *, precision: str, max_tokens_per_text: int | None, digest: str
+) -> SentenceEncoder:
+    """The sentence encoder of a Hugging Face directory; arguments as for :func:`load_model`."""
+    from graphattn.models.pretrained import SentenceEncoder
+    from graphattn.models.pretrained._checkpoint import digest_directory
+
+    for name in parser:
+        raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
+    encoder = SentenceEncoder(model, precision=precision).fit()
+    if digest_directory(model) != digest:
+        raise _make_replaced_error(model)
+    limit = encoder.inputs_.max_tokens_per_text
+    if max_tokens_per_text is not None and limit is not None:
+        encoder.inputs_.max_tokens_per_text = min(limit, max_tokens_per_text)
+    return encoder
+
+
+def _make_replaced_error(model: Path) -> ModelDirectoryError:
+    return ModelDirectoryError(f"{model} was replaced while the command ran. Run it again to use the new model")
+
+
+def reject_unused(model: Path, estimator: Estimator | type[Estimator], **options: Any) -> None:
+    """Reject options that this task does not have; those that are not set are None, False or empty."""
+    for name, value in options.items():
+        if value and name not in estimator.task.prediction_options:
+            raise ConfigError(
+                f"{as_flag(name)} does not apply to {model}, which {estimator.task.description}; leave it out"
+            )
+
+
+def change_search(estimator: Estimator, changes: str, longest: int | None) -> None:
+    """Change a translator's search, such as ``beam=8``, and the maximum number of sub-words of its sources."""
+    if changes:
+        search = estimator.get_params(deep=False)["search"]
+        estimator.set_params(search=apply_search_changes(search, changes))
+    if longest is not None:
+        estimator.set_params(inputs__longest=longest)
+
+
+def apply_search_changes(search: SearchOptions, changes: str) -> SearchOptions:
+    """Copy the options of a search with some changed.
+
+    Examples
+    --------
+    >>> from graphattn.models import SearchOptions
+    >>> search = apply_search_changes(SearchOptions(), "beam=8, max_length=20")
+    >>> search.beam, search.max_length
+    (8, 20)
+    """
+    options, values = {option.name: option for option in list_options(search)}, {}
+    for change in filter(None, map(str.strip, changes.split(","))):
+        name, sign, value = change.partition("=")
+        name = name.strip().replace("-", "_")
+        if not sign or name not in options:
+            problem = f"there is no option {name!r}; {suggest(name, options)}" if sign else f"{change!r} is not valid; "
+            raise ConfigError(f"--search: {problem}write OPTION=VALUE with one of: {', '.join(options)}")
+        values[name] = value.strip()
+    try:
+        changed = replace(search, **{name: options[name].parse(value) for name, value in values.items()})
+        changed.validate()
+    except ConfigError as error:
+        raise ConfigError(f"--search: {error}") from error
+    return changed

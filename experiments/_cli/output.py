@@ -1,0 +1,123 @@
+"""Output of commands: files that appear when they are complete, lines of JSON, tables of metrics, progress bars."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from graphattn.exceptions import DataError
+
+Item = TypeVar("Item")
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+@contextmanager
+def open_output(path: Path, *, binary: bool = False) -> Iterator[Any]:
+    """Open a temporary file, which replaces ``path`` at the end (see :func:`atomic_file`)."""
+    from graphattn.builders._files import atomic_file, write_error  # loads PyTorch
+
+    try:
+        with (
+            atomic_file(path) as temporary,
+            open(temporary, "wb") if binary else open(temporary, "w", encoding="utf-8") as stream,
+        ):
+            yield stream
+    except BrokenPipeError:  # the reader of a pipe ended
+        raise
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
+def check_output(path: Path, *read: str | Path) -> None:
+    """Reject a file that cannot be written or is one of the inputs, before work is done for it.
+
+    ``read`` are the inputs: files, ``-``, or texts.
+    """
+    from graphattn.builders._files import is_stream, write_error  # loads PyTorch
+
+    if is_stream(path):
+        return
+    if any(_same_file(path, other) for other in read):
+        raise DataError("would be written over what is read", path=path, hint="Choose another file.")
+    folder = Path(os.path.realpath(path)).parent
+    if path.is_dir():
+        code = errno.EISDIR
+    elif not folder.is_dir():
+        code = errno.ENOENT
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        code = errno.EACCES
+    else:
+        return
+    raise write_error(path, OSError(code, os.strerror(code)))
+
+
+def _same_file(path: Path, other: str | Path) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):  # one does not exist, or is no path
+        return False
+
+
+def model_files(model: Path) -> list[Path]:
+    """The files of a model directory."""
+    from graphattn.models._saving import CHECKPOINT, CONFIG, LABELS, TOKENIZER, WEIGHTS
+
+    return [model / name for name in (CHECKPOINT, CONFIG, LABELS, TOKENIZER, WEIGHTS)]
+
+
+def encode_line(row: Mapping[str, Any]) -> str:
+    """A row as a line of JSON, which has no NaN."""
+    try:
+        return _ENCODE(row) + "\n"
+    except ValueError as error:
+        raise DataError("the model gives numbers that are not finite", hint="Train it again.") from error
+
+
+def unpack_single(named: Mapping[str, Item]) -> Item | Mapping[str, Item]:
+    """The value of a mapping with one name; a mapping with several unchanged."""
+    return next(iter(named.values())) if len(named) == 1 else named
+
+
+def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
+    """Print metrics in percent: a table on a terminal, one line per value on a pipe.
+
+    Examples
+    --------
+    >>> print_metrics({"dev": {"accuracy": 81.25}})
+    dev accuracy: 81.25
+    """
+    if sys.stdout is None or not sys.stdout.isatty():
+        for column, values in columns.items():
+            for metric, value in values.items():
+                print(f"{column} {_title(metric)}: {value:.2f}")
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("", *map(escape, columns))
+    for metric in dict.fromkeys(metric for values in columns.values() for metric in values):
+        row = [f"{values[metric]:.2f}" if metric in values else "" for values in columns.values()]
+        table.add_row(_title(metric), *row)
+    Console().print(table)
+
+
+def _title(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def show_progress(items: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
+    """Pass items on; on a terminal, count them with a bar on standard error."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, description, total, console=Console(stderr=True))

@@ -1,0 +1,268 @@
+"""``graphattn predict``: one JSON line for each text, in order, as texts arrive."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments._cli.chunks import CHUNK, Chunk, TextError, apply_to_texts, iter_chunks
+from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
+from graphattn.experiments._cli.flags import (
+    Address,
+    EngineName,
+    Jobs,
+    Longest,
+    MaxTokens,
+    Precision,
+    SearchChanges,
+    Values,
+    with_flags,
+)
+from graphattn.experiments._cli.loaded_models import ModelSettings, load_once, reject_unused
+from graphattn.experiments._cli.output import check_output, encode_line, model_files, open_output
+from graphattn.experiments._cli.resumable import ChunkResult, ModelJob, Tally, keep_results, make_engine, stream_results
+from graphattn.experiments._cli.tables import PredictionTable
+from graphattn.options import list_options
+
+if TYPE_CHECKING:
+    from graphattn.experiments._cli.text_stream import NumberedText
+    from graphattn.models import Estimator
+
+EXAMPLES = (
+    'graphattn predict model "a lovely film"\n\n'
+    "graphattn predict model reviews.csv --text-column review --probabilities --out predictions.jsonl\n\n"
+    "graphattn predict tagger sentences.txt --output spans\n\n"
+    "graphattn predict translator --plain --search beam=8 < test.en > test.de"
+)
+_UNUSED = {"drop_label", "label_column", "label_separator", "layer", "tag_column", "tags"}
+_TABLES = ("csv", "tsv")
+_OUTPUTS = {
+    ".csv": ("csv",),
+    ".tsv": ("tsv",),
+    ".conll": ("conll",),
+    ".html": ("html",),
+    ".jsonl": ("json", "spans"),
+    ".ndjson": ("json", "spans"),
+    ".json": ("json", "spans"),
+}
+"""Extension -> what such a file may have; the first by default."""
+
+
+@with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
+    flag_values: Values,
+    texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
+    *,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
+    n_best: Annotated[
+        int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")
+    ] = 1,
+    search: SearchChanges = "",
+    longest: Longest = None,
+    output: Annotated[
+        Literal["json", "csv", "tsv", "spans", "conll", "html"] | None,
+        typer.Option(
+            help="JSON Lines, or a table with all columns of the input; taggers: tags as JSON or CoNLL, or entities as "
+            "JSON or in colours as HTML (default: as the extension of --out says, else json)."
+        ),
+    ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Print a translator's or regressor's outputs alone, without JSON.")
+    ] = False,
+    chunk: Annotated[
+        int | None, typer.Option(min=1, help="Texts that are read and predicted together (default: 512; typed ones 1).")
+    ] = None,
+    max_tokens_per_text: MaxTokens = None,
+    precision: Precision = "32",
+    jobs: Jobs = 1,
+    engine: EngineName = "local",
+    address: Address = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write instead of standard output; the same command resumes.")
+    ] = None,
+) -> None:
+    """Predict texts; prints one JSON object for each, in order.
+
+    A plain file or standard input has one text on each line (for pairs two, with a tab between them); with
+    --format words its lines are split at blanks only. Files with labels, as train and evaluate read them, work too. A
+    translator prints its outputs with their scores.
+    """
+    from graphattn.builders.readers._samples import SAMPLE_LINES
+    from graphattn.experiments._cli.text_stream import read_numbered_texts
+    from graphattn.models._estimators.loading import read_task
+
+    if out is not None:
+        check_output(out, texts, *model_files(model))
+    options = {"probabilities": probabilities, "n_best": n_best > 1, "plain": plain}
+    task = read_task(model)
+    reject_unused(model, task, **options, search=search, longest=longest)
+    form = _choose_output(output, out, task, plain=plain, n_best=n_best)
+    is_table = form in _TABLES
+    parser, flag_values = split_parser_flags(flag_values)
+    settings = ModelSettings.of(
+        model,
+        engine=engine,
+        jobs=jobs,
+        parser=tuple(parser.items()),
+        search=search,
+        longest=longest,
+        precision=precision,
+        max_tokens_per_text=max_tokens_per_text,
+    )
+    estimator = load_once(replace(settings, threads=None))
+    chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
+    numbered = read_numbered_texts(
+        texts,
+        estimator.task.corpus_kind,
+        CorpusOptions(**flag_values),
+        split=estimator.inputs_.split,
+        **estimator.get_reading_defaults(),
+        sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
+        keep_rows=is_table,
+    )
+    choices: dict[str, Any] = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": form}
+    if is_table:
+        first = list(_take_until_readable(numbered))
+        numbered = chain(first, numbered)
+        choices["table"] = _make_table(estimator, first, f".{form}", probabilities=probabilities)
+    job = ModelJob(settings, predict_chunk, choices)
+    chunks, executor = iter_chunks(numbered, chunk), make_engine(engine, jobs, address)
+    tally = _write_predictions(job, chunks, executor, out)
+    hint = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
+    hint = "They have no prediction." if is_table else hint
+    tally.report(estimator, hint)
+
+
+def _choose_output(output: str | None, out: Path | None, task: type[Estimator], *, plain: bool, n_best: int) -> str:
+    """The output that the extension of the file says, unless another is given; an error if they contradict."""
+    suffix = "" if out is None else out.suffix.lower()
+    allowed = _OUTPUTS.get(suffix, ())
+    chosen = output or (allowed[0] if allowed else "json")
+    if chosen not in task.task.output_formats:
+        named = f"{{output}} is {chosen!r}" if output else f"{{out}} ends in {suffix}"
+        raise ConfigError(
+            f"{named}; a model that {task.task.description} has: {', '.join(task.task.output_formats)}",
+            options=("output", "out"),
+        )
+    if allowed and chosen not in allowed:
+        raise ConfigError(
+            f"{{output}} is {chosen!r}, but {{out}} ends in {suffix}; leave {{output}} out, or change the extension",
+            options=("output", "out"),
+        )
+    if chosen in _TABLES and (plain or n_best > 1):
+        raise ConfigError(
+            "a table has one output next to each text; leave {plain} and {n_best} out, or let {out} end in .jsonl",
+            options=("plain", "n_best", "out"),
+        )
+    return chosen
+
+
+def _take_until_readable(texts: Iterable[NumberedText]) -> Iterator[NumberedText]:
+    """The texts up to the first that can be read."""
+    for text in texts:
+        yield text
+        if text.error is None:
+            return
+
+
+def _make_table(
+    estimator: Estimator, texts: Sequence[NumberedText], suffix: str, *, probabilities: bool
+) -> PredictionTable:
+    """The table for the last of some texts and all others like it."""
+    nothing = "" if estimator.task.texts_per_input == 1 else ("", "")
+    (row,) = estimator.predict_rows([nothing], probabilities=probabilities)
+    content = texts[-1].content if texts else None
+    return PredictionTable.of("" if content is None else content, row, suffix)
+
+
+def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, out: Path | None) -> Tally:
+    """Predict chunks to a file, resumably, or to a stream, each as soon as it is done."""
+    from graphattn.builders._files import is_stream
+
+    tally = Tally()
+    if out is None or is_stream(out):
+        with nullcontext(sys.stdout.buffer) if out is None else open_output(out, binary=True) as file:
+            for content in tally.count(stream_results(job, chunks, executor)):
+                file.write(content)
+                file.flush()
+    else:
+        with keep_results(out) as results:
+            results.compute(job, chunks, executor, "predicting")
+            with open_output(out, binary=True) as file:
+                file.writelines(tally.count(results))
+    return tally
+
+
+def predict_chunk(
+    estimator: Estimator,
+    chunk: Chunk,
+    *,
+    n_best: int = 1,
+    probabilities: bool = False,
+    plain: bool = False,
+    output: str = "json",
+    table: PredictionTable | None = None,
+) -> ChunkResult:
+    """Predict a chunk; a text that cannot be predicted has a row with its line and the error, else an empty line.
+
+    ``plain`` writes outputs of a translator or regressor without JSON, several of a source with its number and scores.
+    """
+    from graphattn.models._entities import HTML_HEAD
+
+    def format_texts(inputs: list[Any], first: int) -> list[str]:
+        if output != "json" and table is None:
+            return estimator.format_predictions(inputs, output)
+        rows = estimator.predict_rows(inputs, first=first, n_best=n_best, probabilities=probabilities)
+        if table is not None:
+            return list(map(table.line, inputs, rows))
+        if plain:
+            return [_format_plain(number, row, n_best) for number, row in enumerate(rows, first)]
+        return list(map(encode_line, rows))
+
+    head = table.header() if table is not None else HTML_HEAD if output == "html" else ""
+    lines, bad_lines = [head] if chunk.first == 1 else [], []
+    error = ""
+    for text, line in zip(chunk.texts, apply_to_texts(format_texts, chunk), strict=True):
+        if isinstance(line, TextError):
+            bad_lines.append(line.line)
+            error = error or line.message
+            row = {"line": line.line, "error": line.message}
+            if table is not None:
+                lines.append(table.line_without_prediction(text.content))
+            else:
+                lines.append(encode_line(row) if _has_rows(output, plain=plain) else "\n")
+        else:
+            lines.append(line)
+    return ChunkResult("".join(lines).encode(), tuple(bad_lines), error)
+
+
+def _has_rows(output: str, *, plain: bool) -> bool:
+    """Whether the output is JSON."""
+    return output in ("json", "spans") and not plain
+
+
+def predict_lines(estimator: Estimator, items: Iterable[Any], *, chunk: int = CHUNK, **options: Any) -> Iterator[str]:
+    """Predict ``chunk`` inputs at a time with options of :func:`predict_chunk`; yield the lines of each chunk."""
+    from graphattn.experiments._cli.text_stream import NumberedText
+
+    numbered = (NumberedText(number, item) for number, item in enumerate(items, 1))
+    for texts in iter_chunks(numbered, chunk):
+        yield predict_chunk(estimator, texts, **options).content.decode()
+
+
+def _format_plain(number: int, row: dict[str, Any], n_best: int) -> str:
+    if "value" in row:
+        return f"{row['value']}\n"
+    outputs = row["outputs"]
+    if n_best == 1:
+        return f"{outputs[0]['text']}\n"
+    return "".join(f"{number}\t{output['score']:.6f}\t{output['text']}\n" for output in outputs)

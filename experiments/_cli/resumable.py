@@ -1,0 +1,195 @@
+"""Apply a model to chunks of texts, in this process, in several, or on Ray: to a stream, or resumably to a file.
+
+With a file to write, the results of chunks are kept beside it until the file is complete. Their names are digests of
+the model, the options and the texts, so a second run finds those that are still valid and computes the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments._cli.chunks import Chunk
+from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
+from graphattn.experiments._cli.output import show_progress
+
+if TYPE_CHECKING:
+    from graphattn.builders._jobs import Engine
+    from graphattn.models import Estimator
+
+_SHOWN = 5
+"""Lines of bad texts that an error lists."""
+
+
+def make_engine(engine: str, jobs: int, address: str | None, *, gpus: float | None = 0.0) -> Engine:
+    """The engine that the flags name; ``gpus`` of each actor on Ray."""
+    from graphattn.builders._jobs import LocalEngine, RayEngine
+
+    if engine == "ray":
+        return RayEngine(jobs, address=address, gpus=gpus)
+    if address is not None:
+        raise ConfigError("--address is for --engine ray; give both, or neither")
+    return LocalEngine(jobs)
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """The output of a chunk, the lines of texts with errors, and the first error.
+
+    ``truncated`` are the number of texts that were truncated, and of tokens left out.
+    """
+
+    content: bytes
+    bad_lines: tuple[int, ...] = ()
+    error: str = ""
+    truncated: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class ModelJob:
+    """A job for an engine, in any process: ``convert(estimator, chunk, **options)``, a function of a module."""
+
+    settings: ModelSettings
+    convert: Callable[..., ChunkResult]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, task: tuple[str, Chunk]) -> tuple[str, ChunkResult]:
+        """The name of a chunk and its result."""
+        from graphattn.models._prediction import count_truncation
+
+        name, chunk = task
+        estimator = load_once(self.settings)
+        with count_truncation() as counts:
+            result = self.convert(estimator, chunk, **self.options)
+        return name, replace(result, truncated=(counts[0], counts[1]))
+
+    def digest(self, chunk: Chunk) -> str:
+        """Digest of all that determines the result."""
+        content = repr((self.settings.decisive, self.convert.__name__, self.options, chunk))
+        return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def stream_results(job: ModelJob, chunks: Iterable[Chunk], engine: Engine) -> Iterator[ChunkResult]:
+    """Yield the results in order, each as soon as it is ready."""
+    try:
+        for _, result in engine.run(job, (("", chunk) for chunk in chunks), in_order=True):
+            yield result
+    finally:
+        engine.close()
+
+
+class KeptResults:
+    """The results of chunks as files in a folder that this process alone uses; it may have those of an earlier run."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._names: list[str] = []
+
+    def compute(self, job: ModelJob, chunks: Iterable[Chunk], engine: Engine, description: str) -> None:
+        """Compute the results that are missing, and show how many are done."""
+        from graphattn.builders._files import write_sealed
+
+        try:
+            for name, result in show_progress(engine.run(job, self._find_missing(job, chunks)), description):
+                header = json.dumps([name, result.truncated, result.error, *result.bad_lines])
+                write_sealed(self._path(name), b"%b\n%b" % (header.encode(), result.content))
+        finally:
+            engine.close()
+
+    def _find_missing(self, job: ModelJob, chunks: Iterable[Chunk]) -> Iterator[tuple[str, Chunk]]:
+        for chunk in chunks:
+            name = job.digest(chunk)
+            self._names.append(name)
+            if self._read(name) is None:
+                yield name, chunk
+
+    def __iter__(self) -> Iterator[ChunkResult]:
+        """Read the results in the order of the chunks."""
+        for name in self._names:
+            result = self._read(name)
+            if result is None:
+                raise DataError("was damaged", path=self._path(name), hint="Run the same command again to repair it.")
+            yield result
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.part"
+
+    def _read(self, name: str) -> ChunkResult | None:
+        """The result of a chunk; None if it is missing or damaged."""
+        from graphattn.builders._files import read_sealed
+
+        sealed = read_sealed(self._path(name))
+        if sealed is None:
+            return None
+        header, _, content = sealed.partition(b"\n")
+        written_as, truncated, error, *bad_lines = json.loads(header)
+        return ChunkResult(content, tuple(bad_lines), error, truncated) if written_as == name else None
+
+
+@contextmanager
+def keep_results(out: Path) -> Iterator[KeptResults]:
+    """Keep the results of chunks beside a file, or for a pipe in a temporary folder, until the block has no error."""
+    from graphattn.builders._files import folder_lock, is_stream, remove_leftovers, write_error
+
+    if is_stream(out):
+        with tempfile.TemporaryDirectory(prefix="graphattn-") as name:
+            yield KeptResults(Path(name))
+        return
+    target = Path(os.path.realpath(out))
+    folder = target.with_name(f".{target.name}.parts")
+    try:
+        folder.mkdir(exist_ok=True)
+        with folder_lock(folder):
+            yield KeptResults(folder)
+            for file in folder.glob("*.part*"):  # also those that a killed process was writing
+                file.unlink()
+            remove_leftovers(target, seconds=0)  # the lock keeps other writers out
+    except OSError as error:
+        raise write_error(out, error) from error
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("resumable") from None
+    finally:
+        with suppress(OSError):  # it has results
+            folder.rmdir()
+
+
+@dataclass
+class Tally:
+    """Counts texts that were truncated, and collects the lines of those that could not be processed."""
+
+    bad_lines: list[int] = field(default_factory=list)
+    error: str = ""
+    truncated: int = 0
+    tokens: int = 0
+
+    def count(self, results: Iterable[ChunkResult]) -> Iterator[bytes]:
+        """Yield the contents of results and count their texts."""
+        for result in results:
+            self.bad_lines += result.bad_lines
+            self.error = self.error or result.error
+            texts, tokens = result.truncated
+            self.truncated, self.tokens = self.truncated + texts, self.tokens + tokens
+            yield result.content
+
+    def report(self, estimator: Estimator, hint: str) -> None:
+        """Warn of truncated texts, and raise an error if some texts could not be processed.
+
+        ``hint`` is a sentence that says where the output has the errors.
+        """
+        if self.truncated:
+            warnings.warn(estimator.describe_truncation(self.truncated, self.tokens), stacklevel=2)
+        lines = self.bad_lines
+        if not lines:
+            return
+        shown = ", ".join(map(str, lines[:_SHOWN])) + (", ..." if len(lines) > _SHOWN else "")
+        texts = "1 text" if len(lines) == 1 else f"{len(lines):,} texts"
+        raise DataError(f"{texts} could not be processed (line {shown}). {hint} The first error: {self.error}")

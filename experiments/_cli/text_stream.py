@@ -1,0 +1,184 @@
+"""Texts to predict or encode, one at a time: plain lines, words, or a corpus, which needs no labels."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from graphattn.builders._files import FilePath, TextLines, display_name, is_store, open_text
+from graphattn.builders.readers import FORMATS, corpus_kind, detect
+from graphattn.builders.readers._formats import PLAIN, resolve_like_training
+from graphattn.builders.readers._rows import iterate_with_errors, split_at_blanks
+from graphattn.builders.readers._samples import SAMPLE_LINES
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments._cli.corpus_options import CorpusOptions, reject_for_store
+
+_WITHOUT_LABELS: dict[str, dict[str, Any]] = {
+    **{table: {"label": None, "require_label": False} for table in ("csv", "tsv", "jsonl")},
+    "labelled": {"require_label": False},
+    "fasttext": {"require_label": False, "multilabel": True},
+    "conll": {"tag_column": None},
+    **{parsed: {"tags": None} for parsed in ("conllu", "conllup", "sentences")},
+    "webanno": {"layer": None},
+    "folder": {"require_label": False},
+}
+
+_PATH = re.compile(
+    r"(\.{0,2}|~)/.*|\S*/\S*|\S*\.\w{1,8}|.*\.([ct]sv|txt|jsonl?|conllu?|parquet|gz|xz|bz2)", re.IGNORECASE
+)
+
+
+class NumberedText(NamedTuple):
+    """A text (words, an example, a sentence), or the error of one that cannot be read.
+
+    ``line`` counts from 1; a row of a table has the line where it ends, a text of a store its number.
+    """
+
+    line: int
+    content: Any
+    error: DataError | None = None
+
+
+def is_corpus(text: str) -> bool:
+    """Whether an argument names a file, a store or standard input, or looks like a path, and is no text itself."""
+    return text == "-" or (bool(text) and os.path.exists(text)) or _PATH.fullmatch(text) is not None
+
+
+def read_texts(path: str, task: str, options: CorpusOptions, **settings: Any) -> Iterator[Any]:
+    """The contents of :func:`read_numbered_texts`; the first error is raised."""
+    return map(_content, read_numbered_texts(path, task, options, **settings))
+
+
+def _content(text: NumberedText) -> Any:
+    if text.error is not None:
+        raise text.error
+    return text.content
+
+
+def read_numbered_texts(
+    path: str,
+    task: str,
+    options: CorpusOptions,
+    *,
+    split: str | None = None,
+    label_column: str | None = None,
+    training: Mapping[str, Any] | None = None,
+    labels: Collection[str] = (),
+    sample_lines: int = SAMPLE_LINES,
+    keep_rows: bool = False,
+) -> Iterator[NumberedText]:
+    """Read inputs for ``predict`` and ``encode`` in constant memory.
+
+    ``path`` is a file, a store, or ``-`` for standard input; or a text, if it does not look like a path. Labels are
+    kept where every line has one anyway, and from a table's ``label_column``. ``split`` is the model's rule for raw
+    texts, by which a store's must be tokenized. ``training`` is how the training corpus was read, ``labels`` are those
+    that the model knows. An empty line is an empty text. A text that cannot be read has an error; errors after which
+    reading cannot continue are raised.
+    """
+    pairs = corpus_kind(task).second is True
+    if not is_corpus(path):
+        return iter([NumberedText(1, _parse_text(path, pairs=pairs, words=options.format == "words"))])
+    if path != "-" and is_store(path):
+        reject_for_store([*options.non_default, *(["label_column"] if label_column else [])], Path(path))
+        stored = _read_store(Path(path), split, pairs=pairs)
+        return (NumberedText(number, content) for number, content in enumerate(stored, 1))
+    if options.format == "words" and pairs:
+        raise ConfigError(
+            "{format=words} is for single texts; the texts of a pair have a tab between them", options=("format",)
+        )
+    chosen = {**options.reader_options(), **({"label": label_column} if label_column else {})}
+    source: FilePath = path
+    format = options.format
+    if training:
+        source = open_text(path)
+        format, chosen = resolve_like_training(
+            source, training, task, format, chosen, labels=labels, sample_lines=sample_lines
+        )
+        for name in _WITHOUT_LABELS.get(format, {}):
+            if not str(chosen.get(name)).endswith("+"):  # with roles, a sentence is repeated for each predicate
+                chosen.pop(name, None)
+    detected = detect(source, task, "optional", format=format, sample_lines=sample_lines, **chosen)
+    if detected.columns is not None:
+        chosen["columns"] = detected.columns
+    if detected.separator is not None:
+        chosen["separator"] = detected.separator
+    if detected.name == "text" and pairs:
+        return _read_corpus(
+            detected.source, "labelled", {"columns": ("text", "second")}, pairs=True, keep_rows=keep_rows
+        )
+    if detected.name in PLAIN:
+        return _read_lines(detected.source, words=detected.name == "words")
+    return _read_corpus(detected.source, detected.name, chosen, pairs=pairs, keep_rows=keep_rows)
+
+
+def _parse_text(text: str, *, pairs: bool, words: bool) -> Any:
+    """A text itself as an input."""
+    if not pairs:
+        return split_at_blanks(text.replace("\n", " ")) if words else text
+    pair = text.split("\t")
+    if len(pair) != 2:
+        hint = "Put a tab between the two texts, $'first\\tsecond' in a shell; or check the path."
+        raise DataError(f"{text!r} is not a pair of texts, and no file", hint=hint)
+    return tuple(pair)
+
+
+def _read_store(path: Path, split: str | None, *, pairs: bool) -> Iterator[Any]:
+    from graphattn.builders.store._store import open_store
+    from graphattn.models._estimators.inputs import check_same_tokenization
+
+    store = open_store(path)
+    if split is not None:
+        check_same_tokenization([store.texts()], split)
+    yield from zip(*store.pairs(), strict=True) if pairs else store.texts()
+
+
+def _read_lines(source: FilePath, *, words: bool) -> Iterator[NumberedText]:
+    with open_text(source) as lines:
+        for line in iterate_with_errors(lines):
+            if isinstance(line, DataError):
+                yield NumberedText(lines.line, None, line)
+            else:
+                content = line.removesuffix("\n")
+                yield NumberedText(lines.line, split_at_blanks(content) if words else content)
+
+
+def _read_corpus(
+    source: FilePath, format: str, options: dict[str, Any], *, pairs: bool, keep_rows: bool
+) -> Iterator[NumberedText]:
+    entry = FORMATS[format]
+    parameters = inspect.signature(entry.read).parameters
+    if keep_rows and "keep_rows" in parameters:
+        options = {**options, "keep_rows": True}
+    if pairs and "second" in entry.options:
+        options.setdefault("second", "second")
+    errors: list[DataError] = []
+    if "skip" in parameters:
+        options = {**options, "skip": errors.append}
+    items = entry.read(source, **{**_WITHOUT_LABELS.get(format, {}), **options})
+    return _number(map(_unpack_label, items) if format == "fasttext" else items, source, errors)
+
+
+def _number(items: Iterator[Any], source: FilePath, errors: list[DataError]) -> Iterator[NumberedText]:
+    """Yield items with their lines, after the errors that were found before them."""
+    count = 0
+    for item in chain(items, [None]):
+        for error in errors:
+            count += 1
+            in_source = error.path == display_name(source)  # and not in a file of a folder
+            yield NumberedText(error.line if in_source and error.line else count, None, error)
+        errors.clear()
+        if item is not None:
+            count += 1
+            origin = getattr(item, "origin", None)
+            yield NumberedText(origin[1] if origin else source.line if isinstance(source, TextLines) else count, item)
+
+
+def _unpack_label(item: Any) -> Any:
+    """A fastText example whose label is no tuple if it has at most one."""
+    return replace(item, label=item.label if len(item.label) > 1 else next(iter(item.label), None))

@@ -1,0 +1,215 @@
+"""``graphattn train``: train a model on a corpus and save it with its metrics."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from inspect import getdoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typing_extensions import override
+
+from graphattn._validation import suggest
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
+from graphattn.experiments._cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
+from graphattn.experiments._cli.flags import LazyGroup, Values, as_flag, make_command, with_flags
+from graphattn.experiments._cli.training_run import check_overwrite, choose_run_folder, fit_and_save, print_run
+from graphattn.experiments._cli.user_modules import find_values
+from graphattn.options import Option
+
+if TYPE_CHECKING:
+    from graphattn.experiments._cli.training_plan import TrainingPlan
+    from graphattn.models import Estimator
+
+_TASKS = {
+    CLASSIFY: (
+        "Train a classifier of texts.",
+        "graphattn train classify train.tsv --dev dev.tsv --out model\n\n"
+        "graphattn train classify reviews.csv --text-column review --label-column stars --encoder bilstm --out model",
+    ),
+    PAIR: (
+        "Train a classifier of pairs of texts.",
+        "graphattn train pair train.jsonl --text-column premise --second-column hypothesis --out model",
+    ),
+    "regress": (
+        "Train a regressor: texts to numbers.",
+        "graphattn train regress reviews.csv --text-column review --label-column stars --out model",
+    ),
+    "regress-pair": (
+        "Train a regressor of pairs: how similar are two texts?",
+        "graphattn train regress-pair sick.csv --text-column sentence_A --second-column sentence_B --label-column "
+        "relatedness_score --out model",
+    ),
+    TAG: (
+        "Train a tagger of words.",
+        "graphattn train tag train.conll --dev dev.conll --characters --crf --out model\n\n"
+        "graphattn train tag train.conllu --tags xpos --config settings.yaml --out model",
+    ),
+    TRANSLATE: (
+        "Train a translator, or a summariser: from texts to texts.",
+        "graphattn train translate train.en,train.de --dev val.en,val.de --out model\n\n"
+        "graphattn train translate abstracts.jsonl --text-column abstract --second-column tldr --encoder ms-trans "
+        "--out model",
+    ),
+}
+"""Task -> summary and examples of its command, for ``--help`` without loading PyTorch."""
+_SKIP_BAD = Option(
+    "skip_bad", bool, False, False, "leave out lines that cannot be used (not of test sets)", None, "Corpus"
+)
+_SHOWN = 5
+"""Lines left out that are listed."""
+_ABOUT = (
+    "After an interruption, run the same command again to resume from the last epoch. A YAML file (--config) sets the "
+    "same options by the same names; the model directory has the settings of its run in train.yaml.\n\n"
+    "This is a selection: --help-all lists all options, --encoder NAME --help those of an encoder."
+)
+
+
+def _find_registered() -> dict[str, type[Estimator]]:
+    """The tasks; only the user's modules, imported before, can have registered others than the built-in ones."""
+    loading = sys.modules.get("graphattn.models._estimators.loading")
+    return {} if loading is None else loading.TASKS
+
+
+def _describe(task: str) -> tuple[str, str]:
+    """Summary and examples of a task."""
+    if task in _TASKS:
+        return _TASKS[task]
+    summary = (getdoc(_find_registered()[task]) or task).partition("\n")[0]
+    return summary, f"graphattn --import MODULE train {task} train.tsv --out model"
+
+
+class TrainCommands(LazyGroup):
+    """One command for each task, whose flags come from modules that load PyTorch."""
+
+    @override
+    def list_summaries(self) -> dict[str, str]:
+        return {name: _describe(name)[0] for name in [*_TASKS, *_find_registered()]}
+
+    @override
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        tasks = self.list_commands(ctx)
+        if args[0] not in tasks:
+            ctx.fail(f"There is no task {args[0]!r}; {suggest(args[0], tasks)}choose one of: {', '.join(tasks)}")
+        return super().resolve_command(ctx, args)
+
+    @override
+    def build_command(self, name: str, arguments: Sequence[str]) -> Any:
+        """The command of a task; its ``--help`` lists the options of ``--encoder`` instead of the usual ones."""
+        encoders = find_values("--encoder", arguments)[0] if {"-h", "--help"} & set(arguments) else []
+        summary, examples = _describe(name)
+        function = _make_function(name, encoders[-1] if encoders else None)
+        return make_command(function, f"{summary}\n\n{_ABOUT}", examples)
+
+
+app = typer.Typer(
+    cls=TrainCommands,
+    help="Train a model on a corpus and save it with its metrics.",
+    epilog="graphattn train classify --help lists the options of a task.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+@app.callback()
+def tasks() -> None:
+    """Train a model on a corpus and save it with its metrics."""
+
+
+def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
+    """The function behind ``graphattn train TASK``; the options of the task are its flags."""
+    from graphattn.experiments._cli.training_plan import TrainingPlan, training_flags, training_flags_of_encoder
+    from graphattn.models import TASKS
+
+    estimator = TASKS[task]
+    corpora = typer.Argument(metavar="TRAIN", help="Corpora to train on; several are read as one.")
+    if estimator.task.source_and_target_files:
+        about = "Sources and targets, line by line, also SOURCE,TARGET; or one table of both."
+        corpora = typer.Argument(metavar="SOURCE [TARGET]", help=about)
+
+    def command(
+        train: list[Path],
+        flag_values: Values,
+        out: Annotated[Path, typer.Option(help="Model directory to write.")],
+        config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
+        overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
+        quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
+    ) -> None:
+        check_overwrite(out, overwrite=overwrite)
+        skip_bad = flag_values.pop(_SKIP_BAD.name, False)
+        plan = TrainingPlan.of(estimator, flag_values, config)
+        changes = {"progress": False} if quiet else {}
+        print_run(train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, **changes), out)
+
+    command.__annotations__["train"] = Annotated[list[Path], corpora]
+    flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
+    return with_flags([*flags, _SKIP_BAD])(command)
+
+
+def train_model(
+    plan: TrainingPlan,
+    train: Sequence[Path],
+    out: Path,
+    *,
+    skip_bad: bool = False,
+    report: bool = False,
+    **training: Any,
+) -> dict[str, Any]:
+    """Read, train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
+
+    ``skip_bad`` leaves out lines of the training and dev sets that cannot be used; ``report`` prints hints, and a line
+    for each epoch where there is no progress bar; ``training`` overrides options.
+    """
+    from graphattn.models import load
+
+    estimator = plan.estimator(run_dir=choose_run_folder(plan.values, out), **training)
+    if init_from := plan.values.get("init_from"):
+        arguments = estimator.get_params(deep=False)
+        estimator = load(init_from).set_params(**{**arguments, "warm_start": True})
+    estimator.validate()
+    files: dict[str, Sequence[Any]] = {"training": train}
+    if dev := plan.values["dev"]:
+        files["dev"] = [dev] if isinstance(dev, str) else dev
+    if not estimator.task.source_and_target_files or len(train) != 2:
+        _reject_repetitions(train)
+    options = plan.corpus.reading
+    skipped: list[DataError] = []
+    skip: dict[str, Any] = {"skip": skipped.append} if skip_bad else {}
+    with warnings.catch_warnings():
+        if not report:
+            warnings.simplefilter("ignore", Hint)
+        try:
+            corpora = {name: estimator.read(paths, **options, **skip) for name, paths in files.items()}
+        except DataError as error:
+            if error.skippable:
+                error.alternative = "Or leave out such lines with --skip-bad."
+            raise
+        if skipped and report:
+            _list_skipped(skipped)
+        tests = {
+            name: estimator.read(paths, **options)
+            for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
+        }
+    return fit_and_save(estimator, plan, corpora, out, tests=tests, report=report)
+
+
+def _reject_repetitions(files: Sequence[Path]) -> None:
+    """A corpus given twice would have the same texts in the training set and in the share that is held out."""
+    resolved = [os.path.realpath(file) for file in files]
+    repeated = next((file for file, path in zip(files, resolved, strict=True) if resolved.count(path) > 1), None)
+    if repeated is not None:
+        raise ConfigError(f"{verbatim(str(repeated))} is given twice to train on; give each file once")
+
+
+def _list_skipped(errors: Sequence[DataError]) -> None:
+    """Print how many lines were left out, and why the first of them."""
+    print(f"hint: {len(errors):,} line{'s' * (len(errors) != 1)} left out", file=sys.stderr)
+    for error in errors[:_SHOWN]:
+        short = DataError(error.message, path=error.path, line=error.line, field=error.field, options=error.options)
+        print(f"  {' '.join(short.render(as_flag).split())}", file=sys.stderr)
+    if len(errors) > _SHOWN:
+        print(f"  and {len(errors) - _SHOWN:,} more", file=sys.stderr)

@@ -1,0 +1,171 @@
+"""The options of one ``graphattn train`` run: defaults < YAML file < flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from graphattn._validation import require_choice
+from graphattn.builders.readers import corpus_kind
+from graphattn.exceptions import ConfigError
+from graphattn.experiments._cli.config import read_config
+from graphattn.experiments._cli.corpus_options import CorpusOptions, irrelevant_options
+from graphattn.experiments._cli.flags import Values, merge_flags
+from graphattn.models import Estimator, InputOptions, SubwordOptions
+from graphattn.models._encoders import ENCODERS, NoEncoderOptions, options_class
+from graphattn.models._estimators.warm_start import check_same_options
+from graphattn.models._saving import read_config as read_model_config
+from graphattn.models.pretrained._options import PretrainedOptions
+from graphattn.options import Option, Options, ParsingOptions, list_options
+
+RUN_DIR = "OUT.run"
+"""The default folder of a run, next to the model directory."""
+PANELS: dict[type, str] = {InputOptions: "Words", SubwordOptions: "Sub-words", ParsingOptions: "Parser"}
+"""Heading of a group in ``--help`` where it is not the group's name."""
+
+
+def training_flags(task: type[Estimator], values: Mapping[str, Any] | None = None) -> list[Option]:
+    """All flags of ``graphattn train TASK``; ``values``, such as a preset, change the defaults of other options."""
+    values = values or {}
+    pretrained = bool(values.get("pretrained"))
+    defaults = task.task.option_defaults(_find_preset(task, values), pretrained=pretrained)
+    flags: list[Option] = []
+    for name, group in task.option_groups.items():
+        panel = PANELS.get(group, name.capitalize())
+        if name == "files":
+            about, encoders = "what turns words into vectors", tuple(list_encoders(task))
+            default = task.task.default_encoder(pretrained=pretrained)
+            flags += list_options(group, "Task")
+            flags.append(Option("encoder", str, False, default, about, encoders, "Task", common=True))
+        elif name == "task":
+            flags += list_options(group, panel)
+            unused = irrelevant_options(corpus_kind(task.task.corpus_kind))
+            flags += list_options(CorpusOptions, "Corpus", without=unused)
+        elif name == "encoder":
+            by_encoder = _encoder_flags(task, values)
+            flags += merge_flags({encoder: list(by_name.values()) for encoder, by_name in by_encoder.items()}, panel)
+        else:
+            # one option that is set can turn off the default of another
+            options = group.from_values(values).with_defaults(defaults.get(name, {}))
+            flags += list_options(options, panel, without=task.unused_options)
+    return [replace(flag, default=RUN_DIR) if flag.name == "run_dir" else flag for flag in flags]
+
+
+def training_flags_of_encoder(task: type[Estimator], encoder: str) -> list[Option]:
+    """The flags of ``graphattn train TASK``, of which ``--help`` lists those of one encoder, with its defaults."""
+    require_choice("encoder", encoder, list_encoders(task))
+    of_encoder = _encoder_flags(task, {})[encoder]
+    if encoder == NoEncoderOptions.name:
+        of_encoder = {flag.name: flag for flag in list_options(PretrainedOptions)}
+    return [
+        replace(of_encoder[flag.name], panel=f"Encoder {encoder}", common=True)
+        if flag.name in of_encoder
+        else replace(flag, common=False)
+        for flag in training_flags(task)
+    ]
+
+
+def list_encoders(task: type[Estimator]) -> list[str]:
+    """The encoders of a task; ``pretrained`` stands for none on top of the pretrained model."""
+    return [*ENCODERS, *([NoEncoderOptions.name] if "pretrained" in task.option_groups else [])]
+
+
+def _find_preset(task: type[Estimator], values: Mapping[str, Any]) -> str:
+    default = getattr(task.option_groups.get("task", Options), "preset", "default")
+    return str(values.get("preset", default))
+
+
+def _encoder_flags(task: type[Estimator], values: Mapping[str, Any]) -> dict[str, dict[str, Option]]:
+    """Encoder -> name of an option -> its flag, with this task's default."""
+    preset = _find_preset(task, values)
+    options = {name: task.task.encoder_defaults(options_class(name), preset) for name in list_encoders(task)}
+    return {name: {flag.name: flag for flag in list_options(encoder)} for name, encoder in options.items()}
+
+
+def _check_encoder(encoder: str, values: Values, of_encoders: Mapping[str, Mapping[str, Option]], prefix: str) -> None:
+    """Reject options that only other encoders have."""
+    for name in values:
+        owners = [other for other, flags in of_encoders.items() if name in flags]
+        if owners and encoder not in owners:
+            shown = name.replace("_", "-") if prefix == "--" else name
+            known = " and ".join(filter(None, [", ".join(owners[:-1]), owners[-1]]))
+            raise ConfigError(
+                f"{prefix}{shown} is no option of the encoder {encoder}; "
+                f"{known} {'has' if len(owners) == 1 else 'have'} it. "
+                "Leave it out, or choose another --encoder"
+            )
+
+
+def resolve_options(task: type[Estimator], flag_values: Values, config: Path | None = None) -> Values:
+    """The value of each option of a task and its encoder: defaults < model to continue from < file < flags.
+
+    When a flag chooses another encoder than the file, the options of the file's encoder are dropped.
+    """
+    from_file = {} if config is None else read_config(config, training_flags(task))
+    both = {**from_file, **flag_values}
+    trained = read_options(task, Path(both["init_from"]), both) if both.get("init_from") else {}
+    values = {**trained, **both}
+    flags, of_encoders = training_flags(task, values), _encoder_flags(task, values)
+    default: str = trained.get("encoder", task.task.default_encoder(pretrained=bool(values.get("pretrained"))))
+    encoder_of_file: str = from_file.get("encoder", default)
+    _check_encoder(encoder_of_file, from_file, of_encoders, f"{config}: ")
+    encoder: str = flag_values.get("encoder", encoder_of_file)
+    _check_encoder(encoder, flag_values, of_encoders, "--")
+    of_any, of_encoder = {name for options in of_encoders.values() for name in options}, of_encoders[encoder]
+    values |= {name: of_encoder[name].parse(values[name]) for name in both if name in of_encoder}
+    relevant = [of_encoder.get(flag.name, flag) for flag in flags if flag.name in of_encoder or flag.name not in of_any]
+    return {flag.name: values.get(flag.name, flag.default) for flag in relevant}
+
+
+def read_options(task: type[Estimator], model: Path, flag_values: Values) -> Values:
+    """The options of a model to continue from, without those of its training.
+
+    Raises an error when the model has another task, or another value of an option of ``flag_values`` that describes it.
+    """
+    config = read_model_config(model)
+    if config["task"] != task.task.name:
+        raise ConfigError(f"{model} is a model of another task; use graphattn train {config['task']}")
+    names = [item.name for item in fields(task.option_groups["task"]) if item.name != "class_weight"]
+    values = {name: config[name] for name in names if name in config}
+    late: Values = {}
+    for name in task.option_groups:
+        if name not in ("files", "task", "training"):
+            (late if name in task.late_options else values).update(config.get(name, {}))
+    values["encoder"] = values.pop("name")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    check_same_options(values, flag_values)
+    return {**late, **values}
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """The value of each option of a task and its encoder."""
+
+    task: type[Estimator]
+    values: Values
+
+    @classmethod
+    def of(cls, task: type[Estimator], flag_values: Values, config: Path | None = None) -> TrainingPlan:
+        """Resolve the options, see :func:`resolve_options`."""
+        return cls(task, resolve_options(task, flag_values, config))
+
+    @property
+    def corpus(self) -> CorpusOptions:
+        """Options for reading corpora."""
+        return CorpusOptions.from_values(self.values)
+
+    def estimator(self, **training: Any) -> Estimator:
+        """An estimator with these options, of which ``training`` overrides some."""
+        values = {**self.values, **training}
+        groups = {
+            name: group.from_values(values)
+            for name, group in self.task.option_groups.items()
+            if name not in ("files", "task", "encoder")
+        }
+        arguments = {item.name: values[item.name] for item in fields(self.task.option_groups["task"])}
+        several = values.get("label_separator") or "," in values.get("label_column", "")
+        if several and "multilabel" in arguments:
+            arguments["multilabel"] = True
+        return self.task(options_class(values["encoder"]).from_values(values), **arguments, **groups)

@@ -1,0 +1,205 @@
+"""One run of ``graphattn train``: fit, measure, save the model directory, and keep the folder of the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from graphattn import __version__
+from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint, verbatim
+from graphattn.experiments._cli.corpus_options import count_texts
+from graphattn.experiments._cli.flags import Values
+from graphattn.experiments._cli.output import print_metrics, unpack_single
+
+if TYPE_CHECKING:
+    from graphattn.experiments._cli.training_plan import TrainingPlan
+    from graphattn.models import Estimator
+
+METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
+BEST_MODEL = "best-model"
+"""Folder in that of a run: the model of the best epoch, when training diverged after it."""
+
+
+def fit_and_save(
+    estimator: Estimator,
+    plan: TrainingPlan,
+    corpora: Mapping[str, tuple[Any, Any]],
+    out: Path,
+    *,
+    tests: Mapping[str, tuple[Any, Any]],
+    report: bool = False,
+) -> dict[str, Any]:
+    """Train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
+
+    Only the first process of a run measures and saves; in the others the result is empty. The model is saved before an
+    error in a test set is raised, and the model of the best epoch, in the run's folder, before one of divergence.
+    ``corpora`` are ``training`` and perhaps ``dev``; labels are None if inputs carry them.
+    """
+    from graphattn.models.training._checkpoints import is_first_process
+    from graphattn.models.training.callbacks import EpochLines
+
+    run_dir = estimator.training.run_dir
+    examples: dict[str, Any] = {name: count_texts(inputs) for name, (inputs, _) in corpora.items()}
+    try:
+        with warnings.catch_warnings():
+            if report:
+                _hint_at_vectors(estimator, examples["training"])
+            else:
+                warnings.simplefilter("ignore", Hint)
+            callbacks = [EpochLines(estimator.epoch_note)] if report else []
+            estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
+    except DivergenceError as error:
+        if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
+            raise
+        outcome = verbatim(_save_best_model(estimator, plan, Path(run_dir, BEST_MODEL)))
+        message = f"{error.template}. The best epoch's model {outcome}"
+        raise DivergenceError(message, options=error.options) from error
+    if not is_first_process():
+        return {}
+    if tests:
+        examples["test"] = unpack_single({name: count_texts(inputs) for name, (inputs, _) in tests.items()})
+    figures = collect_metrics(estimator, examples)
+    measured, unmeasured = {}, None
+    with warnings.catch_warnings():
+        if not report:
+            warnings.simplefilter("ignore", Hint)
+        for name, test in tests.items():
+            try:
+                measured[name] = estimator.evaluate(*test)
+            except DataError as error:  # the training must not be lost
+                unmeasured = unmeasured or _test_set_error(error, name, out)
+    if measured:
+        figures["test"] = measured if len(tests) > 1 else unpack_single(measured)
+    notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: format_plan(plan)}
+    estimator.save(out, notes=notes)
+    finish_run(run_dir, out)
+    if unmeasured is not None:
+        print_run(figures, out)
+        raise unmeasured
+    return figures
+
+
+def _hint_at_vectors(estimator: Estimator, examples: int) -> None:
+    from graphattn.models import InputOptions
+    from graphattn.models.training._hints import hint_at_vectors
+
+    parameters = estimator.get_params(deep=False)
+    inputs = parameters["inputs"]
+    if estimator.warm_start or getattr(parameters.get("pretrained"), "pretrained", None):
+        return
+    if isinstance(inputs, InputOptions) and inputs.level == "word" and not inputs.vectors:
+        hint = hint_at_vectors(examples)
+        if hint is not None:
+            warnings.warn(hint, stacklevel=2)
+
+
+def _save_best_model(estimator: Estimator, plan: TrainingPlan, folder: Path) -> str:
+    """Save the model of a training that diverged; return the end of the error's sentence."""
+    try:
+        estimator.save(folder, notes={CONFIG_FILE: format_plan(plan)})
+    except (GraphAttnError, OSError) as error:
+        return f"could not be saved ({error})"
+    return f"is {folder}; to train with other options, start again with --no-resume"
+
+
+def _test_set_error(error: DataError, corpus: str, out: Path) -> DataError:
+    saved = f"The model is saved in {verbatim(out)}; measure it with graphattn evaluate."
+    path = corpus if error.path is None else error.path
+    hint = f"{error.hint} {saved}" if error.hint else saved
+    return DataError(error.message, path=path, line=error.line, field=error.field, hint=hint, options=error.options)
+
+
+def print_run(figures: Mapping[str, Any], out: Path) -> None:
+    """Print the metrics of a model and its directory; nothing in a process that has not saved it."""
+    if not figures:
+        return
+    columns = {name: figures[name] for name in ("dev", "test") if name in figures}
+    if "dev_search" in figures:  # other than that of the test set
+        columns = {f"{name} ({figures['dev_search']})" if name == "dev" else name: columns[name] for name in columns}
+    if any(isinstance(value, Mapping) for value in columns.get("test", {}).values()):
+        columns |= {f"test {name}": metrics for name, metrics in columns.pop("test").items()}
+    print_metrics(columns)
+    print(f"model: {out}")
+
+
+def is_model(path: Path) -> bool:
+    """Whether this looks like a model directory or the folder of a run; only loading it verifies that."""
+    return any(os.path.isfile(path / name) for name in ("config.json", "last.ckpt", "training.json"))
+
+
+def check_overwrite(out: Path, *, overwrite: bool) -> None:
+    """Reject a path that exists or cannot be written, before hours of training."""
+    from graphattn.models._saving import is_model_directory
+
+    if is_model_directory(out):
+        if not overwrite:
+            raise ConfigError(f"{out} already has a model; give --overwrite to replace it, or another --out")
+    elif out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ConfigError(f"{out} exists and is no model directory; choose another --out")
+    try:
+        if not out.parent.exists():
+            out.parent.mkdir(parents=True)
+        with TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written ({error.strerror}); choose another --out") from error
+
+
+def choose_run_folder(values: Values, out: Path) -> str | None:
+    """The folder of a run's checkpoints and logs, if any; by default it is next to the model directory."""
+    from graphattn.experiments._cli.training_plan import RUN_DIR
+
+    run_dir: str | None = values["run_dir"]
+    if run_dir != RUN_DIR:
+        return run_dir
+    return f"{out if out.name else out.absolute()}.run"  # "." has no name
+
+
+def finish_run(run_dir: str | None, out: Path) -> None:
+    """Remove the checkpoints of a run whose model is saved, and the model of an earlier divergence."""
+    from graphattn.models._saving import CHECKPOINT, is_model_directory
+    from graphattn.models.training._checkpoints import BEST
+
+    if not run_dir:
+        return
+    for name in (CHECKPOINT, BEST):
+        Path(run_dir, name).unlink(missing_ok=True)
+    kept = Path(run_dir, BEST_MODEL)
+    if is_model_directory(kept) and kept.resolve() != out.resolve():
+        shutil.rmtree(kept, ignore_errors=True)
+
+
+def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str, Any]:
+    """Metrics of the best epoch on the dev set, and what was trained on how many examples of each corpus."""
+    from graphattn.models.training._loop import count_parameters
+
+    best = estimator.best_epoch()
+    facts: dict[str, Any] = {
+        "graphattn": __version__,
+        "task": estimator.task.name,
+        "encoder": estimator.encoder_.name,
+        "parameters": count_parameters(estimator.model_),
+        "examples": examples,
+        "epochs": len(estimator.history_),
+        "best_epoch": best["epoch"],
+    }
+    dev = estimator.dev_metrics()
+    search = {} if estimator.task.dev_search is None else {"dev_search": estimator.task.dev_search}
+    return {**facts, **search, "dev": dev} if dev else facts
+
+
+def format_plan(plan: TrainingPlan) -> str:
+    """Write the options of a run as YAML for ``--config``."""
+    from graphattn.experiments._cli.config import config_text
+    from graphattn.experiments._cli.training_plan import RUN_DIR
+
+    kept = {name: value for name, value in plan.values.items() if name != "run_dir" or value != RUN_DIR}
+    return config_text(
+        kept, f"GraphAttn {__version__}: graphattn train {plan.task.task.name} TRAIN --config {CONFIG_FILE}"
+    )

@@ -1,0 +1,360 @@
+"""The harness of all benchmarks: contenders, their times and memory side by side, and the rows of a table."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+import psutil
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments._cli.output import show_progress
+from graphattn.experiments.benchmarks._processes import UnableError, measure_peak_memory
+from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
+from graphattn.experiments.benchmarks._workloads import Workload, parse_workloads
+
+OURS = "ours"
+FORWARD, BOTH = "forward", "forward + backward"
+INFERENCE, TRAINING = "inference", "training step"
+MEBIBYTE = 2**20
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of a benchmark."""
+
+    lengths: tuple[str, ...]  # workloads, as ``--lengths`` names them
+    repeats: int = 9  # timed runs of each contender
+    peers: tuple[str, ...] | None = None  # their names; None for all
+    seconds: float = 120.0  # start no further round on a workload after this much measured time
+
+
+@dataclass(frozen=True)
+class Job:
+    """A function to time."""
+
+    run: Callable[[Any], object]  # gets what ``prepare`` returns
+    prepare: Callable[[], Any] = lambda: None  # before every run, not timed: no run reuses what another cached
+
+    def time(self) -> float:
+        """Run once and return the milliseconds."""
+        state = self.prepare()
+        start = time.perf_counter()
+        self.run(state)
+        return 1000 * (time.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds of each run of a job, in the order of the rounds."""
+
+    times: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median in milliseconds."""
+        return float(np.median(self.times))
+
+    def as_row(self) -> Record:
+        """Median, quartiles and all times, for JSON."""
+        return {
+            "median_ms": self.median,
+            "quartiles_ms": _quartiles(self.times),
+            "times_ms": list(self.times),
+        }
+
+    def compare_to(self, ours: Timing) -> Record:
+        """The ratio of the medians, and the quartiles of the ratios within each round."""
+        ratios = [time / our_time for time, our_time in zip(self.times, ours.times, strict=True)]
+        return {"ratio": self.median / ours.median, "ratio_quartiles": _quartiles(ratios)}
+
+
+def _quartiles(values: Sequence[float]) -> list[float]:
+    return [float(quartile) for quartile in np.percentile(values, [25, 75])]
+
+
+def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = math.inf) -> dict[str, Timing]:
+    """Time jobs in rounds, so that a busy machine slows all of them; the first job of a round rotates.
+
+    Each job runs once untimed before; no round starts after so many ``seconds`` of measured time.
+    """
+    for job in jobs.values():
+        job.time()
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    names, spent = list(jobs), 0.0
+    for number in range(rounds):
+        if spent > 1000 * seconds:
+            break
+        first = number % max(1, len(names))
+        for name in names[first:] + names[:first]:
+            times[name].append(jobs[name].time())
+            spent += times[name][-1]
+    return {name: Timing(tuple(runs)) for name, runs in times.items()}
+
+
+def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> dict[str, Record]:
+    """Time jobs interleaved: name -> times, and for all but ``base`` their ratio to the times of ``base``."""
+    timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
+    return {
+        name: timing.as_row() | (timing.compare_to(timings[base]) if name != base else {})
+        for name, timing in timings.items()
+    }
+
+
+@dataclass(frozen=True)
+class Contender(ABC):
+    """One way to compute what a benchmark compares; its settings are fields, so that a benchmark is a table of them."""
+
+    problem: ClassVar[type[Any]]  # makes the inputs of all contenders
+    packages: ClassVar[Sequence[str]] = ()  # the packages it needs besides our dependencies
+
+    name: str  # in ``--peers`` and in JSON
+    title: str  # in tables
+    has_backward: bool = field(default=True, kw_only=True)  # whether it has gradients on a CPU
+    is_trial: bool = field(default=False, kw_only=True)  # another setting of a peer; runs if ``--peers`` names it
+
+    def check_requirements(self) -> Contender:
+        """Raise an UnableError if it cannot run on this machine; return itself."""
+        for package in self.packages:
+            if find_spec(package) is None:
+                raise UnableError(f"{package} is not installed")
+        return self
+
+    def estimate_bytes(self, problem: Any, *, backward: bool) -> int:
+        """Estimated peak memory; 0 if it grows only with the inputs."""
+        return 0
+
+    @abstractmethod
+    def make_job(self, problem: Any, *, backward: bool) -> Job:
+        """The job to time, after preparations that all runs share; raises an UnableError if these fail."""
+
+    def check_problem(self, problem: Any, *, backward: bool) -> None:
+        """Raise an UnableError if it cannot solve a problem."""
+        if backward and not self.has_backward:
+            raise UnableError("no backward pass on a CPU")
+        needed, available = self.estimate_bytes(problem, backward=backward), available_bytes()
+        if needed > available:
+            raise UnableError(f"needs about {needed / 2**30:.1f} GiB; {available / 2**30:.1f} GiB may be used")
+
+
+def available_bytes() -> int:
+    """Most of the free memory."""
+    return int(0.8 * psutil.virtual_memory().available)
+
+
+class LeftOut(NamedTuple):
+    """A contender that did not run: its title, on which workload and task, and why."""
+
+    title: str
+    where: str
+    reason: str
+
+
+def describe_skipped(skipped: Iterable[LeftOut]) -> list[str]:
+    """A line for each contender and reason.
+
+    Examples
+    --------
+    >>> describe_skipped([LeftOut("Flex", "1x2", "no gradients"), LeftOut("Flex", "3x4", "no gradients")])
+    ['Flex: no gradients (1x2; 3x4)']
+    """
+    places: dict[tuple[str, str], list[str]] = {}
+    for title, where, reason in skipped:
+        places.setdefault((title, reason), []).append(where)
+    return [
+        f"{title}: {reason}" + (f" ({'; '.join(where)})" if any(where) else "")
+        for (title, reason), where in places.items()
+    ]
+
+
+def try_each(
+    contenders: Iterable[Contender], function: Callable[[Contender], Result], skipped: list[LeftOut], where: str = ""
+) -> dict[str, Result]:
+    """Name -> result of a function, for each contender that can run; ``skipped`` gets the others."""
+    results = {}
+    for contender in contenders:
+        try:
+            results[contender.name] = function(contender)
+        except UnableError as error:
+            skipped.append(LeftOut(contender.title, where, str(error)))
+    return results
+
+
+def select(contenders: Iterable[Contender], names: Sequence[str] | None) -> list[Contender]:
+    """Our contender and the peers with these names, or all that are no trials."""
+    return [
+        each for each in contenders if each.name == OURS or (not each.is_trial if names is None else each.name in names)
+    ]
+
+
+def check_peers(contenders: Iterable[Contender], names: Sequence[str] | None) -> None:
+    """Raise a ConfigError for a peer that does not exist."""
+    peers = list(dict.fromkeys(each.name for each in contenders if each.name != OURS))
+    for name in names or ():
+        if name not in peers:
+            raise ConfigError(f"--peers has {name!r}; choose from: {', '.join(peers)}; or none")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A computation of contenders: a workload, and a task with or without gradients."""
+
+    workload: Workload
+    task: str
+    backward: bool
+
+    @property
+    def name(self) -> str:
+        """Workload and task."""
+        return f"{self.workload.name}, {self.task}"
+
+    def as_row(self, contender: str, title: str) -> Record:
+        """The first columns of a contender's row."""
+        workload = self.workload
+        row: Record = {"workload": workload.name, "length": workload.uniform_length, "tokens": workload.tokens}
+        return row | {"task": self.task, "contender": contender, "title": title}
+
+
+MeasureFunction = Callable[[Sequence[Contender], Case, Settings, list[LeftOut]], dict[str, Record]]
+"""Measures contenders: name -> columns of a row; the list gets those that cannot run."""
+
+
+def measure_times(
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[LeftOut]
+) -> dict[str, Record]:
+    """Time contenders interleaved on the same inputs."""
+    problem = contenders[0].problem(case.workload)
+
+    def make_job(contender: Contender) -> Job:
+        contender.check_problem(problem, backward=case.backward)
+        return contender.make_job(problem, backward=case.backward)
+
+    return time_jobs(try_each(contenders, make_job, skipped, case.name), settings)
+
+
+def measure_memory(
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[LeftOut]
+) -> dict[str, Record]:
+    """Measure the peak memory of forward and backward, each contender once in a fresh process."""
+
+    def measure(contender: Contender) -> Record:
+        contender.check_problem(contender.problem(case.workload), backward=True)
+        return asdict(measure_peak_memory(contender, case.workload))
+
+    rows = try_each(contenders, measure, skipped, case.name)
+    _add_ratios(rows, "added", "ratio")
+    return rows
+
+
+def measure_times_and_memory(
+    contenders: Sequence[Contender],
+    case: Case,
+    settings: Settings,
+    skipped: list[LeftOut],
+    *,
+    column: str = "added",
+    of_inference: bool = False,
+) -> dict[str, Record]:
+    """Time contenders; with gradients, also measure their memory by an allocator that keeps no freed memory.
+
+    ``added`` is the peak on top of graph and inputs, ``memory`` includes these; ``memory_ratio`` is of ``column``.
+    With ``of_inference``, memory is also measured without gradients.
+    """
+
+    def measure(contender: Contender) -> Record:
+        memory = measure_peak_memory(contender, case.workload, keep_freed=False, backward=case.backward)
+        return {"added": memory.added, "memory": memory.held + memory.added}
+
+    rows = measure_times(contenders, case, settings, skipped)
+    if case.backward or of_inference:
+        timed = [contender for contender in contenders if contender.name in rows]
+        memory = try_each(timed, measure, skipped, f"{case.name}, memory")
+        _add_ratios(memory, column, "memory_ratio")
+        rows = {name: row | memory.get(name, {}) for name, row in rows.items()}
+    return rows
+
+
+def _add_ratios(rows: Mapping[str, Record], column: str, ratio: str) -> None:
+    """Add the ratio of each peer's value to ours."""
+    for name, row in rows.items():
+        if name != OURS and OURS in rows:
+            row[ratio] = row[column] / max(1, rows[OURS][column])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Contenders, ours first, at some tasks."""
+
+    contenders: Sequence[Contender]
+    tasks: Mapping[str, bool]  # name -> whether with gradients
+    measure: MeasureFunction = measure_times
+    add_columns: Callable[[Contender, Workload], Record] = lambda contender, workload: {}
+    lengths: tuple[str, ...] | None = None  # instead of those of the settings
+
+
+def compare(report: BenchmarkReport, settings: Settings, *comparisons: Comparison) -> BenchmarkReport:
+    """Measure all contenders on all workloads; the report gets rows, and lines about what is left out."""
+    check_peers([each for comparison in comparisons for each in comparison.contenders], settings.peers)
+    for comparison in comparisons:
+        skipped: list[LeftOut] = []
+        selected = select(comparison.contenders, settings.peers)
+        able = try_each(selected, Contender.check_requirements, skipped)
+        workloads, missing = parse_workloads(comparison.lengths or settings.lengths)
+        for workload in show_progress(workloads, "measuring"):
+            for task, backward in comparison.tasks.items():
+                case = Case(workload, task, backward)
+                for name, row in comparison.measure(list(able.values()), case, settings, skipped).items():
+                    more = comparison.add_columns(able[name], workload)
+                    report.rows.append(case.as_row(name, able[name].title) | row | more)
+        report.left_out += missing + describe_skipped(skipped)
+    return report
+
+
+def format_number(value: float) -> str:
+    """Three significant digits, whole numbers from 100 on.
+
+    Examples
+    --------
+    >>> format_number(0.01234), format_number(12.34), format_number(12345.6)
+    ('0.0123', '12.3', '12,346')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def column(name: str, spec: str = "", scale: float = 1) -> Callable[[Record], str]:
+    """A column of a table: the value ``name`` of a row in units of ``scale``; empty if the row lacks it."""
+
+    def write_cell(row: Record) -> str:
+        value = row.get(name, "")
+        return "" if value == "" else format(value if scale == 1 else value / scale, spec)
+
+    return write_cell
+
+
+TIMES: dict[str, Callable[[Record], str]] = {
+    "median, ms": lambda row: format_number(row["median_ms"]),
+    "quartiles, ms": lambda row: " - ".join(map(format_number, row["quartiles_ms"])),
+    "runs": lambda row: str(len(row["times_ms"])),
+}
+"""Heading -> cell, for rows with a :class:`Timing`."""
+
+CONTENDER_TIMES: dict[str, Callable[[Record], str]] = {
+    "workload": column("workload"),
+    "pass": column("task"),
+    "contender": column("title"),
+    **TIMES,
+}
+COLUMNS: dict[str, Callable[[Record], str]] = {
+    **CONTENDER_TIMES,
+    "peer / ours": column("ratio", ".2f"),
+    "within rounds": lambda row: " - ".join(f"{r:.2f}" for r in row.get("ratio_quartiles", ())),
+}
+"""Heading -> cell, for rows of :func:`compare`."""

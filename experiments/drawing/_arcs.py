@@ -1,0 +1,175 @@
+"""Arcs over a sentence: its strongest attention weights, coloured by relation."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.drawing._canvas import (
+    GREY,
+    INK,
+    LABEL_BOX,
+    MAX_TOKENS,
+    TOKEN_SIZE,
+    add_arrow,
+    add_fonts,
+    assign_colours,
+    check_count,
+    default_style,
+    new_picture,
+    token_centres,
+)
+from graphattn.experiments.drawing._matrices import make_heading
+from graphattn.models.inspection import Attention, AttentionMap
+from graphattn.models.inspection._edge_kinds import word_ids_of
+from graphattn.models.inspection.notebook import printable
+
+MAX_ARCS = 60
+MIN_WEIGHT = 0.05
+_NOTE, _NAME, _DEPREL = 8.0, 9.5, 7.0
+_MAX_RISE, _MIN_RISE = 2.2, 0.35  # inches of the arcs above (and below) the tokens
+_MARGIN = 0.3
+_COLUMNS = {"relation": "", "source": 0, "target": 0, "deprel": "", "weight": 0.0}
+
+
+def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+    """Draw the edges between different tokens as arcs, which point to the token that attends.
+
+    Arcs to the right are above the tokens, arcs to the left below. An arc is the mean over the heads of its relation;
+    each text shows its 60 strongest arcs of at least 0.05. Arcs along a dependency of a parsed text are labelled.
+
+    Parameters
+    ----------
+    attention : ``attention.only(layer=1)`` for one layer, or with a head; edges of other nodes are not drawn
+    path : ends in ``.png``, ``.svg`` or ``.pdf``
+    title : first line; the prediction when None
+
+    Raises
+    ------
+    ConfigError
+        for another suffix, for too many tokens, or if no edge is between tokens of one text
+    DataError
+        if the file cannot be written
+
+    Examples
+    --------
+    >>> from graphattn.models import TextClassifier, TrainingOptions
+    >>> classifier = TextClassifier(training=TrainingOptions(epochs=1)).fit(["good film", "bad film"] * 4, [1, 0] * 4)
+    >>> draw_arcs(classifier.attention("good film"), getfixture("tmp_path") / "arcs.svg").name
+    'arcs.svg'
+    """
+    maps = {text: _select_maps(attention, text) for text in attention.sentences}
+    if not any(maps.values()):
+        raise ConfigError("arcs join the tokens of one text, and no edge here does; draw matrices")
+    for text in maps:
+        check_count(len(attention.tokens[text]), "tokens", MAX_TOKENS)
+    add_fonts(token for text in maps for token in attention.tokens[text])
+    arcs = {text: _select_arcs(attention, text_maps) for text, text_maps in maps.items()}
+    colours = assign_colours(list(dict.fromkeys(each.relation for each in attention.maps)))
+    used = set(pd.concat(arcs.values()).relation)
+    rows = [_ArcText(attention, text, table) for text, table in arcs.items()]
+    width = max([row.width for row in rows] + [5.5]) + 2 * _MARGIN
+    height = 1.0 + sum(row.above + row.below + 0.45 for row in rows)
+    with new_picture(path, width, height) as figure:
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(-_MARGIN, width - _MARGIN), ylim=(-height, 0))
+        axes.set_axis_off()
+        axes.text(
+            0, -0.35, title or make_heading(attention, width), size=12, weight="bold", color=INK, parse_math=False
+        )
+        _draw_legend(axes, {name: colour for name, colour in colours.items() if name in used}, -0.62)
+        y = -0.75
+        for row in rows:
+            y -= row.above + 0.2
+            row.draw(axes, y, colours)
+            y -= row.below + 0.25
+    return Path(path)
+
+
+def _select_maps(attention: Attention, text: str) -> list[AttentionMap]:
+    """The maps between tokens of a text; the output of a translator has none."""
+    return [each for each in attention.maps if each.source_part == each.target_part == text]
+
+
+def _select_arcs(attention: Attention, maps: list[AttentionMap]) -> pd.DataFrame:
+    """The edges to draw: relation, source, target, dependency and the mean weight over heads."""
+    if not maps:
+        return pd.DataFrame(_COLUMNS, index=[0]).iloc[:0]
+    layers = len({each.layer for each in maps})
+    tables = []
+    for each in maps:
+        columns = {"relation": each.relation, "source": each.sources, "target": each.targets}
+        deprels = attention.deprels(each)
+        tables.append(pd.DataFrame({**columns, "deprel": deprels, "weight": each.weights.mean(axis=1) / layers}))
+    table = pd.concat(tables).groupby(["relation", "source", "target", "deprel"], as_index=False).weight.sum()
+    strong = table[(table.source != table.target) & (table.weight >= MIN_WEIGHT)]
+    return strong.nlargest(MAX_ARCS, "weight").sort_values("weight")
+
+
+class _ArcText:
+    """One text with its arcs."""
+
+    def __init__(self, attention: Attention, text: str, arcs: pd.DataFrame):
+        sentence = attention.sentences[text]
+        self.texts = [printable(token) for token in attention.tokens[text]]
+        with default_style():
+            words = word_ids_of(sentence, cls=attention.has_cls(text))
+            self.centres = np.array(token_centres(self.texts, words))
+        self.arcs = arcs
+        self.width = float(self.centres.max()) + 0.6
+        spans = np.abs(self.centres[arcs.source] - self.centres[arcs.target])
+        right = self.centres[arcs.source] < self.centres[arcs.target]
+        self.above, self.below = (_arc_rise(spans[side].max()) if side.any() else 0.1 for side in (right, ~right))
+
+    def draw(self, axes: Axes, y: float, colours: dict[str, str]) -> None:
+        """Draw tokens on a line at y, arcs above and below."""
+        for text, centre in zip(self.texts, self.centres, strict=True):
+            axes.text(centre, y, text, size=TOKEN_SIZE, ha="center", va="center", color=INK, parse_math=False)
+        for arc in self.arcs.itertuples():
+            start, end = float(self.centres[arc.source]), float(self.centres[arc.target])
+            sign = 1 if end > start else -1
+            foot, top = y + 0.12 * sign, y + (0.12 + 4 / 3 * _arc_rise(abs(end - start))) * sign
+            points, turns = [(start, foot), (start, top), (end, top), (end, foot)], [1, 4, 4, 4]
+            style, colour = "-|>,head_length=2.4,head_width=1.2", colours[arc.relation]
+            look = {"color": colour, "lw": 0.4 + 2.4 * arc.weight, "alpha": min(1.0, 0.15 + 0.85 * arc.weight)}
+            add_arrow(axes, points, turns, arrowstyle=style, capstyle="butt", **look)
+            if arc.deprel:
+                place = (start + end) / 2, y + (0.12 + _arc_rise(abs(end - start))) * sign
+                look = {
+                    "size": _DEPREL,
+                    "color": colour,
+                    "ha": "center",
+                    "va": "center_baseline",
+                    "bbox": {**LABEL_BOX, "pad": 0.6},
+                }
+                axes.text(*place, printable(arc.deprel[:-1]), parse_math=False, **look)
+
+
+def _arc_rise(span: float) -> float:
+    """The height of an arc, which grows more slowly than its span."""
+    return float(_MIN_RISE * 0.5 + min(_MAX_RISE, 0.42 * span**0.75))
+
+
+def _draw_legend(axes: Axes, colours: dict[str, str], y: float) -> None:
+    handles = [Line2D([], [], color=colour, lw=3, label=printable(relation)) for relation, colour in colours.items()]
+    note = "An arrow points to the token that attends; above to the right, below to the left."
+    axes.text(0, axes.get_ylim()[0] + 0.12, note, size=_NOTE, color=GREY)
+    if handles:
+        axes.legend(
+            handles=handles,
+            loc="center left",
+            bbox_to_anchor=(0, y),
+            bbox_transform=axes.transData,
+            ncols=len(handles),
+            fontsize=_NAME,
+            frameon=False,
+            borderpad=0,
+            borderaxespad=0,
+            handlelength=1.2,
+        )

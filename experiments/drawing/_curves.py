@@ -1,0 +1,77 @@
+"""Curves in panels side by side: the costs of benchmarks, the figures of papers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from graphattn.experiments.drawing._canvas import FAINT, GREY, INK, assign_colours, new_picture
+
+Curves = dict[str, list[tuple[float, float]]]
+"""Name of a curve -> its points."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of the plots, with the label of its horizontal axis."""
+
+    heading: str
+    across: str
+    curves: Curves
+
+
+def draw_panels(panels: Sequence[Panel], path: Path, *, up: str = "", logarithmic: bool = False) -> None:
+    """Write a picture of panels from left to right; ``up`` is the label of the vertical axes."""
+    colours = assign_colours(list(dict.fromkeys(name for panel in panels for name in panel.curves)))
+    with new_picture(path, 4.5 * len(panels), 3.6) as figure:
+        figure.set_layout_engine("constrained")
+        for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            for name, points in panel.curves.items():
+                axes.plot(*zip(*points, strict=True), marker="o", ms=3.5, lw=1.6, color=colours[name], label=name)
+            axes.set_title(panel.heading, size=10, color=INK, loc="left")
+            style_axes(axes, panel.across)
+            if logarithmic:
+                _set_logarithmic(axes, panel.curves)
+            if panel.curves:
+                axes.legend(fontsize=7, frameon=False)
+        axes = figure.axes[0]
+        axes.set_ylabel(up, color=INK, size=9)
+
+
+def style_axes(axes: Axes, across: str) -> None:
+    """Set what all curves share, and the label of the horizontal axis."""
+    axes.set_xlabel(across, color=INK, size=9)
+    axes.tick_params(colors=GREY, labelsize=8)
+    axes.grid(color=FAINT)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _set_logarithmic(axes: Axes, curves: Curves) -> None:
+    """Put horizontal ticks at the points, vertical ones at 1, 2 and 5."""
+    axes.set(xscale="log", yscale="log")
+    ticks = sorted({x for points in curves.values() for x, _ in points})
+    axes.set_xticks(ticks, [shorten_number(tick) for tick in ticks], rotation=45)
+    axes.set_xticks([], minor=True)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: shorten_number(value)))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def shorten_number(number: float) -> str:
+    """Write a number in few characters.
+
+    Examples
+    --------
+    >>> [shorten_number(number) for number in (0.5, 201, 2048, 16384, 234848, 1663156)]
+    ['0.5', '201', '2048', '16k', '235k', '1.7M']
+    """
+    for letter, unit in (("M", 1e6), ("k", 1e3)):
+        if number >= 10 * unit or (unit > 1e3 and number >= unit):
+            return f"{number / unit:.{0 if number >= 10 * unit else 1}f}{letter}"
+    return f"{number:g}"

@@ -1,0 +1,158 @@
+"""The page as one HTML file with inline style, scripts and data; its policy forbids all other resources."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments._cli.output import open_output
+from graphattn.experiments.page._packing import pack_page
+
+if TYPE_CHECKING:
+    from graphattn.models import Estimator
+    from graphattn.models.inspection import Attention
+
+SCRIPTS = (
+    "elements.js",
+    "weights.js",
+    "address.js",
+    "colours.js",
+    "rows.js",
+    "arcs.js",
+    "arc_view.js",
+    "matrix.js",
+    "matrix_view.js",
+    "prediction.js",
+    "incoming.js",
+    "overview.js",
+    "controls.js",
+    "pane.js",
+    "live.js",
+    "page.js",
+)
+"""Concatenated in this order, in one scope."""
+
+MAX_CHARACTERS = 100_000_000
+"""Of a page's data."""
+
+
+@dataclass(frozen=True)
+class PageModel:
+    """One column of the page: a model and its result for each text.
+
+    Parameters
+    ----------
+    name : heading of the column
+    results : ``to_page()`` of the attention result of each text, the same texts in every column
+    """
+
+    name: str
+    results: Iterable[Mapping[str, Any]]
+
+
+def page_model(path: str | Path, estimator: Estimator, attentions: Iterable[Attention]) -> PageModel:
+    """A column for a model, its folder, and its attention result for each text."""
+    return PageModel(name_model(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
+
+
+def name_model(path: str | Path, estimator: Estimator) -> str:
+    """The heading of a model's column: its folder and its encoder."""
+    return f"{Path(path).absolute().name} · {estimator.encoder_.name}"
+
+
+def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attention") -> None:
+    """Write results as an HTML file that works offline.
+
+    Parameters
+    ----------
+    path : the file
+    models : one, or two to compare side by side
+    title : of the page
+
+    Raises
+    ------
+    DataError
+        if it cannot be written
+    ConfigError
+        if it is too large for a browser
+    """
+    text = render_page(models, title=title)
+    with open_output(path) as file:
+        file.write(text)
+
+
+def render_page(models: Sequence[PageModel], *, title: str = "Attention", live: Mapping[str, Any] | None = None) -> str:
+    """Render the page as HTML.
+
+    Parameters
+    ----------
+    models, title : as for :func:`write_page`
+    live : for the page of a server, ``most_characters`` and ``texts`` (2 for pairs) of an input
+
+    Raises
+    ------
+    ConfigError
+        if it is too large for a browser
+    """
+    columns = [{"name": model.name, "results": [pack_page(result) for result in model.results]} for model in models]
+    data = dump_for_html({"version": 1, "title": title, "models": columns, "live": live})
+    if len(data) > MAX_CHARACTERS:
+        raise ConfigError(f"the page would have {len(data) / 1e6:,.0f} MB, too much for a browser; show fewer texts")
+    parts = {
+        "policy": escape(content_policy(live=live is not None)),
+        "title": escape(title),
+        "style": _read_source("page.css"),
+        "data": data,
+        "script": _join_scripts(),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _read_source("page.html"))
+
+
+def content_policy(*, live: bool) -> str:
+    """The Content-Security-Policy: only our script and style, by their hashes, and requests to the page's server."""
+    rules = {
+        "default-src": "'none'",
+        "script-src": _hash_source(_join_scripts()),
+        "style-src": _hash_source(_read_source("page.css")),
+        "img-src": "data:",
+        "connect-src": "'self'" if live else "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def dump_for_html(data: Any) -> str:
+    r"""JSON that cannot end its HTML element.
+
+    Examples
+    --------
+    >>> dump_for_html({"token": "</script>"})
+    '{"token":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _hash_source(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+@cache
+def _join_scripts() -> str:
+    return '(() => {\n"use strict";\n' + "\n".join(_read_source(name) for name in SCRIPTS) + "})();\n"
+
+
+@cache
+def _read_source(name: str) -> str:
+    return (files("graphattn.experiments.page") / "sources" / name).read_text(encoding="utf-8")

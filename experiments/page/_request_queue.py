@@ -1,0 +1,160 @@
+"""The requests of the live page: texts wait in a queue and become attention weights, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphattn.exceptions import ConfigError, GraphAttnError
+from graphattn.experiments.page._document import name_model
+from graphattn.experiments.page._packing import pack_page
+
+if TYPE_CHECKING:
+    from fastapi import Request
+
+    from graphattn.models import Estimator
+
+
+@dataclass(frozen=True)
+class LiveModel:
+    """A model on the live page.
+
+    Parameters
+    ----------
+    name : heading of its column
+    count_tokens : a text -> its number of tokens
+    explain : a text, or the two of a pair -> ``to_page()`` of its attention result
+    """
+
+    name: str
+    count_tokens: Callable[[str], int]
+    explain: Callable[[Sequence[str]], Mapping[str, Any]]
+
+
+def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
+    """A model for the live page, from its folder and the estimator."""
+
+    def explain(texts: Sequence[str]) -> Mapping[str, Any]:
+        item = tuple(texts) if estimator.task.texts_per_input > 1 else texts[0]
+        return estimator.attention(item).to_page(arrays=True)
+
+    return LiveModel(name_model(path, estimator), estimator.count_tokens, explain)
+
+
+def count_texts(estimators: Sequence[Estimator]) -> int:
+    """The number of texts of an input of these models: two for pairs.
+
+    Raises
+    ------
+    ConfigError
+        if the models differ
+    """
+    sizes = {estimator.task.texts_per_input for estimator in estimators}
+    if len(sizes) > 1:
+        raise ConfigError("one model takes pairs of texts and the other single texts; they cannot share a page")
+    return sizes.pop()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the server.
+
+    Parameters
+    ----------
+    characters, tokens : of one text
+    waiting : requests in the queue
+    connections : open at the same time
+    seconds : in which a client must send a request's header, then its text, and read the answer
+    """
+
+    characters: int = 20_000
+    tokens: int = 1_000
+    waiting: int = 4
+    connections: int = 100
+    seconds: float = 15.0
+
+
+class RequestError(Exception):
+    """A request without a result: an HTTP status and a sentence for the page."""
+
+    def __init__(self, status: int, reason: str):
+        super().__init__(reason)
+        self.status = status
+
+
+class RequestQueue:
+    """Answers requests, one at a time."""
+
+    def __init__(self, models: Sequence[LiveModel], texts: int, limits: Limits):
+        self.models, self.texts, self.limits = models, texts, limits
+        self._lock = asyncio.Lock()
+        self._present = 0
+
+    async def answer(self, request: Request) -> list[dict[str, Any]]:
+        """The packed result of each model.
+
+        A RequestError says that the request is not valid or slow, its text is too long, a model cannot predict it, or
+        the queue is full.
+        """
+        from fastapi.concurrency import run_in_threadpool
+
+        texts = self._parse(await self._receive(request))  # first, so that a slow client takes no place in the queue
+        if self._present > self.limits.waiting:
+            raise RequestError(503, "The server is busy with other texts; try again in a moment.")
+        self._present += 1
+        try:
+            async with self._lock:
+                return await run_in_threadpool(lambda: [self._run(model, texts) for model in self.models])
+        finally:
+            self._present -= 1
+
+    async def _receive(self, request: Request) -> bytes:
+        """The body, unless the client is slow or hangs up."""
+        from starlette.requests import ClientDisconnect
+
+        try:
+            return await asyncio.wait_for(self._read_body(request), self.limits.seconds)
+        except (TimeoutError, ClientDisconnect):
+            raise RequestError(408, f"The text did not arrive within {self.limits.seconds:g} seconds.") from None
+
+    async def _read_body(self, request: Request) -> bytes:
+        """Read JSON only, which a page of another site cannot send without a preflight request."""
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            raise RequestError(415, "Send JSON, with the header Content-Type: application/json.")
+        max_bytes = 200 + self.texts * 12 * self.limits.characters  # an escaped emoji has 12 bytes
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > max_bytes:
+                raise self._length_error()
+        return bytes(body)
+
+    def _parse(self, body: bytes) -> list[str]:
+        try:
+            texts = json.loads(body)["texts"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            texts = None
+        if not (isinstance(texts, list) and len(texts) == self.texts and all(isinstance(text, str) for text in texts)):
+            example = ", ".join(['"..."'] * self.texts)
+            raise RequestError(400, f'Send {{"texts": [{example}]}}.')
+        if any(len(text) > self.limits.characters for text in texts):
+            raise self._length_error()
+        if not all(text.strip() for text in texts):
+            raise RequestError(422, "There is no text; type one.")
+        return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]  # lone surrogates
+
+    def _length_error(self) -> RequestError:
+        return RequestError(413, f"The text is too long: the page takes up to {self.limits.characters:,} characters.")
+
+    def _run(self, model: LiveModel, texts: list[str]) -> dict[str, Any]:
+        try:
+            tokens = max(map(model.count_tokens, texts))
+            if tokens > self.limits.tokens:
+                raise RequestError(413, f"The text has {tokens:,} tokens; the page takes up to {self.limits.tokens:,}.")
+            return pack_page(model.explain(texts))
+        except GraphAttnError as error:
+            raise RequestError(422, f"{model.name}: {error}") from error

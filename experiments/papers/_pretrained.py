@@ -1,0 +1,84 @@
+"""Tables of pretrained models: fine-tuned, next to ``transformers``, below other layers, and with other edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphattn.experiments.papers._data_sets import MTL_DOMAINS
+from graphattn.experiments.papers._experiment import Experiment, Row
+
+_WHOLE_REVIEWS: dict[str, Any] = {
+    "inputs": {"max_tokens_per_text": None},
+    "pretrained": {"pretrained_length": 4096, "pretrained_heads": "window:257|global"},
+}
+"""Whole reviews along windows and ``[CLS]``."""
+_LINEAR_TAGGER: dict[str, Any] = {"inputs": {"characters": False}, "head": {"crf": False}}
+"""A tagger with a linear layer alone."""
+_FROZEN_DATA_SETS = ("sst2", "apparel", "books", "dvd", "kitchen", "conll2003")
+_HEADS = {
+    "all": "",
+    "arcs in the last layer": "5:dependency",
+    "arcs in the last two layers": "4-5:dependency",
+    "arcs for half of the heads": "4-5:all=6,dependency=6",
+    "windows in the last layer": "5:window:5",
+    "windows in the last two layers": "4-5:window:5",
+    "windows for half of the heads": "4-5:all=6,window:5=6",
+}
+"""Label -> edges of MiniLM's heads."""
+
+
+def _change_heads(heads: str) -> dict[str, Any]:
+    return {"pretrained": {"pretrained_heads": heads}} if heads else {}
+
+
+EXPERIMENTS = (
+    Experiment(
+        "pretrained",
+        "table 1",
+        "all-MiniLM-L6-v2, fine-tuned",
+        (
+            *(Row(name, name, "pretrained") for name in ("sst2", "sst5", "mr", "cr", "r8", "r52", "ohsumed", "20ng")),
+            *(Row(f"{domain} / MTL-16", domain, "pretrained") for domain in MTL_DOMAINS),
+            *(Row(name, name, "pretrained") for name in ("sick", "ewt", "conll2003")),
+            Row("imdb:5000 / first 256 tokens", "imdb:5000", "pretrained"),
+            Row("imdb:5000 / whole reviews", "imdb:5000", "pretrained", _WHOLE_REVIEWS),
+        ),
+        ("test", "seconds_per_epoch"),
+        note="The defaults of `--pretrained`, with the dev file; texts of at most 256 tokens. Named entities also have "
+        "character features. `imdb:5000` has 5,000 of the 25,000 training examples.",
+        averages={"MTL-16": None},
+    ),
+    Experiment(
+        "pretrained",
+        "table 2",
+        "the same model fine-tuned with transformers",
+        (
+            Row("SST-2 / GraphAttn", "sst2", "pretrained"),
+            Row("SST-2 / transformers", "sst2", "transformers"),
+            Row("CoNLL-2003 / GraphAttn", "conll2003", "pretrained", _LINEAR_TAGGER),
+            Row("CoNLL-2003 / transformers", "conll2003", "transformers"),
+        ),
+        ("test", "seconds_per_epoch"),
+        note="A plain loop with the same rates, schedule, epochs, batches, dropout and head; no characters, no CRF.",
+    ),
+    Experiment(
+        "pretrained",
+        "table 3",
+        "layers on top of the frozen model",
+        tuple(
+            Row(f"{name} / {label}", name, encoder)
+            for name in _FROZEN_DATA_SETS
+            for label, encoder in (("linear", "frozen"), ("MS-Trans", "frozen-ms-trans"))
+        ),
+        ("test", "seconds_per_epoch"),
+    ),
+    Experiment(
+        "pretrained",
+        "table 4",
+        "EWT, edges of the last layers",
+        tuple(Row(label, "ewt", "pretrained", _change_heads(heads)) for label, heads in _HEADS.items()),
+        ("test", "seconds_per_epoch"),
+        note="Arcs are those of the treebank. Choose a row by its dev score.",
+    ),
+)
+"""Its tables."""

@@ -1,0 +1,468 @@
+"""The edges of one relation as plain tensors; reading edges, node features and lengths from graphs of any type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from graphattn._schema import ONLY, CanonicalRelation, find_relation
+from graphattn._transforms import opaque
+from graphattn.exceptions import GraphError
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+    from torch_geometric.data import Data, HeteroData
+
+Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData | Data"
+"""Graphs from which ``attend``, layers and encoders read edges."""
+
+
+T = TypeVar("T")
+
+
+class GraphBatch(Protocol):
+    """A batch that holds :class:`Edges`; :class:`graphattn.builders._batch.TextBatch` is one."""
+
+    @property
+    def edges(self) -> Mapping[CanonicalRelation, Edges]:
+        """Canonical edge type -> its edges."""
+
+    @property
+    def node_features(self) -> Mapping[str, Mapping[str, Tensor]]:
+        """Node type -> feature name -> (N, ...), for each node type of the graph."""
+
+    @property
+    def edge_features(self) -> Mapping[CanonicalRelation, Mapping[str, Tensor]]:
+        """Canonical edge type -> feature name -> (E, ...), by edge id."""
+
+    def num_nodes(self, node_type: str = ..., /) -> int:
+        """Nodes of a type."""
+
+    def batch_num_nodes(self, node_type: str = ..., /) -> Tensor:
+        """(B,) nodes of a type in each text."""
+
+
+class Edges:
+    """The incoming edges of every destination in compressed sparse column form; immutable.
+
+    The sources of destination ``i`` are ``indices[indptr[i]:indptr[i + 1]]``; a slot is a position in ``indices``. If
+    sources are contiguous (windows), :meth:`of_ranges` stores only the ends of each range and computes ``indices`` on
+    demand, because windows over long texts have hundreds of millions of edges.
+
+    Parameters
+    ----------
+    indptr : (N_dst + 1,) int32 or int64, starts at 0, never decreases
+    indices : (E,) source of each edge, same type as ``indptr``
+    num_sources : N_src
+    edge_ids : (E,) id of the edge in each slot; None when ids follow CSC order
+    checked : skip the validation; with invalid arrays kernels read foreign memory
+
+    Raises
+    ------
+    GraphError
+        when ``indptr`` and ``indices`` are not both int32 or both int64, ``indptr`` does not rise from 0 to E, a source
+        is out of range, or ``edge_ids`` is not a permutation
+
+    Examples
+    --------
+    >>> edges = Edges(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), 2)
+    >>> edges.num_edges, edges.destinations.tolist()
+    (2, [0, 0])
+    """
+
+    def __init__(
+        self,
+        indptr: Tensor,
+        indices: Tensor,
+        num_sources: int,
+        edge_ids: Tensor | None = None,
+        *,
+        checked: bool = False,
+    ):
+        _check_types("indptr", indptr, "indices", indices)
+        if not (checked or indptr.is_meta):
+            _check_bounds(indptr, indices, num_sources, edge_ids)
+        self.indptr, self.num_sources = indptr, num_sources
+        self.edge_ids = None if edge_ids is None else _clone_if_inference(edge_ids.long())
+        self.num_edges = int(indices.shape[0])
+        """E, the number of edges."""
+        self.ranges: tuple[Tensor, Tensor] | None = None
+        """(low, high) when :meth:`of_ranges` made the edges."""
+        self.plans: dict[object, object] = {}
+        """Cache: what :meth:`compute_once` computed, by name; copies on other devices, by device."""
+        self._indices: Tensor | None = indices
+
+    @classmethod
+    @torch.inference_mode(False)
+    def of_pairs(cls, sources: Tensor, destinations: Tensor, num_sources: int, num_destinations: int) -> Edges:
+        """Edges from ``sources[e]`` to ``destinations[e]``, in any order; edge ids count the pairs.
+
+        Parameters
+        ----------
+        sources, destinations : (E,) int32 or int64
+        num_sources, num_destinations : N_src and N_dst
+
+        Raises
+        ------
+        GraphError
+            when an end is out of range, or the arrays are not both int32 or both int64
+
+        Examples
+        --------
+        >>> edges = Edges.of_pairs(torch.tensor([2, 0, 1]), torch.tensor([1, 0, 1]), 3, 2)
+        >>> edges.indptr.tolist(), edges.indices.tolist(), edges.edge_ids.tolist()
+        ([0, 1, 3], [0, 2, 1], [1, 0, 2])
+        """
+        _check_types("sources", sources, "destinations", destinations)
+        if len(destinations) and not 0 <= int(destinations.min()) <= int(destinations.max()) < num_destinations:
+            raise GraphError(f"destinations must be from 0 to {num_destinations - 1}")
+        order = torch.argsort(destinations, stable=True)
+        indptr = sources.new_zeros(num_destinations + 1)
+        degrees = torch.bincount(destinations, minlength=num_destinations)
+        torch.cumsum(degrees, 0, dtype=indptr.dtype, out=indptr[1:])
+        return cls(indptr, sources[order], num_sources, None if is_arange(order) else order)
+
+    @classmethod
+    def of_ranges(cls, low: Tensor, high: Tensor, num_sources: int) -> Edges:
+        """Edges from all sources from ``low[i]`` to before ``high[i]`` to destination ``i``.
+
+        Parameters
+        ----------
+        low, high : (N_dst,) int32 or int64, low[i] <= high[i]
+        num_sources : N_src
+
+        Raises
+        ------
+        GraphError
+            when the arrays are not both int32 or both int64, or a range is negative or out of range
+
+        Examples
+        --------
+        >>> Edges.of_ranges(torch.tensor([0, 0, 1]), torch.tensor([2, 3, 3]), 3).indices.tolist()
+        [0, 1, 0, 1, 2, 1, 2]
+        """
+        _check_types("low", low, "high", high)
+        if low.shape != high.shape or bool((low > high).any() or (low < 0).any() or (high > num_sources).any()):
+            raise GraphError(f"ranges must begin before they end and stay within the {num_sources} sources")
+        indptr = torch.zeros(len(low) + 1, dtype=torch.int64, device=low.device)
+        torch.cumsum(high - low, 0, dtype=torch.int64, out=indptr[1:])
+        count = int(indptr[-1])
+        if count <= torch.iinfo(low.dtype).max:
+            indptr = indptr.to(low.dtype)
+        return cls.from_valid_ranges(low, high, num_sources, indptr, count)
+
+    @classmethod
+    def from_valid_ranges(cls, low: Tensor, high: Tensor, num_sources: int, indptr: Tensor, num_edges: int) -> Edges:
+        """:meth:`of_ranges` without validation, given the cumulative lengths and the number of edges."""
+        edges = cls(indptr, indptr[:0], num_sources, checked=True)
+        edges.num_edges, edges.ranges, edges._indices = num_edges, (low, high), None
+        return edges
+
+    def __getstate__(self) -> dict[str, object]:
+        # plans hold weak references to other edges, which cannot be copied
+        return {**self.__dict__, "plans": {}}
+
+    @property
+    @torch.inference_mode(False)
+    def indices(self) -> Tensor:
+        """(E,) source of each edge, same type as ``indptr``."""
+        if self._indices is None and self.ranges is not None:
+            self._indices = _range_sources(self.ranges[0], self.indptr, self.num_edges)
+        assert self._indices is not None
+        return self._indices
+
+    @classmethod
+    @opaque
+    def of(cls, graph: Graph, etype: str | CanonicalRelation | None = None) -> Edges:
+        """The edges of one relation of a graph.
+
+        Edges of DGL and PyTorch Geometric are cached while the graph lives, and read again after it was changed.
+
+        Raises
+        ------
+        GraphError
+            when it is no graph, or lacks the relation
+        """
+        edges = as_batch(graph).edges
+        return edges[find_relation(list(edges), etype)]
+
+    @property
+    def num_destinations(self) -> int:
+        """N_dst, the number of destination nodes."""
+        return int(self.indptr.shape[0]) - 1
+
+    @cached_property
+    @torch.inference_mode(False)
+    def destinations(self) -> Tensor:
+        """(E,) destination of each edge, in CSC order, int64."""
+        degrees = (self.indptr[1:] - self.indptr[:-1]).long()
+        nodes = torch.arange(self.num_destinations, device=self.indptr.device)
+        return torch.repeat_interleave(nodes, degrees, output_size=self.num_edges)
+
+    @cached_property
+    @torch.inference_mode(False)
+    def sources(self) -> Tensor:
+        """(E,) source of each edge, in CSC order, int64."""
+        return self.indices.long()
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether every node has exactly one incoming edge, from itself (a window of width 1)."""
+        count = self.num_destinations
+        if self.num_edges != count or self.num_sources != count or not is_arange(self.indptr):
+            return False
+        return is_arange(self.indices if self.ranges is None else self.ranges[0])
+
+    @cached_property
+    @torch.inference_mode(False)
+    def blocks(self) -> Tensor | None:
+        """(B,) sizes when the nodes form consecutive complete graphs (whole sentences), on the CPU; None otherwise.
+
+        Also None when edge ids do not follow CSC order or sources do not ascend within a destination.
+        """
+        count = self.num_destinations
+        if self.num_sources != count or self.num_edges < count or self.edge_ids is not None:
+            return None
+        degrees = self.indptr[1:] - self.indptr[:-1]
+        if not bool((degrees > 0).all()):
+            return None
+        # first source of each destination
+        first = self.indices[self.indptr[:-1].long()] if self.ranges is None else self.ranges[0]
+        begins = first.new_ones(count, dtype=torch.bool)
+        begins[1:] = first[1:] != first[:-1]
+        starts = begins.nonzero().squeeze(1)
+        sizes = torch.diff(starts, append=starts.new_tensor([count]))
+        block = begins.long().cumsum(0) - 1
+        if not (torch.equal(first.long(), starts[block]) and torch.equal(degrees.long(), sizes[block])):
+            return None
+        if self.ranges is None and not torch.equal(self.indices, _range_sources(first, self.indptr, self.num_edges)):
+            return None
+        return sizes.cpu()
+
+    @cached_property
+    @torch.inference_mode(False)
+    def reverse(self) -> tuple[Edges, Tensor]:
+        """The reversed edges, and the (E,) slot here of each of their slots."""
+        slots = torch.argsort(self.indices, stable=True)
+        indptr = self.indptr.new_zeros(self.num_sources + 1)
+        torch.cumsum(torch.bincount(self.indices, minlength=self.num_sources), 0, out=indptr[1:])
+        sources = self.destinations[slots].to(indptr.dtype)
+        return Edges(indptr, sources, self.num_destinations, checked=True), slots
+
+    def compute_once(self, name: str, compute: Callable[[Edges], T]) -> T:
+        """Compute a value from these edges once, and cache it under a name."""
+        if name not in self.plans:
+            with torch.inference_mode(False):
+                self.plans[name] = compute(self)
+        return cast(T, self.plans[name])
+
+    def by_slot(self, values: Tensor) -> Tensor:
+        """(E, ...) values in the order of edge ids, reordered to CSC order."""
+        return values if self.edge_ids is None else values[self.edge_ids]
+
+    def by_id(self, slots: Tensor) -> Tensor:
+        """(E, ...) values in CSC order, reordered by edge id."""
+        return slots if self.edge_ids is None else torch.empty_like(slots).index_copy(0, self.edge_ids, slots)
+
+    def ends_by_id(self) -> tuple[Tensor, Tensor]:
+        """(E,) source and (E,) destination of each edge, by edge id, int64."""
+        return self.by_id(self.sources), self.by_id(self.destinations)
+
+    def to(self, device: torch.device | str) -> Edges:
+        """The same edges on another device; a second call returns the same copy."""
+        device = torch.device(device)
+        if device != self.indptr.device:
+            device = torch.empty(0, device=device).device  # "cuda" is the current GPU, which may change
+        if device == self.indptr.device:
+            return self
+        if device not in self.plans:
+            self.plans[device] = self._copy_to(device)
+        return cast(Edges, self.plans[device])
+
+    def _copy_to(self, device: torch.device) -> Edges:
+        copy = self._convert(lambda array: array.to(device))
+        # a GPU would wait for each answer
+        copy.is_identity, copy.blocks = self.is_identity, self.blocks
+        return copy
+
+    def pin_memory(self) -> Edges:
+        """The same edges in pinned memory, from which a GPU copies faster."""
+        return self._convert(Tensor.pin_memory)
+
+    def _convert(self, convert: Callable[[Tensor], Tensor]) -> Edges:
+        indptr = convert(self.indptr)
+        if self.ranges is not None:
+            low, high = self.ranges
+            return Edges.from_valid_ranges(convert(low), convert(high), self.num_sources, indptr, self.num_edges)
+        edge_ids = None if self.edge_ids is None else convert(self.edge_ids)
+        return Edges(indptr, convert(self.indices), self.num_sources, edge_ids, checked=True)
+
+    def check(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
+        """Raise a GraphError when a shape, type or device does not fit the edges."""
+        num_sources = self.num_sources
+        tensors = ("query", query, self.num_destinations), ("key", key, num_sources), ("value", value, num_sources)
+        for name, tensor, nodes in tensors:
+            shape = tensor.shape
+            if len(shape) != 3 or shape[0] != nodes or not (shape[1] and shape[2]):
+                raise GraphError(f"{name} has shape {tuple(shape)}; expected ({nodes}, heads, features)")
+            self._check_type(name, tensor, query.dtype)
+        if query.shape[1:] != key.shape[1:] or value.shape[1] != key.shape[1]:
+            shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (query, key, value))
+            raise GraphError(f"query, key and value have shapes {shapes}; heads and query/key features must agree")
+        if bias is not None:
+            if bias.shape != (self.num_edges, query.shape[1]):
+                raise GraphError(f"bias has shape {tuple(bias.shape)}; expected ({self.num_edges}, {query.shape[1]})")
+            self._check_type("bias", bias, query.dtype)
+
+    def check_nodes(self, inputs: Tensor, destinations: Tensor | None = None) -> None:
+        """Raise a GraphError unless there is one row for each node; ``inputs`` are of sources if both are given."""
+        rows = [len(inputs)] if destinations is None else [len(inputs), len(destinations)]
+        if (rows[0], rows[-1]) != (self.num_sources, self.num_destinations):
+            raise GraphError(
+                f"inputs has {' and '.join(map(str, rows))} rows; the edges lead from {self.num_sources} nodes to "
+                f"{self.num_destinations}; give one tensor for both, or a pair"
+            )
+        if inputs.device != self.indptr.device:
+            raise GraphError(f"inputs is on {inputs.device} and the edges on {self.indptr.device}; use edges.to(...)")
+
+    def _check_type(self, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+        if tensor.dtype != dtype or not dtype.is_floating_point:
+            raise GraphError(f"{name} is {tensor.dtype}; query, key, value and bias must be of one floating-point type")
+        if tensor.device != self.indptr.device:
+            raise GraphError(f"{name} is on {tensor.device} and the edges on {self.indptr.device}; use edges.to(...)")
+
+
+@torch.inference_mode(False)
+def _clone_if_inference(ids: Tensor) -> Tensor:
+    """A tensor that a later backward pass can keep."""
+    return ids.clone() if ids.is_inference() else ids
+
+
+def is_arange(ids: Tensor) -> bool:
+    """Whether ids are 0, 1, 2, ..."""
+    return ids.numel() == 0 or bool((ids == torch.arange(ids.numel(), dtype=ids.dtype, device=ids.device)).all())
+
+
+def _range_sources(first: Tensor, indptr: Tensor, count: int) -> Tensor:
+    """(E,) consecutive sources from the first one of each destination, in the type of ``indptr``."""
+    # no wider type in between: windows over long texts have hundreds of millions of edges
+    shifts = first.to(indptr.dtype) - indptr[:-1]
+    sources = torch.repeat_interleave(shifts, indptr[1:] - indptr[:-1], output_size=count)
+    return sources.add_(torch.arange(count, dtype=indptr.dtype, device=indptr.device))
+
+
+def _check_types(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
+    if (tensor.dtype, other.dtype) not in ((torch.int32, torch.int32), (torch.int64, torch.int64)):
+        raise GraphError(f"{name} is {tensor.dtype} and {other_name} {other.dtype}; both must be int32, or both int64")
+
+
+def _check_bounds(indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: Tensor | None) -> None:
+    """Raise when a backend would read or write beyond the ends of its arrays."""
+    count = len(indices)
+    if indptr.dim() != 1 or len(indptr) == 0 or indices.dim() != 1:
+        shapes = f"{tuple(indptr.shape)} and {tuple(indices.shape)}"
+        raise GraphError(f"indptr and indices have shapes {shapes}; expected (destinations + 1,) and (edges,)")
+    if indptr[0] != 0 or indptr[-1] != count or bool((indptr[1:] < indptr[:-1]).any()):
+        raise GraphError(f"indptr must rise from 0 to the number of edges, {count}")
+    if count and not 0 <= int(indices.min()) <= int(indices.max()) < num_sources:
+        raise GraphError(f"indices must be from 0 to {num_sources - 1}, the source nodes")
+    if edge_ids is not None and not (
+        edge_ids.shape == indices.shape
+        and torch.equal(edge_ids.sort().values.long(), torch.arange(count, device=edge_ids.device))
+    ):
+        raise GraphError(f"edge_ids must be a permutation of the numbers from 0 to {count - 1}")
+
+
+@opaque
+def edges_of(graph: Graph, relations: Iterable[str], device: torch.device | str = "cpu") -> dict[str, Edges]:
+    """The edges of each relation, for all layers of an encoder.
+
+    Parameters
+    ----------
+    graph : a batch with these relations
+    relations : names
+    device : of the returned edges
+
+    Raises
+    ------
+    GraphError
+        when the graph lacks a relation
+    """
+    return {relation: Edges.of(graph, relation).to(device) for relation in relations}
+
+
+def edges_for_layer(
+    graph: Graph | Mapping[str, Edges],
+    relations: Iterable[str],
+    inputs: Tensor,
+    destinations: Tensor | None = None,
+) -> list[Edges]:
+    """The edges of each relation on the device of the inputs, which must have a row for each node.
+
+    If the inputs are those of the sources only, ``destinations`` are (N_dst, ...).
+    """
+    names = list(relations)
+    edges = graph if isinstance(graph, Mapping) else edges_of(graph, names, inputs.device)
+    if names == [ONLY] and len(edges) == 1:
+        edges = dict(zip(names, edges.values(), strict=True))
+    for name in names:
+        if name not in edges:
+            raise GraphError(f"the edges of relation {name!r} are missing; read them with edges_of(graph, heads)")
+        edges[name].check_nodes(inputs, destinations)
+    return [edges[name] for name in names]
+
+
+@opaque
+def features_of(graph: Graph, node_type: str) -> Mapping[str, Tensor]:
+    """Features of the nodes of a type, name -> (N, ...)."""
+    return as_batch(graph).node_features[node_type]
+
+
+@opaque
+def lengths_of(graph: Graph, node_type: str) -> Tensor:
+    """(B,) number of nodes of a type in each text, int64."""
+    return as_batch(graph).batch_num_nodes(node_type).long()
+
+
+class RelationEdges(Mapping[CanonicalRelation, Edges]):
+    """The edges of each relation of another library's graph, read on access."""
+
+    def __init__(self, relations: Sequence[CanonicalRelation], read: Callable[[CanonicalRelation], Edges]):
+        self._relations, self._read = relations, read
+
+    @override
+    def __getitem__(self, relation: CanonicalRelation) -> Edges:
+        return self._read(relation)
+
+    @override
+    def __iter__(self) -> Iterator[CanonicalRelation]:
+        return iter(self._relations)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._relations)
+
+
+_ADAPTERS = (
+    ("canonical_etypes", "graphattn._dgl_graphs", "DGLBatch"),
+    ("edge_stores", "graphattn._pyg_graphs", "PyGBatch"),
+)
+"""An attribute of another library's graphs, and the class that reads them: its module is imported when needed."""
+
+
+def as_batch(graph: Graph) -> GraphBatch:
+    """Any graph as a :class:`GraphBatch`, which shares its features."""
+    if isinstance(getattr(graph, "edges", None), Mapping):
+        return cast(GraphBatch, graph)
+    for attribute, module, name in _ADAPTERS:
+        if hasattr(graph, attribute):
+            return cast(GraphBatch, getattr(import_module(module), name)(graph))
+    raise GraphError(
+        f"graph is a {type(graph).__name__}; give a TextBatch, a graph of DGL or PyTorch Geometric, or Edges"
+    )

@@ -1,4 +1,0 @@
-"""Backends: ways to compute attention over the edges of one relation, each with one function, ``attend``.
-
-A backend takes :class:`~graphattn.edges.Edges` and plain tensors, not DGL graphs, layers or text.
-"""

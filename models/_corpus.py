@@ -1,0 +1,331 @@
+"""Encoded corpora, and the batches that models take."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+from typing_extensions import override
+
+from graphattn._ragged import Ints, Ragged
+from graphattn.builders import Sentence, TextGraphBuilder
+from graphattn.builders._batch import TextBatch
+from graphattn.builders._graph_builder import CLS_ID, TokenFeature
+from graphattn.builders._layout import Layout
+from graphattn.builders._lazy_texts import LazyTexts, memmap_layouts
+from graphattn.builders._word_boundaries import Source
+from graphattn.models._characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
+from graphattn.models._lexicon import Lexicon
+from graphattn.models._spelling import hash_tokens
+
+if TYPE_CHECKING:
+    from graphattn.builders.store import Store
+
+EOS = CLS_ID
+"""The token before the first and after the last token of a target."""
+_CHUNK = 1 << 14
+"""Sentences whose edges are counted at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The input of a model."""
+
+    graph: TextBatch  # B texts; for pairs 2 B, all first texts before all second ones
+    size: int  # number of texts or pairs (B)
+    token_types: TokenTypeBatch | None = None  # characters of the tokens, or None
+    # (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown
+    targets: Tensor | None = None
+    loss_normalizer: float = 1.0  # number by which losses are divided: the targets of the whole batch per process
+    target_counts: Tensor | None = None  # (B,) number of tags or tokens per target if targets are flat, else None
+    weights: Tensor | None = None  # (B,) factors of the texts' losses; None for equal weights
+
+    def item_weights(self, device: torch.device) -> Tensor | None:
+        """(items,) factors of the items' losses: of each text, or of each tag or token."""
+        if self.weights is None:
+            return None
+        counts = self.target_counts
+        weights = self.weights if counts is None else self.weights.repeat_interleave(counts)
+        return weights.to(device)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchShard:
+    """One process's part of a batch: sentence numbers of the part and of the whole batch, number of processes."""
+
+    sentences: list[int]
+    batch: list[int]
+    processes: int
+
+
+class Corpus(Dataset[Batch]):
+    """An encoded corpus; indexing it with sentence numbers returns a batch.
+
+    There is one layout, or two for pairs. ``token_types`` are characters of distinct tokens, or None. ``targets`` have
+    one row per sentence; or they are flat tags or tokens (of any integer type), and their number per sentence.
+    ``weights`` (S,) are factors of the sentences' losses; None for equal weights.
+    """
+
+    weights: npt.NDArray[np.float32] | None = None
+
+    def __init__(
+        self,
+        builder: TextGraphBuilder,
+        layouts: Sequence[Layout],
+        *,
+        token_types: TokenTypes | None = None,
+        targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None,
+    ):
+        self.builder, self.layouts, self.token_types, self.targets = builder, tuple(layouts), token_types, targets
+
+    @classmethod
+    def encode(
+        cls,
+        builder: TextGraphBuilder,
+        texts: Sequence[Sequence[Source]],
+        *,
+        characters: CharacterVocabulary | None = None,
+        spelling: bool = False,
+        lexicon: Lexicon | None = None,
+        predicates: bool = False,
+        targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None,
+    ) -> Corpus:
+        """Encode texts.
+
+        ``texts`` is one list of sources, or two of the same length for pairs; columns of lazy texts are encoded into
+        memory-mapped files. ``characters`` are those of a model with character features, and ``lexicon`` adds its
+        features to the tokens. ``spelling`` keeps the features of each token's spelling, for a linear branch;
+        ``predicates`` keeps the marks of predicates, which all sentences have. ``targets`` are as for :class:`Corpus`.
+        """
+        assert builder.vocabulary is not None
+        if characters is None and not spelling:
+            layouts = [_build_layout(builder, column, None, lexicon, predicates=predicates) for column in texts]
+            return cls(builder, layouts, targets=targets)
+        types = TokenTypeIndex()
+        layouts = [_build_layout(builder, column, types, lexicon, predicates=predicates) for column in texts]
+        token_types = (characters or CharacterVocabulary(())).encode(types)
+        if spelling:
+            token_types = replace(token_types, features=hash_tokens(list(types.ids)))
+        return cls(builder, layouts, token_types=token_types, targets=targets)
+
+    @classmethod
+    def from_store(
+        cls,
+        store: Store,
+        builder: TextGraphBuilder | None = None,
+        *,
+        target: Literal["label", "tags"] | None = "label",
+    ) -> Corpus:
+        """Encode the texts of a store; their columns are memory-mapped files, so a batch reads only its own texts.
+
+        Of a pair the first text counts. ``builder`` is the store's own by default. Targets are indices in
+        ``store.manifest.labels`` (-1 without a label) or ``store.manifest.tags``; texts with several labels have a row
+        of zeros and ones.
+        """
+        texts = store.texts()
+        targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None
+        if target == "label":
+            targets = _label_targets(texts.column("label"), store.label_index)
+        elif target == "tags":
+            index = store.tag_index
+            rows = [[index[tag] for tag in tags or ()] for tags in texts.column("tags")]
+            counts = np.array([len(row) for row in rows], np.int64)
+            targets = np.array([tag for row in rows for tag in row], np.int64), counts
+        return cls.encode(builder or store.builder(), [texts], targets=targets)
+
+    def with_weights(self, weights: npt.NDArray[np.floating]) -> Self:
+        """This corpus with weights in the loss; a weight of k has the effect of k copies of the sentence.
+
+        Weights are scaled so that the mean loss of the whole corpus is a weighted mean.
+
+        ``weights`` are (S,), not negative.
+        """
+        targets = self.targets[1] if isinstance(self.targets, tuple) else np.ones(len(self))
+        total = float(weights @ targets)
+        weighted = copy(self)
+        weighted.weights = (weights * (targets.sum() / total if total else 1.0)).astype(np.float32)
+        return weighted
+
+    def truncate(self, limit: int | None, total: int | None = None) -> tuple[Corpus, int, int]:
+        """The corpus with fewer tokens of long texts, the number of these texts or pairs, and that of tokens left out.
+
+        Targets must be of whole texts. Arguments are those of :func:`truncate_lengths`, besides ``[CLS]``.
+        """
+        lengths = [layout.lengths - self.builder.cls for layout in self.layouts]
+        kept = truncate_lengths(lengths, limit, total)
+        lost = np.stack([before - after for before, after in zip(lengths, kept, strict=True)])
+        if not lost.any():
+            return self, 0, 0
+        cut = int(np.count_nonzero(lost if total is None else lost.sum(0)))
+        layouts = [layout.truncate(count + self.builder.cls) for layout, count in zip(self.layouts, kept, strict=True)]
+        return Corpus(self.builder, layouts, token_types=self.token_types, targets=self.targets), cut, int(lost.sum())
+
+    def __len__(self) -> int:
+        return len(self.layouts[0])
+
+    @property
+    def lengths(self) -> Ints:
+        """(S,) tokens of each sentence or pair."""
+        special = self.builder.count_special_tokens(len(self.layouts))
+        lengths: Ints = np.sum([layout.lengths for layout in self.layouts], axis=0) + special
+        return lengths
+
+    def num_edges(self) -> Ints:
+        """(S,) edges of each sentence or pair."""
+        return np.concatenate([np.empty(0, np.int64), *map(self._count_edges, range(0, len(self), _CHUNK))])
+
+    def __getitem__(self, choice: Sequence[int] | BatchShard) -> Batch:
+        shard = choice if isinstance(choice, BatchShard) else BatchShard(list(choice), list(choice), 1)
+        sentences, normalizer = shard.sentences, max(self._count_targets(shard.batch) / shard.processes, 1e-9)
+        if not sentences:
+            # fewer sentences than processes: this process contributes zero gradients
+            sentences, normalizer = shard.batch[:1], math.inf
+        layout = self.builder.join([layout.take(sentences) for layout in self.layouts])
+        types = None if self.token_types is None else self.token_types.take(layout.features["token_type"])
+        counts = torch.from_numpy(self.targets[1][sentences]) if isinstance(self.targets, tuple) else None
+        weights = None if self.weights is None else torch.from_numpy(self.weights[sentences])
+        targets = self._targets(sentences)
+        return Batch(self.builder.text_batch(layout), len(sentences), types, targets, normalizer, counts, weights)
+
+    def fingerprint(self) -> str:
+        """A digest of this corpus."""
+        arrays: list[npt.NDArray[Any] | None] = []
+        for layout in self.layouts:
+            arrays += [layout.lengths, layout.word_ids, layout.heads, layout.deprels, *layout.features.values()]
+            arrays += [] if layout.sentence_ids is None else [layout.sentence_ids]
+            arrays += [] if layout.links is None else [layout.links.offsets, layout.links.values]
+        arrays += [] if self.token_types is None else [self.token_types.characters, self.token_types.capitals]
+        arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
+        arrays += [] if self.weights is None else [self.weights]
+        words = "" if self.builder.vocabulary is None else self.builder.vocabulary.to_json()
+        return f"{len(self)} examples, {digest_of(*arrays, words)}"
+
+    def _count_edges(self, start: int) -> Ints:
+        """The edges of a chunk of sentences or pairs."""
+        rows = np.arange(start, min(start + _CHUNK, len(self)))
+        counts = self.builder.num_edges(self.builder.join([layout.take(rows) for layout in self.layouts]))
+        total: Ints = counts.reshape(-1, len(rows)).sum(0)
+        return total
+
+    def _targets(self, sentences: list[int]) -> Tensor | None:
+        if self.targets is None:
+            return None
+        if not isinstance(self.targets, tuple):
+            return torch.from_numpy(self.targets[sentences])
+        rows = Ragged.from_counts(*self.targets).take(np.asarray(sentences, np.int64))
+        return torch.from_numpy(rows.values.astype(np.int64))
+
+    def _count_targets(self, sentences: list[int]) -> float:
+        if isinstance(self.targets, tuple):
+            return float(self.targets[1][sentences].sum())
+        return float(len(sentences))
+
+
+class ParallelCorpus(Corpus):
+    """A corpus whose targets are texts."""
+
+    @classmethod
+    def of(
+        cls,
+        builder: TextGraphBuilder,
+        sources: Sequence[Source],
+        targets: Sequence[npt.NDArray[np.integer]] | None = None,
+    ) -> ParallelCorpus:
+        """Encode pairs.
+
+        ``sources`` are texts with marked words, or any texts for a pretrained model; ``targets`` are ids of each
+        target's tokens, without :data:`EOS`, None for texts to translate.
+        """
+        layouts = [builder.layout(sources)]
+        if targets is None:
+            return cls(builder, layouts)
+        counts = np.fromiter((len(ids) + 1 for ids in targets), np.int64, len(targets))
+        flat = np.concatenate([part for ids in targets for part in (ids, [EOS])]).astype(np.int64)
+        return cls(builder, layouts, targets=(flat, counts))
+
+    @property
+    @override
+    def lengths(self) -> Ints:
+        """(S,) tokens of each source and its target, if any."""
+        return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
+
+
+def truncate_lengths(lengths: Sequence[Ints], limit: int | None, total: int | None) -> Sequence[Ints]:
+    """Numbers of tokens that are kept of texts.
+
+    ``lengths`` are (B,) tokens of each text, or of the first and of the second texts; a text keeps at most ``limit``
+    tokens and a pair at most ``total``: the longer text loses tokens first, as in ``transformers``.
+
+    Examples
+    --------
+    >>> first, second = np.array([2, 90, 50, 30]), np.array([80, 3, 50, 10])
+    >>> [counts.tolist() for counts in truncate_lengths([first, second], None, 41)]
+    [[2, 38, 21, 30], [39, 3, 20, 10]]
+    """
+    kept = lengths if limit is None else [np.minimum(counts, limit) for counts in lengths]
+    if total is None:
+        return kept
+    first, second = kept
+    first = np.minimum(first, np.maximum(total - second, total - total // 2))
+    return first, np.minimum(second, total - first)
+
+
+def _label_targets(labels: Sequence[Any], index: Mapping[str, int]) -> npt.NDArray[Any]:
+    if not any(isinstance(label, tuple) for label in labels):
+        return np.array([-1 if label is None else index[label] for label in labels], np.int64)
+    matrix = np.zeros((len(labels), len(index)), np.float32)
+    for row, label in enumerate(labels):
+        matrix[row, [index[name] for name in ((label,) if isinstance(label, str) else label or ())]] = 1
+    return matrix
+
+
+def digest_of(*parts: npt.NDArray[Any] | str | None) -> str:
+    """A digest of arrays and texts; parts that differ in length, shape or type differ."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            digest.update(f"{part.dtype}{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part).data)
+        else:
+            digest.update(repr(part).encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()[:16]
+
+
+def _build_layout(
+    builder: TextGraphBuilder,
+    column: Sequence[Source],
+    types: TokenTypeIndex | None,
+    lexicon: Lexicon | None,
+    *,
+    predicates: bool = False,
+) -> Layout:
+    """The layout of a column of texts; lazy texts are processed in chunks."""
+    if isinstance(column, LazyTexts):
+        if types is None and lexicon is None:
+            return memmap_layouts(column.layouts(builder))
+        return memmap_layouts(_build_layout(builder, part, types, lexicon) for part in column.parts())
+
+    def features(split: Sequence[Sentence]) -> dict[str, TokenFeature]:
+        of_tokens: dict[str, TokenFeature] = {}
+        if types is not None:
+            of_tokens["token_type"] = types.encode(s.tokens for s in split), 0
+        if predicates:
+            of_tokens["predicate"] = list(map(_mark_tokens, split)), 0
+        return {**of_tokens, **({} if lexicon is None else lexicon.features(split))}
+
+    return builder.layout(column, features=features)
+
+
+def _mark_tokens(sentence: Sentence) -> npt.NDArray[np.int32]:
+    """(tokens,) the mark of each token's word."""
+    marks = np.array(sentence.predicates, np.int32)
+    return marks if sentence.word_ids is None else marks[list(sentence.word_ids)]

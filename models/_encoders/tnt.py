@@ -1,0 +1,77 @@
+"""Transformer in Transformer on text: one stream inside words, one across the text (UMST, appendix B.1, Figure 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+from typing_extensions import override
+
+from graphattn._edges import edges_of
+from graphattn._schema import ALL, GROUP
+from graphattn.builders.relations import Complete, Relation, WordGroup
+from graphattn.layers._norm import LayerNorm
+from graphattn.models._encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
+from graphattn.models._encoders.transformer import TransformerLayer, TransformerOptions
+from graphattn.options import option
+
+if TYPE_CHECKING:
+    from graphattn.builders._batch import TextBatch
+
+
+@dataclass
+class TNTOptions(BlockOptions):
+    """Options of Transformer in Transformer."""
+
+    name = "tnt"
+
+    share_blocks: bool = option(False, "share the weights of inner and outer blocks")
+
+    def make_blocks(self) -> nn.ModuleList:
+        """One pre-norm block per layer."""
+        names = ("hidden", "heads", "ffn", "dropout", "ffn_dropout", "attn_drop")
+        options = TransformerOptions(**{name: getattr(self, name) for name in names}, norm="pre")
+        return nn.ModuleList(TransformerLayer.of(options) for _ in range(self.layers))
+
+
+class TNTEncoder(Encoder):
+    r"""Two stacks of pre-norm blocks, the inner one on `group`, the outer one on `all`.
+
+    .. math:: y_l = Inner_l(y_{l-1}), \quad x_l = Outer_l(x_{l-1} + y_l)
+
+    From UMST's appendix: inner blocks see the smaller units within larger ones, their output is added to the outer
+    stream, they have residual connections among themselves, and all blocks together have the parameters of a
+    Transformer of twice the depth. Our decisions: the smaller units are the tokens of a word, as in Transformer in
+    Transformer (Han et al. 2021), and both streams start from the same vectors.
+    """
+
+    def __init__(self, options: TNTOptions):
+        super().__init__()
+        self.options, self.width = options, options.hidden
+        self.outer = options.make_blocks()
+        self.inner = None if options.share_blocks else options.make_blocks()
+        self.norm = LayerNorm(options.hidden)
+
+    @override
+    def relations(self) -> list[Relation]:
+        return [WordGroup(), Complete()]
+
+    @override
+    def heads_along(self) -> dict[str, int]:
+        return dict.fromkeys((GROUP, ALL), self.options.layers * self.options.heads)
+
+    @override
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        edges = edges_of(graph, [GROUP, ALL], tokens.device)
+        tokens = tokens + position_vectors(graph, self.width, tokens)
+        parts = tokens
+        for inner, outer in zip(self.inner or self.outer, self.outer, strict=True):
+            inside: LayerWeights | None = None if weights is None else {}
+            across: LayerWeights | None = None if weights is None else {}
+            parts = inner({ALL: edges[GROUP]}, parts, inside)  # a block calls its relation `all`
+            tokens = outer(edges, tokens + parts, across)
+            if weights is not None and inside is not None and across is not None:
+                weights.append({GROUP: inside[ALL], **across})
+        output: Tensor = self.norm(tokens)
+        return output

@@ -1,0 +1,221 @@
+"""Convert users' inputs and labels to columns of texts and lists of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphattn.builders import Example, Sentence
+from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders._word_boundaries import Source
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models._estimators.indicators import detach
+
+Columns = Sequence[Sequence[Source]]
+"""One column of texts, or two for pairs."""
+CHUNK = 1 << 14
+"""Texts of a list that are processed together."""
+
+
+class SplitText(list[str]):
+    """The words of a raw text, with the text."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str, words: Iterable[str]):
+        super().__init__(words)
+        self.text = text
+
+
+def as_list(X: Iterable[Any], columns: int = 1) -> Any:
+    """:func:`as_collection` as a list; a store's lazy corpus is returned unchanged."""
+    return X if isinstance(X, LazyCorpus) else list(as_collection(X, columns))
+
+
+def unpack_dev_set(dev: Any) -> tuple[Any, Any]:
+    """A dev set's inputs and labels; None if the inputs contain the labels."""
+    if isinstance(dev, tuple) and len(dev) != 2 and not all(isinstance(item, (Example, Sentence)) for item in dev):
+        raise DataError(f"the dev set has {len(dev)} parts", hint="Give (inputs, labels), or inputs with labels.")
+    single = (str, tuple, Example, Sentence) if isinstance(dev, list) else (Example, Sentence)
+    if isinstance(dev, (tuple, list)) and len(dev) == 2 and not any(isinstance(item, single) for item in dev):
+        return dev[0], dev[1]
+    return dev, None
+
+
+@contextmanager
+def name_dev_set_in_errors() -> Iterator[None]:
+    """Name the dev set in errors about inputs and labels."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(
+            f"the dev set: {error.message}",
+            path=error.path,
+            line=error.line,
+            field=error.field,
+            hint=error.hint,
+            options=error.options,
+        ) from error
+
+
+def input_fields(x: Any) -> dict[str, Any]:
+    """An input as fields of JSON."""
+    if isinstance(x, str):
+        return {"text": x}
+    if isinstance(x, tuple) and len(x) == 2 and hasattr(x[1], "words"):  # a pair out of a store
+        return {"words": list(x[0].words), "second": list(x[1].words)}
+    if hasattr(x, "text"):
+        return {"text": x.text} if x.second is None else {"text": x.text, "second": x.second}
+    return {"words": list(getattr(x, "words", x))}
+
+
+def as_text(source: Source) -> str:
+    """A source as a text: words are joined by blanks."""
+    if isinstance(source, str):
+        return source
+    return " ".join(source.words if isinstance(source, Sentence) else source)
+
+
+def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
+    """Inputs; of a frame or a two-dimensional array the only column, or the rows of a table of pairs."""
+    if isinstance(X, (str, bytes, Sentence, Example)):
+        raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
+    if isinstance(X, Mapping):
+        raise DataError(f"a {type(X).__name__} is given where a list is expected", hint="Give one of its values.")
+    if not hasattr(X, "columns") and getattr(X, "ndim", 1) == 1:
+        return X  # type: ignore[no-any-return]
+    table = np.asarray(X, object)
+    if table.shape[1:] == (1,):
+        return table[:, 0].tolist()  # type: ignore[no-any-return]
+    if table.shape[1:] != (columns,):
+        raise DataError(
+            f"the inputs are a {type(X).__name__} of the shape {table.shape}",
+            hint=f"Give {columns} column{'s' * (columns > 1)}; for lists of words a list of lists, as from tolist().",
+        )
+    return map(tuple, table)
+
+
+def single_column(X: Iterable[Any]) -> Columns:
+    """The texts of inputs."""
+    if isinstance(X, LazyCorpus):
+        return [X.texts()]
+    items = as_list(X)
+    for index, item in enumerate(items):
+        if isinstance(item, tuple):
+            raise DataError(
+                f"input {index} is a tuple",
+                hint="Give the words of a text as a list; for pairs of texts there is PairClassifier.",
+            )
+    return [[_source(item, index) for index, item in enumerate(items)]]
+
+
+def _source(item: Any, index: int) -> Source:
+    if isinstance(item, Example):
+        return item.text
+    if isinstance(item, (str, Sentence)):
+        return item
+    if isinstance(item, (list, tuple, np.ndarray)):
+        return list(item)
+    raise DataError(  # None or NaN in a column of a table
+        f"input {index} is a {type(item).__name__}", hint="Give a text, a list of words, a Sentence or an Example."
+    )
+
+
+def pair_columns(X: Iterable[Any]) -> Columns:
+    """The first and the second texts of inputs."""
+    if isinstance(X, LazyCorpus):
+        return X.pairs()
+    first, second = [], []
+    for index, item in enumerate(as_list(X, 2)):
+        pair = (item.text, item.second) if isinstance(item, Example) else item
+        if not isinstance(pair, (list, tuple, np.ndarray)) or len(pair) != 2 or pair[1] is None:
+            raise DataError(f"input {index} is no pair of texts", hint="Give (first, second).")
+        first.append(_source(pair[0], index))
+        second.append(_source(pair[1], index))
+    return [first, second]
+
+
+def single_target(y: Any) -> Any:
+    """Labels; of a frame or an array of shape (n, 1) its column."""
+    return as_collection(y) if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 else y
+
+
+def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field: str) -> Sequence[Any]:
+    """``y`` as a list, or the ``field`` of the inputs when it is None."""
+    items = X.texts() if isinstance(X, LazyCorpus) else X
+    if y is not None:
+        if hasattr(y, "columns"):
+            raise DataError(
+                f"labels are a {type(y).__name__}", hint="Give one column of it, or for several labels to_numpy()."
+            )
+        labels = list(y)
+        if len(labels) != len(items):
+            raise DataError(f"{len(items)} inputs but {len(labels)} labels", hint="Give one for each.")
+        return labels
+    stored = items.column(field) if isinstance(items, LazyTexts) else [getattr(item, field, None) for item in items]
+    missing = next((index for index, label in enumerate(stored) if label is None), None)
+    if missing is not None:
+        raise DataError(f"input {missing} has no {field}", hint=f"Give y, or inputs with {field.rstrip('s')}s.")
+    return stored
+
+
+_MAX_WEIGHT = 1e38
+"""Sums of larger ones may not be finite."""
+
+
+def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | None:
+    """Weights of examples as an array; None if there are none, the same weight for all if it is a number."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(detach(sample_weight), np.float64)
+    weights = np.full(count, weights) if weights.ndim == 0 else weights
+    if weights.shape != (count,):
+        raise DataError(f"{count} inputs but sample_weight has the shape {weights.shape}", hint="Give one for each.")
+    invalid = np.flatnonzero(~((weights >= 0) & (weights <= _MAX_WEIGHT)))
+    if len(invalid):
+        hint = f"Give numbers from 0 to {_MAX_WEIGHT:g}."
+        raise DataError(f"sample_weight {invalid[0]} is {weights[invalid[0]]}", hint=hint)
+    if not weights.any():
+        raise DataError("all values of sample_weight are 0", hint="Give some examples a positive weight.")
+    return weights
+
+
+def select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
+    """The texts or labels with these indices; lazy ones stay lazy."""
+    return items.take(numbers) if hasattr(items, "take") else [items[number] for number in numbers]
+
+
+def check_same_tokenization(columns: Columns, split: str) -> None:
+    """Reject a store whose tokenization rule is not that of raw texts."""
+    rules = {column.tokenized_by for column in columns if isinstance(column, LazyTexts)} - {None, split}
+    for rule in rules:
+        fix = (
+            "train on the corpus itself, or build the store without a tokenizer"
+            if rule == "another"
+            else f"give both the same split: graphattn build --split {split}, or {{split}} {rule} of the inputs"
+        )
+        by = "a tokenizer's own rule" if rule == "another" else f"the rule {rule!r}"
+        raise ConfigError(f"the store's texts were tokenized by {by}, not {split!r}; {fix}", options=("split",))
+
+
+def iter_chunks(columns: Columns) -> Iterator[Sequence[Source]]:
+    """All texts, in chunks that fit into memory."""
+    for column in columns:
+        if isinstance(column, LazyTexts):
+            yield from column.parts()
+        else:
+            yield from (column[start : start + CHUNK] for start in range(0, len(column), CHUNK))
+
+
+def split_held_out(count: int, held: int, strata: npt.NDArray[Any] | None, seed: int) -> tuple[list[int], list[int]]:
+    """Split indices into a training and a held-out part, both sorted; stratified if each class has enough members."""
+    from sklearn.model_selection import train_test_split
+
+    if strata is not None and (np.bincount(strata).min() < 2 or min(held, count - held) < len(np.unique(strata))):
+        strata = None
+    rest, taken = train_test_split(np.arange(count), test_size=held, random_state=seed, stratify=strata)
+    return sorted(rest.tolist()), sorted(taken.tolist())

@@ -1,0 +1,132 @@
+"""The tasks, and loading an estimator that was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from graphattn.builders._json_types import check_fields, check_json, require_keys
+from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError, warn_caller
+from graphattn.models._encoders import options_class
+from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._options import INPUTS, resolve_precision
+from graphattn.models._saving import CONFIG, ModelFiles, is_run, read_config, read_model
+
+EstimatorT = TypeVar("EstimatorT", bound=Estimator)
+
+TASKS: dict[str, type[Estimator]] = {}
+"""Name of a task -> its estimator."""
+
+
+def register_task(estimator: type[EstimatorT]) -> type[EstimatorT]:
+    """Add a task to ``graphattn train``, :func:`load`, ``predict`` and ``evaluate``; usable as a decorator.
+
+    Parameters
+    ----------
+    estimator : a subclass of :class:`~graphattn.models.Estimator` with a ``task`` whose name is new
+
+    Raises
+    ------
+    ConfigError
+        when another estimator has the same task
+    """
+    name = estimator.task.name
+    other = TASKS.setdefault(name, estimator)
+    if (other.__module__, other.__qualname__) != (estimator.__module__, estimator.__qualname__):
+        raise ConfigError(f"the task {name!r} is registered already; give {estimator.__name__} another one")
+    TASKS[name] = estimator
+    return estimator
+
+
+def load(path: str | Path, *, precision: str = "32") -> Estimator:
+    """Read a model directory that ``save`` or ``graphattn train`` wrote; predictions are equal bit for bit.
+
+    Parameters
+    ----------
+    path : the directory; or the folder of a training run that has not ended, for the best epoch so far
+    precision : number format of matrix products in predictions: ``"32"``; ``"bf16"``, which is faster on hardware with
+        bfloat16 units; or ``"auto"``, bf16 on such hardware and else 32
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the directory is missing, incomplete, corrupted, of another version, or its task, its encoder or one of
+        its relations is not registered
+    """
+    return load_files(path, read_model(Path(path)), precision=precision)
+
+
+def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estimator:
+    """The second half of :func:`load`, after the files were read."""
+    task = _find_task(path, files.config)
+    _check_config(path, files.config, task)
+    try:
+        estimator = task.from_files(files)
+    except ModelDirectoryError as error:
+        raise ModelDirectoryError(f"{path}: {error}") from None
+    except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        relation = _find_unregistered_name(error)
+        if relation is not None:
+            raise _error_for_unregistered(path, "relation", relation) from error
+        raise ModelDirectoryError(
+            f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
+        ) from error
+    estimator.model_.precision = resolve_precision(precision)
+    if is_run(Path(path)) and parent_process() is None:
+        epoch, epochs = estimator.best_epoch()["epoch"], len(estimator.history_)
+        message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"
+        warn_caller(GraphAttnWarning(message))
+    return estimator
+
+
+def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estimator]) -> None:
+    """Check the values of a config against the types that its task and its encoder declare."""
+    types = task.config_types()
+    try:
+        require_keys(config, [name for name, kind in types.items() if type(None) not in get_args(kind)])
+        for name in types.keys() & config.keys():
+            check_json(config[name], types[name], name)
+        require_keys(config["encoder"], ["name"], "encoder")
+        encoder = config["encoder"]["name"]
+        check_json(encoder, str, "encoder.name")
+        try:
+            kind = options_class(encoder)
+        except ConfigError:
+            raise _error_for_unregistered(path, "encoder", encoder) from None
+        check_fields(config["encoder"], kind, "encoder")
+        level = config["inputs"].get("level")
+        if isinstance(level, str) and level not in INPUTS:
+            raise _error_for_unregistered(path, "inputs", level)
+    except (ValueError, RecursionError) as error:
+        raise ModelDirectoryError(f"{Path(path) / CONFIG} is damaged ({error}). Save the model again") from None
+
+
+def read_task(path: str | Path) -> type[Estimator]:
+    """The estimator class of a saved model, without loading the model."""
+    return _find_task(path, read_config(Path(path)))
+
+
+def _find_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
+    name = config.get("task")
+    if not isinstance(name, str) or name not in TASKS:
+        raise _error_for_unregistered(path, "task", name, known=TASKS)
+    return TASKS[name]
+
+
+def _error_for_unregistered(
+    path: str | Path, kind: str, name: object, *, known: Iterable[str] = ()
+) -> ModelDirectoryError:
+    problem = f"; known {kind}s are {', '.join(known)}" if known else ", which is not registered"
+    return ModelDirectoryError(
+        f"{path} is a model with the {kind} {name!r}{problem}. Call register_{kind} before you load it; on the command "
+        "line, name the module that does so: graphattn --import MODULE ..."
+    )
+
+
+def _find_unregistered_name(error: BaseException | None) -> str | None:
+    """The name of the :class:`UnregisteredError` that caused an error, if any."""
+    while error is not None and not isinstance(error, UnregisteredError):
+        error = error.__cause__
+    return None if error is None else error.name

@@ -1,0 +1,355 @@
+"""Classification: one class of each text, or several."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from reprlib import repr as shorten
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+from typing_extensions import override
+
+from graphattn.exceptions import DataError, verbatim, warn_caller
+from graphattn.models._estimators.class_weights import class_weights
+from graphattn.models._estimators.indicators import (
+    BOTH_FORMS,
+    IndicatorRows,
+    as_matrix,
+    find_indicators,
+    is_collection,
+)
+from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
+from graphattn.models._estimators.labels import LabelSet, plain_label
+from graphattn.models._estimators.tasks.files import CorpusFiles
+from graphattn.models._estimators.tasks.label_task import LabelTask
+from graphattn.models._estimators.tasks.task import Examples
+from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._prediction import Predictions
+from graphattn.models._reports import Outcomes
+from graphattn.models._saving import ModelFiles
+from graphattn.models.heads import ClassificationHead, Head, PairHead
+
+
+class Classification(LabelTask):
+    """Classify texts (MS-Trans, section 3.4).
+
+    Attributes
+    ----------
+    multilabel : whether a text may have several classes, or none
+    indicators : whether the labels of the training set were a matrix of zeros and ones
+    """
+
+    name = corpus_kind = "classify"
+    description = "classifies texts"
+    estimator_type = "classifier"
+    multilabel = False
+    indicators = False
+    _one_label_hint = "Use {multilabel=True} if a text may have several."
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    @override
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        if self.multilabel:
+            corpus = replace(corpus, options={**corpus.options, "multilabel": True})
+        items, _, training = super().read(corpus)
+        return items, self._parse_labels(items) if hasattr(self, "labels") else None, training
+
+    def _parse_labels(self, items: Any) -> list[Any] | None:
+        """Convert labels of a file for a model whose labels are not strings; None if they are."""
+        if any(isinstance(name, str) for name in self.labels.classes):
+            return None
+        known: dict[Any, Any] = {}
+        for name in self.classes.tolist():
+            known |= {str(name): name, json.dumps(name): name}
+            if isinstance(name, float) and name.is_integer():
+                known[str(int(name))] = name
+        labels = [item.label for item in items] if isinstance(items, list) else items.texts().column("label")
+        if self.multilabel:
+            return [tuple(known.get(name, name) for name in names) for names in labels]
+        return [known.get(label, label) for label in labels]
+
+    @override
+    def check_read(self, labels: Sequence[Any], path: Path) -> None:
+        super().check_read(labels, path)
+        several = next((number for number, label in enumerate(labels, 1) if isinstance(label, tuple)), None)
+        if several is not None and not self.multilabel:
+            raise DataError(
+                f"text {several} has a list of labels", path=path, hint=self._one_label_hint, options=("multilabel",)
+            )
+
+    @override
+    def check_file(self, labels: Sequence[Any], path: Path) -> None:
+        super().check_file(labels, path)
+        if self.multilabel and labels and all(isinstance(label, str) for label in labels):
+            raise DataError(
+                f"the label {verbatim(repr(labels[0]))} is not a list",
+                path=path,
+                hint="Set {label_separator}, to ',' for example.",
+                options=("label_separator",),
+            )
+
+    @override
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        if isinstance(prediction, tuple):
+            return {**input_fields(x), "labels": list(prediction)}
+        if getattr(prediction, "ndim", 0) == 1:
+            return {**input_fields(x), "labels": self.classes[prediction.astype(bool)].tolist()}
+        return {**input_fields(x), "label": plain_label(prediction)}
+
+    # -- labels --------------------------------------------------------------------------------------------------------
+
+    @override
+    def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        if not self.multilabel:
+            labels = resolve_labels(X, single_target(y), "label")
+            return self.unify_spelling([_check_single(label) for label in labels])
+        matrix = as_matrix(y)
+        labels = resolve_labels(X, y if matrix is None else matrix, "label")
+        indicators = find_indicators(labels) if matrix is None else _columns_of_ones(matrix)
+        if indicators is not None:
+            return indicators
+        if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may mix both
+            labels = [(label,) if isinstance(label, str) else label for label in labels]
+        return self.unify_spelling([_unique_labels(label) for label in labels])
+
+    @override
+    def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
+        return list(chain.from_iterable(labels)) if self.multilabel else labels
+
+    @override
+    def respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
+        if not self.multilabel:
+            return super().respell(label, respellings)
+        return tuple(dict.fromkeys(respellings.get(name, name) for name in label))
+
+    @override
+    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        if not isinstance(labels, IndicatorRows):
+            return super().normalize_labels(labels, where)
+        if self.indicators:
+            return IndicatorRows(labels, labels.columns)
+        if labels.collections is not None:
+            return super().normalize_labels([_unique_labels(label) for label in labels.collections], where)
+        self._check_width(labels, where)
+        return [tuple(self.labels.classes[column] for column in row) for row in labels]
+
+    @override
+    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+        from graphattn.models.training._hints import (
+            hint_at_lists,
+            hint_at_marks,
+            hint_at_quantities,
+            hint_at_swapped_columns,
+        )
+
+        super().fit(examples, options, previous)
+        labels = self.list_names(examples.labels)
+        hints = [hint_at_quantities(self.labels.classes) or hint_at_swapped_columns(labels), hint_at_marks(labels)]
+        if not self.multilabel:
+            hints.append(hint_at_lists(examples.labels, self.labels.classes))
+        for hint in filter(None, hints):
+            warn_caller(hint)
+
+    @override
+    def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
+        self.indicators = isinstance(labels, IndicatorRows)
+        if isinstance(labels, IndicatorRows):
+            if labels.collections is not None:
+                problem = "rows of zeros and ones may be a matrix, or the classes 0 and 1 of each text"
+                raise DataError(problem, hint=BOTH_FORMS)
+            return LabelSet.of([*range(labels.columns), *known], least=0)
+        return LabelSet.of(chain(self.list_names(labels), known), least=1 if self.multilabel else 2)
+
+    @override
+    def stratify(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
+        return None if self.multilabel else super().stratify(labels)
+
+    @override
+    def make_targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[Any]:
+        if not self.multilabel:
+            return self.labels.ids(labels, where=where)
+        self._check_width(labels, where)
+        targets = np.zeros((len(labels), len(self.labels)), dtype=np.float32)
+        rows = np.repeat(np.arange(len(labels)), [len(several) for several in labels])
+        targets[rows, self.labels.ids(self.list_names(labels), where=where)] = 1
+        return targets
+
+    @override
+    def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+        if not self.multilabel:
+            return super().weigh_classes(labels, weights)
+        of_texts = np.ones(len(labels)) if weights is None else weights
+        of_labels = np.repeat(of_texts, [len(several) for several in labels])
+        occurrences = self.list_names(labels)
+        return class_weights(self.class_weight, self.labels, occurrences, of_labels, texts=float(of_texts.sum()))
+
+    def _check_width(self, labels: Sequence[Any], where: str) -> None:
+        """Reject a matrix with another number of columns than the training set's."""
+        if isinstance(labels, IndicatorRows) and labels.columns != len(self.labels):
+            columns = f"{labels.columns} columns, the model {len(self.labels)} classes"
+            raise DataError(
+                f"the matrix of the {where}'s labels has {columns}",
+                hint="Give a column for each class, in the order of classes_.",
+            )
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        return ClassificationHead(
+            width,
+            len(self.labels),
+            options["head"],
+            multilabel=self.multilabel,
+            class_weights=weights,
+            label_smoothing=options["training"].label_smoothing,
+        )
+
+    # -- metrics and predictions ---------------------------------------------------------------------------------------
+
+    @property
+    @override
+    def main_metric(self) -> str:
+        return "micro_f1" if self.multilabel else "accuracy"
+
+    @override
+    def list_metrics(self) -> list[str]:
+        from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
+
+        ones = np.ones((1, 1), int)
+        return list(multilabel_metrics(ones, ones) if self.multilabel else classification_metrics(ones[0], ones[0]))
+
+    @override
+    def measure(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
+        from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
+
+        if self.multilabel:
+            from sklearn.preprocessing import MultiLabelBinarizer
+
+            self._check_width(labels, "evaluation set")
+            extra = sorted({*self.list_names(labels)} - {*self.labels.classes}, key=repr)  # count as wrong
+            binary = MultiLabelBinarizer(classes=[*self.labels.classes, *extra]).fit(labels)
+            predicted = binary.transform(self._decode_sets(decisions))
+            return multilabel_metrics(binary.transform(labels), predicted, weights)
+        numbers = {label: number for number, label in enumerate(self.labels.classes)}
+        gold = [numbers.setdefault(label, len(numbers)) for label in labels]
+        return classification_metrics(gold, [int(decided) for decided in decisions], weights)
+
+    @override
+    def make_hashable(self, labels: Iterable[Any]) -> list[Any]:
+        return [tuple(sorted(several, key=repr)) for several in labels] if self.multilabel else list(labels)
+
+    @override
+    def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
+        known, predicted = self.labels.classes, self.decode_for_reports(decisions)
+        if not self.multilabel:
+            return Outcomes.of(zip(range(len(labels)), labels, predicted.tolist(), strict=True), len(labels), known)
+        rows = (
+            (number, name if name in gold else None, name if name in found else None)
+            for number, (gold, found) in enumerate(zip(labels, predicted, strict=True))
+            for name in dict.fromkeys((*gold, *found))
+        )
+        return Outcomes.of(rows, len(labels), known, keep_unused=True)
+
+    @override
+    def find_mistakes(
+        self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
+    ) -> list[dict[str, Any]]:
+        run = rerun(examples.columns, probabilities=True)
+        predicted, rows = self.decode_for_reports(run.decisions), []
+        for number, shares in enumerate(run.probabilities or []):
+            gold, found = examples.labels[number], plain_label(predicted[number])
+            by_class = dict(zip(self.labels.classes, shares.tolist(), strict=True))
+            confidence = by_class[found] if not self.multilabel else 0.0
+            if self.multilabel:  # the surest wrong class; a text without it has the rest of its probability
+                wrong = {name: by_class.get(name, 0.0) for name in {*gold} ^ {*found}}
+                confidence = max((p if name in found else 1 - p for name, p in wrong.items()), default=0.0)
+                gold, found = list(gold), list(found)
+            if gold != found:
+                rows.append(
+                    {**examples.show(number), "gold": gold, "predicted": found, "confidence": round(confidence, 6)}
+                )
+        return rows
+
+    @override
+    def decode(self, decisions: list[Any]) -> npt.NDArray[Any] | list[tuple[Any, ...]]:
+        if not self.multilabel:
+            return self.classes[np.array(decisions, dtype=np.int64)]
+        if self.indicators:
+            return np.array(decisions, dtype=np.int64).reshape(-1, len(self.classes))
+        return self._decode_sets(decisions)
+
+    @override
+    def decode_for_reports(self, decisions: list[Any]) -> Any:
+        return self._decode_sets(decisions) if self.multilabel else self.decode(decisions)
+
+    def _decode_sets(self, decisions: list[Any]) -> list[tuple[Any, ...]]:
+        """The classes of each text."""
+        classes = self.classes
+        return [tuple(classes[row.astype(bool)].tolist()) for row in decisions]
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    @override
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        return {**super().config_types(), "multilabel": bool, "indicators": bool}
+
+    @override
+    def to_config(self) -> dict[str, Any]:
+        return {"multilabel": self.multilabel, "indicators": self.indicators}
+
+    @override
+    def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
+        super().restore(inputs, files)
+        self.indicators = files.config["indicators"]
+
+
+class PairClassification(Classification):
+    """Classify pairs of texts; both go through the same encoder (MS-Trans, section 4.3)."""
+
+    name = corpus_kind = "pair"
+    description = "classifies pairs of texts"
+    texts_per_input = 2
+    _one_label_hint = "A pair has one."
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        if self.joins_pairs:
+            return super().make_head(width, options, weights)
+        smoothing = options["training"].label_smoothing
+        return PairHead(width, len(self.labels), options["head"], class_weights=weights, label_smoothing=smoothing)
+
+
+def _columns_of_ones(matrix: npt.NDArray[Any]) -> IndicatorRows:
+    return IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
+
+
+def _check_single(label: Any) -> Any:
+    if isinstance(label, (tuple, list, Set, Mapping)) or len(getattr(label, "shape", ())) > 0:
+        raise DataError(
+            f"label {shorten(label)} is a collection",
+            hint="Of one-hot rows give the column of the one, as np.argmax(y, axis=1) does; for texts with several "
+            "labels use TextClassifier(multilabel=True).",
+        )
+    label = label.item() if hasattr(label, "item") else label  # of NumPy or PyTorch
+    if isinstance(label, float) and math.isfinite(label) and not label.is_integer():
+        hint = "Labels are classes, not quantities: round them, sort them into ranges, or use str(label)."
+        raise DataError(f"the label {label!r} is a fraction, and this is classification", hint=hint)
+    return label
+
+
+def _unique_labels(label: Any) -> tuple[Any, ...]:
+    if not is_collection(label):
+        raise DataError(
+            f"label {shorten(label)} is not a collection", hint="Give a tuple of class names for each text."
+        )
+    return tuple(dict.fromkeys(map(_check_single, label)))

@@ -1,0 +1,241 @@
+"""Regression: a number for each text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+from typing_extensions import override
+
+from graphattn.builders import Example, Sentence
+from graphattn.builders.readers._unlabelled import find_marks
+from graphattn.exceptions import ConfigError, DataError, verbatim
+from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
+from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._prediction import Predictions
+from graphattn.models._reports import Report, bootstrap_correlation
+from graphattn.models._saving import ModelFiles
+from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
+
+if TYPE_CHECKING:
+    from graphattn.builders.store import Store
+    from graphattn.models.inspection.attributions._targets import ExplanationTarget
+
+_RANGES = 5
+"""Rows of a report: ranges of targets with equally many texts."""
+MAX_TARGET = 1e38
+"""Targets are standardized to float32; products of four of them are still finite in float64."""
+
+
+class Regression(Task):
+    """Predict a number for each text: the head of classification with one output and a squared error.
+
+    Attributes
+    ----------
+    mean, scale : of the training set's targets; the model learns (target - mean) / scale
+    """
+
+    name = "regress"
+    corpus_kind = "classify"
+    description = "predicts a number for texts"
+    prediction_options = frozenset({"mistakes", "plain"})
+    main_metric = "pearson"
+    score_metric = "r2"
+    estimator_type = "regressor"
+    mean: float
+    scale: float
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    @override
+    def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
+        if item.label is not None:
+            parse_number(item.label, path=path, line=line)
+
+    @override
+    def check_stored(self, store: Store, path: Path) -> None:
+        super().check_stored(store, path)
+        for label in store.texts().column("label"):
+            parse_number(label, path=str(path))
+
+    @override
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        return {**input_fields(x), "value": round(float(prediction), 6)}
+
+    # -- labels --------------------------------------------------------------------------------------------------------
+
+    @override
+    def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        labels = resolve_labels(X, single_target(y), "label")
+        return [parse_number(label, index=index) for index, label in enumerate(labels)]
+
+    @override
+    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        if min(labels) == max(labels):
+            hint = "Give examples with different targets."
+            raise DataError(f"all targets of the {where} are {labels[0]:g}, so there is no correlation", hint=hint)
+        return labels
+
+    @override
+    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+        scale = float(np.std(examples.labels))
+        if min(examples.labels) == max(examples.labels) or scale < 1 / MAX_TARGET:
+            raise DataError(
+                f"all targets are {examples.labels[0]:g}; training needs at least two different ones",
+                hint="Check the column of the label.",
+            )
+        if previous is not None:
+            self.mean, self.scale = previous.mean, previous.scale
+        else:
+            self.mean, self.scale = float(np.mean(examples.labels)), scale
+
+    @override
+    def make_targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[np.float32]:
+        return ((np.array(labels) - self.mean) / self.scale).astype(np.float32)
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        return RegressionHead(width, 1, options["head"])
+
+    # -- metrics and predictions ---------------------------------------------------------------------------------------
+
+    @override
+    def list_metrics(self) -> list[str]:
+        return ["pearson", "spearman", "r2"]  # the largest is the best; r2 chooses the smallest squared error
+
+    @override
+    def measure(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
+        from graphattn.models.training._metrics import regression_metrics
+
+        return regression_metrics(np.array(labels), self.decode(decisions), weights)
+
+    @override
+    def decode(self, decisions: list[Any]) -> npt.NDArray[np.float64]:
+        return self.mean + self.scale * np.array(decisions, np.float64)
+
+    @override
+    def report(
+        self,
+        examples: Examples,
+        decisions: list[Any],
+        *,
+        inputs: TextInputs,
+        rerun: Callable[..., Predictions],
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> Report:
+        gold, predicted = np.array(examples.labels), self.decode(decisions)
+        return Report(
+            self.measure(examples.labels, decisions),
+            self.main_metric,
+            interval=bootstrap_correlation(gold, predicted),
+            ranges=_compare_ranges(gold, predicted),
+            find_mistakes=partial(_list_errors, examples, predicted),
+        )
+
+    # -- inspection ----------------------------------------------------------------------------------------------------
+
+    @override
+    def choose_target(
+        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        from graphattn.models.inspection.attributions._targets import Value
+
+        if label is not None or word is not None:
+            name = "label" if word is None else "word"
+            raise ConfigError(f"{{{name}}} is not for a model that {self.description}; leave it out", options=(name,))
+        return Value(self.mean, self.scale)
+
+    @override
+    def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+        return inputs.title, round(self.mean + self.scale * float(scores[0, 0]), 6), {}
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    @override
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        return {**super().config_types(), "mean": float, "scale": float}
+
+    @override
+    def to_config(self) -> dict[str, Any]:
+        return {"mean": self.mean, "scale": self.scale}
+
+    @override
+    def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
+        super().restore(inputs, files)
+        self.mean, self.scale = files.config["mean"], files.config["scale"]
+
+
+class PairRegression(Regression):
+    """Predict a number for each pair of texts; both go through the same encoder."""
+
+    name, corpus_kind = "regress-pair", "pair"
+    description = "predicts a number for pairs of texts"
+    texts_per_input = 2
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        if self.joins_pairs:
+            return super().make_head(width, options, weights)
+        return PairRegressionHead(width, 1, options["head"])
+
+
+def parse_number(label: Any, *, index: int | None = None, path: str | None = None, line: int | None = None) -> float:
+    """A target as a number.
+
+    Examples
+    --------
+    >>> parse_number("4.5")
+    4.5
+    """
+    try:
+        no_number = isinstance(label, (bool, np.bool_)) or (isinstance(label, str) and "_" in label)
+        number = float("nan" if no_number else label)
+    except OverflowError:  # an integer
+        number = 2 * MAX_TARGET
+    except (TypeError, ValueError):
+        number = math.nan
+    what = "the target" if index is None else f"target {index}"
+    if abs(number) > MAX_TARGET and math.isfinite(number):
+        hint = f"Write numbers between {-MAX_TARGET:g} and {MAX_TARGET:g}."
+        raise DataError(f"{what} {verbatim(repr(label))} is too large", path=path, line=line, hint=hint)
+    if math.isfinite(number):
+        return number
+    hint = "Write a finite number such as 4.5, or choose another {label}; for classes there is a classifier."
+    options = ("label",)
+    if isinstance(label, str) and find_marks([label]):
+        hint, options = f"If it stands for none, {{drop_label={label}}} leaves it out.", ("drop_label",)
+    message = f"{what} {verbatim(repr(label))} is not a number"
+    raise DataError(message, path=path, line=line, hint=hint, options=options)
+
+
+def _compare_ranges(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> dict[str, dict[str, float]]:
+    """Range of targets -> means of targets and predictions, mean squared error, and number of texts."""
+    edges = np.unique(np.quantile(gold, np.linspace(0, 1, _RANGES + 1)))
+    numbers = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, len(edges) - 2)
+    rows = {}
+    for number in np.unique(numbers).tolist():
+        inside = numbers == number
+        errors = predicted[inside] - gold[inside]
+        means = {"gold": gold[inside], "predicted": predicted[inside], "mse": errors**2}
+        name = f"{edges[number]:g} to {edges[number + 1]:g}"
+        rows[name] = {**{key: float(values.mean()) for key, values in means.items()}, "support": int(inside.sum())}
+    return rows
+
+
+def _list_errors(examples: Examples, predicted: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
+    """Texts with target, prediction and error."""
+    return [
+        {**examples.show(number), "gold": gold, "predicted": round(value, 6), "error": round(value - gold, 6)}
+        for number, (gold, value) in enumerate(zip(examples.labels, predicted.tolist(), strict=True))
+    ]

@@ -1,0 +1,493 @@
+"""Tagging: a tag for each word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from itertools import chain, repeat
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+from typing_extensions import override
+
+from graphattn._ragged import Ints
+from graphattn.builders import Sentence
+from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, extract_spans
+from graphattn.exceptions import ConfigError, DataError, warn_caller
+from graphattn.models._corpus import Corpus
+from graphattn.models._encoders import EncoderOptions
+from graphattn.models._entities import EntitySpan, TaggedText, locate_words, merge_ranges
+from graphattn.models._estimators.class_weights import class_weights
+from graphattn.models._estimators.inputs import Columns, input_fields, resolve_labels
+from graphattn.models._estimators.labels import LabelSet
+from graphattn.models._estimators.tasks.files import CorpusFiles
+from graphattn.models._estimators.tasks.label_task import LabelTask
+from graphattn.models._estimators.tasks.task import Examples
+from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._prediction import Predictions, segment_probability
+from graphattn.models._reports import Outcomes
+from graphattn.models.heads import Head, TaggingHead
+from graphattn.models.heads._word_features import WordFeatureBranch
+from graphattn.options import ParsingOptions
+
+if TYPE_CHECKING:
+    from graphattn.builders.store import Store
+
+
+class Tagging(LabelTask):
+    """Tag each word of a text (MS-Trans, section 4.2). Entity tags are learnt as BIOES.
+
+    Attributes
+    ----------
+    scheme : of the tags; until the labels are known, what the user gave
+    repair_tags : read invalid tags as conlleval does, instead of rejecting them
+    """
+
+    name = corpus_kind = "tag"
+    description = "tags words"
+    label_field = "tags"
+    per_word = True
+    prediction_options = LabelTask.prediction_options | {"repair_tags"}
+    output_formats = ("json", "spans", "conll", "html")
+    changeable = ("repair_tags",)
+    linear_branch = WordFeatureBranch
+    truncates = False
+    has_characters = True
+    scheme = "auto"
+    repair_tags = False
+
+    # -- options -------------------------------------------------------------------------------------------------------
+
+    @override
+    @classmethod
+    def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
+        return options.for_tagging()
+
+    @override
+    def complete_options(self, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
+        super().complete_options(encoder, options)
+        head, smoothing = options["head"], options["training"].label_smoothing
+        if head.crf is None:
+            head.crf = self.class_weight is None and not smoothing
+        head.linear_branch = head.linear_branch and head.crf
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    @override
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        return super().read(replace(corpus, options={"split": corpus.split, **corpus.options}))
+
+    @override
+    def check_stored(self, store: Store, path: Path) -> None:
+        if not store.manifest.tags:
+            raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
+
+    @override
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        return {"words": input_fields(x)["words"], "tags": list(prediction)}
+
+    # -- labels --------------------------------------------------------------------------------------------------------
+
+    @override
+    def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        labels = resolve_labels(X, y, "tags")
+        if y is None and isinstance(X, LazyCorpus):
+            return self.unify_spelling(labels)
+        sources = X if y is None else repeat(None)  # tags in ``y`` have no file and line
+        return self.unify_spelling(
+            [_locate_tags(index, tags, item) for index, (tags, item) in enumerate(zip(labels, sources, strict=False))]
+        )
+
+    @override
+    def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
+        return chain.from_iterable(labels)
+
+    @override
+    def respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
+        tags = copy(label)  # keeps the origin
+        tags[:] = [respellings.get(tag, tag) for tag in tags]
+        return tags
+
+    def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
+        return chain.from_iterable(map(self._encode_tags, labels))
+
+    @override
+    def stratify(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
+        return None
+
+    @override
+    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+        from graphattn.models.training._hints import hint_at_marks
+
+        if options["head"].crf and (self.class_weight is not None or options["training"].label_smoothing):
+            raise ConfigError(
+                "a CRF scores whole sequences; leave out {class_weight} and {label_smoothing}, or {crf}",
+                options=("class_weight", "label_smoothing", "crf"),
+            )
+        if previous is not None:
+            self.scheme = previous.scheme  # the labels were converted to it
+        super().fit(examples, options, previous)
+        hint = hint_at_marks(chain.from_iterable(examples.labels), tags=True) if self.scheme == "none" else None
+        if hint is not None:
+            warn_caller(hint)
+
+    @override
+    def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
+        if self.scheme == "auto":
+            self.scheme = self._detect_scheme(labels, "IOB2")
+        try:
+            tags = Counter(chain(self._flat_labels(labels), known))
+            return LabelSet.of(_complete_entity_tags(tags, self.scheme), what="tag")
+        except DataError:
+            self._reject_invalid_tags(labels, "training set")
+            raise
+
+    @override
+    def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+        of_tags = self.class_weight
+        if isinstance(of_tags, Mapping) and self.scheme in _LEARNT_PREFIXES:
+            ordered = sorted(of_tags, key=lambda tag: str(tag)[:1] == "B")  # in IOB1, B- overrides I- where both apply
+            of_tags = {learnt: of_tags[tag] for tag in ordered for learnt in self._learnt_tags(tag)}
+        of_words = None if weights is None else np.repeat(weights, [len(tags) for tags in labels])
+        return class_weights(of_tags, self.labels, self._flat_labels(labels), of_words)
+
+    def _learnt_tags(self, tag: str) -> list[str]:
+        """The BIOES tags that stand for one of the user's tags."""
+        if tag == "O":
+            return [tag]
+        known = _LEARNT_PREFIXES[self.scheme]
+        if str(tag)[:1] not in known:
+            raise DataError(
+                f"class_weight has the tag {tag!r}, which does not exist in {self.scheme}",
+                hint=f"Tags begin with {' or '.join(known)}.",
+            )
+        return [f"{prefix}{tag[1:]}" for prefix in known[str(tag)[:1]]]
+
+    @property
+    def _learnt_scheme(self) -> str:
+        return "none" if self.scheme == "none" else "BIOES"
+
+    def _encode_tags(self, tags: Sequence[str]) -> list[str]:
+        """Convert the user's tags to those that are learnt."""
+        return convert(tags, self.scheme, self._learnt_scheme, repair=self.repair_tags)
+
+    def _decode_tags(self, tags: Sequence[str]) -> list[str]:
+        """Convert learnt tags to the user's scheme."""
+        return convert(tags, self._learnt_scheme, self.scheme, repair=True)
+
+    @property
+    def _entity_types(self) -> list[str]:
+        return sorted({tag[2:] for tag in self.labels.classes if tag != "O"})
+
+    @override
+    def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
+        examples = super().fit_inputs(inputs, examples, options, previous)
+        column = examples.columns[0]
+        marked = (getattr(source, "predicates", None) is not None for source in column)
+        inputs.predicates = not isinstance(column, LazyTexts) and any(marked)  # a store keeps no marks
+        if inputs.predicates:  # the linear branch would not see them
+            options["head"].linear_branch = inputs.spelling = False
+        return examples
+
+    @override
+    def encode(
+        self,
+        inputs: TextInputs,
+        columns: Columns,
+        labels: Sequence[Any] | None = None,
+        *,
+        parsing: ParsingOptions,
+        where: str = "data",
+        numbers: Sequence[int] | None = None,
+    ) -> Corpus:
+        if inputs.predicates:
+            _require_predicates(columns[0], where)
+        if labels is not None:
+            self._check_sizes(labels, columns, inputs, where, numbers)
+        return super().encode(inputs, columns, labels, parsing=parsing, where=where, numbers=numbers)
+
+    @override
+    def make_targets(self, labels: Sequence[Any], where: str) -> tuple[npt.NDArray[Any], Ints]:
+        counts = np.fromiter(map(len, labels), np.int64, len(labels))
+        kind = np.min_scalar_type(len(self.labels))  # usually one byte per word
+        try:
+            return self.labels.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
+        except DataError:
+            if self.scheme != "none":  # name the unknown type instead of a BIOES tag
+                occurring = (tag[2:] for tags in labels for tag in tags if tag[1:2] == "-")
+                LabelSet(self._entity_types).ids(occurring, where=where, what="entities of type")
+            raise
+
+    @override
+    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        labels = super().normalize_labels(labels, where)
+        if self.scheme == "none" or all(_find_invalid_tag(tags, self.scheme) is None for tags in labels):
+            return labels
+        try:
+            scheme = self._detect_scheme(labels, self.scheme)
+        except DataError:
+            self._reject_invalid_tags(labels, where)
+            raise
+        if scheme == "none":
+            known = {*self.labels.classes} - {"O"}
+            tag = next((tag for tags in labels for tag in tags if tag != "O"), None)
+            if not any(tag in known for tags in labels for tag in tags):
+                hint = f"The model's tags have the scheme {self.scheme}."
+                raise DataError(f"the tags of the {where} mark no entities: {tag!r}", field="tags", hint=hint)
+            return labels
+        self._reject_invalid_tags(labels, where, scheme)
+        return [convert(tags, scheme, self.scheme, repair=self.repair_tags) for tags in labels]
+
+    def _detect_scheme(self, labels: Sequence[Any], default: str) -> str:
+        """The scheme of tags; the default if invalid tags break every scheme and ``repair_tags`` is set."""
+        try:
+            return detect_scheme(labels, name=lambda index: _describe_origin(index, labels[index]))
+        except DataError as error:
+            if self.repair_tags and all(_find_invalid_tag(tags, default, repair=True) is None for tags in labels):
+                return default
+            hint = f"Correct the tags, or set {{scheme}} and {_REPAIR}."
+            raise DataError(error.message, field="tags", hint=hint, options=("scheme", *_REPAIR_OPTIONS)) from None
+
+    def _reject_invalid_tags(self, labels: Sequence[Any], where: str, scheme: str | None = None) -> None:
+        """Raise an error for the first sentence with invalid tags in a scheme, by default the model's."""
+        scheme = self.scheme if scheme is None else scheme
+        if scheme == "none":
+            return
+        for index, tags in enumerate(labels):
+            error = _find_invalid_tag(tags, scheme, repair=self.repair_tags)
+            if error is not None:
+                repairable = _find_invalid_tag(tags, scheme, repair=True) is None
+                hint = f"Correct the tags, or set {_REPAIR}." if repairable else error.hint
+                path, line = _origin(tags)
+                position = "in the sentence that begins here," if path else f"sentence {index} of the {where}:"
+                message = f"{position} {error.message}"
+                raise DataError(message, path=path, line=line, field="tags", hint=hint, options=_REPAIR_OPTIONS)
+
+    @override
+    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
+        self._check_sizes(labels, columns, inputs, "evaluation set", None)
+        super().check_labels(labels, columns, inputs, unknown=unknown)
+
+    def _check_sizes(
+        self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, where: str, numbers: Sequence[int] | None
+    ) -> None:
+        """Reject tags whose number is not that of the words; ``numbers`` are those of the texts in the user's data."""
+        column = columns[0]
+        if isinstance(column, LazyTexts):
+            words = column.num_words().tolist()
+        else:
+            of_texts = iter(inputs.vocabulary.sentences([source for source in column if isinstance(source, str)]))
+            sentences = (next(of_texts) if isinstance(source, str) else source for source in column)
+            words = [item.num_words if isinstance(item, Sentence) else len(item) for item in sentences]
+        for index, (word_count, tags) in enumerate(zip(words, labels, strict=True)):
+            if word_count != len(tags):
+                number = index if numbers is None else numbers[index]
+                raise DataError(
+                    f"sentence {number} of the {where} has {word_count} words but {len(tags)} tags",
+                    field="tags",
+                    hint="Give one tag for each word.",
+                )
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        return TaggingHead(
+            width,
+            len(self.labels),
+            options["head"],
+            class_weights=weights,
+            label_smoothing=options["training"].label_smoothing,
+        )
+
+    # -- metrics and predictions ---------------------------------------------------------------------------------------
+
+    @property
+    @override
+    def main_metric(self) -> str:
+        return "accuracy" if self.scheme in ("auto", "none") else "f1"
+
+    @override
+    def list_metrics(self) -> list[str]:
+        from graphattn.models.training._metrics import tagging_metrics
+
+        return list(tagging_metrics([["O"]], [["O"]], self._metric_scheme))
+
+    @property
+    def _metric_scheme(self) -> str:
+        return "BIOES" if self.scheme in LIKE_BIOES else self.scheme
+
+    @override
+    def measure(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
+        from graphattn.models.training._metrics import tagging_metrics
+
+        predicted = self.decode(decisions)
+        scheme = self._metric_scheme
+        if self.repair_tags or scheme != self.scheme:
+            labels, predicted = (
+                [convert(tags, self.scheme, scheme, repair=self.repair_tags) for tags in side]
+                for side in (labels, predicted)
+            )
+        return tagging_metrics(labels, predicted, scheme, weights)
+
+    @override
+    def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
+        size, predicted = len(labels), self.decode(decisions)
+        if self.scheme == "none":
+            numbers = np.arange(size).repeat(list(map(len, labels))).tolist()
+            words = zip(numbers, chain.from_iterable(labels), chain.from_iterable(predicted), strict=True)
+            return Outcomes.of(words, size, self.labels.classes)
+        pairs = enumerate(zip(labels, predicted, strict=True))
+        rows = ((number, *types) for number, tags in pairs for types in self._align_entities(*tags))
+        return Outcomes.of(rows, size, self._entity_types)
+
+    def _align_entities(self, gold: Sequence[str], predicted: Sequence[str]) -> list[tuple[str | None, str | None]]:
+        """Gold and predicted type of the entities with the same words; None where there is none."""
+        sides = [
+            {span[1:]: span[0] for span in extract_spans(tags, self.scheme, repair=True)} for tags in (gold, predicted)
+        ]
+        return [(sides[0].get(words), sides[1].get(words)) for words in sides[0] | sides[1]]
+
+    @override
+    def make_hashable(self, labels: Iterable[Any]) -> list[Any]:
+        return list(chain.from_iterable(labels))
+
+    @override
+    def find_mistakes(
+        self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
+    ) -> list[dict[str, Any]]:
+        (column,) = examples.columns
+        run = rerun(examples.columns, rate=self.rate_entities)
+        located, rows = locate_words(list(column), inputs.vocabulary.splitter), []
+        tagged = zip(located, examples.labels, self.decode(run.decisions), strict=True)
+        for ((text, offsets), *both), logs in zip(tagged, run.log_probabilities or [], strict=True):
+            gold, predicted = ({*extract_spans(tags, self.scheme, repair=True)} for tags in both)
+            for first, end in merge_ranges(span[1:] for span in gold ^ predicted):
+                start, stop = offsets[first][0], offsets[end - 1][1]
+                row = {"text": text, "start": start, "end": stop, "words": text[start:stop]}
+                for name, spans in (("gold", gold), ("predicted", predicted)):
+                    inside = sorted((span for span in spans if first <= span[1] < end), key=itemgetter(1))
+                    names = [f"{kind}: {text[offsets[a][0] : offsets[b - 1][1]]}" for kind, a, b in inside]
+                    row[name] = inside[0][0] if self.scheme == "none" else "; ".join(names)
+                rows.append({**row, "confidence": round(segment_probability(logs, first, end), 6)})
+        return rows
+
+    @override
+    def decode(self, decisions: list[Any]) -> list[list[str]]:
+        return [self._decode_tags(self.classes[ids].tolist()) for ids in decisions]
+
+    def find_spans(self, inputs: TextInputs, column: Sequence[Any], run: Predictions) -> list[TaggedText]:
+        """The text of each input, with type, offsets and confidence of its entities."""
+        located, types = locate_words(list(column), inputs.vocabulary.splitter), self._entity_types
+        return [
+            TaggedText(text, self._spans(text, offsets, ids, logs), types)
+            for (text, offsets), ids, logs in zip(located, run.decisions, run.log_probabilities or [], strict=True)
+        ]
+
+    def _spans(self, text: str, offsets: list[tuple[int, int]], ids: Ints, logs: npt.NDArray[Any]) -> list[EntitySpan]:
+        spans = []
+        for name, first, end in extract_spans(self.classes[ids].tolist(), "BIOES", repair=True):
+            start, stop = offsets[first][0], offsets[end - 1][1]
+            spans.append(EntitySpan(name, start, stop, text[start:stop], segment_probability(logs, first, end)))
+        return spans
+
+    def rate_entities(self, ids: Ints) -> Ints:
+        """Decided tags, with those that are invalid as BIOES replaced by those of the entity that they are read as."""
+        tags = self._encode_tags(self._decode_tags(self.classes[ids].tolist()))
+        return self.labels.ids(tags)
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    @override
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        return {**super().config_types(), "scheme": str, "repair_tags": bool}
+
+    @override
+    def to_config(self) -> dict[str, Any]:
+        return {"scheme": self.scheme, "repair_tags": self.repair_tags}
+
+
+_REPAIR, _REPAIR_OPTIONS = "{repair_tags=True}, which reads invalid tags as conlleval does", ("repair_tags",)
+_LEARNT_PREFIXES = {
+    "IOB1": {"B": "BS", "I": "BIES"},
+    "IOB2": {"B": "BS", "I": "IE"},
+    **{scheme: dict(zip(letters, "BIES", strict=True)) for scheme, letters in LIKE_BIOES.items()},
+}
+"""Scheme -> prefix of a tag -> prefixes of the BIOES tags that are learnt for it."""
+
+
+class _LocatedTags(list[str]):
+    """The tags of a sentence, with its file and line."""
+
+    __slots__ = ("origin",)
+    origin: tuple[str, int]
+
+
+def _origin(tags: Any) -> tuple[str, int] | tuple[None, None]:
+    return getattr(tags, "origin", None) or (None, None)
+
+
+def _describe_origin(index: int, tags: Any) -> str:
+    path, line = _origin(tags)
+    return f"sequence {index}" if path is None else f"the sentence at line {line} of {path}"
+
+
+def _locate_tags(index: int, tags: Any, source: Any) -> list[str]:
+    """The tags of a sentence with its file and line, if known."""
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise DataError(
+            f"the tags of input {index} are {tags!r}", field="tags", hint="Give a list with one tag for each word."
+        )
+    origin = getattr(source, "origin", None)
+    located = _LocatedTags(tags)
+    if origin is not None:
+        located.origin = origin
+    for tag in located:
+        if not isinstance(tag, str):
+            raise DataError(
+                f"input {index} has the tag {tag!r} of type {type(tag).__name__}",
+                field="tags",
+                hint="Tags are strings; use str(tag) for numbers.",
+            )
+    return located
+
+
+def _require_predicates(column: Sequence[Any], where: str) -> None:
+    """Reject sentences without marks of predicates."""
+    for index, source in enumerate([None] if isinstance(column, LazyTexts) else column):
+        if getattr(source, "predicates", None) is None:
+            path, line = _origin(source)
+            what = "this sentence" if path else f"sentence {index} of the {where}"
+            raise DataError(
+                f"{what} marks no predicate, as those that the model learnt from do",
+                path=path,
+                line=line,
+                field="predicates",
+                hint="Give CoNLL columns and {predicate_column}, or sentences with predicates, 0 or 1 for each word.",
+                options=("predicate_column",),
+            )
+
+
+def _complete_entity_tags(tags: Counter[str], scheme: str) -> Counter[str]:
+    """Add all BIOES tags of the occurring types: with B-PER in IOB2, S-PER may not occur."""
+    if scheme == "none":
+        return tags
+    types = dict.fromkeys(tag[1:] for tag in tags if tag != "O")
+    return tags + Counter(f"{prefix}{name}" for name in types for prefix in "BIES")
+
+
+def _find_invalid_tag(tags: Sequence[str], scheme: str, *, repair: bool = False) -> DataError | None:
+    """The error about tags that are invalid in a scheme, if any."""
+    try:
+        extract_spans(tags, scheme, repair=repair)
+    except DataError as error:
+        return error
+    return None

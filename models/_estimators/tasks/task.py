@@ -1,0 +1,494 @@
+"""What a task defines: labels and targets, the head, metrics, reports, and rows of output."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from graphattn._schema import TOKEN
+from graphattn.builders import Example, Sentence
+from graphattn.builders._lazy_texts import LazyTexts
+from graphattn.builders._word_boundaries import strip_html
+from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
+from graphattn.models._corpus import Batch, Corpus
+from graphattn.models._encoders import EncoderOptions
+from graphattn.models._estimators.inputs import Columns, as_text, pair_columns, select, single_column
+from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
+from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
+from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._options import INPUTS
+from graphattn.models._prediction import Predictions, predict_decisions
+from graphattn.models._reports import Report
+from graphattn.models._saving import ModelFiles
+from graphattn.models._text_model import TextModel, Trainable
+from graphattn.models.heads import Head
+from graphattn.models.heads._linear_branch import LinearBranch
+from graphattn.models.heads._ngrams import NgramBranch
+from graphattn.models.heads._pooling import CLS_POOLINGS
+from graphattn.models.pretrained._architecture import Architecture
+from graphattn.models.pretrained._options import DEFAULT_EPOCHS, FINE_TUNING
+from graphattn.options import ParsingOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphattn.builders.store import Store
+    from graphattn.models.inspection._capture import ForwardCapture
+    from graphattn.models.inspection.attributions._targets import ExplanationTarget
+
+PAPER: Mapping[str, Mapping[str, Any]] = {
+    "inputs": {"embedding_start": "random", "word_dropout": 0.0, "characters": False, "tune_vectors": False},
+    "head": {"linear_branch": False, "crf": False},
+    "training": {"epochs": 20, "patience": None, "precision": "32"},
+}
+"""Settings of the papers where the defaults differ: group of options -> values."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Inputs with their labels.
+
+    Parameters
+    ----------
+    columns : one column of texts, or two for pairs
+    labels : one for each input
+    numbers : each input's index in the user's data; None for all of them in order
+    weights : one for each input; None for equal weights
+    """
+
+    columns: Columns
+    labels: Sequence[Any]
+    numbers: Sequence[int] | None = None
+    weights: npt.NDArray[np.float64] | None = None
+
+    def select(self, numbers: Sequence[int]) -> Examples:
+        """The examples with these indices; lazy ones stay lazy."""
+        columns = [select(column, numbers) for column in self.columns]
+        weights = None if self.weights is None else self.weights[numbers]
+        return Examples(columns, select(self.labels, numbers), numbers, weights)
+
+    def show(self, number: int) -> dict[str, str]:
+        """An input as columns of a table."""
+        names = ("text", "second")[: len(self.columns)]
+        return {name: as_text(column[number]) for name, column in zip(names, self.columns, strict=True)}
+
+
+class Task:
+    """What an :class:`~graphattn.models.Estimator` predicts: labels and targets, the head, metrics, reports, rows.
+
+    A task is made anew for each fit, with the estimator's arguments as its attributes: ``class_weight``, and those of
+    its own. It has no life cycle: :meth:`fit` learns from the labels, and :meth:`restore` reads a saved model.
+
+    Attributes
+    ----------
+    name : the name in ``graphattn train NAME`` and in a saved model
+    description : a predicate for ``graphattn info``, such as "classifies texts"
+    corpus_kind : kind of corpus for the readers: ``classify`` (texts with labels), ``pair``, ``tag`` or ``translate``
+    texts_per_input : 2 for pairs
+    label_field : attribute of an ``Example`` or ``Sentence`` with its label
+    per_word : whether each word has a label
+    prediction_options : flags of ``graphattn predict`` and ``evaluate`` that only some tasks have
+    output_formats : of ``graphattn predict --output``
+    source_and_target_files : whether a corpus is a file of sources and a file of targets
+    weighted_metrics : whether examples can have weights in metrics
+    dev_search : the search that generates outputs for dev metrics, if ``predict`` uses another
+    score_metric : the metric of ``score``; the main one when None
+    estimator_type : scikit-learn's name of such estimators
+    changeable : attributes of the estimator that may change after training, and which the task then reads again
+    linear_branch : the class of the linear branch that is added after training, if the options ask for one; or None
+    truncates : whether long texts may be truncated
+    has_characters : whether words have character features by default
+    joins_pairs : whether the model reads the two texts of a pair as one sequence
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    corpus_kind: ClassVar[str]
+    texts_per_input: ClassVar[int] = 1
+    label_field: ClassVar[str] = "label"
+    per_word: ClassVar[bool] = False
+    prediction_options: ClassVar[frozenset[str]] = frozenset({"probabilities", "picture", "mistakes"})
+    output_formats: ClassVar[tuple[str, ...]] = ("json", "csv", "tsv")
+    source_and_target_files: ClassVar[bool] = False
+    weighted_metrics: ClassVar[bool] = True
+    dev_search: ClassVar[str | None] = None
+    score_metric: ClassVar[str | None] = None
+    estimator_type: ClassVar[str | None] = None
+    changeable: ClassVar[tuple[str, ...]] = ()
+    linear_branch: ClassVar[type[LinearBranch] | None] = NgramBranch
+    truncates: ClassVar[bool] = True
+    has_characters: ClassVar[bool] = False
+    class_weight: Any = None
+    joins_pairs = False
+
+    def __init__(self, **arguments: Any):
+        vars(self).update(arguments)
+
+    @property
+    def class_names(self) -> list[Any]:
+        """The classes in the order of their ids; empty for a task without classes."""
+        return []
+
+    # -- options -------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def default_encoder(cls, *, pretrained: bool) -> str:
+        """The encoder if none was chosen."""
+        return "pretrained" if pretrained else "ms-trans"
+
+    @classmethod
+    def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
+        """Defaults of an encoder's options."""
+        return options()
+
+    @classmethod
+    def option_defaults(cls, preset: str, *, pretrained: bool) -> Mapping[str, Mapping[str, Any]]:
+        """Group -> option -> default, where it differs from that of the class."""
+        return FINE_TUNING if pretrained else PAPER if preset == "paper" else {}
+
+    @classmethod
+    def default_epochs(cls, *, pretrained: bool) -> Mapping[str, int]:
+        """Arguments of :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""
+        return DEFAULT_EPOCHS if pretrained else {}
+
+    @classmethod
+    def check_options(cls, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
+        """Check the rules between groups of options before training."""
+
+    def complete_options(self, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
+        """Set the options whose default depends on others, and check the rules between groups."""
+        inputs, head, pretrained = options["inputs"], options["head"], options["pretrained"]
+        joins = self.texts_per_input == 2 and pretrained.join_pairs
+        head.linear_branch = head.linear_branch and self.linear_branch is not None
+        if pretrained.pretrained and joins and head.linear_branch:
+            raise ConfigError("{linear_branch} needs {join_pairs=False}", options=("linear_branch", "join_pairs"))
+        self.joins_pairs = bool(pretrained.pretrained) and joins
+        if head.pooling is None:
+            head.pooling = encoder.pooling
+            if head.pooling == "cls+max" and not inputs.cls:
+                head.pooling = "max"
+        if head.pooling in CLS_POOLINGS and not inputs.cls:
+            raise ConfigError(
+                f"{{pooling}} {head.pooling} needs [CLS]; set {{cls=True}}, or choose another {{pooling}}",
+                options=("pooling", "cls"),
+            )
+        if inputs.characters is None:
+            inputs.characters = self.has_characters
+        if head.head_hidden is None and encoder.linear_head:
+            head.head_hidden = 0
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        """Inputs, their labels (None if the inputs have them), and how the training corpus was read."""
+        items, training = read_labelled(self, corpus)
+        return items, None, training
+
+    def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
+        """How the training corpus was read, and its labels, to read texts to predict in the same way."""
+        return {"training": training, "labels": frozenset(map(str, self.class_names))}
+
+    def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
+        """Reject a label in a line of a file."""
+
+    def check_stored(self, store: Store, path: Path) -> None:
+        """Reject a store without labels."""
+        self.check_read(store.texts().column(self.label_field), path)
+
+    def check_read(self, labels: Sequence[Any], path: Path) -> None:
+        """Reject a corpus with unlabelled texts."""
+        missing = next((number for number, label in enumerate(labels, 1) if label is None), None)
+        if missing is not None:
+            hint = "Label every text, or delete those without labels."
+            raise DataError(f"text {missing} has no {self.label_field}", path=path, hint=hint)
+
+    def check_file(self, labels: Sequence[Any], path: Path) -> None:
+        """Reject a file whose labels the task cannot use."""
+        self.check_read(labels, path)
+
+    # -- inputs and labels ---------------------------------------------------------------------------------------------
+
+    def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
+        """Inputs as one column of sources, or two for pairs; without HTML if the options of inputs say so."""
+        columns = pair_columns(X) if self.texts_per_input == 2 else single_column(X)
+        if not inputs.strip_html:
+            return columns
+        return [
+            column
+            if isinstance(column, LazyTexts)
+            else [strip_html(source) if isinstance(source, str) else source for source in column]
+            for column in columns
+        ]
+
+    @abstractmethod
+    def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        """One label per input; the inputs' own when ``y`` is None."""
+
+    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        """Convert labels of a dev or evaluation set to the training set's notation."""
+        return labels
+
+    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+        """Learn what the labels of the training set say, and reject examples that cannot be learnt.
+
+        ``previous`` is the task of the model to continue from, if any.
+        """
+
+    def stratify(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
+        """(S,) class ids for a stratified split; None for a random one."""
+        return None
+
+    def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+        """The weight of each class in the loss; ``weights`` are those of the examples."""
+        return None
+
+    @abstractmethod
+    def make_targets(self, labels: Sequence[Any], where: str) -> Any:
+        """Labels as targets of a :class:`~graphattn.models._corpus.Corpus`."""
+
+    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
+        """Reject labels that cannot be evaluated."""
+
+    def encode(
+        self,
+        inputs: TextInputs,
+        columns: Columns,
+        labels: Sequence[Any] | None = None,
+        *,
+        parsing: ParsingOptions,
+        where: str = "data",
+        numbers: Sequence[int] | None = None,
+    ) -> Corpus:
+        """Encode inputs, and targets if there are labels; error messages use ``where`` and ``numbers``."""
+        inputs.check_tokenization(columns)
+        targets = None if labels is None else self.make_targets(labels, where)
+        corpus = inputs.encode(columns, parsing=parsing, where=where, numbers=numbers, labelled=labels is not None)
+        corpus.targets = targets
+        return corpus
+
+    def encode_dev_set(self, inputs: TextInputs, held_out: Examples, *, parsing: ParsingOptions) -> Corpus:
+        """Encode the dev set; held-out texts are counted in the training set."""
+        where = "dev set" if held_out.numbers is None else "training set"
+        return self.encode(
+            inputs, held_out.columns, held_out.labels, parsing=parsing, where=where, numbers=held_out.numbers
+        )
+
+    def describe_references(self, held_out: Examples | None) -> str | None:
+        """A digest of the labels of a dev set, if its corpus does not contain them."""
+        return None
+
+    # -- the model -----------------------------------------------------------------------------------------------------
+
+    def make_inputs(self, options: Mapping[str, Any]) -> TextInputs:
+        """Inputs for :meth:`make_model`, not yet fitted."""
+        if options["pretrained"].pretrained:
+            return PretrainedInputs(options["inputs"], options["pretrained"])
+        inputs: TextInputs = INPUTS[options["inputs"].level](options["inputs"])
+        return inputs
+
+    def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
+        """Learn the vocabulary of the training set, or the new words if there is an estimator to continue from.
+
+        Returns
+        -------
+        The examples, with words in place of raw texts
+        """
+        from graphattn.models.training._hints import hint_at_half_pairs
+
+        columns = examples.columns
+        if len(columns) == 2 and (hint := hint_at_half_pairs(*columns)):
+            warn_caller(hint)
+        if previous is None:
+            columns = inputs.fit(columns, options["training"].seed)
+        else:
+            columns = inputs.extend(previous.text_inputs_, previous.model_, columns)
+        return replace(examples, columns=columns)
+
+    @abstractmethod
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        """Create the head; ``weights`` are those of the classes in the loss."""
+
+    def make_model(
+        self, inputs: TextInputs, encoder: EncoderOptions, options: Mapping[str, Any], weights: Tensor | None = None
+    ) -> tuple[Trainable, EncoderOptions]:
+        """Create the model, with the builder of the inputs; return also the encoder's options for their width."""
+        layers = inputs.make_layers(encoder, options["head"].head_dropout)
+        model = TextModel(layers.embedding, layers.encoder, self.make_head(layers.encoder.width, options, weights))
+        model.learning_rates = layers.learning_rates
+        return model, layers.options
+
+    def match_classes(self, previous: Task) -> list[int]:
+        """The new id of each class of the task to continue from."""
+        return []
+
+    # -- metrics and predictions ---------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def main_metric(self) -> str:
+        """The metric of ``score``, which chooses the best epoch unless ``training.metric`` names another."""
+
+    @abstractmethod
+    def list_metrics(self) -> Sequence[str]:
+        """The names of the metrics that can choose the best epoch, whose largest value is the best."""
+
+    @abstractmethod
+    def measure(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
+        """Metrics, those of :meth:`list_metrics` in percent.
+
+        ``weights`` are those of the examples, unless ``weighted_metrics`` is False.
+        """
+
+    def choose_dev_metric(self, labels: Sequence[Any], metric: str | None) -> str | None:
+        """The metric that chooses the best epoch on a dev set with these labels; None for the main one."""
+        return metric
+
+    def predict_dev_set(self, model: Any, corpus: Corpus) -> list[Any]:
+        """Predict the dev set during training; :meth:`measure` takes the results."""
+        return predict_decisions(model, corpus)
+
+    def predict(self, model: Any, corpus: Corpus) -> list[Any]:
+        """Predict a corpus; :meth:`measure` and :meth:`decode` take the results."""
+        return predict_decisions(model, corpus)
+
+    @abstractmethod
+    def decode(self, decisions: list[Any]) -> Any:
+        """Convert decisions to the labels of ``predict``."""
+
+    def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
+        """A hint if the decisions for the dev set are all alike or empty."""
+        return None
+
+    @abstractmethod
+    def report(
+        self,
+        examples: Examples,
+        decisions: list[Any],
+        *,
+        inputs: TextInputs,
+        rerun: Callable[..., Predictions],
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> Report:
+        """Metrics, outcomes and mistakes of decisions; ``rerun`` predicts columns again."""
+
+    # -- rows of output ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        """Input and prediction as a row of JSON."""
+
+    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
+        """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
+        return self.format_prediction(x, prediction)
+
+    # -- inspection ----------------------------------------------------------------------------------------------------
+
+    def encode_inputs(
+        self, inputs: TextInputs, model: Any, columns: Columns, targets: Sequence[str] | None, parsing: ParsingOptions
+    ) -> EncodedInputs:
+        """Encode inputs with their sentences; ``targets`` are a translator's, its own outputs when None."""
+        if targets is not None:
+            raise ConfigError("{target} is for translators only", options=("target",))
+        columns = inputs.add_heads(columns, parsing)
+        sentences = inputs.sentences(columns)
+        names = ("text",) if len(sentences) == 1 else ("first", "second")
+        return EncodedInputs(self.encode(inputs, columns, parsing=parsing), dict(zip(names, sentences, strict=True)))
+
+    def check_input(self, encoded: EncodedInputs) -> None:
+        """Reject an input without tokens."""
+        if not encoded.batch.graph.num_nodes(TOKEN):
+            raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")
+
+    def capture(self, model: Any, batch: Batch, *, features: bool = False) -> ForwardCapture:
+        """Run the model on a batch and keep its attention weights.
+
+        Parameters
+        ----------
+        model, batch : the batch has targets for a translator
+        features : also keep the weights by feature of an encoder that has them (MTSA)
+
+        Raises
+        ------
+        DataError
+            when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
+        """
+        from graphattn.models.inspection._capture import capture_scores
+
+        return capture_scores(model, batch, features=features)
+
+    @abstractmethod
+    def choose_target(
+        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        """The quantity that attributions explain for one input.
+
+        Parameters
+        ----------
+        model, inputs : the input
+        scores : its (items, classes) scores
+        label : a class; the predicted one when None
+        word : a word of a tagger's input or of a translator's output; all words when None
+
+        Raises
+        ------
+        ConfigError
+            when there is no such class or word
+        """
+
+    @abstractmethod
+    def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+        """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
+
+    def score_copies(
+        self,
+        model: Any,
+        batch: Batch,
+        *,
+        vectors: Tensor | None = None,
+        presence: Tensor | None = None,
+        hidden: pd.DataFrame | None = None,
+    ) -> Tensor:
+        """(copies, items, classes) scores of a batch of copies of one input.
+
+        ``vectors`` are (N, D) token vectors that replace those of the batch's ids; with them, ``presence`` is the (N,)
+        share of each token in the linear branch. ``hidden`` are decoder edges to mask, with the columns copy, source
+        and target.
+        """
+        if vectors is None:
+            rows = model(batch)
+        else:
+            encoded = model.head(model.encoder(batch.graph, vectors), batch.graph)
+            rows = model.add_linear_scores(encoded, batch, presence)
+        scores: Tensor = rows.unflatten(0, (batch.size, -1))
+        return scores
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        """Name -> JSON type of the values of :meth:`to_config`, and of those of the inputs."""
+        weights = str | list[list[Any]] | None
+        inputs = {"widths": list[int] | None, "architecture": Architecture | None}
+        return {**TextInputs.config_types(), **inputs, "class_weight": weights}
+
+    def to_config(self) -> dict[str, Any]:
+        """Values for ``config.json`` besides the options."""
+        return {}
+
+    def list_tokenizers(self, inputs: TextInputs) -> tuple[str, str | None]:
+        """The texts of ``tokenizer.json`` and, for a translator with a second one, of ``source_tokenizer.json``."""
+        return inputs.vocabulary.to_json(), None
+
+    def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
+        """Restore the inputs, and what :meth:`fit` learnt."""
+        inputs.restore(files.config, files.tokenizer, files.weights)

@@ -1,0 +1,469 @@
+"""Translation: a text for each text, written by a decoder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import count as count_from
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from graphattn._validation import require_choice, require_multiple
+from graphattn.builders import Example, Sentence
+from graphattn.builders._subwords import join_pieces
+from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
+from graphattn.models._corpus import Batch, Corpus, ParallelCorpus, digest_of
+from graphattn.models._decoders import make_decoder
+from graphattn.models._decoders.generation import generate
+from graphattn.models._decoders.model import SharedEmbedding, TranslationModel, shift_right
+from graphattn.models._decoders.options import PRESETS, Preset, SearchOptions, SubwordOptions, TranslationTraining
+from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
+from graphattn.models._estimators.inputs import Columns, as_list, input_fields, single_column
+from graphattn.models._estimators.parsing import make_roots, warn_about_missing_parses
+from graphattn.models._estimators.pretrained_inputs import PretrainedSources
+from graphattn.models._estimators.subword_inputs import SubwordInputs
+from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
+from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._options import InputOptions
+from graphattn.models._prediction import Predictions, run_model
+from graphattn.models._reports import Report
+from graphattn.models._saving import ModelFiles
+from graphattn.models.pretrained._architecture import Architecture
+from graphattn.models.training._text_metrics import (
+    are_short,
+    bleu_interval,
+    choose_tokenizer,
+    compare_systems,
+    signatures,
+    text_metrics,
+)
+from graphattn.options import ParsingOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphattn.models.inspection._capture import ForwardCapture
+    from graphattn.models.inspection.attributions._targets import ExplanationTarget
+
+
+class Translation(Task):
+    """Generate a text for each text: the head is a decoder, and targets have inputs of their own.
+
+    Attributes
+    ----------
+    target_inputs : the subwords of targets; those of sources, too, unless a pretrained model reads them
+    inputs, search, training : options, as they are at the moment
+    """
+
+    name = corpus_kind = "translate"
+    description = "writes texts"
+    prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare", "bleu_tokenizer"})
+    output_formats = ("json", "csv", "tsv")
+    source_and_target_files = True
+    weighted_metrics = False
+    truncates = False
+    dev_search = "greedy search"
+    changeable = ("inputs", "search", "training")
+    main_metric = "bleu"
+    target_inputs: SubwordInputs
+    inputs: SubwordOptions
+    search: SearchOptions
+    training: TranslationTraining
+    _warned_of_parses = False
+
+    # -- options -------------------------------------------------------------------------------------------------------
+
+    @override
+    @classmethod
+    def default_encoder(cls, *, pretrained: bool) -> str:
+        return NoEncoderOptions.name if pretrained else "transformer"
+
+    @override
+    @classmethod
+    def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
+        return options.for_translation(_find_preset(preset).encoder)
+
+    @override
+    @classmethod
+    def option_defaults(cls, preset: str, *, pretrained: bool) -> Mapping[str, Mapping[str, Any]]:
+        sizes = _find_preset(preset)
+        return {"decoder": sizes.decoder, "training": sizes.training}
+
+    @override
+    @classmethod
+    def default_epochs(cls, *, pretrained: bool) -> Mapping[str, int]:
+        return {}
+
+    @override
+    @classmethod
+    def check_options(cls, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
+        if options["inputs"].vectors is not None and encoder.streams == 1:
+            raise ConfigError(
+                f"{{vectors}} are for the second embedding of duo-transformer; {encoder.name} has one",
+                options=("vectors", "encoder"),
+            )
+        if options["pretrained"].pretrained is not None and encoder.streams > 1:
+            raise ConfigError(
+                f"{{encoder={encoder.name}}} has two embeddings of its own; "
+                "choose another {encoder}, or leave out {pretrained}",
+                options=("encoder", "pretrained"),
+            )
+        require_multiple("hidden", encoder.hidden, options["decoder"].decoder_heads, "decoder_heads")
+
+    @override
+    def complete_options(self, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
+        """All options have defaults of their own."""
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    @override
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        return *read_pairs(corpus), {}
+
+    @override
+    def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+    @override
+    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        """A source and its outputs, one or several."""
+        outputs = prediction if isinstance(prediction, list) else [prediction]
+        rows = [{"text": output.text, "score": round(output.score, 6)} for output in outputs]
+        source = x.text if isinstance(x, Example) else x
+        return {**input_fields(source), "outputs": rows}
+
+    # -- inputs and targets --------------------------------------------------------------------------------------------
+
+    @override
+    def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
+        return [list(column) for column in single_column(X)]
+
+    @override
+    def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        if y is None:
+            bare = next((n for n, item in enumerate(X, 1) if getattr(item, "second", None) is None), None)
+            if bare is not None:
+                raise DataError(f"source {bare} has no target", hint="Give y, or examples with both texts.")
+            return [item.second for item in X]
+        targets: list[Any] = as_list(y)
+        if len(targets) != len(X):
+            raise DataError(f"{len(X)} sources but {len(targets)} targets", hint="Give one for each.")
+        return targets
+
+    @override
+    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        for number, target in enumerate(labels, 1):
+            if isinstance(target, (list, tuple)) and not target:
+                raise DataError(f"target {number} is an empty list", hint="Give a text, or a list of references.")
+        return labels
+
+    @override
+    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+        for number, (source, target) in enumerate(zip(examples.columns[0], examples.labels, strict=True), 1):
+            for name, text in (("source", source), ("target", target)):
+                if not (text.strip() if isinstance(text, str) else text):
+                    raise DataError(f"{name} {number} is empty", hint="Delete the pair, or complete it.")
+
+    @override
+    def make_targets(self, labels: Sequence[Any], where: str) -> Any:
+        return self.target_inputs.ids(labels)
+
+    @override
+    def make_inputs(self, options: Mapping[str, Any]) -> TextInputs:
+        subwords, pretrained = options["inputs"], options["pretrained"]
+        self.target_inputs = SubwordInputs(subwords)
+        if pretrained.pretrained is None:
+            return self.target_inputs
+        return PretrainedSources(InputOptions(cls=subwords.cls, characters=False), pretrained)
+
+    @override
+    def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
+        (sources,), targets, seed = examples.columns, examples.labels, options["training"].seed
+        if previous is not None:
+            inputs.extend(previous.text_inputs_, previous.model_, [sources])
+            if self.target_inputs is not inputs:
+                self.target_inputs.extend(previous.task_.target_inputs, previous.model_, [])
+        elif self.target_inputs is inputs:
+            sources, targets = inputs.fit([sources, targets], seed)
+        else:
+            (sources,), (targets,) = inputs.fit([sources], seed), self.target_inputs.fit([targets], seed)
+        return replace(examples, columns=[sources], labels=targets)
+
+    @override
+    def encode(
+        self,
+        inputs: Any,
+        columns: Columns,
+        labels: Sequence[Any] | None = None,
+        *,
+        parsing: ParsingOptions,
+        where: str = "data",
+        numbers: Sequence[int] | None = None,
+    ) -> ParallelCorpus:
+        ids = None if labels is None else self.make_targets(labels, where)
+        columns = inputs.split(columns)
+        check_lengths = partial(self._check_lengths, inputs, ids=ids, where=where, numbers=numbers)
+        if inputs.builder.deprel_id is not None:
+            check_lengths(list(map(len, inputs.ids(columns[0]))))  # parsing may take hours
+        columns = inputs.add_heads(columns, parsing)
+        if inputs.builder.deprel_id is not None:
+            columns = [self._make_roots(columns[0])]
+        inputs.check_relations(columns, where)
+        corpus = ParallelCorpus.of(inputs.builder, columns[0], ids)
+        check_lengths(corpus.layouts[0].lengths - inputs.builder.cls)
+        return corpus
+
+    def _check_lengths(
+        self, inputs: Any, lengths: Sequence[int], *, ids: Any, where: str, numbers: Sequence[int] | None
+    ) -> None:
+        """Reject sources with too many subwords, of which ``lengths`` are the numbers, and targets."""
+        is_dev_set = where == "dev set" and numbers is None  # held-out texts have numbers of the training set
+        for name, counts in (("source", lengths), ("target", map(len, ids or []))):
+            _reject_long("dev " * is_dev_set + name, counts, self.inputs.longest, numbers)
+        inputs.check_source_lengths(lengths, numbers, "dev set" * is_dev_set)
+
+    def _make_roots(self, column: Sequence[Any]) -> list[Sentence]:
+        """Each word of a source without a parse is a root; a warning says so once."""
+        sentences, missing = make_roots(column)
+        if missing and not self._warned_of_parses:
+            self._warned_of_parses = True
+            warn_about_missing_parses(missing, len(column))
+        return sentences
+
+    @override
+    def encode_dev_set(self, inputs: TextInputs, held_out: Examples, *, parsing: ParsingOptions) -> Corpus:
+        return self.encode(inputs, held_out.columns, parsing=parsing, where="dev set", numbers=held_out.numbers)
+
+    @override
+    def describe_references(self, held_out: Examples | None) -> str | None:
+        if held_out is None or held_out.numbers is not None:  # these are part of the training set
+            return None
+        return digest_of(repr(held_out.labels))
+
+    # -- the model -----------------------------------------------------------------------------------------------------
+
+    @override
+    def make_model(
+        self, inputs: TextInputs, encoder: EncoderOptions, options: Mapping[str, Any], weights: Tensor | None = None
+    ) -> tuple[TranslationModel, EncoderOptions]:
+        layers = inputs.make_layers(encoder, options["inputs"].embedding_dropout)
+        decoder, output = make_decoder(layers.encoder, layers.options, options["decoder"])
+        embedding: SharedEmbedding
+        if self.target_inputs is inputs:
+            embedding = self.target_inputs.make_embedding(encoder)
+        else:
+            width, rate = layers.options.hidden, options["inputs"].embedding_dropout
+            embedding = SharedEmbedding(len(self.target_inputs.vocabulary), width, rate)
+        smoothing = options["training"].label_smoothing
+        model = TranslationModel(
+            embedding, layers.encoder, decoder, output, sources=layers.embedding, label_smoothing=smoothing
+        )
+        model.learning_rates = layers.learning_rates
+        return model, layers.options
+
+    # -- metrics and predictions ---------------------------------------------------------------------------------------
+
+    @override
+    def list_metrics(self) -> Sequence[str]:
+        return list(self.measure([""], [""]))  # raises before training if a library is missing
+
+    @override
+    def measure(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
+        return text_metrics(labels, decisions, tokenizer=self.training.bleu_tokenizer)
+
+    @override
+    def choose_dev_metric(self, labels: Sequence[Any], metric: str | None) -> str | None:
+        from graphattn.models.training._hints import hint_at_short_references, hint_at_tokenizer
+
+        tokenizer = self.training.bleu_tokenizer
+        if tokenizer == "auto" and (chosen := choose_tokenizer(labels)) != "13a":
+            warn_caller(hint_at_tokenizer(chosen))
+        if metric is None:
+            useful = not are_short(labels, tokenizer=tokenizer)
+        else:
+            perfect = [label if isinstance(label, str) else label[0] for label in labels]
+            useful = self.measure(labels, perfect).get(metric) != 0
+        if useful:
+            return metric
+        warn_caller(hint_at_short_references(metric or self.main_metric))
+        return "chrf"
+
+    @override
+    def predict_dev_set(self, model: TranslationModel, corpus: Corpus) -> list[str]:
+        """Greedy outputs for the dev set, which take a fraction of the time of a beam search."""
+        return self._write(model, corpus, replace(self.search, beam=1, sample=False))
+
+    @override
+    def predict(self, model: TranslationModel, corpus: Corpus) -> list[str]:
+        self.search.validate()
+        return self._write(model, corpus, self.search)
+
+    def _write(self, model: TranslationModel, corpus: Corpus, search: SearchOptions) -> list[str]:
+        assert isinstance(corpus, ParallelCorpus)
+        subwords = self.target_inputs.subwords
+        generated = generate(model, corpus, search, subwords.vocabulary)
+        return [subwords.text(hypotheses[0].ids) for hypotheses in generated]
+
+    @override
+    def decode(self, decisions: list[Any]) -> list[str]:
+        return decisions
+
+    @override
+    def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
+        from graphattn.models.training._hints import hint_at_empty_texts
+
+        return hint_at_empty_texts(decisions)
+
+    @override
+    def report(
+        self,
+        examples: Examples,
+        decisions: list[Any],
+        *,
+        inputs: TextInputs,
+        rerun: Callable[..., Predictions],
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> Report:
+        references = examples.labels
+        report: dict[str, Any] = self.measure(references, decisions)
+        tokenizer = self.training.bleu_tokenizer
+        report["signatures"] = signatures(references, decisions, tokenizer=tokenizer)
+        if others:
+            report["compared"] = compare_systems(references, {"model": decisions, **others}, tokenizer=tokenizer)
+        interval = bleu_interval(references, decisions, tokenizer=tokenizer)
+        return Report(report, self.main_metric, interval=interval)
+
+    # -- inspection ----------------------------------------------------------------------------------------------------
+
+    @override
+    def encode_inputs(
+        self, inputs: Any, model: Any, columns: Columns, targets: Sequence[str] | None, parsing: ParsingOptions
+    ) -> EncodedInputs:
+        (sources,) = columns
+        if targets is None:
+            targets = self.predict(model, self.encode(inputs, columns, parsing=parsing))
+        if len(targets) != len(sources):
+            raise DataError(f"{len(sources)} sources but {len(targets)} targets", hint="Give one for each.")
+        (split,) = inputs.sentences(inputs.add_heads(columns, parsing))
+        subwords = self.target_inputs.subwords
+        sentences = {"source": split, "target": subwords.vocabulary.sentences(subwords.sources(targets))}
+        return EncodedInputs(self.encode(inputs, columns, targets, parsing=parsing), sentences, list(targets))
+
+    @override
+    def check_input(self, encoded: EncodedInputs) -> None:
+        super().check_input(encoded)
+        if not encoded.single["source"].tokens:
+            raise DataError("the source has no words, so there is no attention", hint="Give a text.")
+
+    @override
+    def capture(self, model: Any, batch: Batch, *, features: bool = False) -> ForwardCapture:
+        from graphattn.models.inspection._capture import capture_decoding
+
+        return capture_decoding(model, batch)
+
+    @override
+    def choose_target(
+        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        from graphattn.models.inspection.attributions._targets import select_text
+
+        if label is not None:
+            raise ConfigError("{label} is a class; a translator needs a {target}", options=("label", "target"))
+        assert inputs.batch.targets is not None
+        return select_text(inputs.batch.targets, inputs.single["target"], word)
+
+    @override
+    def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+        assert inputs.batch.targets is not None
+        targets = inputs.batch.targets.to(scores.device).unsqueeze(1)
+        probability = float(scores.log_softmax(1).gather(1, targets).sum().exp())
+        words = inputs.single["source"].words
+        title = " ".join(words) if model.sources is not None else join_pieces(words)
+        return title, inputs.outputs[0], {inputs.outputs[0]: probability}
+
+    @override
+    def score_copies(
+        self,
+        model: Any,
+        batch: Batch,
+        *,
+        vectors: Tensor | None = None,
+        presence: Tensor | None = None,
+        hidden: pd.DataFrame | None = None,
+    ) -> Tensor:
+        assert batch.targets is not None and batch.target_counts is not None
+        length = int(batch.target_counts[0])
+        memory = model.encode(batch) if vectors is None else model.encode_vectors(batch.graph, vectors)
+        state = model.decoder.start(memory)
+        if hidden is not None and len(hidden):
+            state.mask = state.mask.repeat(1, 1, length, 1)  # (B, 1, T, S)
+            # position 0 of the target is its end, which comes last
+            rows = (torch.tensor(hidden.target.to_numpy()) - 1) % length
+            copies, sources = (torch.tensor(hidden[name].to_numpy()) for name in ("copy", "source"))
+            state.mask[copies, 0, rows, sources] = False
+        scores: Tensor = model.advance(
+            shift_right(batch.targets.to(model.device), batch.target_counts.to(model.device)), state
+        )
+        return scores
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    @override
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        return {"deprels": list[str] | None, "architecture": Architecture | None}
+
+    @override
+    def list_tokenizers(self, inputs: TextInputs) -> tuple[str, str | None]:
+        sources = None if inputs is self.target_inputs else inputs.vocabulary.to_json()
+        return self.target_inputs.vocabulary.to_json(), sources
+
+    @override
+    def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
+        self.target_inputs.restore(files.config, files.tokenizer, files.weights)
+        if inputs is not self.target_inputs:
+            assert files.source_tokenizer is not None
+            inputs.restore(files.config, files.source_tokenizer, files.weights)
+
+
+def _find_preset(preset: str) -> Preset:
+    require_choice("preset", preset, tuple(PRESETS))
+    return PRESETS[preset]
+
+
+def compute_perplexity(model: TranslationModel, corpus: Corpus) -> float:
+    """The exponential of the mean negative log-probability of a corpus' target subwords."""
+    total, count = 0.0, 0
+
+    def add_batch(batch: Batch, _: list[int]) -> None:
+        nonlocal total, count
+        assert batch.targets is not None
+        scores = model(batch)
+        total += float(F.cross_entropy(scores, batch.targets.to(scores.device), reduction="sum"))
+        count += len(batch.targets)
+
+    run_model(model, corpus, add_batch)
+    return math.exp(total / count)
+
+
+def _reject_long(what: str, lengths: Iterable[int], longest: int, numbers: Iterable[int] | None) -> None:
+    """Reject texts of more than ``longest`` subwords; errors count texts from 1, like lines."""
+    for number, length in zip(count_from() if numbers is None else numbers, lengths, strict=False):
+        if length > longest:
+            raise DataError(
+                f"{what} {number + 1} has {length:,} subwords; the limit is {longest:,}",
+                hint="Shorten it, delete it, or raise {longest}.",
+                options=("longest",),
+            )

@@ -1,0 +1,313 @@
+"""How texts become the rows of an encoder: what words and pretrained inputs have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from torch import Tensor
+
+from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
+from graphattn.builders._lazy_texts import LazyTexts
+from graphattn.builders.parsers import make_parser
+from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning, warn_caller
+from graphattn.models._characters import CharacterVocabulary
+from graphattn.models._corpus import Corpus, truncate_lengths
+from graphattn.models._encoders import Encoder, EncoderOptions
+from graphattn.models._estimators.inputs import Columns, iter_chunks
+from graphattn.models._estimators.parsing import check_scheme, count_relations, parse_column
+from graphattn.models._estimators.word_checks import expect_unknown_words, warn_about_words
+from graphattn.models._lexicon import Gazetteer, Lexicon
+from graphattn.models._options import INPUTS, InputOptions
+from graphattn.models._spelling import FEATURES
+from graphattn.models._token_embedding import TokenEmbedding, part_widths
+from graphattn.options import ParsingOptions
+
+
+@dataclass(frozen=True, eq=False)
+class InputLayers:
+    """The layers of a model below its head: token ids -> vectors -> rows.
+
+    ``options`` are those of the encoder, for the width of its input; ``learning_rates`` map names of parameters to
+    their maximum learning rates, if other than that of the training.
+    """
+
+    embedding: Any
+    encoder: Encoder
+    options: EncoderOptions
+    learning_rates: Mapping[str, float] = field(default_factory=dict)
+
+
+class TextInputs:
+    """Texts -> layouts -> rows: tokenizer, vocabulary, features of words, embedding, and their files.
+
+    Attributes
+    ----------
+    options : how text becomes vectors
+    vocabulary : of words or subwords
+    builder : builds the graphs; there is one when the layers are made
+    characters : the characters of words, for a model with character features
+    gazetteer : lists of names, for a model with gazetteer features
+    predicates : whether inputs mark predicates (MTSA, section 4.2)
+    deprels : dependency relations of the training set, for an encoder that uses dependency arcs
+    cut_words, unknown_words : shares in the training set, see :mod:`~graphattn.models._estimators.word_checks`
+    texts_per_input : 2 for pairs
+    truncates : whether long texts may be truncated
+    spelling : whether tokens keep the features of their spelling, for a linear branch
+    has_branch : whether the model has this branch, which is added after training
+    """
+
+    uses_pretrained: ClassVar[bool] = False
+    vocabulary: Vocabulary
+    builder: TextGraphBuilder
+    characters: CharacterVocabulary | None = None
+    gazetteer: Gazetteer | None = None
+    predicates = False
+    deprels: list[str] | None = None
+    cut_words: float | None = None
+    unknown_words: float | None = None
+    texts_per_input = 1
+    truncates = True
+    spelling = has_branch = False
+    _warned_of_words = False
+
+    def __init__(self, options: Any):
+        self.options = options
+
+    # -- learning ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def fit(self, columns: Columns, seed: int) -> Columns:
+        """Learn the vocabulary of the training set; return its texts, split into words if that saves work."""
+
+    @abstractmethod
+    def extend(self, previous: Self, model: Any, columns: Columns) -> Columns:
+        """Continue from inputs and a model that were trained before."""
+
+    def fit_features(self, columns: Columns) -> None:
+        """Read the gazetteer and collect the characters, if the options ask for them."""
+        if self.options.gazetteer is not None:
+            self.gazetteer = Gazetteer.read(self.options.gazetteer, self.vocabulary.splitter)
+        if self.options.characters:
+            sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary.sentences(chunk))
+            self.characters = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
+
+    def finish(self, corpus: Corpus) -> None:
+        """Note what the encoded training set says about texts to predict."""
+        if self.vocabulary.level == "word":
+            self.unknown_words = expect_unknown_words(corpus.layouts, self.vocabulary)
+
+    def describe_vectors(self, model: Any) -> Sequence[Any]:
+        """Arrays that were read from files of vectors, which a resumed run must have again."""
+        return ()
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether words have vectors from elsewhere."""
+        return self.uses_pretrained or bool(self.options.vectors)
+
+    # -- layers --------------------------------------------------------------------------------------------------------
+
+    @property
+    def embedding_options(self) -> InputOptions:
+        """Options of the embedding."""
+        options: InputOptions = self.options
+        return options
+
+    @property
+    def lexicon(self) -> Lexicon | None:
+        """Suffixes and the gazetteer, if there are any."""
+        suffixes = self.options.suffixes
+        return Lexicon(suffixes, self.gazetteer) if suffixes or self.gazetteer is not None else None
+
+    @abstractmethod
+    def list_widths(self, encoder: EncoderOptions) -> Sequence[int]:
+        """Widths of the parts that the encoder's input concatenates."""
+
+    def _part_widths(self, widths: Sequence[int]) -> Sequence[int]:
+        lexicon = self.lexicon
+        return part_widths(
+            self.embedding_options,
+            widths,
+            characters=self.characters is not None,
+            lexicon=0 if lexicon is None else lexicon.width,
+            predicates=self.predicates,
+        )
+
+    def _make_embedding(self, num_tokens: int, hidden: int | None, **vectors: Any) -> TokenEmbedding:
+        return TokenEmbedding(
+            self.embedding_options,
+            num_tokens,
+            hidden,
+            num_characters=None if self.characters is None else len(self.characters),
+            lexicon=self.lexicon,
+            predicates=self.predicates,
+            **vectors,
+        )
+
+    @abstractmethod
+    def make_layers(self, encoder: EncoderOptions, dropout: float) -> InputLayers:
+        """Create embedding and encoder, and the builder; ``dropout`` is that below an encoder on pretrained states."""
+
+    def copy_vectors(self, previous: Self, before: Any, model: Any) -> list[str]:
+        """Copy the vectors of words from the model to continue from; return the names of these weights."""
+        return []
+
+    # -- encoding ------------------------------------------------------------------------------------------------------
+
+    def check_tokenization(self, columns: Columns) -> None:
+        """Reject a store whose tokenization rule is not that of raw texts."""
+
+    @property
+    def length_limits(self) -> tuple[int | None, int | None]:
+        """Maximum number of tokens of each text, and of a pair that is one sequence, without special tokens."""
+        return (self.options.max_tokens_per_text if self.truncates else None), None
+
+    def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
+        """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
+        return TruncationWarning(count, getattr(self.options, "max_tokens_per_text", None) or 0, tokens, where)
+
+    def check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None, where: str) -> None:
+        """Reject texts that the model cannot read."""
+
+    def encode(
+        self,
+        columns: Columns,
+        *,
+        parsing: ParsingOptions,
+        where: str = "data",
+        numbers: Sequence[int] | None = None,
+        labelled: bool = False,
+    ) -> Corpus:
+        """Encode texts; error messages use ``where`` and ``numbers``, those of the texts in the user's data.
+
+        Texts without labels, which are to be predicted, are compared with those of the training set.
+        """
+        columns = self.add_heads(columns, parsing)  # may take hours
+        self.check_relations(columns, where)
+        corpus = Corpus.encode(
+            self.builder,
+            columns,
+            characters=self.characters,
+            spelling=self.spelling,
+            lexicon=self.lexicon,
+            predicates=self.predicates,
+        )
+        data_set = "" if where == "data" else where
+        corpus, cut, tokens = corpus.truncate(*self.length_limits)
+        if cut:
+            warn_caller(self.describe_truncation(cut, tokens, data_set))
+        self.check_lengths(corpus, numbers, data_set)
+        if not labelled and not self._warned_of_words:
+            cut_words, expected = self.cut_words, self.unknown_words
+            warning = warn_about_words(columns, corpus.layouts, self.vocabulary, cut=cut_words, expected=expected)
+            if warning is not None:
+                self._warned_of_words = True
+                warn_caller(warning)
+        return corpus
+
+    def add_heads(self, columns: Columns, parsing: ParsingOptions) -> Columns:
+        """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""
+        if self.builder.deprel_id is None:
+            return columns
+        parser = make_parser(parsing)
+        if parser is None:
+            return columns
+        splitter = self.vocabulary.splitter
+        return [
+            column if isinstance(column, LazyTexts) else parse_column(column, splitter, parser) for column in columns
+        ]
+
+    def check_relations(self, columns: Columns, where: str) -> None:
+        """Keep the dependency relations of the training set, and reject those of another scheme."""
+        if self.builder.deprel_id is None:
+            return
+        counts = count_relations(columns)
+        if self.deprels is None and where == "training set":
+            self.deprels = sorted(counts)
+        elif self.deprels is not None:
+            check_scheme(counts, self.deprels)
+
+    def sentences(self, columns: Columns) -> list[list[Sentence]]:
+        """The tokens that the model reads of each text, as sentences."""
+        sentences = [self.vocabulary.sentences(column) for column in columns]
+        lengths = [np.fromiter(map(len, column), np.int64) for column in sentences]
+        return [
+            [sentence.truncate(count) for sentence, count in zip(column, counts.tolist(), strict=True)]
+            for column, counts in zip(sentences, truncate_lengths(lengths, *self.length_limits), strict=True)
+        ]
+
+    def count_tokens(self, text: str) -> int:
+        """The number of token nodes of a text."""
+        special = self.builder.cls + self.builder.count_special_tokens(1)
+        return special + len(self.vocabulary.sentence(text))
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        """Name -> JSON type of the values of :meth:`to_config`."""
+        shares = {"cut_words": float | None, "unknown_words": float | None}
+        words = {"characters": list[str] | None, "gazetteer": list[list[str]] | None}
+        return {**shares, **words, "predicates": bool, "deprels": list[str] | None, "features": int | None}
+
+    @property
+    def _has_features(self) -> bool:
+        """Whether there are features of words, whose version counts."""
+        return self.lexicon is not None or self.has_branch
+
+    def to_config(self) -> dict[str, Any]:
+        """Everything besides the options, the vocabulary and the vectors, for ``config.json``."""
+        return {
+            "characters": None if self.characters is None else list(self.characters.characters),
+            "gazetteer": None if self.gazetteer is None else [list(entry) for entry in self.gazetteer.entries],
+            "predicates": self.predicates,
+            "deprels": self.deprels,
+            "cut_words": self.cut_words,
+            "unknown_words": self.unknown_words,
+            "features": FEATURES if self._has_features else None,
+        }
+
+    def restore(self, config: Mapping[str, Any], tokenizer: str, weights: Mapping[str, Any]) -> None:
+        """Restore what :meth:`fit` learnt from a config, the text of the tokenizer, and the weights."""
+        characters, entries = config["characters"], config["gazetteer"]
+        self.characters = None if characters is None else CharacterVocabulary(characters)
+        self.gazetteer = None if entries is None else Gazetteer((entry, kind) for entry, kind in entries)
+        self.predicates, self.deprels = config["predicates"], config["deprels"]
+        self.cut_words, self.unknown_words = config["cut_words"], config["unknown_words"]
+        if self._has_features and config["features"] != FEATURES:  # a run has no linear branch before its last epoch
+            raise ModelDirectoryError(
+                "another version of GraphAttn computes other features of words. Install the GraphAttn that wrote the "
+                "model, or train again"
+            )
+
+    def list_frozen_weights(self, model: Any) -> dict[str, Tensor]:
+        """Name -> weights of the model that are not in its state."""
+        return {"embedding.table": model.embedding.table} if isinstance(model.embedding, TokenEmbedding) else {}
+
+    def restore_frozen_weights(self, model: Any, weights: dict[str, Tensor]) -> None:
+        """Give a model that was saved its weights of :meth:`list_frozen_weights`, and take them out of ``weights``."""
+        if isinstance(model.embedding, TokenEmbedding):
+            model.embedding.table = weights.pop("embedding.table")
+
+
+def register_inputs(level: str, inputs: type[TextInputs]) -> None:
+    """Add inputs, which ``--level`` and ``InputOptions(level=...)`` select in all tasks but translation.
+
+    Parameters
+    ----------
+    level : what their tokens are, such as ``byte``
+    inputs : a subclass of :class:`TextInputs`, whose only argument is :class:`~graphattn.models.InputOptions`
+
+    Raises
+    ------
+    ConfigError
+        when another class has this level
+    """
+    other = INPUTS.setdefault(level, inputs)
+    if (other.__module__, other.__qualname__) != (inputs.__module__, inputs.__qualname__):
+        raise ConfigError(f"inputs {level!r} exist already ({other.__module__}); choose another name")
+    INPUTS[level] = inputs

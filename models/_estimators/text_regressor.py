@@ -1,0 +1,110 @@
+"""Regressors: predict a number for a text, or for a pair of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from graphattn.models._encoders import EncoderOptions
+from graphattn.models._estimators.estimator import Estimator, PresetOptions
+from graphattn.models._estimators.loading import register_task
+from graphattn.models._estimators.tasks.regress import PairRegression, Regression
+from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.pretrained._options import PretrainedOptions
+from graphattn.options import ParsingOptions
+
+
+class Regressor:
+    """The arguments, and mean and deviation of the targets, of the estimators that predict numbers."""
+
+    def __init__(
+        self,
+        encoder: str | EncoderOptions | None = None,
+        *,
+        inputs: InputOptions | None = None,
+        head: HeadOptions | None = None,
+        training: TrainingOptions | None = None,
+        parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
+        preset: str = "default",
+        warm_start: bool = False,
+    ):
+        super().__init__(  # type: ignore[call-arg]
+            encoder,
+            inputs=inputs,
+            head=head,
+            training=training,
+            parsing=parsing,
+            pretrained=pretrained,
+            preset=preset,
+            warm_start=warm_start,
+        )
+
+    @property
+    def mean_(self: Any) -> float:
+        """The mean of the training set's targets."""
+        return float(self.task_.mean)
+
+    @property
+    def scale_(self: Any) -> float:
+        """The standard deviation of the training set's targets."""
+        return float(self.task_.scale)
+
+
+@register_task
+class TextRegressor(Regressor, Estimator):
+    """Predict a number for each text: the head of :class:`TextClassifier` with one output and a squared error.
+
+    Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; targets are numbers, in files the label.
+    The model learns (target - mean) / standard deviation of the training set; predictions are in the targets' units.
+
+    Parameters
+    ----------
+    encoder : a name such as ``"ms-trans"`` (all: ``graphattn.models._encoders.ENCODERS``), or an encoder's options
+    pretrained : a Hugging Face directory or a name on the hub, or options with it
+    inputs, head, training : options; None for the defaults
+    parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
+    preset : ``"paper"`` for the papers' settings, without linear branch
+    warm_start : whether ``fit`` continues from the fitted model, if there is one; its mean and deviation remain
+
+    Examples
+    --------
+    >>> from graphattn.models import TrainingOptions
+    >>> regressor = TextRegressor(training=TrainingOptions(epochs=10, learning_rate=1e-3, dev_fraction=0))
+    >>> texts = ["a good film", "a bad film", "the plot is good", "the plot is bad"] * 8
+    >>> good, bad = regressor.fit(texts, [4.5, 1, 4, 1.5] * 8).predict(["the film is good", "a bad plot"])
+    >>> bool(good > bad)
+    True
+    """
+
+    task = Regression
+    option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
+    unused_options = frozenset(
+        {"crf", "word_pieces", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs"}
+    )
+
+    @override
+    def predict(self, X: Iterable[Any]) -> npt.NDArray[np.float64]:
+        """(S,) numbers."""
+        numbers: npt.NDArray[np.float64] = super().predict(X)
+        return numbers
+
+
+@register_task
+class PairRegressor(Regressor, Estimator):
+    """Predict a number for each pair of texts, such as their similarity; both go through the same encoder.
+
+    Inputs are pairs of texts or :class:`Example` with ``second``.
+
+    Parameters
+    ----------
+    encoder, inputs, head, training, parsing, pretrained, preset, warm_start : as for :class:`TextRegressor`
+    """
+
+    task = PairRegression
+    option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
+    unused_options = TextRegressor.unused_options - {"pair_features", "join_pairs"}

@@ -1,0 +1,194 @@
+"""The translator: generates a text from a text, for translation, summarisation and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from graphattn._validation import require_range
+from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders._subwords import Subwords
+from graphattn.models._corpus import ParallelCorpus
+from graphattn.models._decoders.generation import generate
+from graphattn.models._decoders.options import (
+    PRESETS,
+    DecoderOptions,
+    SearchOptions,
+    SubwordOptions,
+    TranslationTraining,
+)
+from graphattn.models._encoders import EncoderOptions
+from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._estimators.inputs import as_list
+from graphattn.models._estimators.loading import register_task
+from graphattn.models._estimators.tasks.translate import Translation, compute_perplexity
+from graphattn.models.pretrained._options import PretrainedOptions
+from graphattn.options import Options, ParsingOptions, option
+
+
+@dataclass(frozen=True)
+class Output:
+    """A generated text; its score is the log-probability, divided by its length to the power of the length penalty."""
+
+    text: str
+    score: float
+
+
+@dataclass
+class ParallelFileOptions(Options):
+    """Corpora besides the training set."""
+
+    init_from: str | None = option(None, "trained model to continue from, with its options and sub-words", common=True)
+    dev: tuple[str, ...] = option(
+        (), "dev set that chooses the best epoch, SOURCE,TARGET or one table of both", common=True
+    )
+    test: tuple[str, ...] = option(
+        (), "test set, evaluated once at the end, SOURCE,TARGET or one table of both", common=True
+    )
+
+
+@dataclass
+class TranslatorOptions(Options):
+    """Arguments of :class:`Translator` besides its groups of options."""
+
+    preset: str = option("small", "sizes and training settings", choices=tuple(PRESETS), common=True)
+
+
+@register_task
+class Translator(Estimator):
+    """Generate a text for each text, with any encoder on the source's graph and a Transformer decoder.
+
+    Sources and targets share their sub-words and the vectors of these, unless a pretrained model reads the sources.
+    Sources are raw texts, lists of words, or :class:`~graphattn.builders.Sentence`, with heads for encoders that use
+    dependency arcs; or :class:`~graphattn.builders.Example` with the target as ``second``. Targets are texts.
+
+    Parameters
+    ----------
+    encoder : name of an encoder, whose sizes are then the preset's, or its options; when None, a Transformer, or with
+        ``pretrained`` no other encoder
+    preset : ``"small"`` for one CPU core, ``"base"``, ``"deep"`` or ``"big"``: defaults for all options that are None
+    inputs, decoder, training : options; None for those of the preset
+    search, parsing : options that may still change after training
+    pretrained : a Hugging Face directory or a name on the hub, or options with it: its states, with another encoder on
+        top or none, are the decoder's memory
+    warm_start : whether ``fit`` continues from the fitted model, if there is one
+
+    Examples
+    --------
+    >>> from graphattn.models import Translator
+    >>> Translator("transformer", preset="small").resolve_encoder().hidden
+    256
+    """
+
+    task = Translation
+    option_groups: ClassVar[Mapping[str, type[Options]]] = {
+        "files": ParallelFileOptions,
+        "task": TranslatorOptions,
+        "inputs": SubwordOptions,
+        "encoder": EncoderOptions,
+        "decoder": DecoderOptions,
+        "training": TranslationTraining,
+        "search": SearchOptions,
+        "parsing": ParsingOptions,
+        "pretrained": PretrainedOptions,
+    }
+    unused_options = frozenset({"join_pairs"})
+    late_options = frozenset({"search", "parsing"})
+    search: SearchOptions
+
+    def __init__(
+        self,
+        encoder: str | EncoderOptions | None = None,
+        *,
+        preset: str = "small",
+        inputs: SubwordOptions | None = None,
+        decoder: DecoderOptions | None = None,
+        training: TranslationTraining | None = None,
+        search: SearchOptions | None = None,
+        parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
+        warm_start: bool = False,
+    ):
+        super().__init__(
+            encoder,
+            preset=preset,
+            inputs=inputs,
+            decoder=decoder,
+            training=training,
+            search=search,
+            parsing=parsing,
+            pretrained=pretrained,
+            warm_start=warm_start,
+        )
+
+    @property
+    def subwords_(self) -> Subwords:
+        """The subwords of targets; those of sources, too, unless a pretrained model reads them."""
+        task: Any = self.task_
+        subwords: Subwords = task.target_inputs.subwords
+        return subwords
+
+    @property
+    def source_vocabulary_(self) -> PretrainedVocabulary | None:
+        """The vocabulary of the pretrained model, if one reads the sources."""
+        vocabulary = self.text_inputs_.vocabulary
+        return vocabulary if isinstance(vocabulary, PretrainedVocabulary) else None
+
+    @override
+    def predict(self, X: Iterable[Any]) -> list[str]:
+        """A text for each source; an empty one for a source without words."""
+        texts: list[str] = super().predict(X)
+        return texts
+
+    def outputs(self, X: Iterable[Any], *, count: int = 1, first: int = 1) -> list[list[Output]]:
+        """The best texts for each source, best first.
+
+        Parameters
+        ----------
+        X : the sources
+        count : number of texts for each; the beam is at least as wide
+        first : number of the first source if ``X`` is part of a larger corpus; errors and samples use it
+
+        Raises
+        ------
+        ConfigError
+            for a ``count`` below 1, or invalid ``search``
+        DataError
+            for a source of more subwords than ``inputs.longest``
+        """
+        self._check_fitted()
+        require_range("count", count, min=1)
+        self.search.validate()
+        columns = self._make_columns(X)
+        corpus = self._encode(columns, numbers=range(first - 1, first - 1 + len(columns[0])))
+        assert isinstance(corpus, ParallelCorpus)
+        generated = generate(self.model_, corpus, self.search, self.subwords_.vocabulary, count=count, first=first)
+        return [
+            [Output(self.subwords_.text(hypothesis.ids), hypothesis.score) for hypothesis in hypotheses]
+            for hypotheses in generated
+        ]
+
+    def perplexity(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
+        """How many subwords the model hesitates between: the exponential of their mean negative log-probability.
+
+        Parameters
+        ----------
+        X : sources
+        y : one target for each; None if the inputs contain them. The end of a target counts as a subword
+        """
+        self._check_fitted()
+        X = as_list(X)
+        corpus = self._encode(self._make_columns(X), self.task_.resolve_labels(X, y))
+        assert isinstance(corpus, ParallelCorpus)
+        return compute_perplexity(self.model_, corpus)
+
+    @override
+    def predict_rows(
+        self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
+    ) -> list[dict[str, Any]]:
+        X = as_list(X)
+        outputs = self.outputs(X, count=n_best, first=first)
+        return [self.format_row(*row) for row in zip(X, outputs, strict=True)]

@@ -1,0 +1,247 @@
+"""Options that all estimators of labels share: inputs, training, and the layers after the encoder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from typing_extensions import override
+
+from graphattn._validation import require_choice
+from graphattn.builders._word_boundaries import DEFAULT_SPLIT, SPLITS
+from graphattn.exceptions import ConfigError
+from graphattn.options import Options, option
+
+BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
+"""CPU flags of instructions for bfloat16 products; the last is ARM's."""
+
+
+INPUTS: dict[str, Any] = {}
+"""Level of tokens -> class of inputs; :func:`~graphattn.models.register_inputs` adds one."""
+CLS_HELP = "begin each text with a token [CLS] (default: yes, except for mtsa, duo and duo-transformer)"
+"""Help of an option."""
+
+
+@dataclass
+class InputOptions(Options):
+    """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
+
+    level: str = option("word", "tokens are words or subwords", choices=INPUTS)
+    split: str = option(
+        DEFAULT_SPLIT,
+        "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",
+        choices=SPLITS,
+    )
+    cls: bool | None = option(None, CLS_HELP)
+    lowercase: bool = option(True, "ignore case in the vocabulary (character features of words still use it)")
+    min_count: int = option(1, "rarer words become [UNK] unless they have a vector", min=1)
+    vocabulary_size: int | None = option(None, "maximum size of the vocabulary", min=1)
+    vectors: tuple[str, ...] | str | None = option(
+        None,
+        "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2); see combine for several files",
+        common=True,
+    )
+    vectors_words: str = option("all", "which words with a vector enter the vocabulary", choices=("all", "corpus"))
+    tune_vectors: bool = option(True, "train the vectors of the training set's words")
+    normalize_vectors: bool = option(True, "scale the vectors to unit variance")
+    combine: str = option(
+        "concatenation",
+        "combine several files of vectors: concatenate, average (padded with zeros), or project each with a learnt map",
+        choices=("concatenation", "average", "projection"),
+    )
+    embedding: int = option(300, "width of token embeddings without word vectors", min=1)
+    embedding_start: str = option(
+        "ppmi",
+        "initial token embeddings without word vectors: random, or from the co-occurrences in the training set",
+        choices=("random", "ppmi"),
+    )
+    embedding_dropout: float = option(0.3, "dropout on token embeddings", min=0, below=1)
+    word_dropout: float = option(0.1, "probability that [UNK] replaces a token in training", min=0, below=1)
+    max_tokens_per_text: int | None = option(None, "truncate longer texts to this many tokens", min=1)
+    strip_html: bool = option(False, "remove HTML tags from raw texts, and decode entities such as &amp;")
+    characters: bool | None = option(None, "add character CNN and capitalisation features (default: taggers only)")
+    predicate_embedding: int = option(100, "width of the embedding that marks predicates, if the corpus does", min=1)
+    character_embedding: int = option(30, "width of character embeddings", min=1)
+    character_filters: int = option(50, "number of filters of the character CNN", min=1)
+    suffixes: int = option(0, "add embeddings of each word's suffixes up to this length", min=0, max=10)
+    gazetteer: str | None = option(
+        None, "file of names, one per line, with an optional type after a tab; tokens get their place in such a name"
+    )
+
+    def vector_files(self) -> tuple[str, ...]:
+        """The files in ``vectors``."""
+        if self.vectors is None:
+            return ()
+        return (self.vectors,) if isinstance(self.vectors, (str, os.PathLike)) else tuple(self.vectors)
+
+    @override
+    def check(self) -> None:
+        if self.level == "bpe" and self.vectors:
+            raise ConfigError(
+                "{vectors} are for whole words; leave them out, or set {level=word}", options=("vectors", "level")
+            )
+
+
+@dataclass
+class TrainingOptions(Options):
+    """How a model is trained."""
+
+    epochs: int | None = option(
+        None,
+        "maximum number of passes over the training set (default: 20; fewer for more than 7,500 examples)",
+        min=1,
+        common=True,
+    )
+    batch_size: int = option(32, "maximum number of sentences in a batch (over all processes)", min=1, common=True)
+    max_tokens: int | None = option(
+        32_768, "maximum number of tokens in a batch; a longer text is its own batch", min=1
+    )
+    max_edges: int | None = option(None, "maximum number of edges in a batch", min=1)
+    optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
+    learning_rate: float = option(5e-4, "maximum learning rate", above=0, common=True)
+    weight_decay: float = option(5e-5, "weight decay, except on biases, norms and embeddings", min=0)
+    beta2: float = option(0.999, "decay rate of Adam's mean of squared gradients", min=0, below=1)
+    schedule: str = option("linear", "decay after warm-up", choices=("linear", "cosine", "constant", "inverse-sqrt"))
+    warmup: float = option(0.1, "share of all steps in which the learning rate rises", min=0, below=1)
+    warmup_steps: int | None = option(None, "number of warm-up steps, instead of a share", min=1)
+    clip: float | None = option(5.0, "maximum norm of the gradient", above=0)
+    label_smoothing: float = option(0.0, "probability mass spread over all classes", min=0, below=1)
+    average: float | None = option(
+        None,
+        "evaluate and keep a moving average of the weights with this decay rate (0.99: over about 100 steps)",
+        min=0,
+        below=1,
+    )
+    average_epochs: int | None = option(
+        None, "evaluate and keep the mean of the weights after each of this many last epochs", min=1
+    )
+    accumulate: int = option(1, "number of batches whose gradients are averaged per step", min=1)
+    patience: int | None = option(4, "stop after this many epochs without a better dev metric", min=1, common=True)
+    metric: str | None = option(
+        None, "dev metric that chooses the best epoch (default: accuracy; F1 for entity tags and several labels)"
+    )
+    dev_fraction: float = option(
+        0.1, "share of the training set that is held out if there is no dev set", min=0, below=1
+    )
+    precision: str = option(
+        "auto",
+        "number format of matrix products in training; auto is bf16 where the hardware supports it, else 32",
+        choices=("32", "bf16", "auto"),
+    )
+    seed: int = option(0, "random seed; equal seeds give equal results on one machine", min=0, below=2**32, common=True)
+    accelerator: str = option("auto", "Lightning's accelerator (cpu, cuda, auto ...)")
+    devices: int = option(1, "number of devices, or of processes on a CPU", min=1)
+    nodes: int = option(1, "number of machines", min=1)
+    strategy: str = option("auto", "Lightning's strategy (auto, ddp, ddp_spawn, fsdp ...)")
+    run_dir: str | None = option(None, "folder for checkpoints and logs")
+    resume: bool = option(True, "continue from the last checkpoint in run_dir, if there is one")
+    checkpoint_minutes: float | None = option(
+        10.0, "minutes between checkpoints within an epoch; none: only after each epoch", min=0
+    )
+    logs: bool = option(True, "write logs into run_dir: CSV, and TensorBoard's where it is installed")
+    progress: bool = option(True, "show a progress bar on a terminal")
+
+    @override
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Self:
+        """A copy that stores all options; ``average_epochs`` replaces an ``average`` among the defaults."""
+        return super().with_defaults(defaults if self.average_epochs is None else {**defaults, "average": None})
+
+    @override
+    def check(self) -> None:
+        if self.average is not None and self.average_epochs is not None:
+            raise ConfigError("set {average} or {average_epochs}, not both", options=("average", "average_epochs"))
+
+    def dev_metric(self, measured: Sequence[str], main: str, *, dev_set: bool) -> str:
+        """The dev metric that chooses the best epoch.
+
+        Parameters
+        ----------
+        measured : names of all metrics
+        main : the default
+        dev_set : whether there is a dev set
+
+        Raises
+        ------
+        ConfigError
+            for an unknown ``metric``, or one without a dev set
+        """
+        if self.metric is not None and self.metric not in measured:
+            raise ConfigError(
+                f"{{metric}} {self.metric!r} is not measured; choose one of: {', '.join(measured)}", options=("metric",)
+            )
+        if self.metric is not None and not dev_set:
+            raise ConfigError(
+                "{metric} needs a dev set; give one or a larger {dev_fraction}, or leave {metric} out",
+                options=("metric", "dev_fraction"),
+            )
+        return self.metric or main
+
+    def resolve_epochs(self, examples: int, *, visits: int = 150_000, maximum: int = 20) -> int:
+        """``epochs``; by default enough for about ``visits`` training examples in total, from 3 to ``maximum``."""
+        return self.epochs or max(3, min(maximum, visits // examples))
+
+    def resolve_precision(self) -> str:
+        """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""
+        return resolve_precision(self.precision, self.accelerator)
+
+
+PRECISIONS = ("32", "bf16", "auto")
+
+
+def resolve_precision(precision: str, accelerator: str = "auto") -> str:
+    """A precision, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""
+    require_choice("precision", precision, PRECISIONS)
+    if precision != "auto":
+        return precision
+    return "bf16" if supports_bf16(accelerator) else "32"
+
+
+def supports_bf16(accelerator: str = "auto") -> bool:
+    """Whether the device has instructions for bfloat16 products; without them, they are slower than float32.
+
+    ``accelerator`` is Lightning's name of the device.
+    """
+    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if accelerator not in ("auto", "cpu"):
+        return False
+    flags: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # missing in older PyTorch
+    return any(flags.get(flag, False) for flag in BF16_FLAGS)
+
+
+@dataclass
+class HeadOptions(Options):
+    """The layers after the encoder."""
+
+    pooling: str | None = option(
+        None,
+        "sentence vector: half the sum of [CLS] and the maximum, their concatenation, one of them, the mean, mean and "
+        "maximum concatenated, or weights per token and feature (default: cls+max, max without [CLS]; "
+        "mtsa: source2token; duo: mean)",
+        choices=("cls+max", "concat", "max", "mean", "mean-max", "cls", "source2token"),
+    )
+    head_hidden: int | None = option(
+        None, "width of the classifier's hidden layer; 0 for none (default: the encoder's width; duo: 0)", min=0
+    )
+    word_pieces: str = option(
+        "first", "vector of a word of several tokens: that of the first, or their mean", choices=("first", "mean")
+    )
+    pair_features: str = option(
+        "difference",
+        "features of a pair besides its vectors and their difference: the absolute difference, or the product",
+        choices=("difference", "product"),
+    )
+    head_dropout: float = option(0.3, "dropout on the input of the head's layers", min=0, below=1)
+    crf: bool | None = option(
+        None,
+        "score tag sequences with a conditional random field (default: unless there are class weights)",
+        common=True,
+    )
+    linear_branch: bool = option(
+        True,
+        "add a linear model (n-grams; with a CRF spelling of words), weighed on the dev set after training",
+        common=True,
+    )

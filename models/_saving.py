@@ -1,0 +1,292 @@
+"""Model directories: written atomically, verified when read; reading one executes no code."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from graphattn.builders._files import atomic_folder, file_sha256, locate_replaced_folder, resolve_path, unseal
+from graphattn.builders._json_types import json_checksum
+from graphattn.exceptions import ModelDirectoryError
+from graphattn.models._text_model import check_finite
+
+FORMAT = 1
+"""Version of the directory's layout; increased when an older GraphAttn cannot read it."""
+FORMAT_VERSION = "format_version"
+"""Key in the config of its version."""
+
+CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
+SOURCE_TOKENIZER = "source_tokenizer.json"
+_READ = frozenset({WEIGHTS, TOKENIZER, LABELS, SOURCE_TOKENIZER})
+CHECKPOINT, RUN_SETTINGS = "last.ckpt", "training.json"
+"""Files in the folder of a training run, see :mod:`graphattn.models.training._checkpoints`."""
+PACKED, KEEP_BEST = "model_files", "KeepBest"
+"""Keys in a checkpoint: the files of the model without its weights, and (in ``callbacks``) the best epoch."""
+CHECKSUM = "checksum"
+"""Key in the config of the checksum of all others."""
+
+
+@dataclass
+class ModelFiles:
+    """The contents of a model directory.
+
+    ``labels`` are in the order of their ids, ``notes`` other text files, which are not read with a model, and
+    ``source_tokenizer`` is a translator's second one. ``digest`` is that of :func:`read_digest` for a model that was
+    read.
+    """
+
+    config: dict[str, Any]
+    labels: list[Any]
+    tokenizer: str
+    weights: dict[str, Tensor]
+    notes: Mapping[str, str] = field(default_factory=dict)
+    source_tokenizer: str | None = None
+    digest: str = ""
+
+
+def write_model(path: Path, files: ModelFiles) -> Path:
+    """Write a model directory; an old one is replaced when the new one is complete."""
+    try:
+        path = resolve_path(path)  # keeps a link; "." has no name for the temporary folder
+        if path.exists() and not (path.is_dir() and (is_model_directory(path) or not any(path.iterdir()))):
+            raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
+        with atomic_folder(path, sync=True) as temporary:
+            _write_files(temporary, files)
+    except (OSError, safetensors.SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelDirectoryError(
+            f"{path} could not be written ({reason}); what was there before is unchanged"
+        ) from error
+    return path
+
+
+def is_model_directory(path: Path) -> bool:
+    """Whether :func:`write_model` wrote a folder, in any version and also if its config is damaged.
+
+    Other programs have a ``config.json`` too, and saving must not replace their folders.
+    """
+    try:
+        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except OSError:
+        return False
+    except ValueError:
+        return all((path / name).is_file() for name in (WEIGHTS, TOKENIZER, LABELS))
+    return isinstance(config, dict) and {FORMAT_VERSION, "sha256"} <= config.keys()
+
+
+def _write_files(folder: Path, files: ModelFiles) -> None:
+    save_file({name: tensor.contiguous() for name, tensor in files.weights.items()}, folder / WEIGHTS)
+    (folder / TOKENIZER).write_text(files.tokenizer, encoding="utf-8")
+    (folder / LABELS).write_text(json.dumps(files.labels, ensure_ascii=False, indent=1), encoding="utf-8")
+    shutil.copymode(folder / LABELS, folder / WEIGHTS)  # safetensors writes files that only their owner can read
+    names = [WEIGHTS, TOKENIZER, LABELS]
+    if files.source_tokenizer is not None:
+        (folder / SOURCE_TOKENIZER).write_text(files.source_tokenizer, encoding="utf-8")
+        names.append(SOURCE_TOKENIZER)
+    for name, text in files.notes.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    sums = {name: file_sha256(folder / name) for name in [*names, *files.notes]}
+    config = {FORMAT_VERSION: FORMAT, **files.config, "sha256": sums}
+    checksum = json_checksum(json.loads(json.dumps(config)))
+    config = {FORMAT_VERSION: FORMAT, CHECKSUM: checksum, **config}  # not last: its line can be deleted
+    (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def read_model(path: Path) -> ModelFiles:
+    """Read and verify a model directory; one that is replaced meanwhile is read again."""
+    folder = _resolve_interrupted_save(path)
+    if is_run(folder):
+        return _read_run(folder)
+    while True:
+        before, problem = _read_config_text(folder), None
+        config = _parse_config(folder, before)
+        try:
+            files = _read_files(folder, config)
+        except (ModelDirectoryError, OSError) as error:
+            problem = error
+        folder = _resolve_interrupted_save(path)
+        if _read_config_text(folder) != before:
+            continue
+        if isinstance(problem, OSError):
+            raise ModelDirectoryError(f"{path} cannot be read ({problem.strerror or problem})") from problem
+        if problem is not None:
+            raise problem
+        return files
+
+
+def _read_files(path: Path, config: dict[str, Any]) -> ModelFiles:
+    _check_files(path, config, [name for name in config["sha256"] if name in _READ])
+    has_source_tokenizer = SOURCE_TOKENIZER in config["sha256"]
+    weights = load_file(path / WEIGHTS)
+    check_finite(path, weights)
+    return ModelFiles(
+        config,
+        json.loads((path / LABELS).read_text(encoding="utf-8")),
+        (path / TOKENIZER).read_text(encoding="utf-8"),
+        {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in weights.items()},
+        source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
+        digest=json_checksum(config),
+    )
+
+
+def _check_files(path: Path, config: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Compare files with their checksums in the config."""
+    for name in names:
+        if not (path / name).is_file():
+            raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
+        if file_sha256(path / name) != config["sha256"][name]:
+            raise ModelDirectoryError(
+                f"{path / name} is damaged: its checksum is not the one in {CONFIG}. Copy the directory again"
+            )
+
+
+def check_notes(path: Path) -> None:
+    """Compare the notes of a model, which :func:`read_model` does not read, with their checksums."""
+    path = _resolve_interrupted_save(path)
+    if is_run(path):  # its checkpoint has no notes
+        return
+    config = _read_config(path)
+    _check_files(path, config, config["sha256"].keys() - _READ)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The config of a model directory, without the weights."""
+    path = _resolve_interrupted_save(path)
+    return _read_run(path).config if is_run(path) else _read_config(path)
+
+
+def read_digest(path: Path) -> str:
+    """The digest that :func:`read_model` will give, without reading the weights."""
+    path = _resolve_interrupted_save(path)
+    if is_run(path):
+        return file_sha256(path / CHECKPOINT)
+    return json_checksum(_read_config(path))
+
+
+def is_run(path: Path) -> bool:
+    """Whether this is the folder of a training run that has not ended, of which the best epoch can be loaded."""
+    return os.path.isfile(path / CHECKPOINT) and not os.path.isfile(path / CONFIG)
+
+
+def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
+    """What a checkpoint keeps of a model's files, so that its best epoch, which has ``trained``, can be loaded."""
+    return {
+        "config": json.dumps(files.config),
+        "labels": json.dumps(files.labels),
+        "tokenizer": files.tokenizer,
+        "source_tokenizer": files.source_tokenizer,
+        "weights": {name: tensor for name, tensor in files.weights.items() if name not in trained},
+    }
+
+
+def _read_run(path: Path) -> ModelFiles:
+    """The files of the best epoch of a run that has not ended; nothing in its checkpoint is executed."""
+    try:
+        sealed = (path / CHECKPOINT).read_bytes()
+        content = unseal(sealed)
+        if content is None:
+            raise ValueError("its checksum does not fit")
+        checkpoint = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        model, best = checkpoint[PACKED], checkpoint["callbacks"][KEEP_BEST]
+        config = {**json.loads(model["config"]), "history": best["rows"]}
+        labels, weights = json.loads(model["labels"]), {**model["weights"], **best["weights"]}
+        files = ModelFiles(
+            config,
+            labels,
+            model["tokenizer"],
+            weights,
+            source_tokenizer=model["source_tokenizer"],
+            digest=hashlib.sha256(sealed).hexdigest(),
+        )
+    except OSError as error:  # such as the end of training, which removes it
+        raise ModelDirectoryError(f"{path / CHECKPOINT} cannot be read ({error.strerror or error})") from error
+    except Exception as error:  # damaged files raise many types
+        raise ModelDirectoryError(
+            f"{path / CHECKPOINT} is damaged. Run the same `train` command again, which starts from the beginning"
+        ) from error
+    if not config["history"]:
+        raise ModelDirectoryError(
+            f"{path} has no model yet: no epoch has ended. Run the same `train` command again to resume"
+        )
+    return files
+
+
+def _resolve_interrupted_save(path: Path) -> Path:
+    """The directory; the old one if a save was killed between its two renames."""
+    old = locate_replaced_folder(Path(os.path.realpath(path)))
+    return old if not os.path.exists(path) and os.path.exists(old) else path
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    return _parse_config(path, _read_config_text(path))
+
+
+def _read_config_text(path: Path) -> bytes:
+    if not os.path.isfile(path / CONFIG):  # False also for a text that cannot be a path
+        run, missing = f"{path}.run", f"{path} is no model directory: it has no {CONFIG}"
+        if is_run(Path(run)):
+            raise ModelDirectoryError(
+                f"{missing}, since its training has not ended. Run the same `train` command again to resume, or use "
+                f"the best epoch so far: give {run}"
+            )
+        if os.path.isfile(path / RUN_SETTINGS):
+            raise ModelDirectoryError(
+                f"{missing}; it is the folder of a training run of which no epoch has ended, or whose model is saved. "
+                "Run the same `train` command again to resume, or give the model directory"
+            )
+        raise ModelDirectoryError(f"{missing}. Give one that `save` or `train` wrote")
+    try:
+        return (path / CONFIG).read_bytes()
+    except OSError as error:
+        raise ModelDirectoryError(f"{path / CONFIG} cannot be read ({error.strerror or error})") from error
+
+
+def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        config: dict[str, Any] = json.loads(text.decode())
+        if config and isinstance(config, dict) and not config.keys() & {FORMAT_VERSION, "task", "sha256"}:
+            known = (
+                "; a Hugging Face model is for `train --pretrained` and `graphattn encode`"
+                if "model_type" in config
+                else ""
+            )
+            raise ModelDirectoryError(
+                f"{path} is no model directory: another program wrote its {CONFIG}. "
+                f"Give one that `save` or `train` wrote{known}"
+            )
+        if not isinstance(config, dict):
+            raise ValueError("it is not an object")
+        if FORMAT_VERSION not in config and "format" in config:
+            raise ModelDirectoryError(
+                f"{path} was saved before the first release of GraphAttn, whose models have other files. Train it again"
+            )
+        version, sums = config[FORMAT_VERSION], config["sha256"]
+        if not isinstance(sums, dict) or not {WEIGHTS, TOKENIZER, LABELS} <= sums.keys():
+            raise ValueError("its checksums are missing")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        problem = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise ModelDirectoryError(f"{path / CONFIG} is damaged ({problem}). Save the model again") from None
+    if version != FORMAT:
+        raise ModelDirectoryError(
+            f"{path} has format {version}, this GraphAttn reads format {FORMAT}. "
+            f"Install the GraphAttn that wrote it, or train again"
+        )
+    expected = config.pop(CHECKSUM, None)
+    if expected is not None and json_checksum(config) != expected:  # who edits the file deletes the line
+        raise ModelDirectoryError(
+            f"{path / CONFIG} was changed after it was saved: its checksum does not match. Copy the directory again; "
+            f"or, if you edited the file, delete its line {CHECKSUM!r}"
+        )
+    return config

@@ -1,0 +1,132 @@
+"""A model: input layer, encoder and head."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from graphattn._edges import features_of
+from graphattn._schema import TOKEN
+from graphattn._transforms import OpaqueModule
+from graphattn.exceptions import ModelDirectoryError
+from graphattn.models._corpus import Batch
+from graphattn.models._encoders import Encoder
+from graphattn.models._encoders.base import LayerWeights
+from graphattn.models._token_embedding import TokenEmbedding
+from graphattn.models.heads import ClassificationHead, Head
+from graphattn.models.heads._linear_branch import LinearBranch
+
+
+class Trainable(OpaqueModule):
+    """Base of models that are trained."""
+
+    embedding: Any  # the input layer; its parameter ``trained`` has the vectors of words, which do not decay
+    encoder: Encoder
+    precision = "32"
+    """Number format of matrix products in predictions: ``"32"`` or ``"bf16"``."""
+    learning_rates: Mapping[str, float] = MappingProxyType({})
+    """Name of a parameter -> its maximum learning rate, if other than that of the training."""
+    cross_heads = 0
+    """Heads of all decoder layers on the source."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """The device of the parameters; graphs stay on the CPU."""
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Compute matrix products of predictions in ``precision``; with 32, an outer autocast stays active."""
+        if self.precision == "32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+    @abstractmethod
+    def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
+        """(N, width) vectors of token ids in place of the batch's own."""
+
+    @abstractmethod
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The items' losses, summed and divided by ``batch.loss_normalizer``, and the scores."""
+
+
+@contextmanager
+def in_evaluation(model: nn.Module) -> Iterator[None]:
+    """Turn dropout off; the model's mode is restored afterwards."""
+    was_training = model.training
+    if was_training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if was_training:
+            model.train()
+
+
+def check_finite(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Raise ModelDirectoryError when the weights of a directory have NaN or infinity, from which all results follow."""
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.aminmax())):
+            raise ModelDirectoryError(f"{path}: {name} has NaN or infinity. Train the model again, or get another copy")
+
+
+class TextModel(Trainable):
+    """Token ids on a graph -> token vectors -> encoder -> head."""
+
+    embedding: TokenEmbedding
+
+    def __init__(self, embedding: TokenEmbedding, encoder: Encoder, head: Head):
+        super().__init__()
+        self.embedding, self.encoder, self.head = embedding, encoder, head
+        self.linear_branch: LinearBranch | None = None
+        """A linear branch, which is added after training."""
+
+    @property
+    @override
+    def device(self) -> torch.device:
+        return self.embedding.trained.device
+
+    def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(N, width) token vectors; the attention weights of each layer are appended to ``weights``."""
+        if not batch.graph.num_nodes(TOKEN):  # texts without words, and no [CLS]
+            return self.embedding.trained.new_zeros(0, self.encoder.width)
+        vectors: Tensor = self.encoder(batch.graph, self._embed(batch), weights=weights)
+        return vectors
+
+    def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(items, classes) scores."""
+        head, has_tokens = self.head, batch.graph.num_nodes(TOKEN) > 0
+        if isinstance(head, ClassificationHead) and head.pooling == "mean" and has_tokens:
+            scores = head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
+        else:
+            scores = self.head(self.encode(batch, weights=weights), batch.graph)
+        return self.add_linear_scores(scores, batch)
+
+    def add_linear_scores(self, scores: Tensor, batch: Batch, presence: Tensor | None = None) -> Tensor:
+        """Add the scores of the linear branch, if there is one, to those of the head; see :class:`LinearBranch`."""
+        return scores if self.linear_branch is None else scores + self.linear_branch(batch, presence).to(scores.device)
+
+    def _embed(self, batch: Batch) -> Tensor:
+        """(N, hidden) input of the encoder."""
+        return self.embed_tokens(features_of(batch.graph, TOKEN)["id"].to(self.device), batch)
+
+    @override
+    def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
+        types = None if batch.token_types is None else batch.token_types.to(self.device)
+        vectors: Tensor = self.embedding(ids, types, features_of(batch.graph, TOKEN))
+        return vectors
+
+    @override
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        assert batch.targets is not None
+        scores = self(batch)
+        loss = self.head.loss(scores, batch.targets.to(scores.device), batch.graph, batch.item_weights(scores.device))
+        return loss / batch.loss_normalizer, scores

@@ -1,0 +1,159 @@
+"""The linear branch of a classifier: word n-grams next to the graph encoder ("wide and deep", Cheng et al. 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from graphattn._edges import features_of, lengths_of
+from graphattn._precision import at_least_float32
+from graphattn._schema import TOKEN
+from graphattn.builders._vocabulary import SPECIAL_TOKENS
+from graphattn.models.heads._linear_branch import LinearBranch
+
+if TYPE_CHECKING:
+    from graphattn.builders._layout import Layout
+    from graphattn.models._corpus import Batch
+
+_SHIFT = 32
+_TOKENS_AT_ONCE = 1 << 17
+"""Tokens whose n-grams are sorted together when a branch is fitted."""
+
+
+class NgramBranch(LinearBranch):
+    """A linear model on the tf-idf weights of a text's tokens and pairs of neighbouring tokens.
+
+    A text is a vector x of (1 + log tf) idf, scaled to length 1. A pair of texts has four blocks of features:
+    [x1, x2, |x1 - x2|, x1 x2]. The sum of each block is one more feature, which of x1 x2 is the cosine.
+
+    With a presence of tokens, x is that of the complete text, where each number is multiplied by the mean presence of
+    its n-gram: over its occurrences, and of a pair over both tokens. The length of x is not computed again, so that a
+    text without tokens is at zero, and the line from there to the text is straight.
+
+    ``keys`` are (F,) known n-grams, ascending: ids of two tokens as one number, of a single token its id; ``idf`` are
+    their (F,) inverse document frequencies; ``blocks`` is 1 for texts, 4 for pairs.
+    """
+
+    keys: Tensor
+    idf: Tensor
+
+    def __init__(self, keys: Tensor, idf: Tensor, blocks: int, classes: int):
+        super().__init__(blocks * (len(keys) + 1), classes)
+        self.blocks = blocks
+        self.register_buffer("keys", keys)
+        self.register_buffer("idf", idf)
+
+    @classmethod
+    def of(cls, layouts: Sequence[Layout], classes: int) -> NgramBranch:
+        """A branch for the n-grams of encoded texts, or of pairs; its weights are zero."""
+        keys = torch.cat([_list_ngrams(*columns)[1].unique() for columns in _iter_columns(layouts)]).unique()
+        frequencies = torch.zeros(len(keys), dtype=torch.long)
+        for columns in _iter_columns(layouts):
+            rows, keys_of_rows, *_ = _list_ngrams(*columns)
+            codes = (rows * len(keys) + torch.searchsorted(keys, keys_of_rows)).unique()
+            frequencies += torch.bincount(codes % max(1, len(keys)), minlength=len(keys))
+        texts = sum(map(len, layouts))
+        idf = ((1 + texts) / (1 + frequencies)).log() + 1
+        return cls(keys, idf.float(), 1 if len(layouts) == 1 else 4, classes)
+
+    @override
+    @classmethod
+    def like(cls, state: Mapping[str, Tensor]) -> Self:
+        features, classes = state["linear_branch.weights"].shape
+        keys = state["linear_branch.keys"]
+        return cls(keys, state["linear_branch.idf"], features // (len(keys) + 1), classes)
+
+    @override
+    def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:
+        ids, lengths = features_of(batch.graph, TOKEN)["id"], lengths_of(batch.graph, TOKEN)
+        device = self.keys.device
+        presence = None if presence is None else presence.to(device)
+        rows, columns, values = self.entries(ids.to(device), lengths.to(device), presence)
+        ends = torch.searchsorted(rows, torch.arange(batch.size + 1, device=rows.device))
+        weights = at_least_float32(self.weights)
+        summed = F.embedding_bag(columns, weights, ends[:-1], mode="sum", per_sample_weights=values)
+        return summed + self.bias
+
+    def single_tokens(self) -> list[int]:
+        """Ids of the known tokens; their columns are the first of the first block."""
+        ids: list[int] = self.keys[self.keys < 1 << _SHIFT].tolist()
+        return ids
+
+    def design_entries(self, layouts: Sequence[Layout]) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+        """Items, and their :meth:`entries`, of one part of a corpus after the other."""
+        for ids, lengths in _iter_columns(layouts):
+            yield len(lengths) // len(layouts), *self.entries(ids, lengths)
+
+    def entries(self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows (ascending), columns and values of the sparse matrix (items, features).
+
+        ``ids`` are (N,) token ids of all texts, of pairs those of all first texts, then those of all second ones;
+        ``lengths`` are (B,) tokens of each text; ``presence`` is the (N,) share of each token, all 1 when None.
+        """
+        texts, columns, values = self._tfidf(ids, lengths, presence)
+        width, items = len(self.keys), len(lengths)
+        if self.blocks == 1:
+            rows, blocks = texts, values.unsqueeze(1)
+        else:
+            items //= 2
+            codes, index = (texts % max(1, items) * width + columns).unique(return_inverse=True)
+            sides = values.new_zeros(2, len(codes))
+            sides[texts // max(1, items), index] = values
+            rows, columns = codes // max(1, width), codes % max(1, width)
+            first, second = sides
+            blocks = torch.stack([first, second, (first - second).abs(), first * second], dim=1)
+        sums = values.new_zeros(items, self.blocks).index_add_(0, rows, blocks)
+        offsets = torch.arange(self.blocks, device=columns.device) * width
+        every = torch.arange(items, device=rows.device)
+        rows = torch.cat([rows, every]).repeat_interleave(self.blocks)
+        sum_columns = (self.blocks * width + torch.arange(self.blocks, device=columns.device)).repeat(items)
+        columns = torch.cat([(columns.unsqueeze(1) + offsets).flatten(), sum_columns])
+        order = rows.argsort(stable=True)
+        return rows[order], columns[order], torch.cat([blocks.flatten(), sums.flatten()])[order]
+
+    def _tfidf(self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, columns and values of the known n-grams of each text; every row of present tokens has length 1."""
+        rows, keys, first, last = _list_ngrams(ids, lengths)
+        width = len(self.keys)
+        columns = torch.searchsorted(self.keys, keys).clamp_(max=max(0, width - 1))
+        known = self.keys[columns] == keys if width else torch.zeros_like(keys, dtype=torch.bool)
+        codes, index, counts = (rows[known] * width + columns[known]).unique(return_inverse=True, return_counts=True)
+        rows, columns = codes // max(1, width), codes % max(1, width)
+        idf = at_least_float32(self.idf)[columns]
+        values = (1 + counts.to(idf.dtype).log()) * idf
+        squares = values.new_zeros(len(lengths)).index_add_(0, rows, values**2)
+        values = values / squares.sqrt()[rows]
+        if presence is not None:
+            shares = (presence[first[known]] + presence[last[known]]) / 2
+            values = values * values.new_zeros(len(values)).index_add_(0, index, shares.to(values.dtype)) / counts
+        return rows, columns, values
+
+
+def _list_ngrams(ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Each token and each pair of neighbours, without special tokens: its text, key, first and last token."""
+    ids = ids.long()
+    texts = torch.arange(len(lengths), device=ids.device).repeat_interleave(lengths)
+    ordinary = ids >= len(SPECIAL_TOKENS)
+    singles = ordinary.nonzero().squeeze(1)
+    starts = (ordinary[:-1] & ordinary[1:] & (texts[:-1] == texts[1:])).nonzero().squeeze(1)
+    keys = torch.cat([ids[singles], (ids[starts] << _SHIFT) | ids[starts + 1]])
+    first, last = torch.cat([singles, starts]), torch.cat([singles, starts + 1])
+    return texts[first], keys, first, last
+
+
+def _iter_columns(layouts: Sequence[Layout]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Token ids and lengths of about :data:`_TOKENS_AT_ONCE` tokens of texts or pairs at a time."""
+    ends = [np.append(0, np.cumsum(layout.lengths, dtype=np.int64)) for layout in layouts]
+    total = np.sum(ends, axis=0)
+    starts = np.searchsorted(total, np.arange(0, total[-1], _TOKENS_AT_ONCE))
+    for start, stop in pairwise(np.unique([0, *starts, len(total) - 1]).tolist()):
+        ids = [layout.features["id"][end[start] : end[stop]] for layout, end in zip(layouts, ends, strict=True)]
+        lengths = [layout.lengths[start:stop] for layout in layouts]
+        yield torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(lengths))

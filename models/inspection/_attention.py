@@ -1,0 +1,454 @@
+"""One prediction with its attention weights, as a table, graph, matrix or file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from graphattn._networkx_graphs import CLS, EdgeRows, GraphColumns, make_networkx
+from graphattn._ragged import Ints
+from graphattn._schema import TOKEN, WORD
+from graphattn._validation import require_range, suggest
+from graphattn.builders._sentence import Sentence
+from graphattn.builders._subwords import join_pieces
+from graphattn.builders.relations import parse_relation, split_heads
+from graphattn.exceptions import ConfigError
+from graphattn.models._inspectable import EncodedInputs, Inspectable
+from graphattn.models.inspection import limits
+from graphattn.models.inspection._attention_map import AttentionMap, Floats
+from graphattn.models.inspection._capture import ForwardCapture, attention_maps, node_texts, part_name
+from graphattn.models.inspection._edge_kinds import EdgeKinds, is_dependency, word_ids_of
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from scipy.sparse import csr_array
+
+
+GROUPS = ("layer", "head", "relation", "source_part", "target_part")
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """One prediction with its attention weights; layers and heads count from 0.
+
+    Heads are numbered in the order in which their outputs are concatenated, relation after relation.
+
+    Parameters
+    ----------
+    title : the words of the text, of both texts of a pair, or of a translator's source
+    prediction : label, labels, tags or text, as from ``predict``
+    probabilities : class -> probability; for a tagger, one such mapping per word
+    tokens : part of the input -> text of each node. A single text is the part ``text``, a pair has ``first`` and
+        ``second``, each with ``[CLS]`` first if the model has it; nodes of relations are parts such as ``text relay``
+    sentences : text -> its sentence, with words and dependencies: given ones, or those of the model's parser
+    maps : the weights
+
+    Examples
+    --------
+    >>> from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions
+    >>> encoder = MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"), alpha=0.0)
+    >>> classifier = TextClassifier(encoder, training=TrainingOptions(epochs=1))
+    >>> attention = classifier.fit(["good film", "bad film"] * 4, ["pos", "neg"] * 4).attention("good film")
+    >>> attention.tokens
+    {'text': ('[CLS]', 'good', 'film')}
+    >>> attention.only(head=0).table()[["source", "target", "source_token", "target_token", "target_word", "weight"]]
+       source  target source_token target_token target_word  weight
+    0       0       0        [CLS]        [CLS]       [CLS]     1.0
+    1       1       1         good         good        good     1.0
+    2       2       2         film         film        film     1.0
+    >>> attention.matrix(layer=0, head=1).shape
+    (3, 3)
+    """
+
+    title: str = field(repr=False)
+    prediction: Any
+    probabilities: Mapping[Any, float] | Sequence[Mapping[Any, float]] = field(repr=False)
+    tokens: Mapping[str, tuple[str, ...]]
+    sentences: Mapping[str, Sentence] = field(repr=False)
+    maps: tuple[AttentionMap, ...] = field(repr=False)
+
+    def only(self, *, layer: int | None = None, head: int | None = None, relation: str | None = None) -> Attention:
+        """Select weights.
+
+        Parameters
+        ----------
+        layer, head, relation : what to keep; None keeps all
+
+        Raises
+        ------
+        ConfigError
+            when there is no such layer, head or relation
+        """
+        maps = self._of_layer(layer)
+        if relation is not None:
+            relation = self._find_relation(relation)
+        if head is not None:
+            maps = _of_head(maps, head)
+        selected = tuple(each for each in maps if relation in (None, each.relation))
+        if not selected:
+            subject = "no head" if head is None else f"not head {head}"
+            where = "" if layer is None else f" in layer {layer}"
+            raise ConfigError(f"{{relation}} is {relation!r}, which {subject} uses{where}", options=("relation",))
+        return replace(self, maps=selected)
+
+    def _find_relation(self, relation: str) -> str:
+        """The relation's name in the maps: ``binary=2`` is ``binary:1``."""
+        known = list(dict.fromkeys(each.relation for each in self.maps))
+        name = split_heads(relation)[0][0]
+        if name not in known:
+            with suppress(ConfigError):
+                name = parse_relation(name, on=TOKEN).name
+        if name not in known:
+            hint = f"{suggest(name, known)}the heads use"
+            raise ConfigError(f"{{relation}} is {relation!r}; {hint}: {', '.join(known)}", options=("relation",))
+        return name
+
+    def _of_layer(self, layer: int | None) -> list[AttentionMap]:
+        layers = sorted({each.layer for each in self.maps})
+        if layer is not None and layer not in layers:
+            raise ConfigError(f"{{layer}} is {layer!r}; layers count from 0 to {layers[-1]}", options=("layer",))
+        return [each for each in self.maps if layer in (None, each.layer)]
+
+    def table(self) -> pd.DataFrame:
+        """One row per weight, sorted by layer, head and target.
+
+        Returns
+        -------
+        Columns layer, head (use ``table["head"]``; ``table.head`` is a pandas method), relation, scale, source, target
+        (positions), source_token, target_token, source_word, target_word, weight; with several parts also source_part
+        and target_part; of a parsed text also deprel, see :meth:`deprels`. The word of a token is the whole word. Nodes
+        that are not tokens are shown as ``[relay 0]``.
+
+        Raises
+        ------
+        ConfigError
+            when there are more weights than :data:`graphattn.models.inspection.limits.MOST_ROWS`
+        """
+        limits.check_size("table", self.num_weights, limits.MOST_ROWS)
+        return self._rows(list(self._by_head()))
+
+    @property
+    def num_weights(self) -> int:
+        """Number of weights over all layers and heads."""
+        return sum(each.weights.size for each in self.maps)
+
+    def weights(self) -> Floats:
+        """(rows,) weights in the order of :meth:`table`."""
+        return np.concatenate([part.weights[:, 0] for part in self._by_head()])
+
+    def graph(self, layer: int | None = None, head: int | None = None) -> nx.MultiDiGraph:
+        """The edges of one head, or of all heads, as a networkx graph.
+
+        Nodes are named ``text_3``, by part and position, with leading zeros, and have the attributes ``part``,
+        ``index``, ``text``, ``word`` and ``label``. Edges lead to the target that attends, with the attributes
+        ``layer``, ``head``, ``relation`` and ``weight``, in a parsed text also ``deprel``; they are numbered over all
+        heads, by layer and head.
+
+        Raises
+        ------
+        ConfigError
+            when there is no such layer or head, or more edges than
+            :data:`graphattn.models.inspection.limits.MOST_LINKS`
+        """
+        selected = self.only(layer=layer, head=head)
+        limits.check_size("networkx graph", selected.num_weights, limits.MOST_LINKS)
+        nodes: dict[str, GraphColumns] = {
+            part: {
+                "part": [part] * len(texts),
+                "index": list(range(len(texts))),
+                "text": list(map(str, texts)),
+                "word": list(map(str, self.words[part])),
+            }
+            for part, texts in self.tokens.items()
+        }
+        edges = []
+        for single in selected._by_head():
+            size = len(single.sources)
+            columns: GraphColumns = {
+                "layer": [single.layer] * size,
+                "head": [single.first_head] * size,
+                "relation": [single.relation] * size,
+                "weight": single.weights[:, 0].tolist(),
+            }
+            if self._edge_kinds:
+                columns["deprel"] = selected.deprels(single).tolist()
+            ends = single.sources.tolist(), single.targets.tolist()
+            edges.append(EdgeRows(single.source_part, single.target_part, *ends, columns))
+        return make_networkx(nodes, edges)
+
+    def matrix(self, layer: int, head: int) -> csr_array:
+        """The weights of one head as a sparse matrix: rows are targets, columns sources.
+
+        Parts follow each other in the order of ``tokens``: the matrix of a pair has two blocks.
+
+        Raises
+        ------
+        ConfigError
+            when there is no such layer or head
+        """
+        from scipy.sparse import coo_array
+
+        first, size = self._offsets
+        selected = list(self.only(layer=layer, head=head)._by_head())
+        rows = np.concatenate([single.targets + first[single.target_part] for single in selected])
+        columns = np.concatenate([single.sources + first[single.source_part] for single in selected])
+        weights = np.concatenate([single.weights[:, 0] for single in selected])
+        return coo_array((weights, (rows, columns)), shape=(size, size)).tocsr()
+
+    def features(self, layer: int, head: int) -> Floats:
+        """(E, F) weights by feature of one head (MTSA), in the order of :meth:`table`.
+
+        Raises
+        ------
+        ConfigError
+            when there is no such layer or head, or it has no weights by feature
+        """
+        selected = list(self.only(layer=layer, head=head)._by_head())
+        if any(single.features is None for single in selected):
+            raise ConfigError(
+                "there are no weights by feature; request them with attention(x, features=True) from a model with the "
+                "encoder mtsa"
+            )
+        return np.concatenate([single.features[:, 0] for single in selected if single.features is not None])
+
+    def deprels(self, single: AttentionMap, edges: Any = slice(None)) -> npt.NDArray[np.object_]:
+        """The dependency relation of edges of a map: ``nsubj>`` to the head, ``nsubj<`` from it; else an empty string.
+
+        Parameters
+        ----------
+        single : one of :attr:`maps`
+        edges : indices of its edges; all of them by default
+        """
+        sources, targets = single.sources[edges], single.targets[edges]
+        kinds, ends = self._edge_kinds.get(single.source_part, (None, ""))
+        if kinds is None or single.source_part != single.target_part:
+            return np.full(len(sources), "", dtype=object)
+        names = [name if is_dependency(name) else "" for name in kinds.names]
+        return np.array(names, dtype=object)[kinds.codes(sources, targets, ends)]
+
+    def top(self, k: int = 10, *, by: str | Sequence[str] = ()) -> pd.DataFrame:
+        """The strongest edges, as rows of :meth:`table`.
+
+        A target's only edge always has weight one; such edges are omitted.
+
+        Parameters
+        ----------
+        k : number of edges
+        by : columns (layer, head, relation, source_part, target_part); each combination of values gets ``k`` edges
+
+        Raises
+        ------
+        ConfigError
+            when ``k`` is below 1, or there is no such column
+        """
+        columns = [by] if isinstance(by, str) else list(by)
+        require_range("k", k, min=1)
+        unknown = next((name for name in columns if name not in GROUPS), None)
+        if unknown is not None:
+            raise ConfigError(f"{{by}} is {unknown!r}; choose from: {', '.join(GROUPS)}", options=("by",))
+        degrees, heads, edges = self._degrees(), list(self._by_head()), []
+        for single in heads:
+            candidates = (degrees[_softmax_key(single)] > 1)[single.targets].nonzero()[0]
+            edges.append(candidates[np.argsort(-single.weights[candidates, 0], kind="stable")[:k]])
+        rows = self._rows(heads, edges).sort_values("weight", ascending=False, kind="stable")
+        columns = [name for name in columns if name in rows]
+        if not columns:
+            return rows.head(k).reset_index(drop=True)
+        rows = rows.groupby(columns, sort=True).head(k).sort_values(columns, kind="stable")
+        return rows.reset_index(drop=True)
+
+    def single_edge_heads(self) -> dict[tuple[int, int], str]:
+        """Layer and head -> relation, of heads without a choice: no node has a second edge, so all weights are one."""
+        most: dict[tuple[int, int], int] = {}
+        for (layer, head, _), degrees in self._degrees().items():
+            most[layer, head] = max(most.get((layer, head), 0), int(degrees.max(initial=0)))
+        relations = {(single.layer, single.first_head): single.relation for single in self._by_head()}
+        return {key: relations[key] for key, degree in most.items() if degree <= 1}
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the weights atomically.
+
+        Parameters
+        ----------
+        path : ``.parquet`` or ``.csv`` for :meth:`table`; ``.graphml``, ``.gexf``, ``.gml`` or ``.json`` (node-link)
+            for :meth:`graph`
+
+        Raises
+        ------
+        ConfigError
+            for another suffix, or as :meth:`table` and :meth:`graph`
+        DataError
+            when the file cannot be written
+        """
+        from graphattn.models.inspection._files import save_attention
+
+        return save_attention(self, Path(path))
+
+    def to_page(self, *, arrays: bool = False) -> dict[str, Any]:
+        """Prediction, tokens and weights for JSON; see :mod:`graphattn.models.inspection._page`.
+
+        Parameters
+        ----------
+        arrays : keep edges and weights as arrays, in a tenth of the memory
+        """
+        from graphattn.models.inspection._page import to_page
+
+        return to_page(self, arrays=arrays)
+
+    def _repr_html_(self) -> str:
+        from graphattn.models.inspection.notebook import attention_html
+
+        return attention_html(self)
+
+    def _by_head(self) -> Iterator[AttentionMap]:
+        """The maps of single heads, by layer and head."""
+        heads = [single for each in self.maps for single in each.by_head()]
+        return iter(sorted(heads, key=lambda single: (single.layer, single.first_head)))
+
+    @cached_property
+    def _offsets(self) -> tuple[dict[str, int], int]:
+        """The first row of each part when all parts are concatenated, and the number of rows."""
+        sizes = [len(nodes) for nodes in self.tokens.values()]
+        return dict(zip(self.tokens, np.cumsum([0, *sizes]).tolist(), strict=False)), sum(sizes)
+
+    def has_cls(self, part: str) -> bool:
+        """Whether a part of the input begins with ``[CLS]``, which in a translator's target is the end of the text."""
+        return len(self.tokens[part]) > len(self.sentences[part])
+
+    @cached_property
+    def words(self) -> dict[str, tuple[str, ...]]:
+        """Part of the input -> the word of each node; of nodes that are neither tokens nor words, as in ``tokens``."""
+        words = dict(self.tokens)
+        for text, sentence in self.sentences.items():
+            texts = np.array(word_texts(sentence, cls=self.has_cls(text)), dtype=object)
+            nodes = word_nodes(text, sentence, cls=self.has_cls(text)).items()
+            words |= {part: tuple(texts[numbers]) for part, numbers in nodes if part in words}
+        return words
+
+    @cached_property
+    def _node_arrays(self) -> dict[str, Any]:
+        return {part: np.array(nodes, dtype=object) for part, nodes in self.tokens.items()}
+
+    @cached_property
+    def _word_arrays(self) -> dict[str, Any]:
+        return {part: np.array(words, dtype=object) for part, words in self.words.items()}
+
+    @cached_property
+    def _edge_kinds(self) -> dict[str, tuple[EdgeKinds, str]]:
+        """Part of a parsed text -> the kinds of its edges, and the type of its nodes."""
+        return {
+            part_name(text, ends): (EdgeKinds([sentence], cls=self.has_cls(text)), ends)
+            for text, sentence in self.sentences.items()
+            if sentence.heads is not None
+            for ends in (TOKEN, WORD)
+        }
+
+    def _degrees(self) -> dict[tuple[int, int, str], Ints]:
+        """For each softmax, the number of edges into each target."""
+        degrees: dict[tuple[int, int, str], Any] = {}
+        for single in self._by_head():
+            counts = np.bincount(single.targets, minlength=len(self.tokens[single.target_part]))
+            degrees[_softmax_key(single)] = degrees.get(_softmax_key(single), 0) + counts
+        return degrees
+
+    def _rows(self, heads: Sequence[AttentionMap], edges: Sequence[Ints] | None = None) -> pd.DataFrame:
+        """A table of the maps of single heads: of all edges, or of some of each map."""
+        selections: Sequence[Any] = [slice(None)] * len(heads) if edges is None else edges
+        sources = [single.sources[rows] for single, rows in zip(heads, selections, strict=True)]
+        targets = [single.targets[rows] for single, rows in zip(heads, selections, strict=True)]
+        counts = [len(rows) for rows in sources]
+
+        def repeat(name: str) -> Any:
+            return np.repeat(np.array([getattr(single, name) for single in heads], dtype=object), counts)
+
+        def look_up(texts: dict[str, Any], part: str, positions: Sequence[Ints]) -> Any:
+            pairs = zip(heads, positions, strict=True)
+            return np.concatenate([texts[getattr(single, part)][rows] for single, rows in pairs])
+
+        parts = {"source_part": repeat("source_part"), "target_part": repeat("target_part")}
+        weights = [single.weights[rows, 0] for single, rows in zip(heads, selections, strict=True)]
+        return pd.DataFrame(
+            {
+                "layer": repeat("layer").astype(np.int64),
+                "head": repeat("first_head").astype(np.int64),
+                "relation": repeat("relation"),
+                "scale": pd.Series(repeat("scale"), dtype=object),
+                **(parts if len(self.tokens) > 1 else {}),
+                "source": np.concatenate(sources),
+                "target": np.concatenate(targets),
+                "source_token": look_up(self._node_arrays, "source_part", sources),
+                "target_token": look_up(self._node_arrays, "target_part", targets),
+                "source_word": look_up(self._word_arrays, "source_part", sources),
+                "target_word": look_up(self._word_arrays, "target_part", targets),
+                **({"deprel": np.concatenate(list(map(self.deprels, heads, selections)))} if self._edge_kinds else {}),
+                "weight": np.concatenate(weights),
+            }
+        )
+
+
+def word_texts(sentence: Sentence, *, cls: bool = True) -> list[str]:
+    """``[CLS]``, if texts have it, and the words, without a translator's mark of blanks.
+
+    Examples
+    --------
+    >>> word_texts(Sentence(["un", "known", "word"], word_ids=[0, 0, 1]))
+    ['[CLS]', 'unknown', 'word']
+    """
+    return [*[CLS] * cls, *(join_pieces([word]) for word in sentence.words)]
+
+
+def word_nodes(text: str, sentence: Sentence, *, cls: bool = True) -> dict[str, Ints]:
+    """Part -> the word of each node, an index into :func:`word_texts`: of the text's tokens and of its words."""
+    words = np.arange(sentence.num_words + cls)
+    return {text: np.array(word_ids_of(sentence, cls=cls)), part_name(text, WORD): words}
+
+
+def predict_attention(estimator: Inspectable, x: Any, *, target: str | None = None) -> Attention:
+    """The attention of one input, for a translator to a given target."""
+    inputs = estimator.encode_input(x, target=target)
+    with torch.inference_mode():
+        return attention_of(estimator, inputs, estimator.capture(inputs.batch))
+
+
+def attention_of(estimator: Inspectable, inputs: EncodedInputs, capture: ForwardCapture) -> Attention:
+    """The attention of one input, from the capture of a pass over it; a ConfigError for an encoder without weights."""
+    if not capture.layers:
+        raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
+    sentences, graph = inputs.single, inputs.batch.graph
+    without = () if inputs.corpus.builder.cls else inputs.graph_texts  # a translator's target begins with its end
+    tokens = {name: (*[CLS] * (name not in without), *sentence.tokens) for name, sentence in sentences.items()}
+    nodes = node_texts(graph, {name: tokens[name] for name in inputs.graph_texts})
+    relations = estimator.model_.encoder.relations()
+    title, prediction, probabilities = estimator.describe_prediction(inputs, capture.scores.detach())
+    return Attention(
+        title=title,
+        prediction=prediction,
+        probabilities=probabilities,
+        tokens={**nodes, **tokens},
+        sentences=sentences,
+        maps=tuple(attention_maps(capture, graph, relations, inputs.graph_texts)),
+    )
+
+
+def _of_head(maps: Sequence[AttentionMap], head: int) -> list[AttentionMap]:
+    last = max(each.heads.stop for each in maps) - 1
+    if not 0 <= head <= last:
+        raise ConfigError(
+            f"{{head}} is {head}; the heads of the selected layers count from 0 to {last}", options=("head",)
+        )
+    return [each.of_head(head) for each in maps if head in each.heads]
+
+
+def _softmax_key(single: AttentionMap) -> tuple[int, int, str]:
+    """Identifies the edges whose weights sum to one: those of a head into a part."""
+    return single.layer, single.first_head, single.target_part

@@ -1,0 +1,95 @@
+"""The attention weights of some heads of one layer on the edges of one relation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from graphattn._ragged import Ints
+from graphattn._scales import Scale
+from graphattn._schema import WINDOW
+from graphattn.exceptions import ConfigError
+
+SOURCE, TARGET = "source", "target"
+"""Names of the parts of a translation."""
+Floats = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMap:
+    """Weights of some heads of one layer on the edges of a relation; targets attend, sources are attended to.
+
+    The input consists of parts: the tokens of each text, and other nodes that relations add. An edge connects two parts
+    or two nodes of one part. A decoder that attends to an encoder is a map from the part ``source`` to ``target``.
+
+    Parameters
+    ----------
+    layer : counted from 0 over the whole model
+    first_head : number of the first of these heads in its layer; the others follow
+    relation : name of the heads' relation
+    source_part, target_part : names of the parts that the edges connect
+    sources, targets : (E,) positions in these parts; ``[CLS]`` is position 0 of a text
+    weights : (E, heads); for each head the weights of the edges into one target sum to one, over all maps of the head
+    features : (E, heads, F) weights by feature, on request (MTSA); ``weights`` are their means
+    """
+
+    layer: int
+    first_head: int
+    relation: str
+    source_part: str
+    target_part: str
+    sources: Ints
+    targets: Ints
+    weights: Floats
+    features: Floats | None = None
+
+    @property
+    def heads(self) -> range:
+        """Numbers of the heads in their layer."""
+        return range(self.first_head, self.first_head + self.weights.shape[1])
+
+    @property
+    def scale(self) -> str | None:
+        """The scale of a window, ``"3"`` or ``"N/16"``; None for other relations."""
+        return scale_of(self.relation)
+
+    def of_head(self, head: int) -> AttentionMap:
+        """The map of one head."""
+        column = slice(head - self.first_head, head - self.first_head + 1)
+        features = None if self.features is None else self.features[:, column]
+        return replace(self, first_head=head, weights=self.weights[:, column], features=features)
+
+    def by_head(self) -> Iterator[AttentionMap]:
+        """One map per head."""
+        return map(self.of_head, self.heads)
+
+
+def scale_of(relation: str) -> str | None:
+    """The scale in the name of a window relation; None for other relations.
+
+    Examples
+    --------
+    >>> scale_of("window:N/16"), scale_of("dependency")
+    ('N/16', None)
+    """
+    kind, _, scale = relation.partition(":")
+    if kind != WINDOW:
+        return None
+    try:
+        return str(Scale(scale))
+    except ConfigError:  # a composition that begins with a window
+        return None
+
+
+def for_display(table: pd.DataFrame) -> pd.DataFrame:
+    """A table without columns that say nothing: the scale, words equal to tokens, dependencies if no edge is one."""
+    table = table.drop(columns="scale")
+    if "deprel" in table and not table.deprel.any():
+        table = table.drop(columns="deprel")
+    if (table.source_word == table.source_token).all() and (table.target_word == table.target_token).all():
+        table = table.drop(columns=["source_word", "target_word"])
+    return table

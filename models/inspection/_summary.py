@@ -1,0 +1,367 @@
+"""Attention statistics of a corpus by head and layer, in constant memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from graphattn._scales import Scale
+from graphattn._schema import TOKEN, WORD
+from graphattn.builders import BudgetBatches
+from graphattn.builders._batch import TextBatch
+from graphattn.builders._files import resolve_path
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models._corpus import Batch, Corpus
+from graphattn.models._estimators.inputs import as_collection
+from graphattn.models._inspectable import Inspectable
+from graphattn.models._prediction import count_truncation, run_model
+from graphattn.models.inspection import limits
+from graphattn.models.inspection._attention_map import scale_of
+from graphattn.models.inspection._capture import CROSS, ForwardCapture, edge_types
+from graphattn.models.inspection._edge_kinds import (
+    CLS_TOKEN,
+    ITSELF,
+    OTHER,
+    EdgeKinds,
+    begins_with_cls,
+    is_dependency,
+)
+from graphattn.models.inspection._files import write_by_suffix, write_csv
+from graphattn.models.inspection._head_sums import HeadKey, HeadSums, shares_of_strongest
+
+if TYPE_CHECKING:
+    from graphattn.builders import Sentence
+
+CHUNK = 512
+"""Texts that are encoded together."""
+MAX_TOKENS, MAX_EDGES = 8192, 2_000_000
+"""Size of a batch; all its weights are in memory at once."""
+CROSS_KINDS = [CLS_TOKEN, OTHER]
+"""Kinds of edges from a source to a target text."""
+COVERAGE = 0.9
+"""Share of a head's weight that its effective width covers."""
+SEQUENTIAL = (TOKEN, WORD)
+"""Node types with an order, so that their edges have distances and kinds."""
+_KEYS = ("layer", "head", "relation", "distance", "kind")
+
+
+def summarise(
+    estimator: Inspectable,
+    X: Iterable[Any],
+    *,
+    targets: Iterable[str] | None = None,
+    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+) -> AttentionSummary:
+    """Summarise the attention of a model over a corpus, a chunk of texts at a time.
+
+    A translator's summary also has its decoder's attention to the source, relation ``cross``.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator
+    X : inputs, as for ``predict``; they are read lazily, once
+    targets : for a translator, the target texts, read lazily; its own outputs when None
+    progress : wraps the inputs to show progress
+
+    Raises
+    ------
+    ConfigError
+        when the model has no attention weights, or there are targets and it is not a translator
+    NotFittedError
+        before ``fit``
+    DataError
+        when there are no inputs, or their number differs from that of the targets
+    """
+    summary = AttentionSummary()
+    inputs = iter(progress(as_collection(X, estimator.task.texts_per_input)))
+    references = None if targets is None else iter(as_collection(targets))
+    with count_truncation() as counts:
+        while chunk := list(islice(inputs, CHUNK)):
+            chunk_targets = None if references is None else list(islice(references, len(chunk)))
+            _add_chunk(summary, estimator, chunk, chunk_targets)
+            summary.texts += len(chunk)
+    if counts[0]:
+        warnings.warn(estimator.describe_truncation(counts[0], counts[1]), stacklevel=2)
+    if references is not None and next(references, None) is not None:
+        raise DataError(f"there are more targets than {summary.texts} sources")
+    if not summary.texts:
+        raise DataError("there are no texts to summarise")
+    if not summary.heads:
+        raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
+    return summary
+
+
+def _add_chunk(
+    summary: AttentionSummary, estimator: Inspectable, chunk: Sequence[Any], targets: Sequence[str] | None
+) -> None:
+    encoded = estimator.encode_inputs(chunk, targets=targets)
+    model, relations = estimator.model_, estimator.model_.encoder.relations()
+    sentences = [encoded.sentences[name] for name in encoded.graph_texts]
+    heads = sum(model.encoder.heads_along().values()) + model.cross_heads
+
+    def add_batch(batch: Batch, numbers: list[int]) -> None:
+        texts = [column[number] for column in sentences for number in numbers]
+        summary.add(estimator.capture(batch), batch, texts, relations)
+
+    run_model(model, encoded.corpus, add_batch, batches=_batches(encoded.corpus, heads))
+
+
+def _batches(corpus: Corpus, heads: int) -> BudgetBatches:
+    """Batches whose weights fit into memory; a text with too many is a batch of its own."""
+    edges = corpus.num_edges()
+    if isinstance(corpus.targets, tuple):  # each target token attends to each source token
+        edges = edges + corpus.layouts[0].lengths * corpus.targets[1]
+    most = min(MAX_EDGES, limits.MOST_WEIGHTS // max(1, heads))
+    return BudgetBatches(corpus.lengths, max_tokens=MAX_TOKENS, max_edges=most, edges=edges, shuffle=False)
+
+
+class AttentionSummary:
+    """Attention statistics of a corpus, as tables.
+
+    Distances are counted in tokens; those of heads between words (``all:word``) in words, where ``[CLS]`` is one.
+
+    Examples
+    --------
+    >>> from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions
+    >>> encoder = MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"), alpha=0.0)
+    >>> classifier = TextClassifier(encoder, training=TrainingOptions(epochs=1))
+    >>> texts = ["good film", "bad film"]
+    >>> summary = summarise(classifier.fit(texts * 4, ["pos", "neg"] * 4), texts)
+    >>> summary.scales()[["head", "relation", "allotted"]]
+       head  relation  allotted
+    0     0  window:1       1.0
+    1     1  window:3       3.0
+    """
+
+    def __init__(self) -> None:
+        self.texts = 0
+        """Number of texts."""
+        self.heads: dict[HeadKey, HeadSums] = {}
+        """Layer, head and relation -> sums."""
+        self.units: dict[str, str] = {}
+        """Relation -> the unit of its distances, token or word; relations without distances are missing."""
+        self._widths: dict[str, float] = {}
+        self._sentences = 0
+
+    def add(
+        self, capture: ForwardCapture, batch: Batch, sentences: Sequence[Sentence], relations: Iterable[Any]
+    ) -> None:
+        """Add a batch.
+
+        Parameters
+        ----------
+        capture : of a pass over it
+        batch : the batch
+        sentences : its texts in order
+        relations : of the encoder
+        """
+        types, graph = edge_types(relations), batch.graph
+        lengths = graph.batch_num_nodes(TOKEN).numpy()
+        self._sentences += len(lengths)
+        edge_kinds = EdgeKinds(sentences, cls=begins_with_cls(graph))
+        edges = {
+            name: [_TypedEdges(graph, edge_type, edge_kinds) for edge_type in group] for name, group in types.items()
+        }
+        self.units |= {name: part.unit for name, parts in edges.items() for part in parts if part.unit is not None}
+        for relation in types:
+            if (scale := scale_of(relation)) is not None:
+                self._widths[relation] = self._widths.get(relation, 0.0) + float(Scale(scale).widths(lengths).sum())
+        for layer, weights in enumerate(capture.layers):
+            first_head = 0
+            for relation, tensor in weights.items():
+                if relation == CROSS:
+                    self._add_cross(layer, tensor, batch)
+                    continue
+                values = tensor.detach().double().cpu().numpy()
+                keys = [(layer, first_head + column, relation) for column in range(values.shape[1])]
+                sums = [self.heads.setdefault(key, HeadSums()) for key in keys]
+                add_relation(sums, values, edges[relation], edge_kinds.names)
+                first_head += values.shape[1]
+
+    def _add_cross(self, layer: int, weights: Tensor, batch: Batch) -> None:
+        """Add (B, H, T, S) weights of a decoder's layer; there are no distances between source and target."""
+        assert batch.target_counts is not None
+        counts = batch.target_counts
+        is_target = torch.arange(int(counts.max())) < counts.unsqueeze(1)  # (B, T)
+        degrees = batch.graph.batch_num_nodes(TOKEN).repeat_interleave(counts).numpy()
+        rows = weights.transpose(1, 2).cpu()[is_target].double().numpy()  # (targets, H, S)
+        for head in range(rows.shape[1]):
+            sums = self.heads.setdefault((layer, head, CROSS), HeadSums())
+            sums.add_entropy(rows[:, head], degrees)
+            sums.add_kinds(CROSS_KINDS, [float(rows[:, head, 0].sum()), float(rows[:, head, 1:].sum())])
+
+    def distances(self) -> pd.DataFrame:
+        """Columns layer, head, relation, distance, mass and strongest (MS-Trans, Figure 3a).
+
+        ``mass`` is the share of the weight at a distance, ``strongest`` the share of targets whose largest weight is at
+        that distance, which the figure shows. Heads between words count words.
+        """
+        return pd.concat([self._distances(key, sums) for key, sums in self.heads.items()], ignore_index=True)
+
+    def layers(self) -> pd.DataFrame:
+        """Columns layer, distance, mass and strongest: means over the heads of a layer (MS-Trans, Figure 3b).
+
+        Each head uses its own unit, tokens or words.
+        """
+        table = self.distances()
+        sums = table.groupby(["layer", "distance"])[["mass", "strongest"]].sum()
+        counts = table.groupby("layer")["head"].nunique()
+        return sums.div(counts, level="layer", axis=0).reset_index()
+
+    def entropy(self) -> pd.DataFrame:
+        """Columns layer, head, relation, entropy (nats, mean over targets), evenness: 0 for one edge, 1 for uniform."""
+        rows = [
+            (*key, sums.entropy / max(sums.targets, 1), sums.entropy / (sums.largest_entropy or np.nan))
+            for key, sums in self.heads.items()
+        ]
+        return pd.DataFrame(rows, columns=["layer", "head", "relation", "entropy", "evenness"])
+
+    def relations(self) -> pd.DataFrame:
+        """Columns layer, relation, heads, share (of the layer's weight), elsewhere (weight not on the target itself).
+
+        ``elsewhere`` is NaN for edges that connect neither two tokens nor two words.
+        """
+        rows: dict[tuple[int, str], list[float]] = {}
+        for (layer, _, relation), sums in self.heads.items():
+            row = rows.setdefault((layer, relation), [0.0, 0.0, 0.0])
+            total = sum(sums.kinds.values())
+            row[0] += 1
+            row[1] += sums.targets
+            row[2] += (1 - sums.kinds.get(ITSELF, 0.0) / total) if total else np.nan
+        table = pd.DataFrame([(*key, *row) for key, row in rows.items()])
+        table.columns = ["layer", "relation", "heads", "share", "elsewhere"]
+        table["elsewhere"] /= table["heads"]
+        table["share"] /= table.groupby("layer")["share"].transform("sum")
+        return table.astype({"heads": int})
+
+    def dependencies(self) -> pd.DataFrame:
+        """Columns layer, head, relation, kind and mass: the share of a head's weight on each kind of edge.
+
+        See :class:`~graphattn.models.inspection._edge_kinds.EdgeKinds`.
+        """
+        rows = [
+            (*key, kind, mass / sum(sums.kinds.values()))
+            for key, sums in self.heads.items()
+            for kind, mass in sorted(sums.kinds.items(), key=lambda item: -item[1])
+        ]
+        return pd.DataFrame(rows, columns=["layer", "head", "relation", "kind", "mass"])
+
+    def scales(self) -> pd.DataFrame:
+        """Columns layer, head, relation, allotted, effective and mean_distance.
+
+        ``allotted`` is the mean width of the head's window, NaN for other relations; ``effective`` the odd width that
+        covers 90 % of the head's weight, NaN without distances. It and ``mean_distance`` are in tokens, or in words for
+        heads between words.
+        """
+        rows = []
+        for key, sums in self.heads.items():
+            allotted = self._widths[key[2]] / self._sentences if key[2] in self._widths else np.nan
+            mass, total = np.cumsum(sums.mass), sums.mass.sum()
+            effective = 2 * int(np.searchsorted(mass, COVERAGE * total - 1e-9)) + 1 if total else np.nan
+            mean = float((sums.mass * np.arange(len(sums.mass))).sum() / total) if total else np.nan
+            rows.append((*key, allotted, effective, mean))
+        return pd.DataFrame(rows, columns=["layer", "head", "relation", "allotted", "effective", "mean_distance"])
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Name -> table, for all tables."""
+        methods = (self.layers, self.distances, self.entropy, self.relations, self.dependencies, self.scales)
+        return {method.__name__: method() for method in methods}
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write all tables to a ``.json`` file or a folder of ``.csv`` files; see :func:`save_tables`."""
+        return save_tables(self.tables(), path)
+
+    def _distances(self, key: HeadKey, sums: HeadSums) -> pd.DataFrame:
+        layer, head, relation = key
+        count = len(sums.mass)
+        columns = {"layer": layer, "head": head, "relation": relation, "distance": np.arange(count)}
+        shares = {"mass": sums.mass / (sums.mass.sum() or 1), "strongest": sums.strongest / (sums.strongest.sum() or 1)}
+        return pd.DataFrame({**columns, **shares})
+
+
+class _TypedEdges:
+    """The edges of one type in a batch; ``unit`` is the node type that distances count, or None."""
+
+    def __init__(self, graph: TextBatch, edge_type: tuple[str, str, str], edge_kinds: EdgeKinds):
+        edges = graph.edges[edge_type]
+        self.targets, self.num_targets = edges.destinations.numpy(), edges.num_destinations
+        self.target_type = edge_type[2]
+        sequential = edge_type[0] == edge_type[2] and edge_type[0] in SEQUENTIAL
+        self.unit = edge_type[0] if sequential else None
+        if self.unit is not None:
+            sources = edges.sources.numpy()
+            self.distances = np.abs(sources - self.targets)
+            self.codes = edge_kinds.codes(sources, self.targets, self.unit)
+
+
+def add_relation(sums: Sequence[HeadSums], weights: Any, types: Sequence[_TypedEdges], names: list[str]) -> None:
+    """Add the edges of a relation for each of its heads; ``weights`` (E, heads) hold its edge types in order."""
+    begin, degrees = 0, {edges.target_type: np.zeros(edges.num_targets, np.int64) for edges in types}
+    for edges in types:
+        values = weights[begin : begin + len(edges.targets)]
+        begin += len(edges.targets)
+        degrees[edges.target_type] += np.bincount(edges.targets, minlength=edges.num_targets)
+        if edges.unit is not None:
+            strongest = shares_of_strongest(edges.targets, values, edges.num_targets)
+            for column, head in enumerate(sums):
+                head.add_distances(edges.distances, values[:, column], strongest[:, column])
+                head.add_kinds(names, np.bincount(edges.codes, values[:, column], minlength=len(names)).tolist())
+    positive = np.concatenate([counts[counts > 0] for counts in degrees.values()])
+    for column, head in enumerate(sums):
+        head.add_entropy(weights[:, column], positive)
+
+
+def compare_summaries(
+    first: AttentionSummary, second: AttentionSummary, names: tuple[str, str] = ("one", "other")
+) -> dict[str, pd.DataFrame]:
+    """Merge the tables of two models on layer, head, relation, distance and kind.
+
+    Parameters
+    ----------
+    first, second : summaries of the same texts
+    names : suffixes of the columns
+
+    Returns
+    -------
+    Name -> table with two columns per statistic, ``mass_one`` and ``mass_other``; NaN where one model has no such row.
+    """
+    tables = {}
+    for (name, left), right in zip(first.tables().items(), second.tables().values(), strict=True):
+        keys = [key for key in _KEYS if key in left]
+        suffixes = (f"_{names[0]}", f"_{names[1]}")
+        tables[name] = left.merge(right, on=keys, how="outer", suffixes=suffixes).sort_values(keys, ignore_index=True)
+    return tables
+
+
+def strongest_dependencies(table: pd.DataFrame, k: int) -> pd.DataFrame:
+    """The ``k`` rows of :meth:`AttentionSummary.dependencies`, or of two models, with the most weight along arcs."""
+    arcs = table[table.kind.map(is_dependency)]
+    masses = arcs.filter(regex="^mass").max(axis=1)
+    return arcs.loc[masses.sort_values(ascending=False, kind="stable").index[:k]]
+
+
+def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> Path:
+    """Write tables to one ``.json`` file, or to a folder with one ``.csv`` file per table."""
+    path = Path(path)
+    if path.suffix:
+        plain = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+        text = json.dumps(plain, indent=1) + "\n"
+        return write_by_suffix(path, {".json": lambda temporary: temporary.write_text(text, encoding="utf-8")})
+    try:
+        resolve_path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot be created ({error.strerror})", path=path, hint="Give another folder.") from error
+    for name, table in tables.items():
+        write_by_suffix(path / f"{name}.csv", {".csv": partial(write_csv, table)})
+    return path

@@ -1,0 +1,153 @@
+"""The quantities that attributions explain: the log-odds of a class, or the log-probability of an output text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from graphattn.builders import Sentence
+from graphattn.exceptions import ConfigError, verbatim
+from graphattn.models.heads import ClassificationHead, Head, TaggingHead
+from graphattn.models.heads._crf import LinearChainCRF
+from graphattn.models.heads._tagging import as_precise
+from graphattn.models.inspection._edge_kinds import word_ids_of
+
+
+class ExplanationTarget(ABC):
+    """A quantity that attributions explain, as a function of the model's scores."""
+
+    quantity: ClassVar[str]
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The quantity and what it is of, in words."""
+
+    @abstractmethod
+    def value(self, scores: Tensor) -> Tensor:
+        """(copies, items, classes) scores of copies of one input -> (copies,) values."""
+
+
+@dataclass(frozen=True)
+class ClassLogOdds(ExplanationTarget):
+    r"""Log-odds of one class per item, summed over the items.
+
+    .. math:: \log \frac{p}{1 - p}
+
+    Unlike the probability, they do not saturate for confident models. p is what ``predict_proba`` returns: for a
+    tagger with a CRF the marginal of the word's tag.
+
+    ``items`` are indices of the items, 0 or words, with one class each; ``independent`` classes have a sigmoid, others
+    a softmax.
+    """
+
+    items: tuple[int, ...]
+    classes: tuple[int, ...]
+    independent: bool
+    names: tuple[Any, ...] = ()
+    crf: LinearChainCRF | None = None
+    quantity = "log_odds"
+
+    @override
+    def describe(self) -> str:
+        return f"log-odds of {', '.join(map(str, dict.fromkeys(self.names)))}"
+
+    @override
+    def value(self, scores: Tensor) -> Tensor:
+        if self.crf is not None:
+            scores = as_precise(scores)
+            scores = self.crf.marginal_scores(scores, torch.ones_like(scores[..., 0], dtype=torch.bool))
+        selected = scores[:, list(self.items)]  # (copies, items, classes)
+        classes = torch.tensor(self.classes, device=scores.device).view(1, -1, 1).expand(len(selected), -1, 1)
+        log_odds = selected.gather(2, classes).squeeze(2)
+        if not self.independent:
+            log_odds = log_odds - selected.scatter(2, classes, float("-inf")).logsumexp(2)
+        return log_odds.sum(1)
+
+
+@dataclass(frozen=True, eq=False)
+class TextLogProbability(ExplanationTarget):
+    """Log-probability of tokens of an output text, each given its predecessors.
+
+    ``tokens`` are (T,) ids of all tokens, with the end of the text; ``selected`` ones are explained.
+    """
+
+    tokens: Tensor
+    selected: slice
+    quantity = "log_probability"
+
+    @override
+    def describe(self) -> str:
+        return "log-probability of the output"
+
+    @override
+    def value(self, scores: Tensor) -> Tensor:
+        tokens = self.tokens[self.selected].to(scores.device).view(1, -1, 1).expand(len(scores), -1, -1)
+        return scores[:, self.selected].log_softmax(2).gather(2, tokens).sum((1, 2))
+
+
+@dataclass(frozen=True)
+class Value(ExplanationTarget):
+    """The number that a regressor predicts; ``mean`` and ``scale`` are those of the targets of the training set."""
+
+    mean: float
+    scale: float
+    quantity = "value"
+
+    @override
+    def describe(self) -> str:
+        return "the predicted value"
+
+    @override
+    def value(self, scores: Tensor) -> Tensor:
+        return self.mean + self.scale * scores[:, 0, 0]
+
+
+def select_class(
+    head: Head, classes: Sequence[Any], scores: Tensor, *, label: Any = None, word: int | None = None
+) -> ClassLogOdds:
+    """The class to explain, given (items, classes) scores: ``label``, or the predicted one; of all words or one."""
+    if label is not None and label not in classes:
+        known = ", ".join(map(str, classes))
+        raise ConfigError(
+            f"{{label}} is {verbatim(repr(label))}, but the classes are: {verbatim(known)}", options=("label",)
+        )
+    if word is not None and not head.per_word:
+        raise ConfigError("{word} is for taggers and translators, not for classifiers", options=("word",))
+    if not len(scores):
+        raise ConfigError("there is nothing to explain: the text has no words")
+    if word is not None and not 0 <= word < len(scores):
+        raise ConfigError(f"{{word}} is {word}; words count from 0 to {len(scores) - 1}", options=("word",))
+    items = tuple(range(len(scores))) if word is None else (word,)
+    predicted = _predict_classes(head, scores)
+    selected = tuple(predicted[item] if label is None else classes.index(label) for item in items)
+    independent = isinstance(head, ClassificationHead) and head.multilabel
+    crf = head.crf if isinstance(head, TaggingHead) else None
+    return ClassLogOdds(items, selected, independent, tuple(classes[number] for number in selected), crf)
+
+
+def _predict_classes(head: Head, scores: Tensor) -> list[int]:
+    """The most probable class of each item; with a CRF, the best tag sequence."""
+    if isinstance(head, TaggingHead) and head.crf is not None:
+        mask = torch.ones(1, len(scores), dtype=torch.bool, device=scores.device)
+        return head.crf.best_tags(scores.detach().unsqueeze(0), mask)[0].tolist()
+    return scores.argmax(1).tolist()
+
+
+def select_text(tokens: Tensor, sentence: Sentence, word: int | None = None) -> TextLogProbability:
+    """The part of an output text to explain.
+
+    ``tokens`` are (T,) ids, with the end of the text; without a ``word``, all are explained.
+    """
+    if word is None:
+        return TextLogProbability(tokens, slice(0, len(tokens)))
+    if not 0 <= word < sentence.num_words:
+        raise ConfigError(f"{{word}} is {word}; words count from 0 to {sentence.num_words - 1}", options=("word",))
+    positions = np.flatnonzero(np.array(word_ids_of(sentence)[1:]) == word + 1)
+    return TextLogProbability(tokens, slice(int(positions[0]), int(positions[-1]) + 1))

@@ -1,0 +1,292 @@
+"""Read Hugging Face directories: ``config.json``, ``tokenizer.json`` and safetensors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from graphattn.builders._files import file_sha256
+from graphattn.builders._json_types import check_json
+from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
+from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.models._text_model import check_finite
+from graphattn.models.pretrained._architecture import FAMILIES, Architecture
+from graphattn.models.pretrained._schema import (
+    Module,
+    PoolingConfig,
+    SentenceConfig,
+    SpecialTokensMap,
+    TokenizerConfig,
+    WeightIndex,
+)
+from graphattn.models.pretrained._tokenizer_config import (
+    SAVE_AGAIN,
+    check_templates,
+    check_tokenizer,
+    configure_tokenizer,
+)
+
+CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
+TOKENIZER_CONFIG, SPECIAL_TOKENS = "tokenizer_config.json", "special_tokens_map.json"
+MODULES, SENTENCES = "modules.json", "sentence_bert_config.json"
+POOLING, OTHER_SENTENCES = "1_Pooling/config.json", "config_sentence_transformers.json"
+SIDE_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, POOLING, OTHER_SENTENCES)
+"""Files that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again."""
+_TYPES: Mapping[str, Any] = {
+    INDEX: WeightIndex,
+    TOKENIZER_CONFIG: TokenizerConfig,
+    SPECIAL_TOKENS: SpecialTokensMap,
+    MODULES: list[Module],
+    SENTENCES: SentenceConfig,
+    POOLING: PoolingConfig,
+}
+"""File -> type of its values; other files are objects."""
+_PICKLES = "pytorch_model*.bin"
+_PREFIXES = ("bert.", "roberta.", "distilbert.", "electra.", "mpnet.", "model.", "0.auto_model.")
+_OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
+_HUB_FILES, _OTHER_FORMATS = ["*.json", "*.safetensors"], ["onnx/*", "openvino/*"]
+
+
+def find_directory(name: str | Path) -> Path:
+    """The directory of a model: itself, or a download from the Hugging Face hub, which is kept for later."""
+    path = Path(name)
+    if path.is_dir():
+        return path
+    problem = f"{name} is no directory"
+    if path.is_absolute() or str(name).count("/") != 1:
+        raise ModelDirectoryError(
+            f"{problem}. Give one with {CONFIG}, {TOKENIZER} and {WEIGHTS}, or OWNER/NAME of a model on the Hugging "
+            "Face hub"
+        )
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    except ImportError:
+        raise ModelDirectoryError(
+            f"{problem}, and downloads need huggingface_hub: pip install graphattn[hub]"
+        ) from None
+    try:
+        return Path(snapshot_download(str(name), allow_patterns=_HUB_FILES, ignore_patterns=_OTHER_FORMATS))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelDirectoryError(
+            f"{problem}, and it could not be downloaded from the Hugging Face hub ({reason}). "
+            "Download the model where there is a network, and give its directory"
+        ) from error
+
+
+def find_transformer(name: str | Path) -> Path:
+    """:func:`find_directory` of a model's Transformer, or the folder in it that ``modules.json`` names."""
+    return _transformer_folder(find_directory(name))
+
+
+def _transformer_folder(folder: Path) -> Path:
+    modules = read_modules(folder)
+    return find_inside(folder, modules[0]["path"]) if modules else folder
+
+
+def find_inside(folder: Path, name: str) -> Path:
+    """A file or folder of a directory, which need not exist.
+
+    One outside the directory, by its name or as a link, is rejected unless it is in a cache of the Hugging Face hub.
+    """
+    path = folder / name
+    real, root = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    if not real.is_relative_to(root):
+        store = real.parent
+        if ".." in Path(name).parts or store.name != "blobs" or not (store.parent / "snapshots").is_dir():
+            raise ModelDirectoryError(f"{folder}: {name} is outside the directory, at {real}. Copy the file into it")
+    return path
+
+
+def read_modules(folder: Path) -> list[dict[str, Any]]:
+    """The modules of a model of ``sentence-transformers``, each with ``type`` and ``path``; none for other models."""
+    if not (folder / MODULES).exists():
+        return []
+    modules: list[dict[str, Any]] = read_json(folder, MODULES)
+    return modules
+
+
+def is_hugging_face_directory(path: Path) -> bool:
+    """Whether a directory has a ``config.json`` of Hugging Face."""
+    folder = _transformer_folder(path)
+    try:
+        return "model_type" in read_json(folder, CONFIG)
+    except ModelDirectoryError:
+        return False
+
+
+def digest_directory(folder: Path) -> str:
+    """Digest of the files that determine the states of a model and its sentence vectors."""
+    digest = hashlib.sha256()
+    configs = sorted(path for pattern in ("*.json", "*/*.json") for path in folder.glob(pattern) if path.is_file())
+    for path in [*configs, *_find_weight_files(_transformer_folder(folder))]:
+        digest.update(file_sha256(path).encode())
+    return digest.hexdigest()
+
+
+def find_file(folder: Path, name: str) -> Path:
+    """A file of a directory.
+
+    It is rejected outside the directory, or if it is no regular file: a pipe would be waited for.
+    """
+    path = find_inside(folder, name)
+    if not path.exists():
+        raise ModelDirectoryError(f"{folder} has no {name}. Download the whole model directory")
+    if not path.is_file():
+        raise ModelDirectoryError(f"{path} is no regular file. Download the model again")
+    return path
+
+
+def read_json(folder: Path, name: str, like: str | None = None) -> Any:
+    """The values in a JSON file of a directory.
+
+    They must have the types of this file, or of the one it is ``like``; other keys are returned, too.
+    """
+    path = find_file(folder, name)
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        check_json(values, _TYPES.get(like or name, dict[str, Any]), "")
+    except (ValueError, RecursionError) as error:
+        raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
+    return values
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """The architecture in the directory's ``config.json``, with its other settings."""
+    config = read_json(folder, CONFIG)
+    if {"format_version", "task"} <= config.keys():
+        raise ModelDirectoryError(f"{folder} is a model of GraphAttn. Continue its training with --init-from")
+    try:
+        architecture = Architecture.of(config)
+    except ModelDirectoryError as error:
+        raise ModelDirectoryError(f"{folder}: {error}") from None
+    with ExitStack() as stack:
+        has_pooler = "pooler.dense.weight" in _open_tensors(folder, stack)
+    files = _read_side_files(folder)
+    files[CONFIG] = {name: value for name, value in config.items() if name.endswith("_token_id")}
+    return replace(architecture, has_pooler=has_pooler, side_files=files)
+
+
+def _read_side_files(folder: Path) -> dict[str, Any]:
+    """Other settings, name -> contents; early models of sentence-transformers have some in the directory above."""
+    early = "0_Transformer"
+    root = folder.parent if folder.name == early else folder
+    files: dict[str, Any] = {
+        name: read_json(path, name) for path in (root, folder) for name in SIDE_FILES if (path / name).exists()
+    }
+    for path in folder.glob("sentence_*_config.json"):  # early: sentence_roberta_config.json
+        files[SENTENCES] = read_json(folder, path.name, SENTENCES)
+    if modules := read_modules(root):
+        files[MODULES] = [{**module, "path": module["path"].replace(early, "")} for module in modules]
+    return files
+
+
+def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocabulary:
+    """The tokenizer of a directory."""
+    if not (folder / TOKENIZER).exists():
+        raise ModelDirectoryError(
+            f"{folder} has no {TOKENIZER}. Older models have only its parts; write it with {SAVE_AGAIN}"
+        )
+    path = find_file(folder, TOKENIZER)
+    options = architecture.side_files.get(TOKENIZER_CONFIG, {})
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+        check_tokenizer(tokenizer, architecture.vocabulary)
+        configure_tokenizer(tokenizer, options, FAMILIES[architecture.family].model.removesuffix("Model"))
+        vocabulary = PretrainedVocabulary(tokenizer)
+        words, types, length = architecture.vocabulary, architecture.types, architecture.max_length
+        check_templates(vocabulary.special_tokens, words, types, length)
+    except ModelDirectoryError as error:
+        raise ModelDirectoryError(f"{folder}: {error}") from None
+    except Exception as error:  # tokenizers raises plain Exception
+        raise ModelDirectoryError(
+            f"{path} is damaged, or of another model ({error}). Download the directory again"
+        ) from None
+    return vocabulary
+
+
+def check_segments(vocabulary: PretrainedVocabulary, architecture: Architecture) -> None:
+    """Reject pairs in one sequence with more segments than the model has vectors for."""
+    pair = vocabulary.special_tokens.pair
+    count = 1 + max(chain(pair.texts, *pair.segments))
+    if 0 < architecture.types < count:
+        raise ConfigError(
+            f"the tokenizer gives the texts of a pair {count} segments, the model has {architecture.types}; set "
+            "{join_pairs=False}, which encodes the texts apart",
+            options=("join_pairs",),
+        )
+
+
+def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+    """The weights of a directory under our names, as float32.
+
+    ``shapes`` are those of our parameters.
+    """
+    with ExitStack() as stack:
+        tensors = _open_tensors(folder, stack)
+        weights = {}
+        for name, shape in shapes.items():
+            parts = [_read_tensor(folder, tensors, source) for source in architecture.checkpoint_names(name)]
+            weight = (parts[0] if len(parts) == 1 else torch.cat(parts)).float()
+            if weight.shape != shape:
+                sources = ", ".join(architecture.checkpoint_names(name))
+                raise ModelDirectoryError(
+                    f"{folder}: {sources} has shape {tuple(weight.shape)}; {CONFIG} says {tuple(shape)}. "
+                    "Download the model again"
+                )
+            weights[name] = weight
+    check_finite(folder, {" ".join(architecture.checkpoint_names(name)): weight for name, weight in weights.items()})
+    return weights
+
+
+def _open_tensors(folder: Path, stack: ExitStack) -> dict[str, tuple[Any, str]]:
+    """Name without prefix -> open file, name in the file."""
+    tensors: dict[str, tuple[Any, str]] = {}
+    for path in _find_weight_files(folder):
+        try:
+            file = stack.enter_context(safetensors.safe_open(path, "pt"))
+        except (safetensors.SafetensorError, OSError) as error:
+            raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
+        tensors |= {_normalize_name(name): (file, name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    return tensors
+
+
+def _find_weight_files(folder: Path) -> list[Path]:
+    if (folder / WEIGHTS).exists():
+        return [find_file(folder, WEIGHTS)]
+    if (folder / INDEX).exists():
+        names = read_json(folder, INDEX)["weight_map"].values()
+        return [find_file(folder, name) for name in sorted(set(names))]
+    raise ModelDirectoryError(
+        f"{folder} has no {WEIGHTS}. If the model has only pickles ({_PICKLES}), which can run any code when they are "
+        'read, convert them where you trust them: python -c "from transformers import AutoModel; '
+        "AutoModel.from_pretrained('DIR').save_pretrained('DIR')\""
+    )
+
+
+def _normalize_name(name: str) -> str:
+    for old, new in _OLD_NAMES.items():
+        name = name.removesuffix(old) + new if name.endswith(old) else name
+    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+    return name[len(prefix) :]
+
+
+def _read_tensor(folder: Path, tensors: Mapping[str, tuple[Any, str]], name: str) -> Tensor:
+    if name not in tensors:
+        raise ModelDirectoryError(f"{folder} has no tensor {name}. Download the model again")
+    file, stored = tensors[name]
+    tensor: Tensor = file.get_tensor(stored)
+    return tensor

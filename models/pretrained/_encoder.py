@@ -1,0 +1,457 @@
+"""A pretrained Transformer on graphs: each head attends along the edges of a relation, by default all edges."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+from typing_extensions import override
+
+from graphattn._edges import Edges, edges_of, features_of
+from graphattn._precision import at_least_float32
+from graphattn._schema import TOKEN
+from graphattn._validation import require_choice, require_range
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders._word_boundaries import Source
+from graphattn.builders.relations import Relation
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.layers._bfloat16 import multiplies_in_bfloat16, pad_rows
+from graphattn.layers._dropout import Dropout
+from graphattn.layers._linear import Embedding, Linear, embedding
+from graphattn.models._encoders.base import Encoder, LayerWeights
+from graphattn.models._encoders.relation_heads import head_relation
+from graphattn.models.pretrained._architecture import Architecture
+from graphattn.models.pretrained._checkpoint import (
+    find_transformer,
+    read_architecture,
+    read_vocabulary,
+    read_weights,
+)
+from graphattn.models.pretrained._export import NativeHead, write_directory
+from graphattn.models.pretrained._layers import (
+    HeadRange,
+    PretrainedLayer,
+    Rotation,
+    head_ranges,
+    make_norm,
+    parse_layer_heads,
+)
+
+if TYPE_CHECKING:
+    from graphattn.builders._batch import TextBatch
+
+MAX_DISTANCE = 128
+"""Longer distances share MPNet's last bucket."""
+
+
+class PretrainedEmbedding(nn.Module):
+    """The word vectors of a pretrained model."""
+
+    def __init__(self, count: int, width: int):
+        super().__init__()
+        self.trained = nn.Parameter(torch.empty(count, width).normal_(std=0.02))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(N,) -> (N, width)."""
+        return embedding(self.trained, ids)
+
+
+class Pooler(nn.Module):
+    """BERT's layer on ``[CLS]``, kept for an export; buffers, since nothing trains it."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.register_buffer("weight", torch.zeros(width, width))
+        self.register_buffer("bias", torch.zeros(width))
+
+
+class PretrainedEncoder(Encoder):
+    """BERT, RoBERTa, DistilBERT, ELECTRA, MPNet or ModernBERT on graphs.
+
+    A batch is one graph without padding, so its cost is that of its edges. With the edges of pretraining, the states
+    equal those of Hugging Face's ``transformers``.
+
+    Parameters
+    ----------
+    architecture : shapes and switches
+    heads : edges of the heads, see :func:`~graphattn.models.pretrained._layers.parse_layer_heads`; None for those of
+        pretraining
+    max_length : tokens of the longest text; that of pretraining when None
+
+    Attributes
+    ----------
+    embedding : the word vectors; None inside a model that has its own
+    vocabulary : the directory's tokenizer; None for an encoder that was not read from one
+
+    Examples
+    --------
+    >>> encoder = PretrainedEncoder.from_directory("all-MiniLM-L6-v2")  # doctest: +SKIP
+    >>> encoder(encoder.batch(["A dog barks."])).shape  # doctest: +SKIP
+    torch.Size([6, 384])
+    """
+
+    embedding: PretrainedEmbedding | None
+    vocabulary: PretrainedVocabulary | None = None
+
+    def __init__(
+        self, architecture: Architecture, *, heads: str | Mapping[str, int] | None = None, max_length: int | None = None
+    ):
+        super().__init__()
+        self.architecture, self.width = architecture, architecture.hidden
+        self.max_length = architecture.max_length if max_length is None else max_length
+        require_range("max_length", self.max_length, min=1)
+        self.layer_heads = parse_layer_heads(heads or "", architecture)
+        self.gradient_checkpointing, self.frozen_layers, self.frozen_embedding = False, 0, False
+        width = architecture.embedding
+        self.embedding = PretrainedEmbedding(architecture.vocabulary, width)
+        rows = architecture.position_offset + self.max_length if architecture.positions else 0
+        self.position_vectors = Embedding(rows, width) if rows else None
+        self.type_vectors = Embedding(architecture.types, width) if architecture.types else None
+        self.norm = make_norm(architecture, width)
+        self.dropout = Dropout(architecture.embedding_dropout)
+        self.widen = Linear(width, architecture.hidden) if width != architecture.hidden else None
+        self.layers = nn.ModuleList(
+            PretrainedLayer(architecture, counts, number) for number, counts in enumerate(self.layer_heads)
+        )
+        self.distance_bias = Embedding(architecture.buckets, architecture.heads) if architecture.buckets else None
+        self.last_norm = make_norm(architecture, architecture.hidden) if architecture.is_modern else None
+        self.pooler = Pooler(architecture.hidden) if architecture.has_pooler else None
+
+    @classmethod
+    def from_directory(
+        cls,
+        directory: str | Path,
+        *,
+        heads: str | Mapping[str, int] | None = None,
+        max_length: int | None = None,
+        extend_positions: str = "copy",
+    ) -> Self:
+        """Read a Hugging Face directory, or download a model from the hub.
+
+        Parameters
+        ----------
+        directory : with ``config.json`` and ``model.safetensors``; or a name on the hub
+        heads, max_length : as for the class
+        extend_positions : position vectors beyond those of the model are ``"copy"``, copies (Beltagy et al. 2020,
+            section 5), or ``"interpolate"``
+
+        Raises
+        ------
+        ModelDirectoryError
+            when the directory is incomplete, damaged, or of an unknown family
+        ConfigError
+            for heads that do not fit the model, or an unknown ``extend_positions``
+        """
+        require_choice("extend_positions", extend_positions, ("copy", "interpolate"))
+        folder = find_transformer(directory)
+        architecture = read_architecture(folder)
+        encoder = cls.from_weights(
+            folder, architecture, heads=heads, max_length=max_length, extend_positions=extend_positions
+        )
+        encoder.vocabulary = read_vocabulary(folder, architecture)
+        return encoder
+
+    @classmethod
+    def from_weights(
+        cls,
+        folder: Path,
+        architecture: Architecture,
+        *,
+        heads: str | Mapping[str, int] | None,
+        max_length: int | None,
+        extend_positions: str,
+    ) -> Self:
+        """:meth:`from_directory` of a directory whose architecture is known, without its tokenizer."""
+        with torch.device("meta"):
+            encoder = cls(architecture, heads=heads, max_length=max_length)
+        shapes = {name: weight.shape for name, weight in encoder.state_dict().items()}
+        rows = "position_vectors.weight"
+        if rows in shapes:
+            shapes[rows] = torch.Size((architecture.positions, architecture.embedding))
+        weights = read_weights(folder, architecture, shapes)
+        if rows in weights:
+            count = architecture.position_offset + encoder.max_length
+            weights[rows] = resize_positions(weights[rows], architecture.position_offset, count, extend_positions)
+        encoder.load_state_dict(weights, assign=True)
+        return encoder.eval()
+
+    def to_huggingface(
+        self,
+        directory: str | Path,
+        *,
+        embedding: Tensor | None = None,
+        vocabulary: PretrainedVocabulary | None = None,
+        head: NativeHead | None = None,
+        missing: Sequence[str] = (),
+    ) -> None:
+        """Write a directory for ``transformers`` and ``sentence-transformers``, with the same ids, states and vectors.
+
+        Parameters
+        ----------
+        directory : a new directory
+        embedding, vocabulary : word vectors and tokenizer of an encoder that has none of its own
+        head, missing : a head that ``transformers`` has, or what it lacks of the model, for the directory's README
+
+        Raises
+        ------
+        ConfigError
+            when heads have other edges than in pretraining, which ``transformers`` lacks, or the directory exists
+        DataError
+            when the directory cannot be written
+        """
+        heads = self.architecture.heads
+        if self.layer_heads != [{relation: heads} for relation in self.architecture.relations]:
+            raise ConfigError("transformers has no other edges than those of pretraining; keep these edges")
+        vocabulary = self.vocabulary if vocabulary is None else vocabulary
+        assert vocabulary is not None
+        weights = self.state_dict()
+        if embedding is not None:
+            weights["embedding.trained"] = embedding
+        write_directory(
+            directory,
+            self.architecture,
+            weights,
+            vocabulary.to_json(),
+            max_length=self.max_length,
+            head=head,
+            missing=missing,
+        )
+
+    def batch(self, texts: Sequence[Source]) -> TextBatch:
+        """The graph of some texts, for :meth:`forward`.
+
+        Parameters
+        ----------
+        texts : raw texts, lists of words, or sentences
+
+        Raises
+        ------
+        DataError
+            when a text is longer than ``max_length``
+        ConfigError
+            when the encoder was not read from a directory
+        """
+        if self.vocabulary is None:
+            raise ConfigError("the encoder has no tokenizer; read it with from_directory")
+        builder = TextGraphBuilder(self.relations(), vocabulary=self.vocabulary)
+        layout = builder.join([builder.layout(texts)])
+        self.check_lengths(layout.lengths)
+        return builder.text_batch(layout)
+
+    def check_lengths(
+        self,
+        lengths: npt.NDArray[np.integer],
+        numbers: Sequence[int] | None = None,
+        *,
+        where: str = "",
+        options: Sequence[str] = ("max_length", "heads"),
+    ) -> None:
+        """Raise DataError when a text is longer than ``max_length``.
+
+        Parameters
+        ----------
+        lengths : (B,) tokens of each text
+        numbers : of the texts in the user's data, from 0; in order when None
+        where : the user's data, such as ``"dev set"``
+        options : what the user calls the maximum length and the heads
+        """
+        length, heads = options
+        for row in np.flatnonzero(lengths > self.max_length).tolist():
+            number = row if numbers is None else numbers[row]
+            text = f"text {number + 1}" if where or len(lengths) > 1 else "the text"
+            text += f" of the {where}" if where else ""
+            raise DataError(
+                f"{text} has {lengths[row]:,} tokens; the model reads {self.max_length:,}",
+                hint=f"Split or shorten it, or let the model read longer texts with {{{length}}} and windows, "
+                f"{{{heads}=window:257|global}}.",
+                options=options,
+            )
+
+    def freeze(self, tuned_layers: int) -> None:
+        """Freeze the word vectors and all but the last layers, and turn off their dropout.
+
+        Parameters
+        ----------
+        tuned_layers : number of layers that are trained
+        """
+        for parameter in self.parameters():
+            parameter.requires_grad_(False)
+        self.frozen_layers, self.frozen_embedding = max(len(self.layers) - tuned_layers, 0), True
+        for layer in [*self.layers[self.frozen_layers :], *([] if self.last_norm is None else [self.last_norm])]:
+            layer.requires_grad_(tuned_layers > 0)
+        self.train(self.training)
+
+    def learning_rates(self, maximum: float, decay: float) -> dict[str, float]:
+        """Parameter -> its learning rate: ``maximum`` in the last layer, times ``decay`` in each one below.
+
+        Parameters
+        ----------
+        maximum : rate of the last layer
+        decay : factor from a layer to the one below
+        """
+        depth = len(self.layers)
+        rates = {}
+        for name, _ in self.named_parameters():
+            layer = int(name.split(".")[1]) if name.startswith("layers.") else depth if "last_norm" in name else -1
+            rates[name] = maximum * decay ** max(depth - 1 - layer, 0)
+        return rates
+
+    @override
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        if self.frozen_embedding:
+            for part in [self.dropout, *self.layers[: self.frozen_layers]]:
+                part.eval()
+        return self
+
+    @override
+    def relations(self) -> list[Relation]:
+        names = dict.fromkeys(name for heads in self.layer_heads for name in heads)
+        return [head_relation(name) for name in names]
+
+    @override
+    def heads_along(self) -> dict[str, int]:
+        return dict(sum(map(Counter, self.layer_heads), Counter()))
+
+    @override
+    def forward(
+        self, graph: TextBatch, tokens: Tensor | None = None, *, weights: list[LayerWeights] | None = None
+    ) -> Tensor:
+        """Encode.
+
+        Parameters
+        ----------
+        graph : a batch with this encoder's relations; its tokens have an ``id`` and may have a ``segment``
+        tokens : (N, embedding width) word vectors; those of the ids when None
+        weights : list to which each layer's attention weights are appended
+
+        Returns
+        -------
+        (N, width); of all families but ModernBERT in bfloat16 under autocast to it, on a CPU and without gradients
+        """
+        features = features_of(graph, TOKEN)
+        device = self.norm.weight.device
+        if tokens is None:
+            assert self.embedding is not None
+            tokens = self.embedding(features["id"].to(device))
+        positions = features["position"].to(device)
+        states = self._embed(tokens, self._position_rows(positions, features.get("id")), features.get("segment"))
+        count = len(states)
+        if multiplies_in_bfloat16(states):
+            if not (self.architecture.is_modern or torch.is_grad_enabled()):
+                states = states.bfloat16()
+            if weights is None:  # weights with gradients come from operations without padded rows
+                states, positions = pad_rows(states), pad_rows(positions)
+        edges = edges_of(graph, self.heads_along(), device)
+        rotations = self._rotations(positions, at_least_float32(states).dtype)
+        biases = self._biases(edges)
+        for number, layer in enumerate(self.layers):
+            layer_weights: LayerWeights | None = None if weights is None else {}
+            rotation = rotations[self.architecture.thetas[number]] if rotations else None
+            arguments = edges, states, rotation, biases, layer_weights
+            if self.gradient_checkpointing and self.training:
+                states = checkpoint(layer, *arguments, use_reentrant=False)
+            else:
+                states = layer(*arguments)
+            if weights is not None and layer_weights is not None:
+                weights.append(layer_weights)
+        return states[:count] if self.last_norm is None else self.last_norm(states[:count])
+
+    def _position_rows(self, positions: Tensor, ids: Tensor | None) -> Tensor:
+        """(N,) rows of the position vectors.
+
+        In RoBERTa, as in fairseq, a padding token has its id's row and does not count, also where a text spells it.
+        """
+        offset = self.architecture.position_offset
+        if not offset or ids is None:
+            return positions + offset
+        is_padding = ids.to(positions.device) == offset - 1
+        count = is_padding.cumsum(0)
+        starts = torch.arange(len(positions), device=positions.device) - positions
+        count -= (count - is_padding.long())[starts]  # within the text
+        return torch.where(is_padding, offset - 1, positions + offset - count)
+
+    def _embed(self, tokens: Tensor, rows: Tensor, segments: Tensor | None) -> Tensor:
+        """(N, embedding width) word vectors -> (N, hidden) input of the first layer."""
+        if self.position_vectors is not None:
+            tokens = tokens + self.position_vectors(rows)
+        if self.type_vectors is not None:
+            first = self.type_vectors.weight[0]
+            tokens = tokens + (first if segments is None else self.type_vectors(segments.to(first.device)))
+        states: Tensor = self.dropout(self.norm(tokens))
+        return states if self.widen is None else self.widen(states)
+
+    def _rotations(self, positions: Tensor, dtype: torch.dtype) -> dict[float, Rotation]:
+        """Base of the frequencies -> cosines and sines of the tokens' positions."""
+        architecture = self.architecture
+        size = architecture.hidden // architecture.heads
+        exponents = torch.arange(0, size, 2, device=positions.device, dtype=dtype) / size
+        rotations = {}
+        for theta in dict.fromkeys(architecture.thetas):
+            angles = (positions.to(dtype).unsqueeze(1) * theta**-exponents).unsqueeze(1)
+            rotations[theta] = angles.cos(), angles.sin()
+        return rotations
+
+    def _biases(self, edges: Mapping[str, Edges]) -> dict[HeadRange, Tensor] | None:
+        """(E, heads) added to the scores of a relation's edges, by edge id, for the heads that some layer has."""
+        if self.distance_bias is None:
+            return None
+        buckets: dict[str, Tensor] = {}
+        for name in self.heads_along():
+            distances = edges[name].sources - edges[name].destinations
+            buckets[name] = edges[name].by_id(distance_buckets(distances, self.architecture.buckets))
+        table = at_least_float32(self.distance_bias.weight)  # gradients of many edges are summed
+        return {
+            (name, first, count): table[:, first : first + count][buckets[name]]
+            for name, first, count in dict.fromkeys(chain.from_iterable(map(head_ranges, self.layer_heads)))
+        }
+
+
+def distance_buckets(distances: Tensor, count: int) -> Tensor:
+    """The bucket of each distance: exact when short, logarithmic up to 128 (Raffel et al. 2020, section 2.1).
+
+    ``distances`` are (E,) source minus destination; half of the buckets are for sources behind the destination.
+
+    Examples
+    --------
+    >>> distance_buckets(torch.tensor([0, -1, 1, -7, -8, -200, 200]), 32).tolist()
+    [0, 1, 17, 7, 8, 15, 31]
+    """
+    half, size = count // 2, distances.abs()
+    exact = half // 2
+    logarithms = torch.log(size.clamp(min=1).float() / exact) / math.log(MAX_DISTANCE / exact)
+    far = (exact + (logarithms * (half - exact)).long()).clamp(max=half - 1)
+    return (distances > 0).long() * half + torch.where(size < exact, size.long(), far)
+
+
+def resize_positions(table: Tensor, offset: int, rows: int, how: str) -> Tensor:
+    """(rows, D) position vectors for longer texts, from (P, D) learned ones.
+
+    ``offset`` is the first row of a position; earlier rows are kept. ``"copy"`` repeats the learned vectors,
+    ``"interpolate"`` stretches them.
+
+    Examples
+    --------
+    >>> resize_positions(torch.tensor([[9.0], [0.0], [1.0]]), 1, 5, "copy").flatten().tolist()
+    [9.0, 0.0, 1.0, 0.0, 1.0]
+    >>> resize_positions(torch.tensor([[9.0], [0.0], [3.0]]), 1, 5, "interpolate").flatten().tolist()
+    [9.0, 0.0, 1.0, 2.0, 3.0]
+    """
+    if rows <= len(table):
+        return table[:rows].clone()
+    kept, learned = table[:offset], table[offset:]
+    if how == "interpolate":
+        stretched = F.interpolate(learned.T[None], size=rows - offset, mode="linear", align_corners=True)
+        return torch.cat([kept, stretched[0].T])
+    return torch.cat([kept, learned.repeat(-(-(rows - offset) // len(learned)), 1)[: rows - offset]])

@@ -1,0 +1,174 @@
+"""Write Hugging Face directories, for ``transformers`` and ``sentence-transformers``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from safetensors.torch import save
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from graphattn.builders._files import FilePath, atomic_folder, resolve_path, write_error
+from graphattn.exceptions import ConfigError
+from graphattn.models.pretrained._architecture import Architecture
+from graphattn.models.pretrained._checkpoint import (
+    CONFIG,
+    MODULES,
+    OTHER_SENTENCES,
+    POOLING,
+    SENTENCES,
+    SPECIAL_TOKENS,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    WEIGHTS,
+)
+
+_SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "pad_token": ("[PAD]", "<pad>"),
+    "unk_token": ("[UNK]", "<unk>"),
+    "cls_token": ("[CLS]", "<s>"),
+    "sep_token": ("[SEP]", "</s>"),
+    "mask_token": ("[MASK]", "<mask>"),
+    "bos_token": (),
+    "eos_token": (),
+}
+"""Special tokens -> how they are written where no file says so."""
+_OUTSIDE = ("auto_map", "name_or_path", "tokenizer_file", "special_tokens_map_file")
+"""Settings that name code and files elsewhere."""
+_SENTENCE_MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
+"""Module of ``sentence-transformers`` -> its folder."""
+
+
+@dataclass(frozen=True)
+class NativeHead:
+    """A head that ``transformers`` has.
+
+    ``task`` is its name, such as ``TokenClassification``; ``prefix`` that of the encoder's tensors beside those of the
+    head; ``config`` what ``config.json`` says about it; ``note`` is for the README.
+    """
+
+    task: str
+    prefix: str
+    tensors: Mapping[str, Tensor]
+    config: Mapping[str, Any]
+    note: str
+
+
+def write_directory(
+    folder: FilePath,
+    architecture: Architecture,
+    weights: Mapping[str, Tensor],
+    tokenizer: str,
+    *,
+    max_length: int,
+    head: NativeHead | None = None,
+    missing: Sequence[str] = (),
+) -> None:
+    """Write a directory that ``transformers`` loads; the inverse of :func:`~checkpoint.read_weights`.
+
+    ``weights`` have our names; ``tokenizer`` is the text of ``tokenizer.json``. ``head`` is a head that
+    ``transformers`` has, ``missing`` what it lacks of the model, for the README.
+    """
+    tensors = {} if head is None else dict(head.tensors)
+    for name, weight in weights.items():
+        sources = architecture.checkpoint_names(name)
+        for source, rows in zip(sources, weight.detach().cpu().chunk(len(sources)), strict=True):
+            tensors.setdefault(source if head is None else f"{head.prefix}.{source}", rows.clone())
+    positions = architecture.position_offset + max_length if architecture.positions else 0
+    settings, ids = _tokenizer_settings(architecture, Tokenizer.from_str(tokenizer), max_length)
+    config = replace(architecture, positions=positions, max_length=max_length).to_config()
+    files = {
+        **_sentence_files(architecture, max_length),
+        TOKENIZER_CONFIG: settings,
+        CONFIG: {**ids, **config, **({} if head is None else head.config)},
+    }
+    if missing:  # without classes, pipelines raise an error instead of answering from random weights
+        files[CONFIG] |= {"id2label": {}, "label2id": {}}
+    readme = _describe(architecture, head, missing, sentences=MODULES in files)
+    try:
+        target = resolve_path(folder)
+        if target.exists():
+            raise ConfigError(f"{folder} exists; choose another directory")
+        with atomic_folder(target) as temporary:
+            # save_file lets only the owner read it
+            (temporary / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
+            (temporary / TOKENIZER).write_text(tokenizer, encoding="utf-8")
+            (temporary / "README.md").write_text(readme, encoding="utf-8")
+            for name, values in files.items():
+                (temporary / name).parent.mkdir(exist_ok=True)
+                (temporary / name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+    except OSError as error:
+        raise write_error(folder, error) from error
+
+
+def _tokenizer_settings(
+    architecture: Architecture, tokenizer: Tokenizer, max_length: int
+) -> tuple[dict[str, Any], dict[str, int | None]]:
+    """``tokenizer_config.json``, and the ids of special tokens for ``config.json``."""
+    files = architecture.side_files
+    tokens = {
+        name: next((token for token in spellings if tokenizer.token_to_id(token) is not None), None)
+        for name, spellings in _SPELLINGS.items()
+    }
+    for name, value in {**files.get(SPECIAL_TOKENS, {}), **files.get(TOKENIZER_CONFIG, {})}.items():
+        if name in tokens:
+            tokens[name] = value["content"] if isinstance(value, dict) else value
+    known = {name: token for name, token in tokens.items() if token is not None}
+    has_types = architecture.types > 1 and any(tokenizer.encode("a", "a").type_ids)
+    inputs = ["input_ids", *(["token_type_ids"] if has_types else []), "attention_mask"]
+    settings = {"model_input_names": inputs, **files.get(TOKENIZER_CONFIG, {}), **known}
+    settings["model_max_length"] = _limit(settings.get("model_max_length"), architecture, max_length)
+    if not str(settings.get("tokenizer_class")).startswith("Roberta"):  # users set its add_prefix_space
+        settings["tokenizer_class"] = "PreTrainedTokenizerFast"  # others replace parts of tokenizer.json
+    settings = {name: value for name, value in settings.items() if name not in _OUTSIDE}
+    ids = {f"{name}_id": tokenizer.token_to_id(known[name]) if name in known else None for name in tokens}
+    return settings, {**ids, **files.get(CONFIG, {})}
+
+
+def _limit(limit: int | None, architecture: Architecture, max_length: int) -> int:
+    """A maximum length, unless the model now reads longer texts than in pretraining."""
+    return max_length if limit is None or max_length > architecture.max_length else min(limit, max_length)
+
+
+def _sentence_files(architecture: Architecture, max_length: int) -> dict[str, Any]:
+    """Files of ``sentence-transformers``; none for a model with other modules."""
+    files = {
+        name: value
+        for name, value in architecture.side_files.items()
+        if name in (MODULES, POOLING, SENTENCES, OTHER_SENTENCES)
+    }
+    paths = {str(module.get("type")).rpartition(".")[2]: module.get("path") for module in files.get(MODULES, [])}
+    if not paths or not paths.items() <= _SENTENCE_MODULES.items():
+        return {}
+    options = files.get(SENTENCES, {})
+    if "max_seq_length" in options:
+        files[SENTENCES] = {**options, "max_seq_length": _limit(options["max_seq_length"], architecture, max_length)}
+    return files
+
+
+def _describe(architecture: Architecture, head: NativeHead | None, missing: Sequence[str], *, sentences: bool) -> str:
+    """The README of the directory: what it contains, and what it lacks."""
+    if head is not None:
+        answers = f"Head (`AutoModelFor{head.task}` and its pipeline): the probabilities of GraphAttn. {head.note}"
+    elif missing:
+        answers = (
+            f"No head, since `transformers` has no such layers: {', '.join(missing)}. Predict with GraphAttn; "
+            "pipelines raise an error. `num_labels` adds a head with random weights, for training."
+        )
+    else:
+        answers = "No head: `AutoModelForSequenceClassification` and others add one with random weights, for training."
+    pooler = "that of the source model, not trained further" if architecture.has_pooler else "random, if there is one"
+    if head is not None and any("pooler" in name for name in head.tensors):
+        pooler = "a layer of the head"
+    pooling = "as in the source model" if sentences else "the mean of the states"
+    return f"""# A model from GraphAttn
+
+- Tokenizer and encoder (`AutoTokenizer`, `AutoModel`): the ids and states of GraphAttn, for texts as they are
+  (`strip_html` and `max_tokens_per_text` are not here).
+- {answers}
+- Pooler (`pooler_output`): {pooler}.
+- Sentence vectors (`SentenceTransformer`): {pooling}.
+"""

@@ -1,0 +1,179 @@
+"""The layers of a pretrained model, and the edges of their heads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import accumulate
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphattn._edges import Edges
+from graphattn._schema import TOKEN
+from graphattn._transforms import opaque
+from graphattn.builders.relations import split_heads
+from graphattn.exceptions import ConfigError
+from graphattn.layers._dropout import Dropout
+from graphattn.layers._linear import Linear
+from graphattn.layers._multi_scale import MultiScaleAttention
+from graphattn.layers._norm import LayerNorm
+from graphattn.models._encoders.base import LayerWeights
+from graphattn.models._encoders.relation_heads import head_relation, parse_heads
+from graphattn.models.pretrained._architecture import Architecture
+
+Rotation = tuple[Tensor, Tensor]
+"""(N, 1, D / 2) cosines and sines of the tokens' positions."""
+HeadRange = tuple[str, int, int]
+"""Relation, number of its first head in a layer, and number of heads."""
+_LAYERS = re.compile(r"(\d+)(?:-(\d+))?:(?=\D)")
+
+
+class PretrainedAttention(MultiScaleAttention):
+    """Attention with the model's rotary positions (Su et al. 2021) or bias by distance (Raffel et al. 2020), if any."""
+
+    @opaque
+    def attend(
+        self,
+        edges: Mapping[str, Edges],
+        inputs: Tensor,
+        rotation: Rotation | None,
+        biases: Mapping[HeadRange, Tensor] | None,
+        weights: LayerWeights | None,
+    ) -> Tensor:
+        """(N, hidden) -> (N, hidden); ``biases`` are (E, heads) by relation and heads."""
+        relations = [edges[name] for name in self.heads]
+        if rotation is None and biases is None:
+            return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
+        rows = self._by_head(self.project(inputs))
+        if rotation is not None:
+            rows = self._rotate(rows, rotation)
+        ranges = head_ranges(self.heads)
+        return self.attend_rows(relations, rows, None if biases is None else [biases[key] for key in ranges], weights)
+
+    def _rotate(self, rows: Tensor, rotation: Rotation) -> Tensor:
+        """(N, 3 H, D) -> the same, with queries and keys rotated by the positions."""
+        cos, sin = rotation
+        scored, values = rows.split([2 * self.num_heads, self.num_heads], dim=1)
+        first, second = scored.chunk(2, dim=2)
+        return torch.cat([torch.cat([first * cos - second * sin, second * cos + first * sin], dim=2), values], dim=1)
+
+
+class PretrainedFeedForward(nn.Module):
+    """Two linear layers with an activation; in ModernBERT, half of the first one's output gates the other half."""
+
+    def __init__(self, architecture: Architecture):
+        super().__init__()
+        width, bias = architecture.ffn, architecture.ffn_bias
+        self.gated, self.activation = architecture.is_modern, architecture.activation
+        self.widen = Linear(architecture.hidden, 2 * width if self.gated else width, bias=bias)
+        self.narrow = Linear(width, architecture.hidden, bias=bias)
+        self.dropout = Dropout(architecture.dropout if self.gated else 0.0)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        wide = self.widen(tokens)
+        if self.gated:
+            wide, gate = wide.chunk(2, dim=1)
+            return self.narrow(self.dropout(self._activate(wide) * gate))
+        return self.narrow(self._activate(wide))
+
+    def _activate(self, wide: Tensor) -> Tensor:
+        if self.activation == "relu":
+            return F.relu(wide)
+        if self.activation == "silu":
+            return F.silu(wide)
+        return F.gelu(wide, approximate="tanh" if self.activation == "gelu_tanh" else "none")
+
+
+class PretrainedLayer(nn.Module):
+    """Attention and a feed-forward layer: post-norm as in BERT, or pre-norm as in ModernBERT."""
+
+    def __init__(self, architecture: Architecture, heads: Mapping[str, int], number: int):
+        super().__init__()
+        hidden, modern = architecture.hidden, architecture.is_modern
+        head_feats = hidden // architecture.heads
+        self.attention = PretrainedAttention(
+            hidden, head_feats, heads, attn_drop=architecture.attn_drop, bias=architecture.attention_bias
+        )
+        self.ffn = PretrainedFeedForward(architecture)
+        has_norm = not modern or number > 0  # ModernBERT's embeddings are normalized already
+        self.attention_norm = make_norm(architecture, hidden) if has_norm else nn.Identity()
+        self.ffn_norm = make_norm(architecture, hidden)
+        self.norm_first = modern
+        self.dropout = Dropout(architecture.dropout)
+        self.attention_dropout = Dropout(architecture.attention_output_dropout)
+
+    def forward(
+        self,
+        edges: Mapping[str, Edges],
+        tokens: Tensor,
+        rotation: Rotation | None,
+        biases: Mapping[HeadRange, Tensor] | None,
+        weights: LayerWeights | None,
+    ) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        if self.norm_first:
+            attended = self.attention.attend(edges, self.attention_norm(tokens), rotation, biases, weights)
+            tokens = tokens + self.attention_dropout(attended)
+            widened: Tensor = tokens + self.ffn(self.ffn_norm(tokens))
+            return widened
+        attended = self.attention.attend(edges, tokens, rotation, biases, weights)
+        tokens = self.attention_norm(tokens + self.attention_dropout(attended))
+        normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
+        return normed
+
+
+def make_norm(architecture: Architecture, width: int) -> LayerNorm:
+    """The model's layer norm."""
+    return LayerNorm(width, architecture.norm_eps, bias=architecture.norm_bias)
+
+
+def parse_layer_heads(heads: str | Mapping[str, int], architecture: Architecture) -> list[dict[str, int]]:
+    """Read relation -> number of heads, for each layer.
+
+    ``"window:257|global=12"`` is for all layers; with ``"4-5:all=10,dependency=2; 0:window:3"`` other layers keep their
+    edges. A relation without a number has all heads. The first heads of a layer get the first relation.
+    """
+    layers = [{relation: architecture.heads} for relation in architecture.relations]
+    if isinstance(heads, Mapping):
+        return [_parse_heads_of_layer(heads, architecture.heads) for _ in layers]
+    for part in filter(None, map(str.strip, heads.split(";"))):
+        match = _LAYERS.match(part)
+        first, last = (0, len(layers) - 1) if match is None else (int(match[1]), int(match[2] or match[1]))
+        if not first <= last < len(layers):
+            raise ConfigError(
+                f"{{heads}}: {part!r} names layers {first} to {last}; the model has 0 to {len(layers) - 1}",
+                options=("heads",),
+            )
+        counts = _parse_heads_of_layer(part if match is None else part[match.end() :], architecture.heads)
+        layers[first : last + 1] = [counts] * (last + 1 - first)
+    return layers
+
+
+def _parse_heads_of_layer(heads: str | Mapping[str, int], count: int) -> dict[str, int]:
+    pairs = split_heads(heads)
+    if len(pairs) == 1 and pairs[0][1] is None:
+        heads = {pairs[0][0]: count}
+    counts = parse_heads(heads)
+    for name in counts:
+        nodes = {node for part in head_relation(name).parts() for node in (part.source, part.target)} - {TOKEN}
+        if nodes:
+            raise ConfigError(
+                f"{{heads}}: {name} has edges to {' and '.join(sorted(nodes))} nodes, and a pretrained model has "
+                "tokens only; give it to an encoder on top",
+                options=("heads",),
+            )
+    if sum(counts.values()) != count:
+        raise ConfigError(
+            f"{{heads}} {heads!r} has {sum(counts.values())} heads; each layer of the model has {count}",
+            options=("heads",),
+        )
+    return counts
+
+
+def head_ranges(heads: Mapping[str, int]) -> list[HeadRange]:
+    """Each relation of a layer with the number of its first head, and of its heads."""
+    ends = accumulate(heads.values())
+    return [(name, end - count, count) for (name, count), end in zip(heads.items(), ends, strict=True)]

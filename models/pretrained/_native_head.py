@@ -1,0 +1,93 @@
+"""Heads in the form that ``transformers`` gives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graphattn.models._text_model import TextModel
+from graphattn.models.heads import ClassificationHead, Head, PairHead, RegressionHead, TaggingHead
+from graphattn.models.pretrained._architecture import FAMILIES
+from graphattn.models.pretrained._export import NativeHead
+from graphattn.models.pretrained._stack import StackedEncoder
+
+_PREFIXES = {
+    **{name: name for name in ("bert", "distilbert", "electra", "mpnet")},
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), "roberta"),
+}
+"""Families whose heads can be linear -> prefix of the encoder's tensors beside a head."""
+_LINEAR_TANH, _EXACT = 2.0**-13, 1.0
+"""Factors of scores between the layers: tanh is linear to seven digits for small ones; ReLU and GELU allow any."""
+_CLASSIFIERS: Mapping[str, tuple[str, str, float]] = {
+    "bert": ("bert.pooler.dense", "classifier", _LINEAR_TANH),
+    "distilbert": ("pre_classifier", "classifier", _EXACT),
+    "electra": ("classifier.dense", "classifier.out_proj", _EXACT),
+    **dict.fromkeys(
+        ("roberta", "xlm-roberta", "camembert", "mpnet"), ("classifier.dense", "classifier.out_proj", _LINEAR_TANH)
+    ),
+}
+"""Family -> the two layers of its classifiers, and the factor of scores between them."""
+
+
+def find_missing_layers(model: TextModel, family: str) -> list[str]:
+    """List the parts of a model that the classifiers and taggers of ``transformers`` lack."""
+    encoder, head, embedding = model.encoder, model.head, model.embedding
+    upper = encoder.upper if isinstance(encoder, StackedEncoder) else None
+    missing = {
+        f"the encoder on top ({type(upper).__name__})": upper is not None,
+        "features of characters": embedding.characters is not None,
+        "features of suffixes and names": embedding.lexicon is not None,
+        "marks of predicates": embedding.predicate is not None,
+        "the linear branch": model.linear_branch is not None,
+        f"a linear head ({family})": family not in _PREFIXES,
+    }
+    if isinstance(head, TaggingHead):
+        missing["the conditional random field"] = head.crf is not None
+        missing["the mean of a word's tokens"] = head.options.word_pieces == "mean"
+    if isinstance(head, ClassificationHead):
+        missing["a regressor's head"] = isinstance(head, RegressionHead)
+        missing["a head on two texts apart"] = isinstance(head, PairHead)
+        missing[f"a head on {head.pooling} instead of cls"] = head.pooling != "cls"
+        missing["a head with a hidden layer"] = head.options.head_hidden != 0
+        missing["a head with so many classes"] = 2 * head.output.out_features > encoder.width
+    return [name for name, lacks in missing.items() if lacks]
+
+
+def convert_head(head: Head, family: str, labels: Sequence[Any]) -> NativeHead:
+    """A linear head of a model without missing layers."""
+    names = [label if isinstance(label, str) else json.dumps(label) for label in labels]
+    config: dict[str, Any] = {
+        "id2label": dict(enumerate(names)),
+        "label2id": {name: number for number, name in enumerate(names)},
+    }
+    task = "TokenClassification"
+    layers: dict[str, tuple[Tensor, Tensor]] = {"classifier": (head.output.weight, head.output.bias)}
+    note = "The tag of a word is that of its first token; tags of entities are BIOES."
+    if isinstance(head, ClassificationHead):
+        task, note = "SequenceClassification", "Its two layers compute one; to train further, begin with the encoder."
+        config["problem_type"] = f"{'multi' if head.multilabel else 'single'}_label_classification"
+        *names_of_layers, scale = _CLASSIFIERS[family]
+        layers = dict(zip(names_of_layers, _through_activation(head.output, scale), strict=True))
+    config["architectures"] = [FAMILIES[family].model.removesuffix("Model") + f"For{task}"]
+    tensors: dict[str, Tensor] = {}
+    for name, (weight, bias) in layers.items():
+        tensors |= {f"{name}.weight": weight.detach().cpu().clone(), f"{name}.bias": bias.detach().cpu().clone()}
+    return NativeHead(task, _PREFIXES[family], tensors, config, note)
+
+
+def _through_activation(output: nn.Linear, scale: float) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """A linear layer as two, with an activation a between them.
+
+    With a factor s, a(s x) - a(-s x) is s x for ReLU and GELU, and for tanh 2 s x, up to a share of (s x)^2 / 3.
+    """
+    classes, width = output.weight.shape
+    slope = 1 if scale == _EXACT else 2
+    layer = scale * torch.cat([output.weight, output.bias.unsqueeze(1)], 1).detach().float().cpu()
+    inner = torch.cat([layer, -layer, torch.zeros(width - 2 * classes, width + 1)])
+    unit = torch.eye(classes) / (slope * scale)
+    outer = torch.cat([unit, -unit, torch.zeros(classes, width - 2 * classes)], 1)
+    return (inner[:, :-1].contiguous(), inner[:, -1].contiguous()), (outer, torch.zeros(classes))

@@ -1,0 +1,153 @@
+"""The folder of a training run: options and last checkpoint, written atomically."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+from lightning.pytorch.utilities import rank_zero_only
+from typing_extensions import override
+
+from graphattn.builders._files import atomic_file, folder_lock, read_sealed, resolve_path, write_sealed
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, RunFolderError, TrainingError, verbatim
+from graphattn.models._options import TrainingOptions
+from graphattn.models._saving import CHECKPOINT
+from graphattn.models._saving import RUN_SETTINGS as SETTINGS
+
+HISTORY, BEST = "history.json", "best.safetensors"
+
+_CHANGEABLE = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
+"""Options that may differ when a run resumes."""
+_DATA = ("training set", "dev set", "references", "vectors")
+"""Settings that identify data; all others are options."""
+_REQUIRED = ("state_dict", "optimizer_states", "pytorch-lightning_version")
+
+
+@contextmanager
+def run_folder(options: TrainingOptions) -> Iterator[Path]:
+    """The folder ``run_dir``, locked, or a temporary one."""
+    if options.run_dir is None:
+        with _name_errors("set TMPDIR to another folder"), tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+        return
+    with ExitStack() as lock:
+        try:
+            folder_path = resolve_path(options.run_dir)
+            folder_path.mkdir(parents=True, exist_ok=True)
+            if is_first_process():
+                lock.enter_context(folder_lock(folder_path))
+                for stale in folder_path.glob(f".{CHECKPOINT}.*.new"):
+                    stale.unlink()
+        except OSError as error:
+            problem = f"{{run_dir}} {verbatim(options.run_dir)} is not writable ({error.strerror})"
+            raise RunFolderError(problem, "; give another folder", options=("run_dir",)) from error
+        except DataError as error:
+            problem, advice = f"{verbatim(folder_path)} {error.message}", "; wait for it, or give another {run_dir}"
+            raise RunFolderError(problem, advice, options=("run_dir",), is_busy=True) from error
+        with _name_errors("train again to resume from the last checkpoint", folder_path):
+            yield folder_path
+
+
+@contextmanager
+def _name_errors(advice: str, folder: Path | None = None) -> Iterator[None]:
+    """Raise TrainingError for an OSError, most of which name no file."""
+    try:
+        yield
+    except OSError as error:
+        target = error.filename or folder or tempfile.gettempdir()
+        raise TrainingError(
+            f"{target} cannot be written ({error.strerror or error}); make room and {advice}"
+        ) from error
+
+
+def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[str, Any]) -> Path | None:
+    """The checkpoint of an earlier run with the same options and data; other runs are not overwritten.
+
+    A damaged checkpoint is removed with a warning, so that the run starts again. Options and ``about`` (name -> plain
+    value) must be equal, or a ConfigError names the first difference.
+    """
+    values = {name: value for name, value in options.to_dict().items() if name not in _CHANGEABLE}
+    settings = json.loads(json.dumps({**values, **about}, default=str))
+    checkpoint = folder / CHECKPOINT
+    if not options.resume:
+        checkpoint.unlink(missing_ok=True)
+    if checkpoint.exists():
+        earlier = _read_settings(folder / SETTINGS)
+        changed = next((name for name in {**settings, **earlier} if earlier.get(name) != settings.get(name)), None)
+        if changed is not None:
+            name = changed.rpartition(".")[2]  # without its group of options
+            kind, shown = ("data", name) if name in _DATA else ("options", f"{{{name}}}")
+            raise RunFolderError(
+                f"{verbatim(folder)} has a run with other {kind} ({shown}: {earlier.get(changed)!r}, now "
+                f"{settings.get(changed)!r})",
+                ". Give another {run_dir}, the same options and data to resume, or {resume=False} to start again",
+                options=(name, "run_dir", "resume"),
+            )
+        if read_sealed(checkpoint) is None:
+            message = f"{verbatim(checkpoint)} is damaged, so the training starts again"
+            warnings.warn(GraphAttnWarning(message), stacklevel=2)
+            checkpoint.unlink(missing_ok=True)
+    if not checkpoint.exists():
+        (folder / HISTORY).unlink(missing_ok=True)
+        (folder / BEST).unlink(missing_ok=True)
+    with atomic_file(folder / SETTINGS, sync=True) as temporary:
+        temporary.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    return checkpoint if checkpoint.exists() else None
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(values, dict):
+            return values
+    except (OSError, ValueError):
+        pass
+    raise _error_for_damage(path)
+
+
+def _error_for_damage(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{verbatim(path)} is missing or damaged, so the run cannot resume; give {{resume=False}} to start again",
+        options=("resume",),
+    )
+
+
+def is_first_process() -> bool:
+    """Whether this process writes files: the first of several."""
+    return bool(rank_zero_only.rank == 0)  # type: ignore[attr-defined]
+
+
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Write checkpoints atomically, and load them without unpickling.
+
+    Lightning writes to the system's temporary folder and moves the file, which is not atomic across file systems.
+    """
+
+    @override
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        content = io.BytesIO()
+        torch.save(checkpoint, content)  # torch.save to a file hides the disk's error
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        # no view of the buffer: Python 3.12.1 crashes when it collects one that an error keeps
+        write_sealed(Path(path), content.getvalue())
+
+    @override
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
+        try:
+            checkpoint: dict[str, Any] = torch.load(path, map_location=map_location or "cpu", weights_only=True)
+            # Lightning's processes exchange files of other names with weights only
+            if Path(path).name == CHECKPOINT and not all(key in checkpoint for key in _REQUIRED):
+                raise ValueError("not a checkpoint")
+            return checkpoint
+        except OSError:
+            raise
+        except Exception as error:  # damaged files raise many types
+            raise _error_for_damage(Path(path)) from error

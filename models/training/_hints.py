@@ -1,0 +1,206 @@
+"""Hints for a person who trains a model: what probably went wrong, and what would help."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphattn.builders._lazy_texts import LazyTexts
+from graphattn.builders.readers._literals import is_bracketed, parse_list
+from graphattn.builders.readers._unlabelled import find_marks
+from graphattn.exceptions import Hint, verbatim
+from graphattn.models._estimators.labels import plain_label
+
+MANY_NUMBERS = 20
+"""From so many classes, numbers with fractions are probably quantities."""
+DOTLESS_SHARE = 0.05
+"""From this share of words with a dotless i, texts are probably Turkish or Azerbaijani."""
+FEW_EXAMPLES = 10_000
+"""From fewer examples, word vectors are learnt badly."""
+MIN_DEV = 20
+"""Hints about predictions need this many items of the dev set."""
+
+
+def hint_at_vectors(examples: int) -> Hint | None:
+    """A hint for a model that learns word vectors from few examples."""
+    if examples >= FEW_EXAMPLES:
+        return None
+    return Hint(
+        f"{examples:,} examples are few to learn word vectors from; a pretrained model usually helps most: "
+        "{pretrained} OWNER/NAME on the Hugging Face hub, such as sentence-transformers/all-MiniLM-L6-v2 "
+        "(English); faster to train, and better than none, are pretrained vectors: {vectors} FILE, from GloVe "
+        "(English, https://nlp.stanford.edu/projects/glove) or fastText (157 languages, https://fasttext.cc)",
+        options=("pretrained", "vectors"),
+    )
+
+
+def hint_at_quantities(classes: Sequence[Hashable]) -> Hint | None:
+    """A hint for classes that are probably quantities."""
+    try:
+        numbers = [float(str(name)) for name in classes]
+    except ValueError:
+        return None
+    if len(numbers) < MANY_NUMBERS or all(number.is_integer() for number in numbers):
+        return None
+    return Hint(
+        f"the labels are {len(numbers):,} different numbers, each a class of its own; to predict numbers, use "
+        "graphattn train regress (TextRegressor in Python)"
+    )
+
+
+def hint_at_swapped_columns(labels: Iterable[Hashable]) -> Hint | None:
+    """A hint for labels of which most occur once, as texts do."""
+    counts = Counter(labels)
+    unique, total = sum(count == 1 for count in counts.values()), counts.total()
+    if total < MIN_DEV or 2 * unique <= total:
+        return None
+    return Hint(
+        f"{unique:,} of {total:,} labels occur only once, as texts do; are {{text_column}} and {{label_column}} "
+        "swapped (the inputs and labels in Python)?",
+        options=("text_column", "label_column"),
+    )
+
+
+def hint_at_dotless_i(words: Collection[str]) -> Hint | None:
+    """A hint for Turkish and Azerbaijani words that lower case does not unite, since capital I is read as i.
+
+    ``words`` are the distinct ones of the training set.
+    """
+    if sum("\u0131" in word for word in words) < DOTLESS_SHARE * len(words):
+        return None
+    divided = [word for word in words if "I" in word and word.replace("I", "\u0131").lower() in words]
+    if not divided:
+        return None
+    lower = divided[0].replace("I", "\u0131").lower()
+    return Hint(
+        f"{len(divided):,} words with a capital I, such as {divided[0]!r}, are not known as those with \u0131, such as "
+        f"{lower!r}; if the texts are Turkish or Azerbaijani, write small letters first, also in texts to predict: "
+        "sed 's/\u0130/i/g; s/I/\u0131/g'"
+    )
+
+
+def hint_at_invisible_ends(classes: Sequence[Hashable]) -> Hint | None:
+    """A hint for names of classes that begin or end with a character that nobody sees."""
+    hidden = [name for name in classes if isinstance(name, str) and (_is_invisible(name[0]) or _is_invisible(name[-1]))]
+    if not hidden:
+        return None
+    shown = ", ".join(map(ascii, hidden[:3])) + (", ..." if len(hidden) > 3 else "")
+    return Hint(
+        f"the names of {len(hidden)} of {len(classes)} classes begin or end with invisible characters ({shown}); they "
+        "are not the classes without these, which you may want: delete the characters from the labels"
+    )
+
+
+def _is_invisible(character: str) -> bool:
+    """Whether a character has no ink; emoji of flags may end with tags (U+E007F)."""
+    is_format = unicodedata.category(character) in ("Cc", "Cf") and not "\U000e0020" <= character <= "\U000e007f"
+    return is_format or character in "\u034f\u115f\u1160\u2800\u3164\uffa0"
+
+
+def hint_at_marks(labels: Iterable[Hashable], *, tags: bool = False) -> Hint | None:
+    """A hint for classes that usually stand for no label."""
+    counts = Counter(labels)
+    marks = find_marks(counts, tags=tags)
+    if not marks:
+        return None
+    what = "tag" if tags else "label"
+    named = " and ".join(f"{counts[mark]:,} of {counts.total():,} {what}s are {plain_label(mark)!r}" for mark in marks)
+    flags = " ".join(f"{{drop_label={mark}}}" for mark in marks)
+    return Hint(
+        f"{named}, which often means that there is no {what}; if so, leave them out, in files with {flags}",
+        options=("drop_label",),
+    )
+
+
+def hint_at_lists(labels: Sequence[Hashable], classes: Sequence[Hashable]) -> Hint | None:
+    """A hint for classes that are lists, as tables hold several labels of a text."""
+    lists = {name for name in classes if isinstance(name, str) and is_bracketed(name) and parse_list(name) is not None}
+    if not lists:
+        return None
+    count, shown = sum(label in lists for label in labels), verbatim(min(lists))
+    return Hint(
+        f"{count:,} of {len(labels):,} labels are lists, such as {shown}, each a class of its own; "
+        "{multilabel=True} reads their items as labels",
+        options=("multilabel",),
+    )
+
+
+def hint_at_single_class(
+    gold: Sequence[Hashable], predicted: Sequence[Hashable], *, has_vectors: bool = False
+) -> Hint | None:
+    """A hint for predictions that are nearly all equal, unless the gold labels nearly are, too."""
+    if len(predicted) < MIN_DEV:
+        return None
+    ((top, count),) = Counter(predicted).most_common(1)
+    share, expected = count / len(predicted), sum(label == top for label in gold) / len(gold)
+    if share < 0.95 or 1 - share >= 0.5 * (1 - expected):
+        return None
+    vectors = "" if has_vectors else "fine-tune a pretrained model ({pretrained}) or add word vectors ({vectors}), "
+    return Hint(
+        f"{share:.0%} of the predictions on the dev set are {verbatim(repr(plain_label(top)))}, which has "
+        f"{expected:.0%} of its labels; train longer, try another {{learning_rate}}, {vectors}or use "
+        "{class_weight=balanced}",
+        options=("learning_rate", "pretrained", "vectors", "class_weight"),
+    )
+
+
+def hint_at_half_pairs(first: Sequence[Any], second: Sequence[Any]) -> Hint | None:
+    """A hint for pairs of which one text has no words."""
+    counts = {"first": _count_empty(first), "second": _count_empty(second)}
+    empty = [f"{count:,} of {len(first):,} {name} texts" for name, count in counts.items() if count]
+    if not empty:
+        return None
+    return Hint(f"{' and '.join(empty)} are empty; leave these pairs out, or check the columns")
+
+
+def _count_empty(texts: Sequence[Any]) -> int:
+    if isinstance(texts, LazyTexts):
+        return int(np.count_nonzero(texts.num_words() == 0))
+    return sum(not (text.strip() if isinstance(text, str) else len(text)) for text in texts)
+
+
+def hint_at_empty_texts(texts: Sequence[str]) -> Hint | None:
+    """A hint for a translator of whose outputs more than a tenth are empty."""
+    empty = sum(not text.strip() for text in texts)
+    if len(texts) < MIN_DEV or empty <= 0.1 * len(texts):
+        return None
+    return Hint(
+        f"{empty} of {len(texts)} outputs for the dev set are empty; train longer, or set {{min_length=1}} or a "
+        "larger {length_penalty}",
+        options=("min_length", "length_penalty"),
+    )
+
+
+def hint_at_tokenizer(tokenizer: str) -> Hint:
+    """A hint for BLEU by a tokenizer that was chosen by the script of the dev set's references."""
+    return Hint(
+        f"BLEU counts the tokens of sacrebleu's {tokenizer!r}, for the script of the dev set's references; "
+        "choose others with {bleu_tokenizer}",
+        options=("bleu_tokenizer",),
+    )
+
+
+def hint_at_short_references(metric: str) -> Hint:
+    """A hint for a dev set whose best epoch chrF chooses, since another metric would hardly tell epochs apart."""
+    return Hint(
+        f"most references of the dev set are too short for {metric}, which would be 0 for nearly all outputs with an "
+        "error, so chrF chooses the best epoch; choose another {metric}, or keep chrF",
+        options=("metric",),
+    )
+
+
+def hint_at_loss(history: Sequence[Mapping[str, float]], learning_rate: float) -> Hint | None:
+    """A hint for a loss that has not gone down by at least 1 % after the first of three or more epochs."""
+    losses = [row["train_loss"] for row in history]
+    if len(losses) < 3 or losses[0] < 0.1 or min(losses[1:]) < 0.99 * losses[0]:
+        return None
+    return Hint(
+        f"the loss has not gone down ({losses[0]:.4g} in epoch 1, {losses[-1]:.4g} in epoch {len(losses)}); try "
+        f"another {{learning_rate}} (now {learning_rate:g}), first a tenth of it, and check that labels belong to "
+        "their texts",
+        options=("learning_rate",),
+    )

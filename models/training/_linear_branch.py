@@ -1,0 +1,432 @@
+"""Fit the linear branch of a model, and weigh it against the graph encoder on the dev set."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import unwrap
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders._layout import concatenate
+from graphattn.models._corpus import Batch, Corpus
+from graphattn.models._options import TrainingOptions
+from graphattn.models._prediction import prediction_batches, split_rows
+from graphattn.models._text_model import TextModel, in_evaluation
+from graphattn.models.heads import ClassificationHead, Head, RegressionHead, TaggingHead
+from graphattn.models.heads._linear_branch import LinearBranch
+from graphattn.models.heads._ngrams import NgramBranch
+from graphattn.models.heads._word_features import WordFeatureBranch, list_word_keys
+
+if TYPE_CHECKING:
+    from lightning.pytorch.callbacks import Callback
+    from scipy.sparse import csr_matrix
+
+STRENGTHS = (1.0, 3.0, 10.0, 30.0)
+"""Inverse strengths of the n-grams' regularisation among which the dev set chooses."""
+_MOST_SHARED = 500_000
+"""Largest corpus, in tokens, in which words share weights by their character n-grams."""
+_MOST_JOINT = 10
+"""Most classes that are fitted together; the 23 of Ohsumed take 25 times as long together as one by one."""
+_SHARE = 0.5
+"""Length of a word's vector of character n-grams."""
+_SIMPLEX = np.array([(0, 0), (-1, 0), (0, -1)])
+"""Start of the search for the logarithms of the factors, relative to :data:`TYPICAL`."""
+
+Fit = Callable[[Corpus], tuple[LinearBranch, Head]]
+"""Corpus -> linear branch, and a head with the transitions of its CRF."""
+
+
+@dataclass
+class Mixture:
+    """Factors of the scores of the graph model and of the linear model.
+
+    ``decisions`` are those on the dev set, with the linear model of the training set alone; empty without a dev set.
+    """
+
+    deep: float
+    linear: float
+    decisions: list[Any] = field(default_factory=list)
+
+
+TYPICAL = Mixture(1 / 3, 2 / 3)
+"""The factors without a dev set; a graph model's scores grow while it is trained."""
+
+
+def fit_linear_branch(
+    model: TextModel,
+    corpus: Corpus,
+    dev: Corpus | None,
+    words: Sequence[str],
+    *,
+    metric: str,
+    alone: float | None,
+    evaluate: Callable[[list[Any]], dict[str, float]],
+    refit: bool,
+    training: TrainingOptions,
+    callbacks: Sequence[Callback],
+) -> dict[str, float]:
+    """Add a branch to a trained model, if the dev set is predicted no worse with it.
+
+    Returns its share, that of the graph encoder, and the dev metrics with it; nothing when it is left out.
+
+    ``alone`` is the dev metric without the branch, and ``evaluate`` measures decisions for the dev set. ``refit`` adds
+    the dev set to the training set of the branch that is kept.
+    """
+    from graphattn.models.training.callbacks import shows_epochs  # imports Lightning
+
+    metrics = dict[str, float]()
+    shown = shows_epochs(training, callbacks)
+
+    def report(line: str) -> None:
+        if shown:
+            print(line, file=sys.stderr, flush=True)
+
+    def accept(decisions: list[Any]) -> bool:
+        assert alone is not None
+        metrics.update(evaluate(decisions))
+        accepted = metrics[metric] >= alone
+        report(
+            f"linear branch {'added' if accepted else 'left out'}: dev {metric.replace('_', ' ')} "
+            f"{metrics[metric]:.2f} with it, {alone:.2f} without"
+        )
+        return accepted
+
+    weights = model.head.class_weights
+    mixture = add_linear_branch(
+        model, corpus, dev, words, refit=refit, class_weights=weights, accept=accept, report=report
+    )
+    if mixture is None:
+        return {}
+    return {"deep": mixture.deep, "linear": mixture.linear, **{f"dev_{name}": value for name, value in metrics.items()}}
+
+
+def add_linear_branch(
+    model: TextModel,
+    training: Corpus,
+    dev: Corpus | None,
+    words: Sequence[str],
+    *,
+    refit: bool,
+    class_weights: Tensor | None = None,
+    accept: Callable[[list[Any]], bool] = lambda decisions: True,
+    report: Callable[[str], None] = lambda line: None,
+) -> Mixture | None:
+    """Fit a linear branch, weigh both branches by the likelihood of the dev set, and add it to a trained model.
+
+    The scores of the model become ``deep * graph + linear * branch``, and so do the transitions of a CRF: a product of
+    experts. Without a dev set the factors are :data:`TYPICAL`.
+
+    With ``refit``, the linear branch is fitted to both corpora in the end. ``accept`` says whether to add the branch,
+    from the decisions of both branches on the dev set; otherwise the model stays unchanged, and the result is None.
+    ``words`` are the texts of the token ids; ``report`` is called with a line after each fit.
+    """
+    fits: list[Fit] = [partial(_fit_ngrams, model.head, words, class_weights, strength) for strength in STRENGTHS]
+    if isinstance(model.head, TaggingHead):
+        fits = [partial(fit_word_features, model.head)]
+    training = _drop_edges(training)
+    start = time.monotonic()
+    if dev is None:
+        branch, head = fits[len(fits) // 2](training)
+        report(f"linear branch: {time.monotonic() - start:.1f} s")
+        _combine(model, branch, head, TYPICAL.deep, TYPICAL.linear)
+        return TYPICAL
+    scored, trials = _score(model, dev), list[_Trial]()
+    total = len(fits) + refit
+    for number, fit in enumerate(fits, 1):
+        trials.append(_Trial(fit, model.head, *fit(training), scored))
+        loss, seconds = trials[-1].loss / len(dev), time.monotonic() - start
+        report(f"linear branch {number}/{total}: dev loss {loss:.4f}, {seconds:.1f} s")
+        start = time.monotonic()
+    best = min(trials, key=lambda trial: trial.loss)
+    decisions = best.decide()
+    if not accept(decisions):
+        return None
+    branch, head = best.branch, best.branch_head
+    if refit:
+        branch, head = best.fit(_join(training, _drop_edges(dev)))
+        report(f"linear branch {total}/{total}: with the dev set, {time.monotonic() - start:.1f} s")
+    _combine(model, branch, head, best.deep, best.linear)
+    return Mixture(best.deep, best.linear, decisions)
+
+
+class _Trial:
+    """A fitted linear branch and its best factors on the dev set.
+
+    ``branch_head`` is a head with the transitions of the linear branch. ``scored`` are batches of the dev set without
+    edges, with the model's scores and the numbers of the sentences.
+    """
+
+    def __init__(
+        self,
+        fit: Fit,
+        head: Head,
+        branch: LinearBranch,
+        branch_head: Head,
+        scored: list[tuple[Batch, Tensor, list[int]]],
+    ):
+        from scipy.optimize import minimize
+
+        self.fit, self.head, self.branch, self.branch_head, self.scored = fit, head, branch, branch_head, scored
+        with torch.no_grad():
+            self.branch_scores = [branch(batch) for batch, _, _ in scored]
+        # a normal prior on the logarithms helps where the dev set is small
+        start = np.log([TYPICAL.deep, TYPICAL.linear])
+        result = minimize(
+            lambda logs: self._loss(*np.exp(logs)) + 0.5 * float(np.sum((logs - start) ** 2)),
+            start,
+            method="Nelder-Mead",
+            options={"maxfev": 60, "xatol": 0.02, "fatol": 0.01, "initial_simplex": start + _SIMPLEX},
+        )
+        self.loss: float = float(result.fun)
+        self.deep, self.linear = np.exp(result.x).tolist()
+
+    @torch.no_grad()
+    def _loss(self, deep: float, linear: float) -> float:
+        """Loss of the dev set for two factors."""
+        head = _mix_transitions(self.head, self.branch_head, deep, linear)
+        return sum(
+            float(
+                head.loss(deep * scores + linear * added, batch.targets, batch.graph, batch.item_weights(scores.device))
+            )
+            for (batch, scores, _), added in zip(self.scored, self.branch_scores, strict=True)
+            if batch.targets is not None
+        )
+
+    @torch.no_grad()
+    def decide(self) -> list[Any]:
+        """Decisions for each sentence of the dev set with the best factors."""
+        head = _mix_transitions(self.head, self.branch_head, self.deep, self.linear)
+        decisions: list[Any] = [None] * sum(len(numbers) for _, _, numbers in self.scored)
+        for (batch, scores, numbers), added in zip(self.scored, self.branch_scores, strict=True):
+            items = head.items(batch.graph).tolist() if head.per_word else None
+            mixed = self.deep * scores + self.linear * added
+            for number, decision in zip(numbers, split_rows(head.decide(mixed, batch.graph), items), strict=True):
+                decisions[number] = decision
+        return decisions
+
+
+def _score(model: TextModel, corpus: Corpus) -> list[tuple[Batch, Tensor, list[int]]]:
+    """The batches of a corpus without edges, with the model's scores."""
+    plain = _drop_edges(corpus)
+    with in_evaluation(model), torch.no_grad():
+        return [(plain[numbers], model(corpus[numbers]), numbers) for numbers in prediction_batches(corpus)]
+
+
+def _transitions(head: Head) -> list[nn.Parameter]:
+    crf = getattr(head, "crf", None)
+    return [] if crf is None else list(crf.parameters())
+
+
+@torch.no_grad()
+def _mix_transitions(head: Head, branch_head: Head, deep: float, linear: float) -> Head:
+    """A head with the weighted sum of both heads' transitions; the first head itself if it has none."""
+    if not _transitions(head):
+        return head
+    mixed = copy.deepcopy(head)
+    for target, first, second in zip(*map(_transitions, (mixed, head, branch_head)), strict=True):
+        target.copy_(deep * first + linear * second)
+    return mixed
+
+
+@torch.no_grad()
+def _combine(model: TextModel, branch: LinearBranch, branch_head: Head, deep: float, linear: float) -> None:
+    """Scale both branches, and add the linear one to the model."""
+    for target, added in zip(_transitions(model.head), _transitions(branch_head), strict=True):
+        if target is not added:
+            target.copy_(deep * target + linear * added)
+    for parameter in model.head.output.parameters():
+        parameter.mul_(deep)
+    branch.scale(linear)
+    model.linear_branch = branch
+
+
+# -- n-grams -----------------------------------------------------------------------------------------------------------
+
+
+def _fit_ngrams(
+    head: Head, words: Sequence[str], class_weights: Tensor | None, strength: float, corpus: Corpus
+) -> tuple[NgramBranch, Head]:
+    """Logistic regression on tf-idf; for numbers, ridge regression."""
+    from scipy.sparse import csr_matrix, hstack, vstack
+
+    assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
+    classes = head.output.out_features
+    branch = NgramBranch.of(corpus.layouts, classes)
+    parts = (
+        csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (items, len(branch.weights)))
+        for items, rows, columns, values in branch.design_entries(corpus.layouts)
+    )
+    design = vstack(list(parts), format="csr")
+    shared = None
+    if branch.blocks == 1 and int(corpus.lengths.sum()) <= _MOST_SHARED:
+        shared = count_character_ngrams([words[number] for number in branch.single_tokens()])
+    if shared is not None:
+        design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()
+    if isinstance(head, RegressionHead):
+        coefficients, bias = _ridge_regression(design, corpus, strength)
+    else:
+        coefficients, bias = fit_logistic_regression(design, corpus, classes, strength, class_weights)
+    weights = coefficients[:, : len(branch.weights)]
+    if shared is not None:
+        weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T
+    branch.weights.copy_(torch.from_numpy(weights.T))
+    branch.bias.copy_(torch.from_numpy(bias))
+    return branch, head
+
+
+def count_character_ngrams(words: Sequence[str]) -> csr_matrix | None:
+    """(words, n-grams) tf-idf of the character n-grams of words, rows of length :data:`_SHARE`."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 6), min_df=2, lowercase=False, dtype=np.float32)
+    try:
+        return _SHARE * vectorizer.fit_transform(words)
+    except ValueError:  # no n-gram occurs twice
+        return None
+
+
+def _fit_unseen(model: Any, design: csr_matrix, targets: Any, weights: npt.NDArray[Any] | None) -> None:
+    """Fit without the wrappers of trackers such as MLflow, which would take this model for the user's."""
+    unwrap(type(model).fit)(model, design, targets, sample_weight=weights)
+
+
+def fit_logistic_regression(
+    design: csr_matrix, corpus: Corpus, classes: int, strength: float, class_weights: Tensor | None
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """(classes, features) coefficients and (classes,) biases; a class without examples has no coefficients."""
+    from sklearn.linear_model import LogisticRegression
+
+    coefficients = np.zeros((classes, design.shape[1]), np.float32)
+    bias = np.zeros(classes, np.float32)
+    weights = np.ones(classes) if class_weights is None else class_weights.numpy()
+    targets, of_text = corpus.targets, _weights(corpus)
+    assert isinstance(targets, np.ndarray)
+    if targets.ndim == 2:
+        for number, column in enumerate(targets.T):
+            positives = column.mean()
+            bias[number] = np.log((positives + 1e-3) / (1 - positives + 1e-3))
+            if 0 < positives < 1:
+                model = LogisticRegression(C=strength, max_iter=1000, class_weight={0: 1.0, 1: weights[number]})
+                _fit_unseen(model, design, column, of_text)
+                coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
+        return coefficients, bias
+    present = np.unique(targets)
+    bias[np.setdiff1d(np.arange(classes), present)] = -np.log(len(targets) + 1)
+    of_text = of_text * weights[targets]
+    if len(present) > _MOST_JOINT:
+        design = design.astype(np.float64)  # liblinear's, so that it is not copied for each class
+        for number in present:
+            # the dual takes many times longer where C is large
+            model = LogisticRegression(C=strength, solver="liblinear", tol=0.001, max_iter=1000)
+            _fit_unseen(model, design, targets == number, of_text)
+            coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
+    elif len(present) > 1:
+        model = LogisticRegression(C=strength, max_iter=1000)
+        _fit_unseen(model, design, targets, of_text)
+        if len(present) == 2:  # they share one vector
+            coefficients[present] = np.concatenate([-model.coef_, model.coef_]) / 2
+            bias[present] = np.concatenate([-model.intercept_, model.intercept_]) / 2
+        else:
+            coefficients[present], bias[present] = model.coef_, model.intercept_
+    return coefficients, bias
+
+
+def _ridge_regression(
+    design: csr_matrix, corpus: Corpus, strength: float
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """(1, features) coefficients and (1,) bias."""
+    from sklearn.linear_model import Ridge
+
+    # the squared error has about four times the curvature of the logistic loss
+    model = Ridge(alpha=4 / strength)
+    _fit_unseen(model, design, corpus.targets, _weights(corpus))
+    return model.coef_.reshape(1, -1).astype(np.float32), np.array([model.intercept_], np.float32)
+
+
+# -- features of words -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def train_crfsuite(sentences: Iterable[tuple[Sequence[Any], Sequence[str]]]) -> Iterator[Any]:
+    """Train a CRF with L-BFGS, L1 and L2 on features and tags of sentences; yields the ``pycrfsuite.Tagger``."""
+    import pycrfsuite
+
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.set_params({"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_transitions": True})
+    for features, tags in sentences:
+        trainer.append(features, tags)
+    with TemporaryDirectory() as folder:
+        path = str(Path(folder, "crf"))
+        trainer.train(path)
+        tagger = pycrfsuite.Tagger()
+        with tagger.open(path):
+            yield tagger
+
+
+def fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBranch, Head]:
+    """A linear-chain CRF on features of words, fitted by CRFsuite, which ignores weights."""
+    assert isinstance(corpus.targets, tuple) and head.crf is not None
+    tags = np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1])
+    with train_crfsuite(zip(list_word_keys(corpus), map(np.ndarray.tolist, tags), strict=True)) as tagger:
+        fitted = tagger.info()
+    fitted_keys = np.array([int(key) for key, _ in fitted.state_features], np.int64)
+    keys = np.unique(fitted_keys) if len(fitted_keys) else np.zeros(1, np.int64)  # no feature tells tags apart
+    branch = WordFeatureBranch(torch.from_numpy(keys), head.output.out_features)
+    rows = torch.from_numpy(np.searchsorted(keys, fitted_keys))
+    columns = torch.tensor([int(tag) for _, tag in fitted.state_features], dtype=torch.long)
+    branch.weights[rows, columns] = torch.tensor(list(fitted.state_features.values()), dtype=torch.float32)
+    branch_head = copy.deepcopy(head)
+    assert branch_head.crf is not None
+    for parameter in branch_head.crf.parameters():
+        nn.init.zeros_(parameter)
+    for (before, after), weight in fitted.transitions.items():
+        branch_head.crf.transitions.data[int(before), int(after)] = weight
+    return branch, branch_head
+
+
+# -- corpora -----------------------------------------------------------------------------------------------------------
+
+
+def _drop_edges(corpus: Corpus) -> Corpus:
+    """The same corpus, whose batches have no relations."""
+    plain = copy.copy(corpus)
+    plain.builder = TextGraphBuilder([], vocabulary=corpus.builder.vocabulary)
+    return plain
+
+
+def _join(first: Corpus, second: Corpus) -> Corpus:
+    """Both corpora as one."""
+    types, others = first.token_types, second.token_types
+    layouts = second.layouts
+    if types is not None and others is not None:
+        layouts = tuple(
+            layout.with_feature("token_type", layout.features["token_type"] + len(types)) for layout in layouts
+        )
+        types = types.concatenate(others)
+    targets: Any
+    if isinstance(first.targets, tuple) and isinstance(second.targets, tuple):
+        targets = tuple(map(np.concatenate, zip(first.targets, second.targets, strict=True)))
+    else:
+        targets = np.concatenate([first.targets, second.targets])
+    joined = [concatenate(list(pair)) for pair in zip(first.layouts, layouts, strict=True)]
+    both = Corpus(first.builder, joined, token_types=types, targets=targets)
+    if first.weights is None and second.weights is None:
+        return both
+    return both.with_weights(np.concatenate([_weights(first), _weights(second)]))
+
+
+def _weights(corpus: Corpus) -> npt.NDArray[np.floating]:
+    return np.ones(len(corpus)) if corpus.weights is None else corpus.weights

@@ -1,0 +1,243 @@
+"""Training with Lightning: best epoch, early stopping, resuming, several processes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import lightning.pytorch as pl
+import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.callbacks import (
+    Callback,
+    Checkpoint,
+    EarlyStopping,
+    LearningRateFinder,
+    ModelCheckpoint,
+    ProgressBar,
+    StochasticWeightAveraging,
+    WeightAveraging,
+)
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+from torch import nn
+from torch.multiprocessing.spawn import ProcessRaisedException
+from torch.utils.data import DataLoader
+
+from graphattn import exceptions
+from graphattn.builders import BudgetBatches
+from graphattn.exceptions import ConfigError, GraphAttnError
+from graphattn.layers._linear import forget_gradients
+from graphattn.models._corpus import Corpus
+from graphattn.models._options import TrainingOptions
+from graphattn.models._prediction import predict_decisions
+from graphattn.models._saving import CHECKPOINT, ModelFiles, pack_model
+from graphattn.models._text_model import Trainable
+from graphattn.models.training._averaging import Average, EpochAverage, WeightAverage
+from graphattn.models.training._checkpoints import (
+    AtomicCheckpointIO,
+    checkpoint_to_resume,
+    run_folder,
+)
+from graphattn.models.training._module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
+from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, StopEarly, shows_bar
+
+LIGHTNING_PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
+"""Precision -> Lightning's name."""
+
+
+def train(
+    model: Trainable,
+    corpus: Corpus,
+    options: TrainingOptions,
+    *,
+    dev: Corpus | None = None,
+    evaluate: Evaluate | None = None,
+    decide: Decide = predict_decisions,
+    metric: str = "accuracy",
+    about: Mapping[str, Any] | None = None,
+    files: ModelFiles | None = None,
+    history: list[dict[str, float]] | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> list[dict[str, float]]:
+    """Train a model in place and load the weights of the best epoch on the dev set.
+
+    ``evaluate`` maps decisions on the dev set to metrics, ``decide`` model and dev set to decisions; both are picklable
+    for several processes. ``about`` are options of the model that must be equal to resume a run, ``files`` those of the
+    model at the start, for checkpoints of which the best epoch can be loaded. Epochs are appended to ``history``, also
+    if training fails: ``epoch`` (from 1), ``train_loss``, ``dev_...``. The user's ``callbacks`` are called after ours;
+    those that average weights before.
+    """
+    _reject_callbacks(callbacks)
+    history = [] if history is None else history
+    loader: DataLoader[Any] = DataLoader(
+        corpus, batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list
+    )
+    module = TrainingModule(model, options, loader, dev, evaluate, decide)
+    sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
+    with run_folder(options) as folder, quiet(), torch.random.fork_rng():
+        checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
+        average = None if _has(callbacks, WeightAveraging) else _make_average(options)
+        packed = None if files is None else pack_model(files, model.state_dict().keys())
+        keep = KeepBest(metric if dev is not None else None, folder, average, model=packed)
+        trainer = _make_trainer(options, folder, keep, callbacks)
+        try:
+            with _explain_errors(trainer, callbacks), _interruptible():
+                trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
+        finally:
+            if keep.restore(model):  # otherwise the folder's history is of a checkpoint that was not loaded
+                history.extend(keep.read_history())
+            model.zero_grad()
+            forget_gradients()
+    return history
+
+
+def _reject_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Reject callbacks that would change options."""
+    if _has(callbacks, StochasticWeightAveraging):
+        raise ConfigError(
+            "StochasticWeightAveraging sets another schedule, by epoch, and the best epoch would replace its average; "
+            "set {average_epochs}, or use EMAWeightAveraging",
+            options=("average_epochs",),
+        )
+    if _has(callbacks, LearningRateFinder):
+        raise ConfigError(
+            "LearningRateFinder would replace the option {learning_rate}; set it, or tune it",
+            options=("learning_rate",),
+        )
+
+
+def _batches(corpus: Corpus, options: TrainingOptions) -> BudgetBatches:
+    return BudgetBatches(
+        corpus.lengths,
+        max_sentences=options.batch_size,
+        max_tokens=options.max_tokens,
+        max_edges=options.max_edges,
+        edges=corpus.num_edges() if options.max_edges else None,
+        seed=options.seed,
+    )
+
+
+@contextmanager
+def _explain_errors(trainer: pl.Trainer, callbacks: Sequence[Callback]) -> Iterator[None]:
+    """Raise our errors from other processes, and ConfigError for callbacks that do not fit."""
+    try:
+        yield
+    except ProcessRaisedException as error:
+        raise unwrap_error(error) from None
+    except MisconfigurationException as error:
+        hint = "" if trainer.loggers else " A logger needs {run_dir} and {logs}."
+        raise ConfigError(f"a callback does not fit: {error}{hint}", options=("run_dir", "logs")) from error
+    except RuntimeError:
+        metrics = trainer.callback_metrics
+        monitored = [callback.monitor for callback in callbacks if isinstance(callback, EarlyStopping)]
+        missing = [name for name in monitored if name not in metrics]
+        if not metrics or not missing:
+            raise
+        raise ConfigError(f"EarlyStopping monitors {missing[0]!r}; there are: {', '.join(metrics)}") from None
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt on Ctrl-C; Lightning would exit the program and ignore further ones."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except (SystemExit, Exception) as error:
+        if not isinstance(error, SystemExit) and not _follows_ctrl_c(error):
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
+
+
+def _follows_ctrl_c(error: BaseException) -> bool:
+    """Whether an error was raised while Lightning cleaned up after Ctrl-C."""
+    before = error.__context__
+    return before is not None and (isinstance(before, KeyboardInterrupt) or _follows_ctrl_c(before))
+
+
+def unwrap_error(error: ProcessRaisedException) -> Exception:
+    """The GraphAttnError that another process raised; other errors unchanged."""
+    name, _, message = str(error).strip().rpartition("\n")[2].partition(": ")
+    error_class = getattr(exceptions, name.removeprefix(f"{exceptions.__name__}."), None)
+    return error_class(message) if isinstance(error_class, type) and issubclass(error_class, GraphAttnError) else error
+
+
+def _make_average(options: TrainingOptions) -> Average | None:
+    if options.average_epochs is not None:
+        return EpochAverage(options.average_epochs)
+    return None if options.average is None else WeightAverage(options.average)
+
+
+def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others: Sequence[Callback]) -> pl.Trainer:
+    averages: list[Callback] = [callback for callback in others if isinstance(callback, WeightAveraging)]
+    if keep.average is not None:
+        averages = [keep.average]
+    callbacks = [*averages, keep]
+    if options.patience is not None and keep.metric is not None:
+        monitor = f"dev_{keep.metric}"
+        if not any(isinstance(callback, EarlyStopping) and callback.monitor == monitor for callback in others):
+            callbacks.append(StopEarly(monitor, mode="max", patience=options.patience, check_on_train_epoch_end=True))
+    if shows_bar(options) and not _has(others, ProgressBar):
+        callbacks.append(Progress(keep.metric))
+    if options.run_dir is not None:
+        callbacks.append(
+            ModelCheckpoint(folder, filename="last", enable_version_counter=False, save_on_train_epoch_end=True)
+        )
+        if options.checkpoint_minutes is not None:
+            callbacks.append(CheckpointsInEpochs(folder / CHECKPOINT, options.checkpoint_minutes))
+    callbacks += [callback for callback in others if not isinstance(callback, WeightAveraging)]
+    loggers: list[Logger] = []
+    if options.run_dir is not None and options.logs:
+        loggers = [CSVLogger(folder / "logs", "csv")]
+        if find_spec("tensorboard"):
+            loggers.append(TensorBoardLogger(str(folder), "logs", "tensorboard"))
+    precision = LIGHTNING_PRECISIONS[options.resolve_precision()]
+    try:
+        return pl.Trainer(
+            accelerator=options.accelerator,
+            devices=options.devices,
+            num_nodes=options.nodes,
+            strategy=choose_strategy(options),
+            precision=precision,
+            max_epochs=options.epochs,
+            accumulate_grad_batches=options.accumulate,
+            gradient_clip_val=options.clip,
+            callbacks=callbacks,
+            logger=loggers or False,
+            plugins=[AtomicCheckpointIO()],
+            log_every_n_steps=10,
+            enable_checkpointing=_has(callbacks, Checkpoint),
+            enable_progress_bar=_has(callbacks, ProgressBar),
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+            reload_dataloaders_every_n_epochs=1,
+            num_sanity_val_steps=0,
+            default_root_dir=folder,
+        )
+    except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
+        reason = ", or the callbacks do not fit each other" if others else ""
+        raise ConfigError(
+            f"{{accelerator}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine{reason}: {error}",
+            options=("accelerator", "devices", "nodes", "strategy"),
+        ) from None
+
+
+def _has(callbacks: Sequence[Callback], callback_type: type[Callback]) -> bool:
+    return any(isinstance(callback, callback_type) for callback in callbacks)
+
+
+def choose_strategy(options: TrainingOptions) -> str:
+    """Spawn processes when several devices are requested; fork them in an interactive session."""
+    if options.strategy != "auto" or options.nodes > 1 or options.devices == 1:
+        return options.strategy
+    return "ddp_notebook" if hasattr(sys, "ps1") else "ddp_spawn"
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Number of trained parameters."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

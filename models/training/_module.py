@@ -1,0 +1,275 @@
+"""The Lightning module: loss, optimizer, schedule and evaluation of a model, and batches for several processes."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Sampler
+from typing_extensions import override
+
+from graphattn._gradients import Function, apply
+from graphattn.builders import BudgetBatches
+from graphattn.exceptions import DivergenceError
+from graphattn.layers._linear import sum_embedding_gradients
+from graphattn.models._corpus import Batch, BatchShard, Corpus
+from graphattn.models._options import TrainingOptions
+from graphattn.models._prediction import predict_decisions
+from graphattn.models._text_model import Trainable
+from graphattn.models.training._optimizer import make_optimizer, relative_rate
+
+Evaluate = Callable[[list[Any]], dict[str, float]]
+"""Decisions for each sentence of the dev set -> metrics."""
+
+Decide = Callable[[Any, Any], list[Any]]
+"""Model and corpus -> decisions for each of its sentences."""
+
+_LOGGERS = ("lightning.pytorch", "lightning.fabric")
+
+
+MOST_CPU_TOKENS = 4096
+"""Tokens whose gradients are computed together on a CPU: more need more memory, and do not fit the caches."""
+
+
+class SharedBatches(Sampler[list[BatchShard]]):
+    """Distribute each batch over all processes, so that several take the same steps as one.
+
+    A process computes the gradients of its part in turn for shards of about ``max_tokens`` tokens.
+
+    ``done`` is the number of this epoch's batches before the checkpoint. If ``max_tokens`` is None, a process computes
+    the gradients of its part at once.
+    """
+
+    max_tokens: int | None = None
+
+    def __init__(self, batches: BudgetBatches):
+        self.batches, self.rank, self.processes, self.done = batches, 0, 1, 0
+        self._epoch_batches = list(batches)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Shuffle for another epoch; Lightning calls this."""
+        if epoch != self.batches.epoch:
+            self.batches.set_epoch(epoch)
+            self._epoch_batches = list(self.batches)
+
+    @override
+    def __iter__(self) -> Iterator[list[BatchShard]]:
+        for batch in self._epoch_batches[self.done :]:
+            shards = self._split(batch[self.rank :: self.processes])
+            yield [BatchShard(shard, batch, self.processes) for shard in shards]
+
+    def _split(self, sentences: list[int]) -> list[list[int]]:
+        """Split into runs of about equally many tokens."""
+        ends = np.cumsum(self.batches.tokens[sentences])
+        shards = 1 if self.max_tokens is None or not sentences else math.ceil(ends[-1] / self.max_tokens)
+        if shards <= 1:  # 0 for texts without tokens
+            return [sentences]
+        starts = np.flatnonzero(np.diff((ends - 1) * shards // ends[-1])) + 1
+        return [shard.tolist() for shard in np.split(np.array(sentences), starts)]
+
+    def __len__(self) -> int:
+        return len(self._epoch_batches)
+
+
+class TrainingModule(pl.LightningModule):
+    """A model, its optimizer, and the evaluation of its decisions on the dev set.
+
+    ``loader`` has batches of the training set, from :class:`SharedBatches`. ``evaluate`` measures the dev set, None
+    without one; ``decide`` maps model and dev set to decisions.
+    """
+
+    def __init__(
+        self,
+        model: Trainable,
+        options: TrainingOptions,
+        loader: DataLoader[list[Batch]],
+        dev: Corpus | None,
+        evaluate: Evaluate | None,
+        decide: Decide = predict_decisions,
+    ):
+        super().__init__()
+        self.model, self.options, self.loader = model, options, loader
+        self.dev, self.evaluate, self.decide = dev, evaluate, decide
+        assert options.epochs is not None
+        self.steps = math.ceil(len(loader) / options.accumulate) * options.epochs
+        self.losses: list[float] = []
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore: Callable[[dict[str, Any]], None] = super().__setstate__
+        restore(state)
+        silence()  # this is a new process
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TrainingModule:
+        """A copy for Lightning's averaging callbacks, which shares the data: only the model is copied."""
+        memo |= {id(shared): shared for shared in (self.loader, self.dev, self.evaluate, self.decide)}
+        copied = type(self).__new__(type(self))
+        copied.__setstate__(deepcopy(self.__getstate__(), memo))
+        return copied
+
+    @override
+    def train_dataloader(self) -> DataLoader[list[Batch]]:
+        # Lightning calls this for each epoch, as the number of batches may change
+        sampler = self.loader.batch_sampler
+        assert isinstance(sampler, SharedBatches)
+        sampler.max_tokens = MOST_CPU_TOKENS if self.device.type == "cpu" else None
+        sampler.rank, sampler.processes = self.trainer.global_rank, self.trainer.world_size
+        sampler.set_epoch(self.current_epoch)
+        loop = self.trainer.fit_loop
+        sampler.done = loop.epoch_loop.batch_progress.current.ready if loop.restarting else 0
+        return self.loader
+
+    @override
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["losses"] = self.losses  # for the mean in the history
+
+    @override
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.losses = checkpoint["losses"]
+
+    @override
+    def on_train_batch_start(self, batch: list[Batch], batch_idx: int) -> None:
+        # seed each step's dropout, so that a resumed run equals an uninterrupted one bit for bit
+        step = self.current_epoch * 1_000_003 + batch_idx
+        seed = (self.options.seed * 7_919 + step) * 64 + self.global_rank
+        if self.device.type == "cpu":
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed also seeds all devices
+        else:
+            torch.manual_seed(seed)
+
+    @override
+    def training_step(self, batch: list[Batch], batch_idx: int) -> Tensor:
+        loss = self._sum_losses(batch)
+        if not torch.isfinite(loss):
+            raise self._divergence_error(
+                f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}"
+            )
+        self.losses.append(float(loss.detach()))
+        return loss * self._scale_last_step(batch_idx)
+
+    def _sum_losses(self, shards: list[Batch]) -> Tensor:
+        """The loss of all shards. Gradients of several are computed here, which frees the activations of each."""
+        if len(shards) == 1:
+            loss, _ = self.model.loss(shards[0])
+            return loss
+        parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        summed: list[Tensor | None] = [None] * len(parameters)
+        total = 0.0
+        with sum_embedding_gradients(parameters) as of_tables:
+            for shard in shards:
+                loss, _ = self.model.loss(shard)
+                with torch.autocast(self.device.type, enabled=False):
+                    gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+                summed = [_add(*pair) for pair in zip(summed, gradients, strict=True)]
+                total += float(loss.detach())
+        for number, parameter in enumerate(parameters):
+            if id(parameter) in of_tables:
+                summed[number] = _add(of_tables.pop(id(parameter)).to(parameter.dtype), summed[number])
+        return apply(_HandOver, loss.new_tensor(total), summed, *parameters)
+
+    def _scale_last_step(self, batch_idx: int) -> float:
+        """Factor for the last, shorter accumulation of an epoch; Lightning always divides by ``accumulate``."""
+        left = len(self.loader) % self.options.accumulate
+        return self.options.accumulate / left if batch_idx >= len(self.loader) - left else 1.0
+
+    def finish_epoch(self) -> dict[str, float]:
+        """Evaluate on the dev set; log and return the epoch's metrics.
+
+        A DivergenceError says that the weights are not finite after the last step.
+        """
+        if not all(bool(torch.isfinite(weights).all()) for weights in self.parameters()):
+            raise self._divergence_error(f"weights are not finite after epoch {self.current_epoch + 1}")
+        loss = torch.tensor(sum(self.losses) / len(self.losses), dtype=torch.float64, device=self.device)
+        loss = self.trainer.strategy.reduce(loss, reduce_op="mean")
+        row: dict[str, float] = {"epoch": self.current_epoch + 1, "train_loss": float(loss)}
+        self.losses.clear()
+        if self.dev is not None and self.evaluate is not None:
+            metrics = self.evaluate(self.decide(self.model, self.dev))
+            row.update({f"dev_{name}": value for name, value in metrics.items()})
+        figures = {name: float(value) for name, value in row.items()}  # the logs count epochs from 1, too
+        self.log_dict(figures, on_step=False, on_epoch=True)
+        return row
+
+    def _divergence_error(self, problem: str) -> DivergenceError:
+        kept = "the weights of the best epoch so far are kept" if self.current_epoch else "no epoch has ended"
+        return DivergenceError(
+            f"{problem}; {kept}. Lower {{learning_rate}} or {{clip}}, or set {{precision=32}}",
+            options=("learning_rate", "clip", "precision"),
+        )
+
+    @override
+    def configure_optimizers(self) -> Any:
+        optimizer = make_optimizer(self.model, self.model.learning_rates, self.options)
+        rate = partial(relative_rate, steps=self.steps, options=self.options)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    @override
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: str | None = None
+    ) -> None:
+        # Lightning rejects fused optimizers because of float16's scaled gradients
+        if optimizer.defaults["fused"]:
+            if gradient_clip_val:
+                nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
+        else:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+
+    @override
+    def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
+        return batch  # the model moves the tensors it needs
+
+
+def _add(total: Tensor | None, gradient: Tensor | None) -> Tensor | None:
+    """Add to a sum in place; the first gradient is copied, as several parameters may share its memory."""
+    if total is None or gradient is None:
+        return total if gradient is None else gradient.clone()
+    return total.add_(gradient)
+
+
+class _HandOver(Function):
+    """A loss whose gradients have been computed already."""
+
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, gradients: list[Tensor | None], *parameters: Tensor) -> Tensor:
+        ctx.gradients = gradients
+        return loss.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        factor = gradients[0].item()
+        summed, ctx.gradients = ctx.gradients, []  # autograd copies what others refer to
+        if factor != 1:
+            summed = [None if total is None else total.mul_(factor) for total in summed]
+        return None, None, *summed
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence Lightning's hints about loaders and devices, but not its errors."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        silence()
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+def silence() -> None:
+    """Silence Lightning's messages for the rest of the process."""
+    warnings.filterwarnings("ignore", module="lightning")
+    warnings.filterwarnings("ignore", message=".*lightning.*")
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.ERROR)

@@ -1,0 +1,55 @@
+"""The optimizer of a model and the schedule of its learning rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import nn
+
+from graphattn.models._options import TrainingOptions
+
+
+def make_optimizer(model: nn.Module, rates: Mapping[str, float], options: TrainingOptions) -> torch.optim.Optimizer:
+    """Adam or AdamW for the parameters that are trained.
+
+    Biases, norms and embeddings are not decayed: Adam turns even a tiny decay into full steps without another gradient,
+    as for words that a batch lacks.
+
+    ``rates`` are learning rates of parameters by name; others have that of the options.
+    """
+    exempt = {id(parameter) for parameter in _find_undecayed(model)}
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            decay = 0.0 if id(parameter) in exempt else options.weight_decay
+            groups.setdefault((rates.get(name, options.learning_rate), decay), []).append(parameter)
+    optimizer_class = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
+    fused = not options.strategy.startswith(("fsdp", "deepspeed"))  # 9 times as fast on a CPU
+    param_groups = [
+        {"params": parameters, "lr": rate, "weight_decay": decay} for (rate, decay), parameters in groups.items()
+    ]
+    return optimizer_class(param_groups, lr=options.learning_rate, betas=(0.9, options.beta2), fused=fused)
+
+
+def relative_rate(step: int, steps: int, options: TrainingOptions) -> float:
+    """Learning rate at a step relative to its maximum."""
+    warmup = options.warmup_steps or max(1, round(options.warmup * steps))
+    if step < warmup:
+        return (step + 1) / warmup
+    if options.schedule == "constant":
+        return 1.0
+    if options.schedule == "inverse-sqrt":
+        return math.sqrt(warmup / (step + 1))
+    done = min(1.0, (step - warmup) / max(1, steps - warmup))
+    return 1 - done if options.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
+
+
+def _find_undecayed(model: nn.Module) -> Iterator[nn.Parameter]:
+    """Biases (perhaps with a row for each head or stream), parameters of norms, embeddings, and vectors of words."""
+    for module in model.modules():
+        all_parameters = isinstance(module, nn.Embedding) or "Norm" in type(module).__name__
+        for name, parameter in module.named_parameters(recurse=False):
+            if all_parameters or parameter.dim() < 2 or name.endswith("bias") or name == "trained":
+                yield parameter
