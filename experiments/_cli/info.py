@@ -134,8 +134,8 @@ def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
         f"size: {size:,} bytes",
         f"vocabulary: {_describe_vocabulary(estimator)}",
     ]
-    if estimator.labels_.classes:
-        classes = join_names([*map(str, estimator.labels_.classes)])
+    if estimator.task_.class_names:
+        classes = join_names([*map(str, estimator.task_.class_names)])
         lines.append(f"{estimator.task.label_field.removesuffix('s')}s: {classes}")
     heads = estimator.model_.encoder.heads_along()
     if heads:

@@ -21,7 +21,7 @@ from graphattn.builders import Example
 from graphattn.builders._files import read_numbered_lines
 from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines, read_parallel
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models import Estimator
+from graphattn.models import TASKS, Estimator
 from graphattn.models.training._text_metrics import text_metrics
 
 DATA_VARIABLE = "GRAPHATTN_DATA"
@@ -46,6 +46,11 @@ class DataSet:
     metric: str = "accuracy"  # what the tables report, in percent
     words: str = r"\S+"  # regular expression of a word, for the baselines
     size: int | None = None  # number of training examples, drawn at random; None for all
+
+    @property
+    def per_word(self) -> bool:
+        """Whether each word has a label."""
+        return TASKS[self.task].task.per_word
 
     def files(self, *, on_test: bool = True) -> list[str]:
         """Its files below the data folder, without the test set's unless ``on_test``."""

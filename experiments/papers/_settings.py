@@ -104,7 +104,8 @@ def _choose_pretrained(data_set: str, name: str, model: str = MINILM) -> Groups:
     """Options of a run on a pretrained model: its defaults, at most 256 tokens, characters of named entities."""
     corpus = find_data_set(data_set)
     groups: Groups = {"inputs": {}, "head": {}, "training": {}, "pretrained": {"pretrained": model}}
-    if corpus.task == "classify":
+    task = TASKS[corpus.task].task
+    if task.truncates and task.texts_per_input < 2:
         groups["inputs"]["max_tokens_per_text"] = 254  # besides [CLS] and [SEP]
     if corpus.metric == "f1":
         groups["inputs"]["characters"] = True

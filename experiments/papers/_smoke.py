@@ -73,7 +73,7 @@ def _text(number: int) -> str:
 def _line(data_set: DataSet, file: str, number: int) -> str:
     """A line of a corpus in the format of its file; a tagged sentence has several."""
     text, label = _text(number), "4" if number % 2 and file.startswith("sst5") else str(number % 2)
-    if data_set.task == "tag":
+    if data_set.per_word:
         rows = []
         for position, word in enumerate(text.split(), 1):
             tag = ("B-X" if number % 2 else "O") if data_set.metric == "f1" else f"T{position}"

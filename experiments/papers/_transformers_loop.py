@@ -29,8 +29,9 @@ from graphattn.builders import BudgetBatches
 from graphattn.builders.tag_schemes import convert, detect_scheme
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._data_sets import DataSet
-from graphattn.models import SequenceTagger, TextClassifier
+from graphattn.models import TASKS, SequenceTagger, TextClassifier
 from graphattn.models._estimators.inputs import split_held_out
+from graphattn.models._estimators.tasks import Classification, Tagging
 from graphattn.models._options import TrainingOptions
 from graphattn.models._padding import prefix_mask
 from graphattn.models.pretrained._architecture import Architecture
@@ -43,7 +44,6 @@ from graphattn.models.training._metrics import classification_metrics, tagging_m
 from graphattn.models.training._optimizer import make_optimizer, relative_rate
 
 LabelledTexts = tuple[list[Any], list[list[str]]]
-_TASKS = ("classify", "tag")
 _OPTIONS: Mapping[str, frozenset[str]] = {
     "training": frozenset(
         {
@@ -64,8 +64,9 @@ _PREDICTION_BATCH = 64
 
 def check_fine_tuning(corpus: DataSet, changes: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise a ConfigError for a corpus of pairs, an option that the loop does not have, or without ``transformers``."""
-    if corpus.task not in _TASKS:
-        raise ConfigError(f"the run transformers is for the tasks {' and '.join(_TASKS)}, not {corpus.task}")
+    task = TASKS[corpus.task].task
+    if task.texts_per_input > 1 or not issubclass(task, Classification | Tagging):
+        raise ConfigError(f"the run transformers is for the tasks classify and tag, not {task.name}")
     for group, values in changes.items():
         for name in values.keys() - _OPTIONS.get(group, frozenset()):
             raise ConfigError(
@@ -128,7 +129,7 @@ def learning_rates(architecture: Architecture, pretrained: PretrainedOptions) ->
 def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:
     """Fine-tune on the training set and measure the epoch that is best on the dev set."""
     transformers = import_transformers()
-    folder, is_tagger = find_transformer(estimator.pretrained.pretrained or ""), corpus.task == "tag"
+    folder, is_tagger = find_transformer(estimator.pretrained.pretrained or ""), estimator.task.per_word
     architecture, tokenizer = read_architecture(folder), transformers.AutoTokenizer.from_pretrained(folder)
     limit, cut = architecture.max_length, estimator.inputs.max_tokens_per_text
     if cut is not None:
@@ -220,7 +221,7 @@ def _read_sets(splits: Mapping[str, Any], corpus: DataSet, training: TrainingOpt
     if "dev" in sets:
         return sets
     texts, labels = sets["train"]
-    strata = None if corpus.task == "tag" else np.unique([row[0] for row in labels], return_inverse=True)[1]
+    strata = None if corpus.per_word else np.unique([row[0] for row in labels], return_inverse=True)[1]
     held = round(training.dev_fraction * len(texts))
     split = zip(("train", "dev"), split_held_out(len(texts), held, strata, training.seed), strict=True)
     return sets | {name: ([texts[n] for n in numbers], [labels[n] for n in numbers]) for name, numbers in split}
@@ -235,7 +236,7 @@ def _list_classes(labels: Sequence[Sequence[str]], corpus: DataSet) -> list[str]
 
 def _read_split(items: Sequence[Any], corpus: DataSet) -> LabelledTexts:
     """Texts and their labels: tags, entity tags as BIOES, or a list of one class."""
-    if corpus.task == "classify":
+    if not corpus.per_word:
         return [str(item.text) for item in items], [[str(item.label)] for item in items]
     tags = [list(item.tags) for item in items]
     if corpus.metric == "f1":
@@ -254,7 +255,7 @@ def _encode(
     for row, names in enumerate(labels):
         words: list[int] = []
         label_ids = [numbers.get(name, 0) for name in names]
-        if is_tagger:
+        if per_word:
             first: dict[int, int] = {}
             for position, word in enumerate(batch.word_ids(row)):
                 if word is not None:
@@ -284,7 +285,7 @@ def _measure(
 ) -> float:
     """The metric of a corpus, in percent."""
     predicted = [[classes[number] for number in row] for row in decisions]
-    if corpus.task == "classify":
+    if not corpus.per_word:
         metrics = classification_metrics([row[0] for row in gold], [row[0] for row in predicted])
     elif corpus.metric == "f1":
         predicted = [convert(row, "BIOES", "BIOES", repair=True) for row in predicted]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from graphattn.builders._json_types import check_fields, check_json, require_keys
-from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError
+from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError, warn_caller
 from graphattn.models._encoders import options_class
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._options import INPUTS, resolve_precision
@@ -81,7 +80,7 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
     if is_run(Path(path)) and parent_process() is None:
         epoch, epochs = estimator.best_epoch()["epoch"], len(estimator.history_)
         message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"
-        warnings.warn(GraphAttnWarning(message), stacklevel=3)
+        warn_caller(GraphAttnWarning(message))
     return estimator
 
 
