@@ -255,7 +255,7 @@ def _encode(
     for row, names in enumerate(labels):
         words: list[int] = []
         label_ids = [numbers.get(name, 0) for name in names]
-        if per_word:
+        if is_tagger:
             first: dict[int, int] = {}
             for position, word in enumerate(batch.word_ids(row)):
                 if word is not None:
