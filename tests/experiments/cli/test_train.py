@@ -370,8 +370,7 @@ def test_labels_that_stand_for_none_are_left_out(graphattn, tmp_path, tiny, task
     flags = ["--drop-label", mark]
     answer = graphattn("train", task, corpus, "--test", corpus, "--out", model, *tiny, *flags)
     assert (answer.code, answer.err) == (0, "")
-    estimator = load(model)
-    assert mark not in map(str, estimator.classes_.tolist())
+    assert mark not in map(str, getattr(load(model), "classes_", ()))  # a regressor has none
     answer = graphattn("evaluate", model, corpus, *flags)
     assert answer.code == 0
     assert re.search(r"^hint: .*corpus.tsv: 8 of \d+ (texts|words) are left out", answer.err)
