@@ -172,7 +172,7 @@ def _has_local_ranges(edges: Edges) -> bool:
     if edges.num_edges > NARROW_KEYS * edges.num_destinations:
         return False
     bounds = _key_ranges(edges)
-    return bounds is not None and _bandwidth(*bounds) <= NARROW_KEYS
+    return bounds is not None and bool(_bandwidth(*bounds) <= NARROW_KEYS)
 
 
 def _key_ranges(edges: Edges) -> tuple[np.ndarray, np.ndarray] | None:
@@ -205,11 +205,14 @@ def _make_narrow_plan(relations: list[Edges]) -> NarrowPlan:
     return NarrowPlan(chunks, shared, [edges.indptr for edges in windows], lows, highs)
 
 
-def _bandwidth(low: np.ndarray, high: np.ndarray) -> int:
+@plan_kernel
+def _bandwidth(low, high):  # type: ignore[no-untyped-def]
     """Twice the largest distance between a node and an end of its range, plus one."""
-    here = np.arange(len(low))
-    distances = np.maximum(np.abs(here - low), np.abs(high - 1 - here))
-    return 2 * int(distances.max(initial=0, where=high > low)) + 1
+    widest = 1
+    for i in range(len(low)):
+        if high[i] > low[i]:
+            widest = max(widest, 2 * max(abs(i - low[i]), abs(high[i] - 1 - i)) + 1)
+    return widest
 
 
 @plan_kernel
@@ -323,14 +326,28 @@ def _cut_into_chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.n
     return chunks, shared
 
 
-def _add_shared_keys(chunks: np.ndarray) -> tuple[np.ndarray, int]:
+@plan_kernel
+def _add_shared_keys(chunks):  # type: ignore[no-untyped-def]
     """Add the last three columns to the chunks (C, 4) of a plan; also return the number of shared keys."""
-    begin, end = chunks[:, 2], chunks[:, 3]
-    earlier_end, later_begin = _running_extents(begin, end)
-    own_begin = np.clip(earlier_end[:-1], begin, end)
-    own_end = np.maximum(own_begin, np.clip(later_begin[1:], begin, end))
-    shared = end - begin - (own_end - own_begin)
-    return np.column_stack([chunks, own_begin, own_end, shared.cumsum() - shared]), int(shared.sum())
+    count = len(chunks)
+    complete = np.empty((count, 7), np.int64)
+    next_begin, last_end = np.iinfo(np.int64).max, 0
+    for number in range(count - 1, -1, -1):
+        begin, end = chunks[number, 2], chunks[number, 3]
+        complete[number, :4] = chunks[number]
+        complete[number, 5] = max(begin, min(end, next_begin))
+        if begin < end:
+            next_begin = min(next_begin, begin)
+    shared = 0
+    for number in range(count):
+        begin, end = chunks[number, 2], chunks[number, 3]
+        complete[number, 4] = max(begin, min(end, last_end))
+        complete[number, 5] = max(complete[number, 4], complete[number, 5])
+        complete[number, 6] = shared
+        shared += end - begin - (complete[number, 5] - complete[number, 4])
+        if begin < end:
+            last_end = max(last_end, end)
+    return complete, shared
 
 
 def _union_between(low: np.ndarray, high: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
