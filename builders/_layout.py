@@ -5,7 +5,6 @@ Letters: B sentences, N tokens, W words; ``[CLS]`` counts as a token and as a wo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from graphattn._ragged import Ints, Ragged, concatenate_ranges, count_up
 from graphattn.builders._sentence import Sentence, assign_sentence_ids
-from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.exceptions import DataError, GraphAttnWarning, warn_caller
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,8 +225,8 @@ def concatenate(layouts: Sequence[Layout]) -> Layout:
 def surround(layouts: Sequence[Layout], sizes: Sequence[int], features: Mapping[str, Sequence[Any] | int]) -> Layout:
     """One sequence for each text, or for each pair of texts, with special tokens, each of which is a word.
 
-    ``sizes`` are the numbers of special tokens before, between and after the texts; ``features`` have their values, one
-    for all, or for each group whatever its items can be set to.
+    ``sizes`` are the numbers of special tokens before, between and after the texts; ``features`` are the values of special
+    tokens: one for all, or one entry for each group, which broadcasts to its tokens.
     """
     tokens = _Slots(sizes, [layout.lengths for layout in layouts])
     words = _Slots(sizes, [layout.word_counts for layout in layouts])
@@ -372,22 +371,22 @@ def _dependencies(
 @lru_cache(maxsize=1)
 def warn_of_missing_heads() -> None:
     """Warn, once in a process, that texts without a parse have no arcs."""
-    warnings.warn(
-        "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, a store "
-        "built with a parser), or a parser (--parser stanza)",
-        GraphAttnWarning,
-        stacklevel=2,
+    warn_caller(
+        GraphAttnWarning(
+            "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, a store "
+            "built with a parser), or a parser (--parser stanza)"
+        )
     )
 
 
 @lru_cache(maxsize=1)
 def warn_of_missing_links() -> None:
-    """Warn, once in a process, that texts have no links."""
-    warnings.warn(
-        "there are texts without links, so the relation 'links' has no edges in them. Read a corpus with a field of "
-        "links, or give Sentence(links=...); [] says that a text has none",
-        GraphAttnWarning,
-        stacklevel=2,
+    """Warn, once in a process, that no text has links."""
+    warn_caller(
+        GraphAttnWarning(
+            "none of these texts has links, so the relation 'links' has no edges. Read a corpus with a field of links, "
+            "or give Sentence(links=...); [] says that a text has none"
+        )
     )
 
 

@@ -12,7 +12,14 @@ from graphattn.builders._files import FilePath
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._spelling import restore_final_sigma
 from graphattn.builders._vocabulary import UNKNOWN, Ids, Vocabulary
-from graphattn.builders._word_boundaries import DEFAULT_SPLIT, Source, WordSplitter, replace_surrogates, words_of
+from graphattn.builders._word_boundaries import (
+    DEFAULT_SPLIT,
+    Source,
+    SplitText,
+    WordSplitter,
+    replace_surrogates,
+    words_of,
+)
 from graphattn.builders._word_vectors import WordVectors
 
 BLANK = "\u2581"
@@ -21,14 +28,10 @@ _LITERAL = "\ufdd0"
 """Stands for the same character in a text; Unicode keeps this one for such uses, so texts do not have it."""
 
 
-class MarkedWords(list[str]):
-    """The marked words of a text, with the text; :func:`mark_blanks` returns them unchanged."""
+class MarkedWords(SplitText):
+    """The marked words of a text; :func:`mark_blanks` returns them unchanged."""
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: Source, words: Iterable[str]):
-        super().__init__(words)
-        self.text = text
+    __slots__ = ()
 
 
 class Subwords:

@@ -195,7 +195,7 @@ class Vocabulary:
 
     @classmethod
     def _wrap(cls, tokenizer: Tokenizer) -> Self:
-        """A vocabulary with this tokenizer, which changes, instead of a copy."""
+        """A vocabulary that uses, and changes, this tokenizer itself, not a copy."""
         vocabulary = cls.__new__(cls)
         vocabulary._read(tokenizer)
         return vocabulary

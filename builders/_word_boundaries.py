@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html.parser import HTMLParser
 from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer, models, pre_tokenizers
@@ -17,6 +18,18 @@ from graphattn.builders._sentence import Sentence, assign_sentence_ids
 from graphattn.exceptions import ConfigError, DataError
 
 Source = str | Sequence[str] | Sentence
+
+
+class SplitText(list[str]):
+    """The words of a text, with the text."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: Any, words: Iterable[str]):
+        super().__init__(words)
+        self.text = text
+
+
 SPLITS = ("web", "words", "whitespace")
 DEFAULT_SPLIT = SPLITS[0]
 LONGEST_WORD = 1 << 17

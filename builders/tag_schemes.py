@@ -128,6 +128,8 @@ def convert(tags: Sequence[str], source: str, target: str, *, repair: bool = Fal
     >>> convert(["I-PER", "I-PER", "B-PER", "O"], "IOB1", "BIOES")
     ['B-PER', 'E-PER', 'S-PER', 'O']
     """
+    _check_scheme(source)
+    _check_scheme(target)
     if source == target == "none":
         return list(tags)
     if "none" in (source, target):

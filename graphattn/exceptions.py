@@ -276,4 +276,5 @@ def warn_caller(warning: Warning | str) -> None:
 
 
 _OUR_FRAMES = ("graphattn", "contextlib", "functools")
-"""Packages whose frames are between a warning and the user, those of context managers and cached properties, too."""
+"""Packages whose frames may lie between a warning and the user: ours, and those that call our context managers and
+cached properties."""

@@ -211,7 +211,7 @@ def detect(
 
 
 def _detect_columns(detected: DetectedFormat, sample: Sample, request: _DetectionRequest) -> DetectedFormat:
-    """A labelled file with the columns that are neither given nor detected yet."""
+    """Detect the columns of a labelled file, unless they are given or known."""
     if detected.columns is not None or "columns" in request.options:
         return detected
     in_one = "text_separator" in request.options  # both texts of a pair

@@ -294,7 +294,8 @@ def read_word_tag(path: FilePath, *, separator: str = "/", skip: Skip | None = N
         words, tags = zip(*pairs, strict=True)
         return Sentence(words, tags=tags, origin=(name, line))
 
-    return filter(None, parse_lines(path, parse, skip, reject_blank=False, blanks="\n"))
+    sentences = parse_lines(path, parse, skip, reject_blank=False, blanks="\n")
+    return (sentence for sentence in sentences if sentence is not None)
 
 
 def _split_pair(piece: str, separator: str) -> tuple[str, str]:

@@ -286,7 +286,10 @@ class _RelationParser:
         if function == "within-words":
             return relation.within_words()
         if relative:
-            return RelativePositions(relation, int(relative[1]))
+            try:
+                return RelativePositions(relation, int(relative[1]))
+            except ConfigError as error:
+                raise self.error(str(error)) from error
         names = suggest(function.partition(":")[0], _FUNCTIONS)
         raise self.error(
             f"unknown function {function!r}; {names}choose reverse(...), within-words(...) or relative:CLIP(...)"

@@ -226,7 +226,7 @@ class _Build:
         return manifest
 
     def _read_manifest(self, *, append: bool) -> Manifest | None:
-        """The manifest; None if it is damaged, since shards that are up to date stay, or if the folder is empty."""
+        """The manifest of an earlier build; None in an empty folder, or if it is damaged: valid shards stay anyway."""
         if (self.folder / MANIFEST).exists():
             try:
                 return Manifest.read(self.folder, complete=append)

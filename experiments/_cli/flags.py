@@ -80,7 +80,7 @@ def _merge_help(flag: Option, alternatives: Mapping[str, Sequence[Option]]) -> s
 
 
 def with_flags(**groups: Sequence[Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add groups of flags to a command; its parameter of that name receives the values of those in use.
+    """Add groups of flags to a command; the parameter named like a group receives the values of its used flags.
 
     ``--help`` lists the common flags and the command's own, ``--help-all`` all of them.
     """

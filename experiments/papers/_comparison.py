@@ -108,7 +108,7 @@ def compare_rows(experiment: Experiment, rows: Sequence[Row], results: Mapping[s
     if experiment.averages and len(table) > 1:
         by_column = {column: [results[row.label] for row in rows if row.parts()[-1] == column] for column in columns}
         lines.append(["mean of these", *map(_format_mean_of_means, by_column.values())])
-    return format_markdown(lines)
+    return f"{experiment.full_name}: {experiment.title}\n\n{format_markdown(lines)}"
 
 
 def _format_mean_of_means(sets: Sequence[Runs]) -> str:

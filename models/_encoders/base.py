@@ -167,7 +167,7 @@ def append_layer(weights: list[LayerWeights] | None) -> LayerWeights | None:
 
 
 def is_too_long_to_keep(states: Tensor) -> bool:
-    """Whether there are more nodes than of any shard of short texts, whose gradients are being computed on a CPU."""
+    """Whether gradients of more nodes than a shard of short texts has are being computed on a CPU."""
     is_long = len(states) > _MOST_KEPT_NODES and states.device.type == "cpu"
     return is_long and states.requires_grad and torch.is_grad_enabled() and not is_transformed()
 

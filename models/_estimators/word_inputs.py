@@ -15,10 +15,10 @@ from typing_extensions import override
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders._vocabulary import SPECIAL_TOKENS
-from graphattn.builders._word_boundaries import Source, WordSplitter
+from graphattn.builders._word_boundaries import Source, SplitText, WordSplitter
 from graphattn.exceptions import GraphAttnWarning, warn_caller
 from graphattn.models._encoders import Encoder, EncoderOptions, make_encoder
-from graphattn.models._estimators.inputs import Columns, SplitText, check_same_tokenization, iter_chunks
+from graphattn.models._estimators.inputs import Columns, check_same_tokenization, iter_chunks
 from graphattn.models._estimators.text_inputs import InputLayers, TextInputs, register_inputs
 from graphattn.models._estimators.warm_start import copy_vectors
 from graphattn.models._estimators.word_checks import hint_at_unsplit_texts, share_of_cut_words

@@ -91,15 +91,18 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     return checkpoint if checkpoint.exists() else None
 
 
+def _error_for_damage(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{verbatim(path)} is missing or damaged, so the run cannot resume; give {{resume=False}} to start again",
+        options=("resume",),
+    )
+
+
 def _check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Reject the folder of a run with other settings."""
     sealed = read_sealed(folder / SETTINGS)
     if sealed is None:
-        raise ConfigError(
-            f"{verbatim(folder / SETTINGS)} is missing or damaged, so the run cannot resume; give {{resume=False}} "
-            "to start again",
-            options=("resume",),
-        )
+        raise _error_for_damage(folder / SETTINGS)
     earlier = json.loads(sealed)
     changed = next((name for name in {**settings, **earlier} if earlier.get(name) != settings.get(name)), None)
     if changed is not None:
@@ -131,3 +134,12 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         # no view of the buffer: Python 3.12.1 crashes when it collects one that an error keeps
         write_sealed(Path(path), content.getvalue())
+
+    @override
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
+        try:
+            return super().load_checkpoint(path, map_location, weights_only)
+        except OSError:
+            raise
+        except Exception as error:  # a callback's state that only unpickling restores
+            raise _error_for_damage(Path(path)) from error

@@ -49,7 +49,8 @@ Fit = Callable[[Corpus], tuple[LinearBranch, Head]]
 
 
 TYPICAL = (1 / 3, 2 / 3)
-"""Factors of the scores of the graph model and of the linear model without a dev set; the first grow in training."""
+"""Factors of the scores of the graph model and of the linear model without a dev set; the graph model's
+scores grow during training, so its factor is smaller."""
 
 
 def fit_linear_branch(

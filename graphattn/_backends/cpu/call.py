@@ -50,7 +50,7 @@ class Call:
 
     @cached_property
     def _heads_of_relations(self) -> list[tuple[Edges, slice, slice]]:
-        """Each relation that has heads, their numbers, and their numbers among the scored heads."""
+        """(edges, their heads, their heads among those with scores) of each relation with heads."""
         spans, first_head, first_scored = [], 0, 0
         for edges, count in zip(self.edges, self.heads, strict=True):
             end, scored_end = first_head + count, first_scored + (0 if self._omits(edges) else count)

@@ -183,7 +183,7 @@ def _key_ranges(edges: Edges) -> tuple[np.ndarray, np.ndarray] | None:
     if edges.first_sources is None:
         return None
     degrees = np.diff(edges.indptr.numpy().astype(np.int64))
-    low = np.where(degrees > 0, edges.first_sources.numpy(), 0)
+    low = np.where(degrees > 0, edges.first_sources.numpy(), 0).astype(np.int64)  # int32 cannot hold the sentinels
     return low, low + degrees
 
 

@@ -237,7 +237,7 @@ class Task:
         return labels
 
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        """Learn what the labels of the training set say, and reject examples that cannot be learnt.
+        """Learn from the labels of the training set (classes, scale, scheme); reject examples that cannot be used.
 
         ``previous`` is the task of the model to continue from, if any.
         """
