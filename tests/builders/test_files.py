@@ -144,6 +144,7 @@ DAMAGED = (
         ("Пример\n".encode() + "русский\n".encode() + b"\xd0 end\n", f", line 3: byte 0xd0 at column 1{DAMAGED}"),
         ("Пример\n".encode() + b"\xff\xfa\n" + "中文\n".encode(), f", line 2: byte 0xff at column 1{DAMAGED}"),
     ],
+    ids=lambda value: repr(value)[:30],
 )
 def test_what_is_no_text(tmp_path, content, expected):
     for suffix, pack in PACK.items():

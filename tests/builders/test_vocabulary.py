@@ -174,10 +174,12 @@ def test_caches_are_bounded(monkeypatch, either):
     fresh = copy.deepcopy(either)
     assert [fresh.encode(text).tolist() for text in texts] == expected
     tracemalloc.start()
-    for number in range(300):
-        fresh.encode([f"low{number}" * 20])  # whose pieces take 5 kB or more
-    assert tracemalloc.get_traced_memory()[0] < 200_000
-    tracemalloc.stop()
+    try:
+        for number in range(300):
+            fresh.encode([f"low{number}" * 20])  # whose pieces take 5 kB or more
+        assert tracemalloc.get_traced_memory()[0] < 200_000
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.lists(UNICODE, max_size=4))

@@ -138,8 +138,9 @@ def test_more_texts_than_one_chunk():
 @pytest.mark.parametrize(
     ("splitter", "unit", "count"),
     [
-        *((WORDS, unit, 150_000) for unit in ("a", ".", "1,", "n't", "漢", "ก็")),  # longer than the longest word
-        *((WEB, unit, 30_000) for unit in ("a.", "@", "a@", "http://", "a-", ":", "#_", "x@y.")),  # in linear time
+        # longer than the longest word
+        *((WORDS, unit, 150_000) for unit in ("a", ".", "1,", "n't", "漢", "ก็")),
+        *((WEB, unit, 140_000 // len(unit)) for unit in ("a.", "@", "a@", "http://", "a-", ":", "#_", "x@y.")),
         (WEB, "n'tx", 1_000_000),
         (WORDS, "n'tx", 1_000_000),
     ],

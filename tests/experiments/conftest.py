@@ -57,6 +57,7 @@ class Command:
         self.returncode: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
+            signal.alarm(240)  # a command that hangs does not outlive the tests
             os.close(reading_out)
             os.close(reading_err)
             self._run(words, (stdin, out, err), folder)
@@ -79,7 +80,7 @@ class Command:
             main()
             code = 0
         except SystemExit as ended:
-            code = ended.code or 0
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         except BaseException:
             traceback.print_exc()
         finally:

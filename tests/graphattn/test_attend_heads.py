@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from graphattn import Edges, attend
 from graphattn._attention import attend_heads
 from graphattn._backends.cpu import plan
-from graphattn.exceptions import ConfigError, GraphError
+from graphattn.exceptions import ConfigError, DoubleBackwardError, GraphError
 
 
 def random_edges(count, seed=0):
@@ -156,6 +156,25 @@ def test_bfloat16(windows):
     torch.testing.assert_close(actual.double(), attend_separately(edges, heads, inputs.double()), rtol=2e-2, atol=1e-2)
 
 
+def test_nan_and_infinity_affect_only_rows_that_see_them(windows):
+    inputs = draw(60, 2, dtype=torch.float32).detach()
+    inputs[20, :, 1] = float("nan")
+    inputs[40, 2, 1] = float("inf")
+    out = attend_heads([windows([30, 30], "3"), windows([30, 30], "5")], [1, 1], inputs)
+    seen = [*range(18, 23), *range(38, 43)]
+    assert not out[seen, 1].isfinite().all(1).any()
+    others = [token for token in range(60) if token not in seen]
+    assert out[others].isfinite().all()
+    assert out[:, 0].isfinite().all()
+
+
+def test_second_derivatives_are_rejected(windows):
+    inputs = draw(6, 2)
+    first = torch.autograd.grad(attend_heads([windows([6], "3")], [2], inputs).sum(), inputs, create_graph=True)[0]
+    with pytest.raises(DoubleBackwardError):
+        torch.autograd.grad(first.sum(), inputs)
+
+
 def test_invalid_arguments(windows):
     edges, inputs = [windows([6], "3")], draw(6, 2)
     with pytest.raises(GraphError) as caught:
@@ -194,6 +213,15 @@ def test_weights_of_all_relations(windows, lengths, scales, backend):
         torch.testing.assert_close(own, reference_weights(one, query, key), rtol=1e-10, atol=1e-14)
 
 
+def test_weights_are_ordered_by_edge_id():
+    ids = torch.tensor([2, 0, 1, 3])
+    edges = Edges(torch.tensor([0, 2, 3, 4]), torch.tensor([0, 2, 1, 0]), 3, ids)
+    inputs = draw(3, 2).detach()
+    _, (weights,) = attend_heads([edges], [2], inputs, return_weights=True)
+    assert torch.equal(weights, attend(edges, *inputs.unbind(1), return_weights=True)[1])
+    torch.testing.assert_close(weights[ids[2:]], torch.ones(2, 2, dtype=torch.float64))
+
+
 def test_weights_with_nan(windows):
     edges = [windows([20, 20], "3"), windows([600], "N")]
     for one in edges:
@@ -204,6 +232,16 @@ def test_weights_with_nan(windows):
         sees = torch.zeros(count, dtype=torch.bool).index_fill(0, one.destinations[one.sources == 5], True)
         assert torch.equal(weights[:, 0].isnan(), sees[one.destinations])
         assert weights[:, 1].isfinite().all()
+
+
+def test_weights_are_returned_before_dropout(windows):
+    edges, inputs = [windows([40, 300], "3"), windows([40, 300], "N")], draw(340, 3).detach()
+    torch.manual_seed(0)
+    out, weights = attend_heads(edges, [2, 1], inputs, dropout=0.5, return_weights=True)
+    plain, expected = attend_heads(edges, [2, 1], inputs, return_weights=True)
+    assert not torch.allclose(out, plain)
+    for own, other in zip(weights, expected, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-11, atol=1e-14)
 
 
 def test_gradients_by_weights(windows):

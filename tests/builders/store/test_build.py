@@ -261,7 +261,8 @@ def test_damaged_shards_are_rebuilt(tmp_path, write, trees, settings, complete):
     assert {name for name, inode in inodes(folder).items() if inode != inodes_before[name]} == {*names}
 
 
-def test_a_killed_build_resumes(tmp_path, write, trees, settings, run_in_fork):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_build_resumes(tmp_path, write, trees, settings, run_in_fork, jobs):
     corpora = [CorpusFile(write("a.conllu", trees(60)))]
     build_store(corpora, tmp_path / "whole", settings)
 
@@ -271,7 +272,7 @@ def test_a_killed_build_resumes(tmp_path, write, trees, settings, run_in_fork):
                 os.kill(os.getpid(), signal.SIGKILL)
             yield item
 
-    killed = lambda: build_store(corpora, tmp_path / "killed", settings, watch=kill)  # noqa: E731
+    killed = lambda: build_store(corpora, tmp_path / "killed", settings, engine=LocalEngine(jobs), watch=kill)  # noqa: E731
     assert run_in_fork(killed) == -signal.SIGKILL
     assert 2 < len(inodes(tmp_path / "killed")) < len(inodes(tmp_path / "whole"))
     build_store(corpora, tmp_path / "killed", settings)
@@ -346,6 +347,7 @@ PAIRS = {"second": "second"}
         ("a.jsonl", b'{"tokens":[]}\n' * 1999 + b'{"tokens": ["\xe9"]}\n', [Window(3)],
          f", line 2000: byte 0xe9 at column 14 is not UTF-8. {UNKNOWN_ENCODING}"),
     ],
+    ids=lambda value: repr(value)[:30],
 )  # fmt: skip
 def test_errors_name_the_line(tmp_path, name, content, relations, message):
     path = tmp_path / name

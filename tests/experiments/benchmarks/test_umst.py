@@ -1,6 +1,7 @@
 """``bench umst``: a row for each encoder and pass, with its memory, and sentences whose words are split."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,14 @@ def test_rows_with_time_and_memory(fix_memory):
     assert cells["limit"] == ["", f"{umst.arithmetic_limit(uniform(2, 9)):.2f}", ""] * 2
     medians = [row["median_ms"] for row in report.rows]
     assert cells["UMST / peer"][1:3] == [f"{medians[0] / median:.2f}" for median in medians[1:3]]
+
+
+def test_the_limit_of_arithmetic():
+    """Per token 24 d^2 and 4 d for each pair; for 21 words of 24 tokens 8 d^2 a word, and their pairs."""
+    width = 512
+    plain = 24 * 24 * width**2 + 4 * width * 24**2
+    on_words = 21 * 8 * width**2 + 4 * width * 21**2
+    assert umst.arithmetic_limit(uniform(3, 24)) == pytest.approx((plain + on_words) / plain)
 
 
 @given(lengths=st.lists(st.integers(0, 40), max_size=4))

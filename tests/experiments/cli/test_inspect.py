@@ -244,6 +244,14 @@ def test_no_text_at_all(graphattn, classifier, tmp_path):
     assert graphattn("inspect", classifier, tmp_path / "texts.csv").error == "there are no texts"
 
 
+def test_half_a_pair(graphattn, pair_classifier):
+    answer = graphattn("inspect", pair_classifier, "a film")
+    assert answer.error == (
+        "'a film' is not a pair of texts, and no file. Put a tab between the two texts, $'first\\tsecond' in a "
+        "shell; or check the path."
+    )
+
+
 @pytest.fixture
 def forbid_loading(monkeypatch):
     def fail(*_arguments, **_keywords):

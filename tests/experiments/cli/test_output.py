@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,19 @@ def test_an_open_pipe_is_written_to():
             file.write("a line\n")
         os.close(writing)
         assert pipe.read() == "a line\n"
+
+
+def test_a_named_pipe_is_written_to(tmp_path):
+    pipe, lines = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: lines.append(pipe.read_text()), daemon=True)
+    reader.start()
+    check_output(pipe)
+    with open_output(pipe) as file:
+        file.write("a line\n")
+    reader.join(timeout=10)
+    assert lines == ["a line\n"]
+    assert pipe.is_fifo()
 
 
 def test_a_file_needs_a_folder(tmp_path):

@@ -60,17 +60,18 @@ def computed(monkeypatch):
     return numbers
 
 
-def test_several_processes_write_the_same_bytes(graphattn, classifier, texts, tmp_path):
+@pytest.mark.parametrize(("command", "name"), [("predict", "out.jsonl"), ("predict", None), ("encode", "out.parquet")])
+def test_several_processes_write_the_same_bytes(graphattn, classifier, texts, tmp_path, command, name):
     written = []
     for jobs in (1, 2):
         folder = tmp_path / str(jobs)
         folder.mkdir()
-        flags = ["--chunk", 2, "--max-tokens-per-text", 3, "--jobs", jobs, "--out", folder / "out.parquet"]
-        answer = graphattn("encode", classifier, texts, *flags)
+        flags = ["--chunk", 2, "--max-tokens-per-text", 3, "--jobs", jobs]
+        answer = graphattn(command, classifier, texts, *flags, *([] if name is None else ["--out", folder / name]))
         assert (answer.code, "line 3" in answer.err) == (1, True)
         assert answer.err.startswith("warning: 9 texts truncated to 3 tokens")
-        (file,) = folder.iterdir()
-        written.append(file.read_bytes())
+        assert [file.name for file in folder.iterdir()] == ([] if name is None else [name])
+        written.append(answer.out if name is None else (folder / name).read_bytes())
     assert written[0] == written[1]
 
 

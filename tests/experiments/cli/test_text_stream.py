@@ -156,6 +156,8 @@ REVIEWS = [Example("good film", label="x"), Example("bad film", label="y")]
         ("a.txt", "one two\tthree four\none\ttwo\n", "classify", {}, ["one two\tthree four", "one\ttwo"]),
         ("a.txt", "1\tone text\n2\tone text\n" * 10, "classify", {}, ["1\tone text", "2\tone text"] * 10),
         ("a.txt", "x\tone two\nx\ta\n", "tag", {}, ["x\tone two", "x\ta"]),
+        ("a.txt", "call, text, or email\nhello, you, there\n", "classify", {},
+         ["call, text, or email", "hello, you, there"]),
         # a header is no labelled text, and names both columns of a table to translate; or options say so
         ("a.tsv", "stars!\ttext\n5\tone\n5\ttwo\n", "classify", {}, [Example("one"), Example("two")]),
         ("a.tsv", "stars!\twhat was said?\n5\tone\n5\ttwo\n", "classify", {"text_column": "what was said?"},

@@ -162,6 +162,22 @@ def test_several_labels_are_trained_predicted_and_evaluated(graphattn, tmp_path,
     assert json.loads(answer.out)["exact_match"] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("several.jsonl", '{"text": "a day", "label": ["x", "y"]}\n{"text": "b", "label": ["x"]}\n'),
+        ("several.txt", "__label__x __label__y a day\n__label__x b\n"),
+    ],
+    ids=["lists", "fasttext"],
+)
+def test_several_labels_without_a_separator(graphattn, tmp_path, tiny, name, content):
+    (tmp_path / name).write_text(content * 10)
+    command = ["train", "classify", tmp_path / name, "--out", tmp_path / "model", *tiny]
+    assert "--multilabel" in graphattn(*command).error
+    assert graphattn(*command, "--multilabel").code == 0
+    assert load(tmp_path / "model").classes_.tolist() == ["x", "y"]
+
+
 def test_a_model_is_overwritten_only_with_the_flag(graphattn, corpora_folder, tmp_path, tiny):
     command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
     graphattn(*command)

@@ -12,6 +12,10 @@ from graphattn.experiments.demo._grammar import corpus, explain, generate
 from graphattn.experiments.demo._steps import frequent_tag_accuracy
 
 INVARIANT = {"fish", "salmon", "trout", "shrimp", "series"}
+PRAISE = {"good", "great", "superb", "lovely", "fine", "charming", "pleasant", "impressive", "remarkable", "inspired"}
+PRAISE |= {"unforgettable", "unspoiled", "joyful", "tasteful", "flawless", "faultless"}
+BLAME = {"bad", "awful", "dreadful", "poor", "dull", "weak", "forgettable", "spoiled", "flawed", "faulty"}
+BLAME |= {"unpleasant", "unimpressive", "unremarkable", "uninspired", "joyless", "tasteless"}
 RELATIONS = {"root", "nsubj", "cop", "det", "amod", "advmod", "case", "nmod", "acl", "acl:relcl", "obj", "obl", "aux"}
 RELATIONS |= {"mark", "advcl", "cc", "conj", "ccomp", "punct"}
 NOUNS, VERBS = {"NN", "NNS"}, {"VB", "VBD", "VBN", "VBP", "VBZ"}
@@ -168,8 +172,24 @@ def test_subwords_split_words_and_change_nothing_else():
     assert pieces["series"] == ("series",)
 
 
+def label_from_words(words):
+    """The label from the words alone, without the trees of the generator."""
+    clauses = " ".join(words[:-1]).split(" , ")
+    deciding = clauses[0]
+    if len(clauses) == 2 and (clauses[0].startswith(("although", "though", "while")) or clauses[1].startswith("but")):
+        deciding = clauses[1]
+    after_copula = deciding.replace(" were ", " was ").rsplit(" was ", 1)[1].split()
+    value = 1 if set(after_copula) & PRAISE else -1
+    assert len(set(after_copula) & (PRAISE | BLAME)) == 1
+    for word in after_copula:
+        if word in {"not", "never", "hardly"}:
+            value = -value
+    return "positive" if value > 0 else "negative"
+
+
 def test_labels_follow_from_the_words(everything):
     sentences = [*everything, *generate(400, seed=2, subwords=True)]
     assert [explain(sentence).split(":")[0] for sentence in sentences] == [sentence.label for sentence in sentences]
+    assert [label_from_words(sentence.words) for sentence in everything] == [one.label for one in everything]
     (joined,) = generate(1, seed=895)
     assert explain(joined) == 'negative: "faulty" is blame, and what follows "and" agrees'

@@ -10,7 +10,7 @@ from graphattn.experiments.page import PageModel, write_page
 TOKENS = 2000
 # Milliseconds: four times the limits for two idle cores, to allow for other work on the machine.
 FIRST_PAINT, INTERACTION = 4 * 1000, 4 * 50
-TRIES, ROUNDS = 3, 3
+TRIES, ROUNDS = 5, 3
 
 # Milliseconds from an event until its frame is complete: handler, drawing, style and layout.
 MEASURE = """async (act) => {

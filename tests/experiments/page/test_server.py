@@ -23,7 +23,7 @@ def port(make_result, serve_models):
         return make_result(texts[0].split()).page
 
     model = LiveModel("toy", lambda text: len(text.split()), explain)
-    with serve_models([model], limits=Limits(characters=100, seconds=1.0)) as port:
+    with serve_models([model], limits=Limits(characters=100, seconds=2.0)) as port:
         yield port
 
 
@@ -108,7 +108,7 @@ def test_clients_that_stall_do_not_lock_out_others(port):
             while not answer.endswith("}"):  # head and body may arrive apart
                 answer += client.recv(10_000).decode()
             assert answer.startswith("HTTP/1.1 408 ")
-            assert json.loads(answer.partition("\r\n\r\n")[2]) == {"error": "The text did not arrive within 1 seconds."}
+            assert json.loads(answer.partition("\r\n\r\n")[2]) == {"error": "The text did not arrive within 2 seconds."}
 
 
 def test_a_client_that_hangs_up_leaves_no_traceback(port):

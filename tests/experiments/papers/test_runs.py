@@ -232,6 +232,13 @@ def test_a_run_of_a_translator(data_set, parallel_folder):
     assert result_rows.describe_run(row).startswith(f"{data_set} transformer seed 1: dev ")
 
 
+def test_the_test_set_of_pairs_is_not_read_while_choosing_settings(parallel_folder):
+    (parallel_folder / "multi30k_en_de" / "test_2016_flickr.en").unlink()
+    row = results.run("multi30k", "transformer", 0, changes=TRANSLATOR, folder=parallel_folder, on_test=False)
+    assert "test" not in row
+    assert "dev" in row
+
+
 def test_an_encoder_with_an_option_off(tmp_path):
     whole, without = (
         make_estimator("multi30k", encoder, 0, TRANSLATOR, tmp_path).encoder

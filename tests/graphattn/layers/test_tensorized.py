@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from graphattn import Edges, TensorizedAttention
 from graphattn.builders import Complete, TextGraphBuilder
 from graphattn.builders.relations import Order, Window
+from graphattn.exceptions import GraphError
 
 ORDER = {"forward": 1, "backward": 1}
 LENGTHS = (4, 0, 9)
@@ -120,6 +121,13 @@ def test_weights_of_each_relation(graph):
         relation: (Edges.of(graph, relation).num_edges, count) for relation, count in layer.heads.items()
     }
     assert out.shape == (graph.num_nodes(), 20)
+
+
+def test_missing_relation(graph):
+    layer = TensorizedAttention(6, 4, {"forward": 1, "backward": 1})
+    with pytest.raises(GraphError) as caught:
+        layer({"forward": Edges.of(graph, "forward")}, torch.zeros(graph.num_nodes(), 6))
+    assert str(caught.value) == ("the edges of relation 'backward' are missing; read them with edges_of(graph, heads)")
 
 
 class RecordedIdentity(torch.nn.Module):

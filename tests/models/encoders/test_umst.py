@@ -290,7 +290,7 @@ def test_dropout_inside_the_feed_forward_layer_is_the_residual_one_by_default():
 
 
 @pytest.mark.parametrize("options", [{"groups": "shuffled"}, {"groups": "random"}, {"arcs": "random"}])
-def test_random_graphs_have_the_seed(options):
+def test_names_of_random_graphs_contain_the_seed(options):
     """Each seed gives other edges, which tests of relations check."""
     made = [UMSTOptions(graph_seed=seed, **options) for seed in (5, 6)]
     names = {(own.group_relation() if "groups" in options else own.arc_relation()).name for own in made}

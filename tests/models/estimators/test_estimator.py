@@ -27,6 +27,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import (
     ConfigError,
     DataError,
+    GraphAttnError,
     GraphAttnWarning,
     NotFittedError,
     TruncationWarning,
@@ -234,6 +235,7 @@ def test_forms_of_inputs_and_labels(corpus, tiny):
     expected = tiny("classifier", training=training).fit(texts, labels).predict_proba(texts)
     for X, y in (
         (np.array(texts), np.array(labels)),
+        (texts, np.array(labels).reshape(-1, 1)),
         (pd.Series(texts), pd.Series(labels)),
         (tuple(texts), iter(labels)),
         ((text for text in texts), labels),
@@ -248,7 +250,9 @@ def test_forms_of_inputs_and_labels(corpus, tiny):
 def test_a_table_of_texts_or_pairs(kind, corpus, tiny, same_weights):
     """Targets may be in a table, too, unless there are several for an input."""
     X, y = corpus(kind, 16)
-    targets = y if kind in ("multilabel", "tagger", "crf") else pd.DataFrame({"target": y})
+    targets = column = y
+    if kind not in ("multilabel", "tagger", "crf"):
+        targets, column = pd.DataFrame({"target": y}), np.array(y).reshape(-1, 1)
     if "pair" in kind:
         table = np.array(X, object)
     else:
@@ -260,8 +264,8 @@ def test_a_table_of_texts_or_pairs(kind, corpus, tiny, same_weights):
     assert same_weights(estimator, expected)
     assert estimator.predict_rows(table) == expected.predict_rows(X)
     assert estimator.evaluate(table, targets) == expected.evaluate(X, y)
-    assert estimator.report(table, y).summary == expected.report(X, y).summary
-    assert estimator.score(pd.DataFrame(table), y) == expected.score(X, y)
+    assert estimator.report(table, column).summary == expected.report(X, y).summary
+    assert estimator.score(pd.DataFrame(table), column) == expected.score(X, y)
     assert summarise(estimator, table).scales().equals(summarise(expected, X).scales())
     at = int(np.argmax([len(str(x)) for x in X]))
     assert estimator.attention(table[at]).table().equals(expected.attention(X[at]).table())
@@ -351,6 +355,7 @@ def test_the_dev_set_selects_the_epoch(corpus, tiny):
         tiny("classifier", training=training).fit(texts, labels, dev=dev)
         for dev in (
             ([text.split() for text in texts], np.array(wrong)),
+            [texts, wrong],
             [Example(text, label=label) for text, label in zip(texts, wrong, strict=True)],
         )
     ]
@@ -583,6 +588,19 @@ def test_a_failed_fit_changes_nothing(kind, corpus, tiny, figures):
     with pytest.raises(DataError):
         estimator.fit(inputs, labels, **wrong)
     assert all(np.array_equal(row, other) for row, other in zip(figures(estimator, inputs), expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"inputs__vectors": "missing.txt"}, {"encoder": MSTransOptions(hidden=30, heads=4)}], ids=str
+)
+def test_a_fit_with_invalid_options_leaves_the_fitted_model(changes, corpus, tiny, tmp_path):
+    texts, labels = corpus("classifier", 16)
+    estimator = tiny("classifier", training={"epochs": 1}).fit(texts, labels)
+    expected = estimator.predict_proba(texts)
+    with pytest.raises(GraphAttnError):
+        estimator.set_params(**changes).fit(texts, labels)
+    assert np.array_equal(estimator.predict_proba(texts), expected)
+    assert np.array_equal(load(estimator.save(tmp_path / "model")).predict_proba(texts), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)

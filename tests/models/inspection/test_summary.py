@@ -257,6 +257,18 @@ def test_no_inputs(classifier):
     assert str(caught.value) == "there are no texts to summarise"
 
 
+def test_edges_of_all_kinds_into_a_target_are_summed():
+    kinds = [
+        SimpleNamespace(targets=np.array(targets), num_targets=2, target_type="token", unit=None)
+        for targets in ([0, 0, 1], [0, 1])
+    ]
+    sums = HeadSums()
+    summary.add_relation([sums], np.array([[1 / 3], [1 / 3], [1 / 2], [1 / 3], [1 / 2]]), kinds, [])
+    assert sums.targets == 2
+    assert math.isclose(sums.largest_entropy, math.log(3) + math.log(2))
+    assert math.isclose(sums.entropy, sums.largest_entropy)
+
+
 def test_targets_without_edges_have_no_entropy():
     kind = SimpleNamespace(targets=np.array([1, 1]), num_targets=3, target_type="token", unit=None)
     sums = HeadSums()

@@ -83,6 +83,15 @@ def test_the_average_is_evaluated_and_the_best_is_kept(name, parts):
     assert all(map(torch.equal, trained(model), kept[1][0]))
 
 
+@pytest.mark.parametrize("name", AVERAGES)
+def test_without_a_dev_set_the_average_after_the_last_epoch_is_kept(name, parts):
+    (settings, average), (model, corpus), steps = AVERAGES[name], parts(), Steps()
+    callbacks = [steps, *([EMAWeightAveraging(decay=DECAY)] if average is average_as_lightning else [])]
+    train(model, corpus, TrainingOptions(**{"epochs": 3, "batch_size": 8, **settings}), callbacks=callbacks)
+    for actual, expected in zip(trained(model), average(steps.seen), strict=True):
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("callback", "option"),
     [(StochasticWeightAveraging(swa_lrs=1e-2), "average_epochs"), (LearningRateFinder(), "learning_rate")],

@@ -43,8 +43,10 @@ def scores_of(classifier, texts):
     """Logarithms of the probabilities of a model without its linear branch, and those of the whole model."""
     full = np.log(classifier.predict_proba(texts).astype(float))
     branch, classifier.model_.linear_branch = classifier.model_.linear_branch, None
-    graph = np.log(classifier.predict_proba(texts).astype(float))
-    classifier.model_.linear_branch = branch
+    try:
+        graph = np.log(classifier.predict_proba(texts).astype(float))
+    finally:
+        classifier.model_.linear_branch = branch
     return graph, full
 
 

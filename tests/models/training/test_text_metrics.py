@@ -232,6 +232,16 @@ def test_bootstrap_detects_significant_differences():
     assert compare_systems(references, {"one": other, "same": other}, samples=300)["chrf"]["same"]["p_value"] == 1.0
 
 
+def test_systems_differ_also_without_blanks():
+    references = [f"猫坐在第{number}张红色地毯上。" for number in range(40)]
+    worse = [text if number % 4 else "狗" for number, text in enumerate(references)]
+    row = compare_systems(references, {"one": references, "worse": worse}, samples=100)["bleu"]
+    assert row["one"]["score"] == pytest.approx(100)
+    assert 0 < row["worse"]["half_width"] < row["worse"]["score"] < 90
+    assert row["worse"]["score"] == pytest.approx(BLEU(tokenize="zh").corpus_score(worse, [references]).score)
+    assert row["worse"]["p_value"] < 0.05
+
+
 @pytest.mark.parametrize(
     ("module", "message"),
     [
