@@ -225,8 +225,8 @@ def concatenate(layouts: Sequence[Layout]) -> Layout:
 def surround(layouts: Sequence[Layout], sizes: Sequence[int], features: Mapping[str, Sequence[Any] | int]) -> Layout:
     """One sequence for each text, or for each pair of texts, with special tokens, each of which is a word.
 
-    ``sizes`` are the numbers of special tokens before, between and after the texts; ``features`` are the values of special
-    tokens: one for all, or one entry for each group, which broadcasts to its tokens.
+    ``sizes`` are the numbers of special tokens before, between and after the texts; ``features`` are the
+    values of special tokens: one for all, or one entry for each group, which broadcasts to its tokens.
     """
     tokens = _Slots(sizes, [layout.lengths for layout in layouts])
     words = _Slots(sizes, [layout.word_counts for layout in layouts])

@@ -215,6 +215,7 @@ def test_plain_tags():
         (lambda: convert(["O"], "none", "IOB2"), ConfigError, "from none to IOB2"),
         (lambda: convert(["O"], "BIOES", "none"), ConfigError, "from BIOES to none"),
         (lambda: convert([], "IOB2", "IOBES"), ConfigError, "no tag scheme 'IOBES'; choose one of IOB1, IOB2, BIOES"),
+        (lambda: convert([], "none", "IOBES"), ConfigError, "no tag scheme 'IOBES'"),
     ],
 )
 def test_errors(call, error, message):

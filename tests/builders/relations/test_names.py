@@ -178,6 +178,7 @@ def test_many_brackets():
         ("(" * 5000 + "all" + ")" * 5000, f"relation {'(' * 40!r}... has more than 100 nested brackets"),
         ("window:4", "relation 'window:4': scale 4 is even"),
         ("random:0", "relation 'random:0': count is 0; it must be at least 1"),
+        ("relative:0(window:3)", "relation 'relative:0(window:3)': clip is 0; it must be at least 1"),
         ("star|window:3", "relation 'star' has several kinds of edges"),
     ],
 )

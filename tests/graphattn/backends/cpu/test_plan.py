@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn import Edges
+from graphattn import Edges, attend
 from graphattn._backends.cpu import plan as fused_plan
 from graphattn._backends.cpu.plan import EdgePlan, RangePlan, is_narrow, narrow_plan, plan_of, split_runs
 
@@ -164,3 +164,21 @@ def test_tasks_cover_all_destinations():
     tasks = EdgePlan(starts, np.zeros(100_001, np.int32)).tasks
     assert (tasks[0], tasks[-1]) == (0, 6)
     assert (np.diff(tasks) > 0).all()
+
+
+def test_nodes_without_edges_among_contiguous_ones(random_tensors):
+    """The last token of a text has no following tokens; its empty range must not widen others."""
+    length, texts = 400, 3
+    counts = torch.tensor([*range(length - 1, -1, -1)] * texts)
+    indices = torch.cat([torch.arange(node + 1, (node // length + 1) * length) for node in range(length * texts)])
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
+    edges = Edges(indptr.int(), indices.int(), length * texts)
+    plan = plan_of(edges)
+    assert plan.low.dtype == np.int64
+    assert plan.chunks[:, 2].min() >= 0
+    results = []
+    for backend in ("fused", "torch"):
+        inputs = [tensor.requires_grad_() for tensor in random_tensors(length * texts, length * texts)]
+        results.append(torch.autograd.grad(attend(edges, *inputs, backend=backend).sum(), inputs))
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9)
