@@ -52,9 +52,10 @@ def test_texts_may_lack_links(pairs, recwarn):
     builder.text_batch([["more"]])
     (warning,) = recwarn.list
     assert warning.category is GraphAttnWarning
+    assert warning.filename == __file__
     assert str(warning.message) == (
-        "there are texts without links, so the relation 'links' has no edges in them. Read a corpus with a field of "
-        "links, or give Sentence(links=...); [] says that a text has none"
+        "none of these texts has links, so the relation 'links' has no edges. Read a corpus with a field of links, or "
+        "give Sentence(links=...); [] says that a text has none"
     )
 
 
