@@ -41,7 +41,7 @@ def estimate_error(runs: Runs) -> float:
     of_seeds = statistics.variance(scores) / len(scores) if len(scores) > 1 else 0.0
     errors = [float(run["test_error"]) for run in runs if "test_error" in run]
     if errors:
-        return math.hypot(math.sqrt(of_seeds), statistics.mean(errors))
+        return math.sqrt(of_seeds + statistics.mean(errors) ** 2)
     share = statistics.mean(scores) / 100
     texts = TEST_TEXTS.get(runs[0]["data_set"], math.inf)
     return math.sqrt(of_seeds + 1e4 * share * (1 - share) / texts)

@@ -92,7 +92,7 @@ def draw_differences(
     ours, *others = encoders
     panels = {other: differences for other in others if (differences := find_differences(cells, ours, other))}
     if not panels:
-        raise ConfigError("no data set has runs of two of these encoders; name them with --encoder")
+        raise ConfigError("no data set has test scores of the first encoder and another one")
     height = 1.0 + 0.22 * max(map(len, panels.values()))
     with new_picture(path, 4.2 * len(panels), height) as figure:
         figure.set_layout_engine("constrained")
