@@ -124,7 +124,10 @@ def report_errors(ctx: Any) -> Iterator[None]:
         hint = "; run the same command again to resume" if error.args or ctx.invoked_subcommand in _RESUMED else ""
         print(f"stopped{hint}", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from error
-    except SystemExit as error:  # a user's module; exit code 0 would mean success
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # Rich ends so when the reader of a help text has closed it
+            raise typer.Exit(PIPE_CLOSED) from error
+        # A user's module called exit; code 0 would mean success.
         print(f"error: {ctx.invoked_subcommand} fails{describe_failure(error)}", file=sys.stderr)
         raise typer.Exit(WRONG) from error
 

@@ -231,11 +231,12 @@ def test_ctrl_c_explains_how_to_resume(start_command, corpora_folder, tmp_path, 
     assert not (tmp_path / "model").exists()
 
 
-def test_a_closed_pipe_after_buffered_output_ends_quietly():
-    """The output is short enough to stay in Python's buffer until the command ends."""
+@pytest.mark.parametrize("words", [["--version"], ["predict", "--help"]])
+def test_a_closed_pipe_after_buffered_output_ends_quietly(words):
+    """The version stays in Python's buffer until the command ends; Rich writes and flushes a help text itself."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "graphattn", "--version"]
+    command = [sys.executable, "-m", "graphattn", *words]
     answer = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, env=BUFFERED)
     os.close(writing)
     assert (answer.returncode, answer.stderr) == (141, "")
