@@ -129,6 +129,7 @@ EXPERIMENTS = (
         "1.8 times on MR, on a GPU.",
         timed=True,
         averages={"MS-Trans": None, "Transformer": None, "BiLSTM": None},
+        curves="data set",
     ),
     Experiment(
         "ms-trans",
@@ -173,6 +174,7 @@ EXPERIMENTS = (
         "several scales with alpha from 1 to -1 (A to E), and one scale (F to I)",
         tuple(_scale_rows()),
         note=_NLI_NOTE,
+        curves="alpha",
     ),
 )
 """Its tables and figures."""
