@@ -90,14 +90,14 @@ def _draw_bars(experiment: Experiment, results: Results, path: FilePath | None) 
         first, _, last = label.rpartition(SEPARATOR)
         if values := measure_runs(runs, measure):
             bars.setdefault(last, {})[first] = statistics.mean(values)
-    groups = [group for group in next(iter(bars.values()), {}) if all(group in values for values in bars.values())]
+    groups = [group for group in next(iter(bars.values()), {}) if all(group in others for others in bars.values())]
     if not groups:
         raise ConfigError(f"{experiment.full_name} has no results to draw yet; run it first")
     with new_picture(path, 2.5 + 0.45 * len(groups), 3.6) as figure:
         figure.set_layout_engine("constrained")
         axes, width = figure.subplots(), 0.8 / len(bars)
-        for number, (name, values) in enumerate(bars.items()):
-            heights = [values[group] for group in groups]
+        for number, (name, by_group) in enumerate(bars.items()):
+            heights = [by_group[group] for group in groups]
             places = [place + (number - (len(bars) - 1) / 2) * width for place in range(len(groups) + 1)]
             axes.bar(places, [*heights, statistics.mean(heights)], width, label=name, color=PALETTE[number])
         axes.set_xticks(range(len(groups) + 1), [*groups, "average"], rotation=45, ha="right")

@@ -123,7 +123,7 @@ def _find_named(name: str, data_set: str, encoder: str) -> Groups:
         known = f"{suggest(name, NAMED_SETTINGS)}choose among: {', '.join(NAMED_SETTINGS)}"
         raise ConfigError(f"there are no settings {name!r} to add to {encoder}; {known}")
     options = task_groups(data_set, encoder)
-    changes = adapt_to_encoder(NAMED_SETTINGS[name], options["encoder"].name)
+    changes = adapt_to_encoder(NAMED_SETTINGS[name], encoder_name(encoder))
     if not changes or any(not hasattr(options.get(group), each) for group in changes for each in changes[group]):
         raise ConfigError(f"the settings {name!r} are not for {encoder} on {data_set}")
     return changes

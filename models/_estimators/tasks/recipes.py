@@ -87,7 +87,7 @@ Their losses are sums over the 14 words of a sentence, ours means over words. So
 0.1 for the 0.008 of a BiLSTM, and 0.013 for TENER's 0.0009."""
 
 
-def adapt_to_encoder(recipe: Recipe, encoder: str) -> dict[str, Mapping[str, Any]]:
+def adapt_to_encoder(recipe: Recipe, encoder: str) -> dict[str, dict[str, Any]]:
     """The groups of a recipe that have options for an encoder of this name, its own ones in ``encoder``.
 
     Examples
@@ -99,5 +99,5 @@ def adapt_to_encoder(recipe: Recipe, encoder: str) -> dict[str, Mapping[str, Any
     {'encoder': {'dropout': 0.1}, 'training': {'clip': 1.0}}
     """
     values = {**recipe.get("encoder", {}), **recipe.get("encoders", {}).get(encoder, {})}
-    others = {group: options for group, options in recipe.items() if group not in ("encoder", "encoders")}
+    others = {group: dict(options) for group, options in recipe.items() if group not in ("encoder", "encoders")}
     return {**({"encoder": values} if values else {}), **others}
