@@ -18,15 +18,9 @@ PAPER: Recipe = {
 }
 """Settings of the papers where the defaults differ."""
 
-_FROZEN_VECTORS = {
-    "unit_vectors": True,
-    "normalize_vectors": False,
-    "tune_vectors": False,
-    "always_project": False,
-    "word_dropout": 0.0,
-}
+_FROZEN_VECTORS = {"tune_vectors": False, "always_project": False, "word_dropout": 0.0}
 STAR_TRANSFORMER: Recipe = {
-    "inputs": {**_FROZEN_VECTORS, "embedding_dropout": 0.5},
+    "inputs": {**_FROZEN_VECTORS, "unit_vectors": True, "normalize_vectors": False, "embedding_dropout": 0.5},
     "encoder": {"dropout": 0.5},
     "encoders": {"ms-trans": {"layers": 2}, "transformer": {"layers": 2}},
     "head": {"head_dropout": 0.5, "linear_branch": False},
@@ -44,7 +38,7 @@ STAR_TRANSFORMER: Recipe = {
 are drawn from N(0, 0.05), which is about the spread of unit vectors in 300 dimensions, and so of our new words."""
 
 BP_TRANSFORMER: Recipe = {
-    "inputs": {**_FROZEN_VECTORS, "unit_vectors": False, "normalize_vectors": True, "embedding_dropout": 0.4},
+    "inputs": {**_FROZEN_VECTORS, "embedding_dropout": 0.4},
     "encoder": {"dropout": 0.1},
     "encoders": {
         "ms-trans": {"layers": 4, "attn_drop": 0.3},

@@ -14,7 +14,7 @@ def test_a_run_takes_as_long_as_the_most_similar_recorded_ones():
     rows = [
         *(record("books", "bilstm", seconds) for seconds in (3600, 7200, 72_000)),
         record("books", "bilstm", 36_000, CHANGES),
-        record("mirrored-summation", "duo", 1800),
+        {**record("mirrored-summation", "duo", 1800), "epochs": 5},
     ]
     first = Experiment(
         "some",
@@ -25,6 +25,7 @@ def test_a_run_takes_as_long_as_the_most_similar_recorded_ones():
             Row("changed", "books", "bilstm", CHANGES),  # 10 hours
             Row("another domain", "dvd", "bilstm+star"),  # the median of four: 6 hours
             Row("another encoder", "mirrored-summation", "bilstm", CHANGES),  # half an hour
+            Row("longer", "mirrored-summation", "duo", {"training": {"epochs": 10}}),  # an hour
             Row("unknown", "sick", "bilstm"),
         ),
     )
@@ -32,6 +33,6 @@ def test_a_run_takes_as_long_as_the_most_similar_recorded_ones():
     assert hours_table([first, second], rows, seeds=2).splitlines() == [
         "| paper | table | runs | not timed | core hours |",
         "|---|---|---|---|---|",
-        "| some | table 1 | 10 | 2 | 37.0 |",
+        "| some | table 1 | 12 | 2 | 39.0 |",
         "| some | figure 2 | 2 | 0 | 12.0 |",
     ]
