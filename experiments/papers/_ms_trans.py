@@ -32,7 +32,7 @@ _MTL: dict[str, tuple[float, float, float]] = {
 }
 """Domain -> test accuracy of MS-Trans, Transformer and BiLSTM."""
 _TITLES = {"imdb-short": "IMDB", "mr-short": "MR", "dvd": "DVD"}
-_VARIANTS = ("sides", "relative", "literal")
+_VARIANTS = ("sides", "relative", "literal", "wide")
 """Named settings that are not in the paper, in the tables with one data set."""
 _BEST_VARIANT = "sides"
 """The one in tables with several data sets."""

@@ -54,6 +54,7 @@ NAMED_SETTINGS: Mapping[str, Recipe] = {
     "sides": {"encoders": {"ms-trans": {"heads": "window:1=1,window:5&forward=3,window:5&backward=3,window:N/4=3"}}},
     "relative": {"encoders": {"ms-trans": {"heads": "relative:2(window:5)=7,window:N/4=3"}}},
     "literal": {"encoders": {"ms-trans": {"literal_radius": True}}},
+    "wide": {"encoders": {"ms-trans": {"scales": ("3", "5", "9", "17", "33"), "alpha": 0.5}}},
     "star": STAR_TRANSFORMER,
     "bp": BP_TRANSFORMER,
     "conll": CONLL,

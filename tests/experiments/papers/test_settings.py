@@ -101,7 +101,7 @@ def test_named_settings_are_valid(name):
         (
             "sst5",
             "ms-trans+side",
-            "there are no settings 'side' to add to ms-trans; did you mean 'sides'? choose among",
+            "there are no settings 'side' to add to ms-trans; did you mean 'sides'",
         ),
         ("sst5", "bilstm+sides", "the settings 'sides' are not for bilstm on sst5"),
         ("multi30k", "umst+star", "the settings 'star' are not for umst on multi30k"),
