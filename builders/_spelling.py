@@ -13,6 +13,7 @@ _QUOTES = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 _LOWER_CASE = {"i\u0307": "i", "\u03c2": "\u03c3"}
 """Replacements after lower-casing: the dot of a Turkish capital I with one, and the final sigma of a Greek word."""
 _FINAL_SIGMA = re.compile(r"(?<=\w)\u03c3(?!\w)")
+_DIGIT = re.compile(r"\d")
 _CLUSTERS = pre_tokenizers.Split(Regex(r"\X"), "isolated")
 
 
@@ -42,7 +43,12 @@ def spell(word: str, *, lowercase: bool) -> str:
     return word
 
 
-def make_normalizer(level: str, lowercase: bool) -> normalizers.Normalizer:
+def zero_digits(word: str) -> str:
+    """The word with each digit replaced by 0 (Collobert et al. 2011)."""
+    return word if word.isalpha() else _DIGIT.sub("0", word)
+
+
+def make_normalizer(level: str, lowercase: bool, zero_digits: bool = False) -> normalizers.Normalizer:
     """The spelling of a vocabulary's words; at word level runs of one mark are shortened to three."""
     steps: list[normalizers.Normalizer] = [
         normalizers.NFC(),
@@ -51,6 +57,8 @@ def make_normalizer(level: str, lowercase: bool) -> normalizers.Normalizer:
     ]
     if level == "word":
         steps.append(normalizers.Replace(Regex(r"([^\p{L}\p{M}\p{N}\s])\1\1\K\1+"), ""))
+    if zero_digits:
+        steps.append(normalizers.Replace(Regex(r"\p{Nd}"), "0"))
     if lowercase:
         steps.append(normalizers.Lowercase())
         steps += [normalizers.Replace(former, latter) for former, latter in _LOWER_CASE.items()]

@@ -108,6 +108,7 @@ class Vocabulary:
         level: Literal["word", "bpe"] = "word",
         split: str = DEFAULT_SPLIT,
         lowercase: bool = True,
+        zero_digits: bool = False,
         min_count: int = 1,
         size: int | None = None,
         extra_words: Iterable[str] = (),
@@ -122,6 +123,7 @@ class Vocabulary:
             frequent pieces (byte pair encoding)
         split : rule for raw text, see :func:`~graphattn.builders._word_boundaries.make_pre_tokenizer`
         lowercase : look words up in lower case; word-level tokens keep their case
+        zero_digits : look words up with 0 for each digit
         min_count : minimum frequency of words (``bpe``: of pairs of pieces)
         size : maximum number of entries, special tokens included; by default unlimited for ``word``; for
             ``bpe`` the characters and half as many pieces as there are words, but not more than 8000
@@ -136,9 +138,10 @@ class Vocabulary:
         """
         check_options(level, min_count, size)
         counts = count_words(corpus, WordSplitter.by_rule(split))
+        normalizer = make_normalizer(level, lowercase, zero_digits)
         if level == "bpe":
-            return cls._wrap(_train_bpe(counts, split, lowercase, min_count, size))
-        return cls._wrap(_train_word_level(counts, split, lowercase, min_count, size, extra_words))
+            return cls._wrap(_train_bpe(counts, normalizer, split, min_count, size))
+        return cls._wrap(_train_word_level(counts, normalizer, split, min_count, size, extra_words))
 
     def with_words(self, words: Iterable[str]) -> Vocabulary:
         """A word-level vocabulary with the same rules and these entries after the special tokens.
@@ -405,9 +408,13 @@ def _detect_lowercase(normalizer: normalizers.Normalizer | None) -> bool | None:
 
 
 def _train_word_level(
-    counts: Counter[str], split: str, lowercase: bool, min_count: int, size: int | None, extra_words: Iterable[str]
+    counts: Counter[str],
+    normalizer: normalizers.Normalizer,
+    split: str,
+    min_count: int,
+    size: int | None,
+    extra_words: Iterable[str],
 ) -> Tokenizer:
-    normalizer = make_normalizer("word", lowercase)
     normalized = _normalize_counts(counts, normalizer)
     kept = [word for word, count in normalized.most_common() if count >= min_count and word not in SPECIAL_TOKENS]
     kept = kept[: None if size is None else size - len(SPECIAL_TOKENS)]
@@ -416,8 +423,9 @@ def _train_word_level(
     return _assemble(model, normalizer, split)
 
 
-def _train_bpe(counts: Counter[str], split: str, lowercase: bool, min_count: int, size: int | None) -> Tokenizer:
-    normalizer = make_normalizer("bpe", lowercase)
+def _train_bpe(
+    counts: Counter[str], normalizer: normalizers.Normalizer, split: str, min_count: int, size: int | None
+) -> Tokenizer:
     words = _normalize_counts(counts, normalizer)
     characters: Counter[str] = Counter()
     for word, count in words.items():

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from graphattn._validation import require_range
 from graphattn.builders._files import FilePath
-from graphattn.builders._spelling import compose, restore_final_sigma, spell
+from graphattn.builders._spelling import compose, restore_final_sigma, spell, zero_digits
 from graphattn.builders._vocabulary import SPECIAL_TOKENS, Vocabulary
 from graphattn.builders._word_vector_files import VectorFile, VectorRows, read_through_cache
 from graphattn.exceptions import DataError
 
+_NUMBER = re.compile(r"[-+]?\d[\d.,:/-]*")
 _PADDING = SPECIAL_TOKENS.index("[PAD]")
 
 
@@ -142,6 +144,44 @@ class WordVectors:
         other = copy.copy(self)
         other._rows = {**respelled, **self._rows}
         return other
+
+    def with_unit_length(self) -> WordVectors:
+        """The same words, each vector divided by its length; vectors of zeros stay.
+
+        Examples
+        --------
+        >>> WordVectors(["good"], np.array([[3.0, 4.0]])).with_unit_length().matrix.round(1).tolist()
+        [[0.6, 0.8]]
+        """
+        lengths = np.linalg.norm(self.matrix, axis=1, keepdims=True)
+        return WordVectors(self.words, self.matrix / np.where(lengths > 0, lengths, 1))
+
+    def with_zero_digits(self, words: Iterable[str] = ()) -> WordVectors:
+        """The words with 0 for each digit; those that become equal have the mean of their vectors.
+
+        Parameters
+        ----------
+        words : others; a number among them without a vector gets the mean of the vectors of all numbers, if any
+
+        Examples
+        --------
+        >>> vectors = WordVectors(["1", "2", "a1", "b"], np.array([[1.0], [3.0], [5.0], [7.0]]))
+        >>> merged = vectors.with_zero_digits(["0,000", "c"])
+        >>> dict(zip(merged.words, merged.matrix[:, 0].tolist()))
+        {'0': 2.0, 'a0': 5.0, 'b': 7.0, '0,000': 2.0}
+        """
+        respelled = list(map(zero_digits, self.words))
+        rows = {word: row for row, word in enumerate(dict.fromkeys(respelled))}
+        row_of = np.array([rows[word] for word in respelled])
+        sums = np.zeros((len(rows), self.dim))
+        np.add.at(sums, row_of, self.matrix)
+        matrix = sums / np.bincount(row_of)[:, None]
+        numbers = self.matrix[[_NUMBER.fullmatch(word) is not None for word in self.words]]
+        others = dict.fromkeys(map(zero_digits, words))
+        new = [word for word in others if len(numbers) and word not in rows and _NUMBER.fullmatch(word)]
+        if new:
+            matrix = np.concatenate([matrix, np.tile(numbers.mean(axis=0, dtype=np.float64), (len(new), 1))])
+        return WordVectors([*rows, *new], matrix)
 
     @property
     def dim(self) -> int:

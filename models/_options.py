@@ -37,6 +37,9 @@ class InputOptions(Options):
     )
     cls: bool | None = option(None, CLS_HELP)
     lowercase: bool = option(True, "ignore case in the vocabulary (character features of words still use it)")
+    zero_digits: bool = option(
+        False, "write each digit as 0 in the vocabulary; numbers that look alike share the mean of their vectors"
+    )
     min_count: int = option(1, "rarer words become [UNK] unless they have a vector", min=1)
     vocabulary_size: int | None = option(None, "maximum size of the vocabulary", min=1)
     vectors: tuple[str, ...] | str | None = option(
@@ -46,7 +49,11 @@ class InputOptions(Options):
     )
     vectors_words: str = option("all", "which words with a vector enter the vocabulary", choices=("all", "corpus"))
     tune_vectors: bool = option(True, "train the vectors of the training set's words")
+    unit_vectors: bool = option(False, "divide each word vector by its length")
     normalize_vectors: bool = option(True, "scale the vectors to unit variance")
+    always_project: bool = option(
+        True, "map token vectors to the encoder's width with a linear layer even if they have it already"
+    )
     combine: str = option(
         "concatenation",
         "combine several files of vectors: concatenate, average (padded with zeros), or project each with a learnt map",
@@ -85,6 +92,10 @@ class InputOptions(Options):
             )
 
 
+OPTIMIZERS = ("adam", "adamw", "sgd")
+SCHEDULES = ("linear", "cosine", "constant", "inverse-sqrt", "exponential", "inverse")
+
+
 @dataclass
 class TrainingOptions(Options):
     """How a model is trained."""
@@ -100,11 +111,18 @@ class TrainingOptions(Options):
         32_768, "maximum number of tokens in a batch; a longer text is its own batch", min=1
     )
     max_edges: int | None = option(None, "maximum number of edges in a batch", min=1)
-    optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
+    optimizer: str = option(
+        "adam", "Adam, AdamW with decoupled decay, or gradient descent with momentum 0.9", choices=OPTIMIZERS
+    )
     learning_rate: float = option(5e-4, "maximum learning rate", above=0, common=True)
     weight_decay: float = option(5e-5, "weight decay, except on biases, norms and embeddings", min=0)
     beta2: float = option(0.999, "decay rate of Adam's mean of squared gradients", min=0, below=1)
-    schedule: str = option("linear", "decay after warm-up", choices=("linear", "cosine", "constant", "inverse-sqrt"))
+    schedule: str = option(
+        "linear", "decay after warm-up; exponential and inverse fall after each epoch", choices=SCHEDULES
+    )
+    decay: float = option(
+        0.05, "for the schedules exponential, (1 - decay) ^ epoch, and inverse, 1 / (1 + decay * epoch)", min=0, below=1
+    )
     warmup: float = option(0.1, "share of all steps in which the learning rate rises", min=0, below=1)
     warmup_steps: int | None = option(None, "number of warm-up steps, instead of a share", min=1)
     clip: float | None = option(5.0, "maximum norm of the gradient", above=0)

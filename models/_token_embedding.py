@@ -90,7 +90,8 @@ class TokenEmbedding(nn.Module):
         self.lexicon = LexiconFeatures(lexicon) if lexicon is not None and known else None
         has_characters = num_characters is not None
         parts = part_widths(options, self.widths, characters=has_characters, lexicon=known, predicates=predicates)
-        self.project = nn.Identity() if hidden is None else Linear(sum(parts), hidden)
+        fits = sum(parts) == hidden and not options.always_project
+        self.project = nn.Identity() if hidden is None or fits else Linear(sum(parts), hidden)
 
     def forward(
         self, ids: Tensor, types: TokenTypeBatch | None = None, features: Mapping[str, Tensor] | None = None
@@ -143,11 +144,17 @@ class TokenEmbedding(nn.Module):
 
 
 def _initial_vectors(options: InputOptions, num_tokens: int, vectors: npt.NDArray[np.float32] | None) -> Tensor:
-    """(num_tokens, D): ``vectors`` of the words, random numbers for the special tokens or, without vectors, for all."""
+    """(num_tokens, D): ``vectors`` of the words, random numbers for the special tokens or, without vectors, for all.
+
+    All have the same standard deviation.
+    """
     initial = torch.randn(num_tokens, options.embedding if vectors is None else vectors.shape[1])
     if vectors is not None:
         words = initial[len(SPECIAL_TOKENS) :]
         words.copy_(torch.from_numpy(vectors[len(SPECIAL_TOKENS) :]))
-        if options.normalize_vectors and words.numel() > 1:
-            words /= words.std().clamp(min=1e-8)
+        deviation = words.std().clamp(min=1e-8) if words.numel() > 1 else 1.0
+        if options.normalize_vectors:
+            words /= deviation
+        else:
+            initial[: len(SPECIAL_TOKENS)] *= deviation
     return initial

@@ -142,6 +142,12 @@ def reproduce(
     parameters: Annotated[
         bool, typer.Option("--parameters", help="Print our numbers of parameters next to the papers'.")
     ] = False,
+    hours: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Print the core hours of tables, from the seconds of the runs in this file; may be repeated."
+        ),
+    ] = None,
     smoke: Annotated[
         bool, typer.Option("--smoke", help="Run tables and figures with generated corpora, small models and one step.")
     ] = False,
@@ -156,6 +162,8 @@ def reproduce(
     )
     if parameters:
         _print_parameters(names)
+    elif hours:
+        _print_hours(_find_experiments(names, table, figure, request.labels), hours, seeds)
     elif smoke:
         _smoke(_find_experiments(names, table, figure, request.labels), request)
     elif _names_paper(names) or any(option is not None for option in (table, figure, row)) or (picture and not encoder):
@@ -175,6 +183,20 @@ def _print_parameters(names: Sequence[str] | None) -> None:
     from graphattn.experiments.papers._parameters import parameters_table
 
     print(parameters_table(_require_papers(names)))
+
+
+def _print_hours(experiments: Sequence[Experiment], files: Sequence[Path], seeds: int) -> None:
+    from graphattn.experiments.papers._hours import hours_table
+    from graphattn.experiments.papers._rows import read_rows
+
+    for path in files:
+        _require_runs(path)
+    print(hours_table(experiments, [row for path in files for row in read_rows(path)], seeds))
+
+
+def _require_runs(path: Path) -> None:
+    if not path.exists():
+        raise DataError("does not exist", path=path, hint="Name the file that runs were written to.")
 
 
 def _names_paper(names: Sequence[str] | None) -> bool:
@@ -279,8 +301,8 @@ def _reproduce_papers(experiments: Sequence[Experiment], request: Request, *, si
         if len(experiments) > 1:
             options = ("picture", "figure", "table")
             raise ConfigError("{picture} is of one figure; name it with {figure} or {table}", options=options)
-    if request.only_show and not request.out.exists():
-        raise DataError("does not exist", path=request.out, hint="Name the file that runs were written to.")
+    if request.only_show:
+        _require_runs(request.out)
     plans = [_plan(experiment, request) for experiment in experiments]
     for experiment, plan in zip(experiments, plans, strict=True):
         if not request.only_show:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from graphattn.builders._files import FilePath
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing._canvas import INK, new_picture
+from graphattn.experiments.drawing._canvas import INK, PALETTE, new_picture
 from graphattn.experiments.drawing._curves import Curves, Panel, draw_panels, style_axes
 from graphattn.experiments.papers._comparison import Runs, estimate_error
-from graphattn.experiments.papers._experiment import MEASURES, SEPARATOR, Experiment, measure_runs
+from graphattn.experiments.papers._experiment import MEASURES, SEPARATOR, Experiment, Row, measure_runs
+from graphattn.models._encoders.ms_trans import MSTransOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,6 +28,10 @@ def draw_experiment(experiment: Experiment, results: Results, path: FilePath | N
     """Draw the curves of a figure, means over seeds."""
     if experiment.curves is None:
         raise ConfigError(f"{experiment.full_name} is not drawn; leave {{picture}} out", options=("picture",))
+    if experiment.averages:
+        return _draw_bars(experiment, results, path)
+    if experiment.curves == "alpha":
+        return _draw_heads(experiment.rows, path)
     panels = {heading: curves for heading, curves in collect_panels(experiment, results).items() if curves}
     if not panels:
         raise ConfigError(f"{experiment.full_name} has no results to draw yet; run it first")
@@ -52,6 +58,53 @@ def collect_panels(experiment: Experiment, results: Results) -> dict[str, Curves
         name = experiment.measures[0]
         return {MEASURES[name].heading.partition(",")[0]: _collect_epochs(_BY_EPOCH[name], results)}
     return {MEASURES[name].heading: _collect_points(name, results) for name in experiment.measures}
+
+
+def _draw_heads(rows: Sequence[Row], path: FilePath | None) -> Figure:
+    """Draw the heads of each scale, a panel for each layer with a bar for each alpha; needs no results."""
+    options = [MSTransOptions(**row.changes["encoder"]) for row in rows]
+    models = sorted((each for each in options if len(each.scales) > 1), key=lambda each: each.alpha)
+    layers = list(zip(*(each.layer_heads() for each in models), strict=True))
+    with new_picture(path, 2.8 * len(layers) + 1.2, 3.0) as figure:
+        figure.set_layout_engine("constrained")
+        for number, (axes, heads) in enumerate(zip(figure.subplots(1, len(layers)), layers, strict=True), 1):
+            names, below = [f"{each.alpha:g}" for each in models], [0] * len(models)
+            for colour, scale in zip(PALETTE, heads[0], strict=False):
+                counts = [of_model[scale] for of_model in heads]
+                axes.bar(names, counts, 0.7, below, label=scale, color=colour, edgecolor="white")
+                below = list(map(add, below, counts))
+            axes.set_title(f"heads of layer {number}", size=10, color=INK, loc="left")
+            style_axes(axes, "alpha")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=7, frameon=False)
+    return figure
+
+
+def _draw_bars(experiment: Experiment, results: Results, path: FilePath | None) -> Figure:
+    """Draw the first measure: a bar for each last part of the labels, side by side for each first part, and averages.
+
+    An average is over the first parts that all last parts have.
+    """
+    measure = MEASURES[experiment.measures[0]]
+    bars: dict[str, dict[str, float]] = {}
+    for label, runs in results.items():
+        first, _, last = label.rpartition(SEPARATOR)
+        if values := measure_runs(runs, measure):
+            bars.setdefault(last, {})[first] = statistics.mean(values)
+    groups = [group for group in next(iter(bars.values()), {}) if all(group in others for others in bars.values())]
+    if not groups:
+        raise ConfigError(f"{experiment.full_name} has no results to draw yet; run it first")
+    with new_picture(path, 2.5 + 0.45 * len(groups), 3.6) as figure:
+        figure.set_layout_engine("constrained")
+        axes, width = figure.subplots(), 0.8 / len(bars)
+        for number, (name, by_group) in enumerate(bars.items()):
+            heights = [by_group[group] for group in groups]
+            places = [place + (number - (len(bars) - 1) / 2) * width for place in range(len(groups) + 1)]
+            axes.bar(places, [*heights, statistics.mean(heights)], width, label=name, color=PALETTE[number])
+        axes.set_xticks(range(len(groups) + 1), [*groups, "average"], rotation=45, ha="right")
+        axes.set_title(measure.heading, size=10, color=INK, loc="left")
+        axes.legend(fontsize=7, frameon=False)
+        style_axes(axes, experiment.curves or "")
+    return figure
 
 
 def _collect_epochs(name: str, results: Results) -> Curves:

@@ -75,8 +75,8 @@ def group_runs(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[
 
 
 def rank_encoder(name: str) -> int:
-    """The place of an encoder in a table."""
-    return _rank(name, _ENCODERS)
+    """The place of an encoder in a table; with named settings it follows the one without."""
+    return _rank(name.partition("+")[0], _ENCODERS)
 
 
 def _rank(name: str, names: Sequence[str]) -> int:

@@ -14,6 +14,13 @@ from graphattn.experiments.papers._baselines import BASELINES
 from graphattn.experiments.papers._data_sets import MTL_DOMAINS, find_data_set
 from graphattn.models import TASKS, Estimator
 from graphattn.models._encoders import ENCODERS, encoder_options
+from graphattn.models._estimators.tasks.recipes import (
+    BP_TRANSFORMER,
+    CONLL,
+    STAR_TRANSFORMER,
+    Recipe,
+    adapt_to_encoder,
+)
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import Options
 
@@ -42,6 +49,18 @@ DEFAULT_RUNS: Mapping[str, tuple[str, Changes]] = {
 }
 """Name of a run with default options -> its encoder, and changes group by group."""
 
+NAMED_SETTINGS: Mapping[str, Recipe] = {
+    # half of the narrow heads look back and half ahead, so that a model without positions tells left from right
+    "sides": {"encoders": {"ms-trans": {"heads": "window:1=1,window:5&forward=3,window:5&backward=3,window:N/4=3"}}},
+    "relative": {"encoders": {"ms-trans": {"heads": "relative:2(window:5)=7,window:N/4=3"}}},
+    "literal": {"encoders": {"ms-trans": {"literal_radius": True}}},
+    "wide": {"encoders": {"ms-trans": {"scales": ("3", "5", "9", "17", "33"), "alpha": 0.5}}},
+    "star": STAR_TRANSFORMER,
+    "bp": BP_TRANSFORMER,
+    "conll": CONLL,
+}
+"""Name after a plus sign, as in ``ms-trans+sides+star`` -> what it changes. None of them is in the papers."""
+
 MINILM = "all-MiniLM-L6-v2"
 TRANSFORMERS = "transformers"
 PRETRAINED_RUNS: Mapping[str, tuple[str, Changes]] = {
@@ -69,27 +88,51 @@ def settings(data_set: str, encoder: str) -> Groups:
     """Options of a run that differ from the defaults, by group: the paper's of Table 1, others the best on dev sets.
 
     After ``=``, an encoder has sets of word vectors, as in ``duo=cbow+skipgram``, a translator's an option to turn off,
-    as in ``umst=without-intra-group``, and a pretrained one the model, as in ``pretrained=all-MiniLM-L6-v2``.
+    as in ``umst=without-intra-group``, and a pretrained one the model, as in ``pretrained=all-MiniLM-L6-v2``. Before
+    it, an encoder may have :data:`NAMED_SETTINGS`, as in ``ms-trans+sides=glove``.
 
     See ``docs/results.md``. Encoders other than Duo have the same inputs, epochs and batches, and the same head except
     for MTSA's pooling and that of MS-Trans on R8. The Transformer's feed-forward layer is 600 wide, so that it has
     slightly more parameters than MS-Trans instead of three times as many. Options of translators are relative to the
     preset ``small``.
     """
-    if uses_defaults(encoder):
-        return _choose_defaults(*encoder.split("=", 1))
-    if encoder.partition("=")[0] in PRETRAINED_RUNS:
-        return _choose_pretrained(data_set, *encoder.split("=", 1))
-    name = encoder.partition("=")[0]
+    names, sign, argument = encoder.partition("=")
+    name, *named = names.split("+")
+    groups = _choose(data_set, name, *([argument] if sign else []))
+    for each in named:
+        groups = merge_changes(groups, _find_named(each, data_set, name))
+    return groups
+
+
+def _choose(data_set: str, name: str, *arguments: str) -> Groups:
+    """Options of a run without named settings."""
+    if name in DEFAULT_RUNS:
+        return _choose_defaults(name, *arguments)
+    if name in PRETRAINED_RUNS:
+        return _choose_pretrained(data_set, name, *arguments)
+    if name in BASELINES:
+        raise ConfigError(f"{name} is a baseline; it has no settings")
     if name not in ENCODERS:
         known = (*ENCODERS, *BASELINES, *DEFAULT_RUNS, *PRETRAINED_RUNS)
         raise ConfigError(f"--encoder {name!r} does not exist; {suggest(name, known)}choose one of: {', '.join(known)}")
-    return _CHOICES[find_data_set(data_set).task](data_set, *encoder.split("=", 1))
+    return _CHOICES[find_data_set(data_set).task](data_set, name, *arguments)
+
+
+def _find_named(name: str, data_set: str, encoder: str) -> Groups:
+    """The changes of a named setting to a run with this encoder."""
+    if name not in NAMED_SETTINGS:
+        known = f"{suggest(name, NAMED_SETTINGS)}choose among: {', '.join(NAMED_SETTINGS)}"
+        raise ConfigError(f"there are no settings {name!r} to add to {encoder}; {known}")
+    options = task_groups(data_set, encoder)
+    changes = adapt_to_encoder(NAMED_SETTINGS[name], encoder_name(encoder))
+    if not changes or any(not hasattr(options.get(group), each) for group in changes for each in changes[group]):
+        raise ConfigError(f"the settings {name!r} are not for {encoder} on {data_set}")
+    return changes
 
 
 def uses_defaults(encoder: str) -> bool:
     """Whether a run has the default options of ``graphattn train``, and no dev set either."""
-    return encoder.partition("=")[0] in DEFAULT_RUNS
+    return _first_name(encoder) in DEFAULT_RUNS
 
 
 def _choose_defaults(name: str, vectors: str = "") -> Groups:
@@ -145,8 +188,13 @@ def task_groups(data_set: str, encoder: str) -> dict[str, Options]:
 
 def encoder_name(encoder: str) -> str:
     """The name of a run's encoder in :data:`graphattn.models._encoders.ENCODERS`."""
-    name = encoder.partition("=")[0]
+    name = _first_name(encoder)
     return {**DEFAULT_RUNS, **PRETRAINED_RUNS}.get(name, (name,))[0]
+
+
+def _first_name(encoder: str) -> str:
+    """What stands before named settings and arguments."""
+    return encoder.partition("=")[0].partition("+")[0]
 
 
 def data_files(data_set: str, encoder: str, changes: Changes) -> list[str]:

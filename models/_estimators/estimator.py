@@ -32,6 +32,7 @@ from graphattn.models._estimators.inputs import (
 )
 from graphattn.models._estimators.sklearn_protocol import ScikitLearn, make_not_fitted_error
 from graphattn.models._estimators.tasks.files import CorpusFiles
+from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.warm_start import check_same_kind, check_same_options, copy_weights
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
 _FITTING = RLock()
 """Held by the thread that fits; its callbacks may fit other estimators."""
 
-PRESETS = ("default", "paper")
-
 
 @dataclass
 class FileOptions(Options):
@@ -70,13 +69,17 @@ class FileOptions(Options):
     test: Sequence[str] | None = option(None, "test set, evaluated once at the end; may be repeated", common=True)
 
 
+def preset_option(presets: Mapping[str, Recipe]) -> Any:
+    """The option that chooses one of a task's presets."""
+    help = "defaults for a good model, the settings of the papers, or those of a kind of corpus"
+    return option("default", help, choices=presets, common=True)
+
+
 @dataclass
 class PresetOptions(Options):
     """Arguments of estimators besides their groups of options."""
 
-    preset: str = option(
-        PRESETS[0], "defaults for a good model, or the settings of the papers", choices=PRESETS, common=True
-    )
+    preset: str = preset_option(Task.presets)
 
 
 class Estimator(Inspectable, ScikitLearn, Parameters):
@@ -232,7 +235,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         reference = type(self)(self.encoder_.name, preset=preset, pretrained=pretrained)
         reference._prepare_options()
         reference.encoder_ = reference.encoder_.for_parts(self.text_inputs_.list_widths(self.encoder_))
-        changed: dict[str, Any] = {} if preset == PRESETS[0] else {"preset": preset}
+        changed: dict[str, Any] = {} if preset == "default" else {"preset": preset}
         if pretrained:  # the reference has the same
             changed["pretrained"] = pretrained
         for name, default in reference.get_params(deep=False).items():

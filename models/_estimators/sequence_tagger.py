@@ -15,7 +15,7 @@ from graphattn.builders.tag_schemes import SCHEMES
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._entities import TaggedText, format_conll
-from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._estimators.estimator import Estimator, preset_option
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.tag import Tagging
 from graphattn.models._estimators.text_classifier import Classes, WeightedOptions
@@ -28,6 +28,7 @@ from graphattn.options import ParsingOptions, option
 class TaggerOptions(WeightedOptions):
     """Arguments of :class:`SequenceTagger` besides its groups of options."""
 
+    preset: str = preset_option(Tagging.presets)
     scheme: str = option("auto", "scheme of entity tags", choices=("auto", *SCHEMES))
     repair_tags: bool = option(False, "read invalid tags as conlleval does, instead of rejecting them")
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator, PresetOptions
+from graphattn.models._estimators.estimator import Estimator, PresetOptions, preset_option
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
@@ -30,6 +30,7 @@ class WeightedOptions(PresetOptions):
 class ClassifierOptions(WeightedOptions):
     """Arguments of :class:`TextClassifier` besides its groups of options."""
 
+    preset: str = preset_option(Classification.presets)
     multilabel: bool = option(False, "a text may have several labels, or none", common=True)
 
 

@@ -74,7 +74,7 @@ class WordInputs(TextInputs):
         words, counts = self._split(columns)
         if options.level == "word":
             known, trained = self.vocabulary.words, len(embedding.trained)
-            rules: dict[str, Any] = {"split": options.split, "lowercase": options.lowercase}
+            rules: dict[str, Any] = {name: getattr(options, name) for name in ("split", "lowercase", "zero_digits")}
             limits: dict[str, Any] = {"min_count": options.min_count, "size": options.vocabulary_size}
             new = Vocabulary.train(counts, **rules, **limits).words
             if options.vectors and options.tune_vectors:  # trained words precede those that only have a vector
@@ -210,9 +210,9 @@ def _train_vocabulary(options: InputOptions, counts: Counter[str]) -> tuple[list
     """Read the files of vectors, and collect the counted words of the texts and those of the vectors."""
     from graphattn.models.training._hints import hint_at_dotless_i
 
-    rules: dict[str, Any] = {"level": options.level, "split": options.split, "lowercase": options.lowercase}
+    rules = {name: getattr(options, name) for name in ("level", "split", "lowercase", "zero_digits")}
     spelling = Vocabulary.train([], **rules).spelling  # with lower case, "paris" gets the vector of "Paris"
-    sets = [WordVectors.read(path).with_spelling(spelling) for path in options.vector_files()]
+    sets = [_prepare_vectors(WordVectors.read(path), options, counts, spelling) for path in options.vector_files()]
     if options.lowercase and (hint := hint_at_dotless_i(counts)):
         warn_caller(hint)
     extra: Iterable[str] = ()
@@ -226,6 +226,17 @@ def _train_vocabulary(options: InputOptions, counts: Counter[str]) -> tuple[list
         counts, **rules, min_count=options.min_count, size=options.vocabulary_size, extra_words=extra
     )
     return sets, vocabulary
+
+
+def _prepare_vectors(
+    vectors: WordVectors, options: InputOptions, counts: Counter[str], spelling: Callable[[str], str]
+) -> WordVectors:
+    """The vectors of a file as the options ask for, found by the spelling of a vocabulary."""
+    if options.zero_digits:
+        vectors = vectors.with_zero_digits(map(spelling, counts))
+    if options.unit_vectors:
+        vectors = vectors.with_unit_length()
+    return vectors.with_spelling(spelling)
 
 
 def warn_about_few_vectors(

@@ -12,7 +12,7 @@ from graphattn.models._options import TrainingOptions
 
 
 def make_optimizer(model: nn.Module, rates: Mapping[str, float], options: TrainingOptions) -> torch.optim.Optimizer:
-    """Adam or AdamW for the parameters that are trained.
+    """Adam, AdamW or SGD for the parameters that are trained.
 
     Biases, norms and embeddings are not decayed: Adam turns even a tiny decay into full steps without another gradient,
     as for words that a batch lacks.
@@ -25,11 +25,13 @@ def make_optimizer(model: nn.Module, rates: Mapping[str, float], options: Traini
         if parameter.requires_grad:
             decay = 0.0 if id(parameter) in exempt else options.weight_decay
             groups.setdefault((rates.get(name, options.learning_rate), decay), []).append(parameter)
-    optimizer_class = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
     fused = not options.strategy.startswith(("fsdp", "deepspeed"))  # 9 times as fast on a CPU
     param_groups = [
         {"params": parameters, "lr": rate, "weight_decay": decay} for (rate, decay), parameters in groups.items()
     ]
+    if options.optimizer == "sgd":
+        return torch.optim.SGD(param_groups, lr=options.learning_rate, momentum=0.9, fused=fused)
+    optimizer_class = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
     return optimizer_class(param_groups, lr=options.learning_rate, betas=(0.9, options.beta2), fused=fused)
 
 
@@ -42,6 +44,10 @@ def relative_rate(step: int, steps: int, options: TrainingOptions) -> float:
         return 1.0
     if options.schedule == "inverse-sqrt":
         return math.sqrt(warmup / (step + 1))
+    if options.schedule in ("exponential", "inverse"):
+        assert options.epochs is not None  # as in training
+        epoch = step * options.epochs // steps
+        return (1 - options.decay) ** epoch if options.schedule == "exponential" else 1 / (1 + options.decay * epoch)
     done = min(1.0, (step - warmup) / max(1, steps - warmup))
     return 1 - done if options.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 

@@ -388,3 +388,30 @@ def test_a_whole_file_is_read_quickly_and_agrees_with_splitting(corpora):
         lines = (corpora / name).read_text(encoding="utf-8", errors="replace").splitlines()
         words = WordSplitter.by_rule("web").split_batch([line.partition("\t")[2] for line in lines])
         assert vectors.coverage(Counter(chain.from_iterable(words)))[1] >= 0.97
+
+
+def test_unit_length(vectors):
+    unit = vectors.with_unit_length()
+    assert unit.words == vectors.words
+    expected = vectors.matrix / np.sqrt((vectors.matrix**2).sum(axis=1))[:, None]
+    np.testing.assert_allclose(unit.matrix, expected, rtol=1e-6)
+    assert WordVectors(["a", "b"], np.array([[0.0], [2.0]])).with_unit_length().matrix.tolist() == [[0], [1]]
+
+
+def test_numbers_that_look_alike_share_the_mean_of_their_vectors():
+    words = ["1996", "in", "h1n1", "2005", "h5n1", "7", "-3.5"]
+    matrix = np.random.default_rng(1).normal(size=(7, 3)).astype(np.float32)
+    merged = WordVectors(words, matrix).with_zero_digits(["1848", "3,000", "12-4", "b2b", "unknown"])
+    expected = {
+        "0000": matrix[[0, 3]].mean(axis=0),
+        "in": matrix[1],
+        "h0n0": matrix[[2, 4]].mean(axis=0),
+        "0": matrix[5],
+        "-0.0": matrix[6],
+        "0,000": matrix[[0, 3, 5, 6]].mean(axis=0),
+        "00-0": matrix[[0, 3, 5, 6]].mean(axis=0),
+    }
+    assert merged.words == list(expected)
+    np.testing.assert_allclose(merged.matrix, list(expected.values()), rtol=1e-5)
+    without = WordVectors(["in", "h1n1"], matrix[:2]).with_zero_digits(["1848"])
+    assert without.words == ["in", "h0n0"]

@@ -130,7 +130,7 @@ def test_copies_are_plain_and_independent():
         (TrainingOptions(max_edges=-1), ["max_edges"]),
         (TrainingOptions(accumulate=0), ["accumulate"]),
         (TrainingOptions(devices=0), ["devices"]),
-        (TrainingOptions(optimizer="sgd"), ["optimizer"]),
+        (TrainingOptions(optimizer="lion"), ["optimizer"]),
         (TrainingOptions(schedule="step"), ["schedule"]),
         (TrainingOptions(precision="16"), ["precision"]),
         (TrainingOptions(learning_rate=0.0), ["learning_rate"]),

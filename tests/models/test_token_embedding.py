@@ -147,6 +147,24 @@ def test_normalized_equal_vectors_are_finite():
     assert torch.isfinite(embedding.table).all()
 
 
+@pytest.mark.parametrize("normalize", [True, False])
+def test_special_tokens_have_the_deviation_of_the_words(normalize):
+    vectors = np.random.default_rng(0).normal(0, 0.05, (200, 300)).astype(np.float32)
+    options = InputOptions(vectors="vectors.txt", normalize_vectors=normalize)
+    embedding = TokenEmbedding(options, 200, None, vectors=vectors)
+    assert embedding.trained.std().item() == pytest.approx(embedding.table.std().item(), rel=0.1)
+
+
+@pytest.mark.parametrize(("hidden", "projects"), [(4, False), (6, True)])
+def test_vectors_of_the_encoders_width_need_no_projection(hidden, projects):
+    options = InputOptions(vectors="vectors.txt", always_project=False, normalize_vectors=False)
+    embedding = TokenEmbedding(options, 7, hidden, vectors=VECTORS).eval()
+    assert isinstance(embedding.project, torch.nn.Linear) is projects
+    assert embedding(IDS).shape == (6, hidden)
+    if not projects:
+        torch.testing.assert_close(embedding(torch.tensor([3, 6])), torch.from_numpy(VECTORS[[3, 6]]))
+
+
 def test_special_tokens_are_random_for_any_vectors():
     embedding = layer(np.full((7, 4), 1e6, dtype=np.float32), normalize_vectors=False)
     assert embedding.trained.abs().max() < 10

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shorten
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from graphattn.models._estimators.inputs import input_fields, resolve_labels, si
 from graphattn.models._estimators.labels import LabelSet, plain_label
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
+from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER, Recipe
 from graphattn.models._estimators.tasks.task import Examples
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._prediction import Predictions
@@ -49,6 +50,7 @@ class Classification(LabelTask):
     name = corpus_kind = "classify"
     description = "classifies texts"
     estimator_type = "classifier"
+    presets: ClassVar[Mapping[str, Recipe]] = {**LabelTask.presets, "sst-phrases": STAR_TRANSFORMER}
     multilabel = False
     indicators = False
     _one_label_hint = "Use {multilabel=True} if a text may have several."

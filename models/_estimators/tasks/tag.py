@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain, repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from graphattn.models._estimators.inputs import Columns, input_fields, resolve_l
 from graphattn.models._estimators.labels import LabelSet
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
+from graphattn.models._estimators.tasks.recipes import CONLL, Recipe
 from graphattn.models._estimators.tasks.task import Examples
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._prediction import Predictions, segment_probability
@@ -60,6 +61,7 @@ class Tagging(LabelTask):
     linear_branch = WordFeatureBranch
     truncates = False
     has_characters = True
+    presets: ClassVar[Mapping[str, Recipe]] = {**LabelTask.presets, "ner": CONLL}
     scheme = "auto"
     repair_tags = False
 
@@ -68,7 +70,7 @@ class Tagging(LabelTask):
     @override
     @classmethod
     def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
-        return options.for_tagging()
+        return cls.apply_preset(options.for_tagging(), preset)
 
     @override
     def complete_options(self, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:

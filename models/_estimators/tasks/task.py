@@ -22,6 +22,7 @@ from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.inputs import Columns, as_text, pair_columns, select, single_column
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
+from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, adapt_to_encoder
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._inspectable import EncodedInputs
 from graphattn.models._options import INPUTS
@@ -43,13 +44,6 @@ if TYPE_CHECKING:
     from graphattn.builders.store import Store
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
-
-PAPER: Mapping[str, Mapping[str, Any]] = {
-    "inputs": {"embedding_start": "random", "word_dropout": 0.0, "characters": False, "tune_vectors": False},
-    "head": {"linear_branch": False, "crf": False},
-    "training": {"epochs": 20, "patience": None, "precision": "32"},
-}
-"""Settings of the papers where the defaults differ: group of options -> values."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +95,7 @@ class Task:
     weighted_metrics : whether examples can have weights in metrics
     dev_search : the search that generates outputs for dev metrics, if ``predict`` uses another
     score_metric : the metric of ``score``; the main one when None
+    presets : name -> group of options -> defaults that differ
     estimator_type : scikit-learn's name of such estimators
     changeable : attributes of the estimator that may change after training, and which the task then reads again
     linear_branch : the class of the linear branch that is added after training, if the options ask for one; or None
@@ -121,6 +116,7 @@ class Task:
     weighted_metrics: ClassVar[bool] = True
     dev_search: ClassVar[str | None] = None
     score_metric: ClassVar[str | None] = None
+    presets: ClassVar[Mapping[str, Recipe]] = {"default": {}, "paper": PAPER}
     estimator_type: ClassVar[str | None] = None
     changeable: ClassVar[tuple[str, ...]] = ()
     linear_branch: ClassVar[type[LinearBranch] | None] = NgramBranch
@@ -147,12 +143,17 @@ class Task:
     @classmethod
     def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
         """Defaults of an encoder's options."""
-        return options()
+        return cls.apply_preset(options(), preset)
+
+    @classmethod
+    def apply_preset(cls, encoder: EncoderOptions, preset: str) -> EncoderOptions:
+        """The encoder's options with those of a preset."""
+        return encoder.set_params(**adapt_to_encoder(cls.presets.get(preset, {}), encoder.name).get("encoder", {}))
 
     @classmethod
     def option_defaults(cls, preset: str, *, pretrained: bool) -> Mapping[str, Mapping[str, Any]]:
         """Group -> option -> default, where it differs from that of the class."""
-        return FINE_TUNING if pretrained else PAPER if preset == "paper" else {}
+        return FINE_TUNING if pretrained else cls.presets.get(preset, {})
 
     @classmethod
     def default_epochs(cls, *, pretrained: bool) -> Mapping[str, int]:

@@ -127,6 +127,7 @@ def test_a_run_that_diverges_is_a_row(folder, tmp_path):
         (["sst2", "--encoder", "tfid"], "--encoder 'tfid' does not exist; did you mean 'tfidf'?"),
         (["ms-trans", "--row", "Z"], "ms-trans figure 2 has no row 'Z'"),
         (["ms-trans", "--show"], "r.jsonl: does not exist"),
+        (["ms-trans", "--hours", "other.jsonl"], "other.jsonl: does not exist"),
         (["sst2", "--set", "encoder.alfa=1", "--encoder", "ms-trans"], "has no option 'alfa'; did you mean 'alpha'?"),
         (["sst2", "--set", "encode.alpha=1", "--encoder", "ms-trans"], "no options 'encode'; did you mean 'encoder'?"),
         (["sst2", "--set", "alpha=1", "--encoder", "ms-trans"], "--set alpha=1: write GROUP.OPTION=VALUE"),

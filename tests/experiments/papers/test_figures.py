@@ -1,7 +1,9 @@
 """Pictures of figures."""
 
+import numpy as np
 import pytest
 
+from graphattn._scales import allocate_heads
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._catalogue import find_experiments
 from graphattn.experiments.papers._experiment import Experiment, Row
@@ -35,9 +37,32 @@ def test_distances_have_panels_of_heads_and_layers():
     }
 
 
+def test_heads_by_alpha_need_no_results():
+    """Five heads in three layers; each layer's row of heads is :func:`allocate_heads`."""
+    (table,) = find_experiments("ms-trans", table="6")
+    for layer, axes in enumerate(draw_experiment(table, {}).axes):
+        heights = [[bar.get_height() for bar in scale] for scale in axes.containers]
+        expected = [allocate_heads(5, 3, 5, alpha)[layer] for alpha in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+        assert heights == np.transpose(expected).tolist()
+
+
+def test_bars_of_times():
+    (figure,) = find_experiments("ms-trans", figure="4")
+    times = {"MR / MS-Trans": 1.0, "IMDB / MS-Trans": 3.0, "MR / Transformer": 5.0, "IMDB / Transformer": 9.0}
+    times["Toys / MS-Trans"] = 7.0  # the Transformer has not run there
+    found = {label: [{"inference_seconds": value, "inference_texts": 128}] for label, value in times.items()}
+    (axes,) = draw_experiment(figure, {**found, "Toys / Transformer": []}).axes
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["MR", "IMDB", "average"]
+    heights = [[bar.get_height() for bar in container] for container in axes.containers]
+    assert heights == [[1000, 3000, 2000], [5000, 9000, 7000]]
+
+
 def test_nothing_to_draw():
     with pytest.raises(ConfigError, match="some figure 1 has no results to draw yet; run it first"):
         draw_experiment(FIGURE, {})
+    (times,) = find_experiments("ms-trans", figure="4")
+    with pytest.raises(ConfigError, match="ms-trans figure 4 has no results to draw yet; run it first"):
+        draw_experiment(times, {})
     (table,) = find_experiments("duo", table="1")
     with pytest.raises(ConfigError, match="duo table 1 is not drawn"):
         draw_experiment(table, {})

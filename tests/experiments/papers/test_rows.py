@@ -13,11 +13,15 @@ def test_the_table_has_means_and_deviations_in_the_order_of_the_data_sets():
         {"data_set": "sick", "encoder": "ms-trans", "seed": 0, "dev": 50.0, "test": 60.0},
         {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 80.0, "test": 81.0},
         {"data_set": "sst2", "encoder": "tfidf", "seed": 1, "dev": 82.0, "test": 81.0},
+        {"data_set": "sick", "encoder": "bilstm", "seed": 0, "dev": 52.0},
+        {"data_set": "sick", "encoder": "ms-trans+sides", "seed": 0, "dev": 51.0},
         {"data_set": "mirrored-summation", "encoder": "bilstm", "seed": 0, "mse": 0.1},
     ]
     assert results_table(rows).splitlines()[2:] == [
         "| sst2 | tfidf | 2 | 81.0 ± 1.4 | 81.0 ± 0.0 |",
         "| sick | ms-trans | 1 | 50.0 | 60.0 |",
+        "| sick | ms-trans+sides | 1 | 51.0 | - |",
+        "| sick | bilstm | 1 | 52.0 | - |",
     ]
 
 

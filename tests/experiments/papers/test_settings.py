@@ -8,10 +8,11 @@ import pytest
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._data_sets import DATA_SETS
-from graphattn.experiments.papers._settings import VECTOR_FILES, make_estimator, settings
+from graphattn.experiments.papers._settings import NAMED_SETTINGS, VECTOR_FILES, make_estimator, settings
 from graphattn.models import InputOptions
 from graphattn.models._encoders import ENCODERS, encoder_options
 from graphattn.models._encoders.mtsa import MTSAOptions
+from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER
 from graphattn.models._token_embedding import part_widths
 
 
@@ -71,3 +72,43 @@ def test_another_preset_changes_all_sizes():
     assert (small.resolve_encoder().hidden, small.decoder.decoder_layers) == (256, 3)
     assert (base.resolve_encoder().hidden, base.decoder.decoder_layers, base.training.accumulate) == (512, 6, 8)
     assert small.training.epochs == base.training.epochs
+
+
+def test_named_settings_are_added_to_an_encoder():
+    paper, sides = settings("sst5", "ms-trans"), settings("sst5", "ms-trans+sides")
+    heads = sides["encoder"].pop("heads")
+    assert sides == paper
+    relations = encoder_options({"name": "ms-trans", "heads": heads}).head_relations()
+    reach = [relation.name for relation in relations]
+    assert reach == ["window:1", "window:5&forward", "window:5&backward", "window:N/4"]
+    both = settings("sst5", "ms-trans+literal+star=glove")
+    assert both["encoder"] == {"literal_radius": True, **STAR_TRANSFORMER["encoder"], "layers": 2}
+    assert both["training"] == {**paper["training"], **STAR_TRANSFORMER["training"]}
+    assert both["inputs"]["vectors"] == (VECTOR_FILES["glove"],)
+    assert "layers" not in settings("sst5", "bilstm+star")["encoder"]
+
+
+@pytest.mark.parametrize("name", NAMED_SETTINGS)
+def test_named_settings_are_valid(name):
+    for encoder in ("ms-trans", "transformer", "bilstm"):
+        if encoder == "ms-trans" or NAMED_SETTINGS[name].keys() != {"encoders"}:
+            make_estimator("conll2003", f"{encoder}+{name}", 0, {}, Path("data")).validate()
+
+
+@pytest.mark.parametrize(
+    ("data_set", "encoder", "message"),
+    [
+        (
+            "sst5",
+            "ms-trans+side",
+            "there are no settings 'side' to add to ms-trans; did you mean 'sides'",
+        ),
+        ("sst5", "bilstm+sides", "the settings 'sides' are not for bilstm on sst5"),
+        ("multi30k", "umst+star", "the settings 'star' are not for umst on multi30k"),
+        ("sst5", "tfidf+star", "tfidf is a baseline; it has no settings"),
+    ],
+)
+def test_named_settings_that_do_not_fit(data_set, encoder, message):
+    with pytest.raises(ConfigError) as caught:
+        settings(data_set, encoder)
+    assert str(caught.value).startswith(message)

@@ -45,7 +45,9 @@ from graphattn.models import (
     load,
 )
 from graphattn.models._encoders import ENCODERS
+from graphattn.models._encoders.bilstm import BiLSTMOptions
 from graphattn.models._estimators.tasks import Classification
+from graphattn.models._estimators.tasks.recipes import CONLL, STAR_TRANSFORMER, adapt_to_encoder
 from graphattn.models.inspection import summarise
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
@@ -623,6 +625,20 @@ def test_a_dev_metric_requires_a_dev_set(corpus, tiny):
 def test_large_corpora_have_fewer_epochs(examples, epochs):
     assert TrainingOptions().resolve_epochs(examples) == epochs
     assert TrainingOptions(epochs=7).resolve_epochs(examples) == 7
+
+
+@pytest.mark.parametrize(("estimator", "preset"), [(TextClassifier, "sst-phrases"), (SequenceTagger, "ner")])
+def test_presets_of_one_task(estimator, preset):
+    recipe = {"sst-phrases": STAR_TRANSFORMER, "ner": CONLL}[preset]
+    for encoder in ("ms-trans", "bilstm"):
+        model = estimator(encoder, preset=preset)
+        model.validate()
+        groups = {"encoder": model.resolve_encoder(), **model.resolve_options()}
+        for group, values in adapt_to_encoder(recipe, encoder).items():
+            assert {name: getattr(groups[group], name) for name in values} == values
+    assert estimator(BiLSTMOptions(dropout=0.1), preset=preset).resolve_encoder().dropout == 0.1
+    with pytest.raises(ConfigError, match=f"preset is '{preset}'; choose one of: default, paper"):
+        PairClassifier(preset=preset).validate()
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -145,6 +145,19 @@ def test_words_with_a_vector(which, tune, tiny, tmp_path):
     assert trained.shape == (1 + highest if tune else 3, 2)  # with those of special tokens
 
 
+def test_numbers_that_look_alike_are_one_word(tiny, tmp_path):
+    (tmp_path / "v.txt").write_text("in 1 2\n1996 3 4\n2005 5 8\n")
+    inputs = {"vectors": str(tmp_path / "v.txt"), "zero_digits": True, "normalize_vectors": False}
+    model = tiny("classifier", inputs=inputs, training={"epochs": 1})
+    model.fit(["in 1848", "in 37"] * 3, ["x", "y"] * 3)
+    row = model.vocabulary_.encode("2024").item()
+    assert model.vocabulary_.words[row] == "0000"
+    assert model.model_.embedding.table[row - 3].tolist() == [4, 6]
+    loaded = load(model.save(tmp_path / "model"))
+    assert loaded.vocabulary_.encode("year 2024 99 9,9").tolist() == [1, row, loaded.vocabulary_.encode("11").item(), 1]
+    np.testing.assert_array_equal(loaded.predict_proba(["in 1066"]), model.predict_proba(["in 2024"]))
+
+
 @pytest.mark.parametrize("which", ["all", "corpus"])
 def test_few_matching_vectors_give_a_warning(which, tiny, tmp_path):
     path = tmp_path / "v.txt"

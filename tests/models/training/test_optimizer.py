@@ -3,9 +3,11 @@
 import math
 
 import pytest
+import torch
+from torch import nn
 
 from graphattn.models import TrainingOptions
-from graphattn.models.training._optimizer import relative_rate
+from graphattn.models.training._optimizer import make_optimizer, relative_rate
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,35 @@ from graphattn.models.training._optimizer import relative_rate
 def test_schedule(schedule, expected):
     options = TrainingOptions(warmup=0.2, schedule=schedule)
     assert [relative_rate(step, 20, options) for step in range(22)] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("exponential", [1, 1, 0.9, 0.9, 0.81, 0.81]),
+        ("inverse", [1, 1, 1 / 1.1, 1 / 1.1, 1 / 1.2, 1 / 1.2]),
+    ],
+)
+def test_schedules_that_fall_after_each_epoch(schedule, expected):
+    options = TrainingOptions(warmup=0.0, schedule=schedule, decay=0.1, epochs=3)
+    assert [relative_rate(step, 6, options) for step in range(6)] == pytest.approx(expected)
+    rising = TrainingOptions(warmup_steps=2, schedule=schedule, decay=0.1, epochs=3)
+    assert [relative_rate(step, 6, rising) for step in range(6)] == pytest.approx([0.5, *expected[1:]])
+
+
+def test_gradient_descent_with_momentum():
+    """Two steps against the formula; the bias has no weight decay."""
+    layer = nn.Linear(1, 1)
+    weight, bias = layer.weight.item(), layer.bias.item()
+    options = TrainingOptions(optimizer="sgd", learning_rate=0.1, weight_decay=0.5)
+    optimizer = make_optimizer(layer, {}, options)
+    velocities = [0.0, 0.0]
+    for gradient in (2.0, -1.0):
+        velocities = [0.9 * velocities[0] + gradient + 0.5 * weight, 0.9 * velocities[1] + gradient]
+        weight, bias = weight - 0.1 * velocities[0], bias - 0.1 * velocities[1]
+        layer.weight.grad, layer.bias.grad = torch.tensor([[gradient]]), torch.tensor([gradient])
+        optimizer.step()
+    assert [layer.weight.item(), layer.bias.item()] == pytest.approx([weight, bias], rel=1e-5)
 
 
 def test_warmup_steps_override_warmup():
