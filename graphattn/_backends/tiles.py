@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from graphattn._dense import attend_dense
 from graphattn._edges import Edges
 from graphattn._precision import at_least_float32
 
@@ -59,7 +59,7 @@ def attend(plan: TilePlan, query: Tensor, key: Tensor, value: Tensor, scale: flo
         q, k, v = (rows.unflatten(0, (tiles.num_tiles, -1)).transpose(1, 2) for rows in inputs)  # (tiles, H, rows, D)
         # autocast would make this bfloat16, which takes a CPU four times as long as float32
         with torch.autocast("cpu", enabled=False):
-            out = F.scaled_dot_product_attention(q, k, v, attn_mask=tiles.mask, dropout_p=dropout, scale=scale)
+            out = attend_dense(q, k, v, mask=tiles.mask, dropout=dropout, scale=scale)
         results.append(out.transpose(1, 2).flatten(0, 1))
     together = torch.cat(results) if len(results) > 1 else results[0]
     if plan.places is not None:
