@@ -173,8 +173,8 @@ def simulate_cpu(monkeypatch, *flags):
     )
 
 
-def resolve_auto(accelerator="auto"):
-    return TrainingOptions(precision="auto", accelerator=accelerator).resolve_precision()
+def resolve_auto(device="auto"):
+    return TrainingOptions(precision="auto", device=device).resolve_precision()
 
 
 @pytest.mark.parametrize("flag", BF16_FLAGS)
