@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from graphattn._dense import attend_dense
+from graphattn._devices import to_device
 from graphattn._edges import Edges
 from graphattn._precision import at_least_float32
 
@@ -94,8 +95,8 @@ def plan_blocks(sizes: Tensor, device: torch.device) -> TilePlan:
         start += mask.numel()
     if len(groups) == 1 and groups[0].mask is None:
         return TilePlan(groups, None, None, None)
-    index = torch.cat(nodes).to(device)
-    return TilePlan(groups, index, index, places.to(device))
+    index = to_device(torch.cat(nodes), device)
+    return TilePlan(groups, index, index, to_device(places, device))
 
 
 def plan_tiles(edges: Edges) -> TilePlan | None:
@@ -150,4 +151,4 @@ def _round_widths(widths: Tensor) -> Tensor:
 
 def _make_tiles(mask: Tensor, rows: int, device: torch.device) -> Tiles:
     """Tiles of a (tiles, 1, rows or 1, columns) mask."""
-    return Tiles(len(mask), rows, mask.shape[3], None if bool(mask.all()) else mask.to(device))
+    return Tiles(len(mask), rows, mask.shape[3], None if bool(mask.all()) else to_device(mask, device))
