@@ -51,7 +51,7 @@ def test_a_cpu_keeps_its_own_kernels():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("scale", [None, 0.5])
-def test_complete_graphs_in_bfloat16_equal_those_in_float64(scale):
+def test_complete_graphs_in_bfloat16_on_a_gpu_equal_those_in_float64(scale):
     lengths = [3, 40, 1, 17]
     edges = Edges.of(TextGraphBuilder([Complete()], cls=False).text_batch([["w"] * length for length in lengths]))
     inputs = [torch.randn(sum(lengths), 4, 32, dtype=torch.float64) for _ in range(3)]
