@@ -196,8 +196,7 @@ def device_of(model: nn.Module) -> torch.device:
 def token_budget(device: torch.device, *, on_cpu: int | None = None, memory: int | None = None) -> int:
     """Tokens of a batch in prediction: ``on_cpu``, or on a GPU as many as its memory has room for.
 
-    From about 16,384 tokens on, a GPU computes for longer than Python takes to start its kernels; more than twice of
-    that gains nothing, whatever the memory.
+    Small batches end before Python has started the kernels of the next; :data:`MAX_GPU_TOKENS` keep a GPU busy.
 
     Examples
     --------

@@ -427,7 +427,6 @@ DGL = DGLOperators("dgl", "DGL's three operators")
 PYG = PyGTransformerConv("pyg", "PyG TransformerConv")
 CONTENDERS = (
     OURS_ATTENTION,
-    AttendHeads("ours-known", "GraphAttn, known graphs", is_known=True, is_trial=True),
     DENSE,
     DenseMath("dense-math", "dense SDPA, backend math"),
     DenseAttention("dense-by-token", "dense SDPA, (B, T, H, D)", by_token=True, is_trial=True),
@@ -436,4 +435,5 @@ CONTENDERS = (
     Flex("flex-128", "FlexAttention, blocks of 128", block_size=128, has_backward=False, is_trial=True),
     PYG,
     PyGTransformerConv("pyg-sorted", "PyG TransformerConv, sorted EdgeIndex", is_sorted=True, is_trial=True),
+    AttendHeads("ours-known", "GraphAttn, known graphs", is_known=True, is_trial=True),
 )

@@ -142,7 +142,7 @@ def plan_tiles(edges: Edges) -> TilePlan | None:
 
 def _round_widths(widths: Tensor) -> Tensor:
     """Numbers of columns: those of the widest tile among tiles that differ by less than a factor of two."""
-    size_classes, columns = torch.log2(widths.clamp(min=1).double()).ceil(), torch.empty_like(widths)
+    size_classes, columns = torch.log2(widths.clamp(min=1).float()).ceil(), torch.empty_like(widths)
     for size_class in size_classes.unique():
         widest = int(widths[size_classes == size_class].max())
         columns[size_classes == size_class] = max(16, -(-widest // 16) * 16)  # kernels copy masks of other widths

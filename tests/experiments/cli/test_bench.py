@@ -88,8 +88,8 @@ def test_threads_are_set_for_all_libraries(graphattn, monkeypatch):
     [
         (
             ["attention", "--peers", "xla"],
-            "--peers has 'xla'; choose from: dense, dense-math, dense-by-token, dgl, flex, flex-128, pyg, pyg-sorted; "
-            "or none",
+            "--peers has 'xla'; choose from: dense, dense-math, dense-by-token, dgl, flex, flex-128, pyg, pyg-sorted, "
+            "ours-known; or none",
         ),
         (
             ["encoder", "--peers", "flex"],
