@@ -243,12 +243,12 @@ def _make_settings(
     lengths = quick if options.quick else lengths
     repeats = 1 if one_run else options.repeats or (3 if options.quick else 9)
     peers = () if options.peers == "none" else _split("--peers", options.peers or None)
-    device = _find_gpu(options)
+    device = _find_device(options)
     names = _split("--lengths", options.lengths) or lengths
     return Settings(names, repeats, peers, options.seconds, device, options.precision)
 
 
-def _find_gpu(options: BenchOptions) -> str:
+def _find_device(options: BenchOptions) -> str:
     """The device; the benchmarks measure a GPU of CUDA or the CPU."""
     from graphattn._devices import find_device
 
