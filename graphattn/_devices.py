@@ -100,11 +100,8 @@ def _error(name: str, problem: str, fix: str) -> ConfigError:
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor to a device; neither this process nor the work before on a GPU waits for the copy.
-
-    One with a gradient, which pinned memory has not, is waited for.
-    """
-    if device.type == "cuda" and tensor.device.type == "cpu" and not tensor.requires_grad:
+    """Copy a tensor to a device; neither this process nor the work before on a GPU waits for the copy."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
