@@ -58,6 +58,7 @@ def has_block_kernel(edges: Edges, query: Tensor, value: Tensor, dropout: float)
         query.is_cuda
         and not dropout
         and edges.blocks is not None
+        and len(edges.blocks)
         and query.shape[2] == value.shape[2]
         and query.shape[2] % 8 == 0
         and query.shape[2] <= 256
