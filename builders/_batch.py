@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from graphattn._devices import to_device
 from graphattn._edges import Edges
 from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._schema import TOKEN, CanonicalRelation
@@ -125,7 +126,8 @@ class TextBatch:
         Counts stay on the CPU, as PyTorch's ``PackedSequence`` keeps its own: reading them there does not wait for a
         GPU.
         """
-        return self._convert(lambda data: data.to(device))
+        target = torch.device(device)
+        return self._convert(lambda data: data.to(target) if isinstance(data, Edges) else to_device(data, target))
 
     def pin_memory(self) -> TextBatch:
         """The batch with edges and features in pinned memory, which a ``DataLoader(pin_memory=True)`` asks for."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._schema import ONLY, CanonicalRelation, find_relation
 from graphattn._transforms import opaque
 from graphattn.exceptions import GraphError
@@ -301,7 +302,7 @@ class Edges:
         return cast(Edges, self.plans[device])
 
     def _copy_to(self, device: torch.device) -> Edges:
-        copy = self._convert(lambda array: array.to(device))
+        copy = self._convert(lambda array: to_device(array, device))
         # a GPU would wait for each answer
         copy.is_identity, copy.blocks = self.is_identity, self.blocks
         return copy

@@ -200,6 +200,10 @@ class MissingPackageError(ConfigError):
     """A feature needs a package that is not installed."""
 
 
+class DeviceMemoryError(GraphAttnError):
+    """The memory of a GPU is too small for a batch; the message says which one, and what to lower."""
+
+
 class BackendError(GraphAttnError):
     """A backend does not exist or does not support the inputs."""
 

@@ -387,6 +387,10 @@ def _find_value_type(hint: Any) -> tuple[type, bool]:
     return get_origin(hint) or hint, False
 
 
+DEVICE_HELP = "cpu, cuda, cuda:1 or mps; auto is a GPU of CUDA if there is one, else the CPU"
+"""Help of the option ``device``."""
+
+
 @dataclass
 class ParsingOptions(Options):
     """How texts without heads are parsed, for encoders that use dependency arcs; they may change after training."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphattn._devices import to_device
 from graphattn._precision import at_least_float32
 from graphattn.builders._spelling import spell
 from graphattn.layers._dropout import Dropout
@@ -96,8 +97,9 @@ class TokenTypeBatch:
 
     def to(self, device: torch.device) -> TokenTypeBatch:
         """Copy to a device."""
-        features = None if self.features is None else self.features.to(device)
-        return TokenTypeBatch(self.characters.to(device), self.capitals.to(device), self.index.to(device), features)
+        characters, capitals, index = (to_device(ids, device) for ids in (self.characters, self.capitals, self.index))
+        features = None if self.features is None else to_device(self.features, device)
+        return TokenTypeBatch(characters, capitals, index, features)
 
 
 class TokenTypeIndex:

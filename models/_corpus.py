@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._ragged import Ints, Ragged
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders._batch import TextBatch
@@ -55,7 +56,7 @@ class Batch:
             return None
         counts = self.target_counts
         weights = self.weights if counts is None else self.weights.repeat_interleave(counts)
-        return weights.to(device)
+        return to_device(weights, device)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from graphattn._devices import to_device
 from graphattn.builders._files import FilePath, read_numbered_lines
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._spelling import compose, spell, split_clusters
@@ -163,7 +164,7 @@ class LexiconFeatures(nn.Module):
         """Append to (N, D) vectors the features of columns (N, suffixes) and (N, marks)."""
         parts = [vectors]
         if self.suffixes is not None:
-            parts.append(self.suffixes(features["suffixes"].to(vectors.device).long()).sum(1))
+            parts.append(self.suffixes(to_device(features["suffixes"], vectors.device).long()).sum(1))
         if self.marks:
             parts.append(features["gazetteer"].to(vectors))
         return torch.cat(parts, dim=1)

@@ -10,10 +10,11 @@ from typing import Any, Self
 import torch
 from typing_extensions import override
 
+from graphattn._devices import check_device_name
 from graphattn._validation import require_choice
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError
-from graphattn.options import Options, option
+from graphattn.options import DEVICE_HELP, Options, option
 
 BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 """CPU flags of instructions for bfloat16 products; the last is ARM's."""
@@ -150,8 +151,8 @@ class TrainingOptions(Options):
         choices=("32", "bf16", "auto"),
     )
     seed: int = option(0, "random seed; equal seeds give equal results on one machine", min=0, below=2**32, common=True)
-    accelerator: str = option("auto", "Lightning's accelerator (cpu, cuda, auto ...)")
-    devices: int = option(1, "number of devices, or of processes on a CPU", min=1)
+    device: str = option("auto", DEVICE_HELP, common=True)
+    devices: int = option(1, "number of GPUs, or of processes on a CPU", min=1)
     nodes: int = option(1, "number of machines", min=1)
     strategy: str = option("auto", "Lightning's strategy (auto, ddp, ddp_spawn, fsdp ...)")
     run_dir: str | None = option(None, "folder for checkpoints and logs")
@@ -169,6 +170,12 @@ class TrainingOptions(Options):
 
     @override
     def check(self) -> None:
+        check_device_name(self.device)
+        if ":" in self.device and self.devices > 1:
+            raise ConfigError(
+                f"{{device={self.device}}} is one GPU and {{devices}} is {self.devices}; let {{device}} be cuda",
+                options=("device", "devices"),
+            )
         if self.average is not None and self.average_epochs is not None:
             raise ConfigError("set {average} or {average_epochs}, not both", options=("average", "average_epochs"))
 
@@ -203,28 +210,28 @@ class TrainingOptions(Options):
 
     def resolve_precision(self) -> str:
         """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""
-        return resolve_precision(self.precision, self.accelerator)
+        return resolve_precision(self.precision, self.device)
 
 
 PRECISIONS = ("32", "bf16", "auto")
 
 
-def resolve_precision(precision: str, accelerator: str = "auto") -> str:
-    """A precision, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""
+def resolve_precision(precision: str | None, device: str | torch.device = "auto") -> str:
+    """A precision, with ``"auto"`` resolved for a device: ``"32"`` or ``"bf16"``; None is 32 on a CPU, else auto."""
+    if precision is None:
+        precision = "32" if torch.device(device).type == "cpu" else "auto"
     require_choice("precision", precision, PRECISIONS)
     if precision != "auto":
         return precision
-    return "bf16" if supports_bf16(accelerator) else "32"
+    return "bf16" if supports_bf16(str(device)) else "32"
 
 
-def supports_bf16(accelerator: str = "auto") -> bool:
-    """Whether the device has instructions for bfloat16 products; without them, they are slower than float32.
-
-    ``accelerator`` is Lightning's name of the device.
-    """
-    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+def supports_bf16(device: str = "auto") -> bool:
+    """Whether a device has instructions for bfloat16 products; without them, they are slower than float32."""
+    kind = device.partition(":")[0]
+    if kind in ("auto", "cuda") and torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    if accelerator not in ("auto", "cpu"):
+    if kind not in ("auto", "cpu"):
         return False
     flags: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # missing in older PyTorch
     return any(flags.get(flag, False) for flag in BF16_FLAGS)

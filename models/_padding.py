@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+
+from graphattn._devices import to_device
 
 
 def prefix_mask(lengths: Tensor, longest: int | None = None) -> Tensor:
@@ -20,16 +24,23 @@ def prefix_mask(lengths: Tensor, longest: int | None = None) -> Tensor:
 
 
 def pad(flat: Tensor, lengths: Tensor, value: float = 0) -> Tensor:
-    """(N, ...) -> (B, T, ...), padded with ``value``."""
+    """(N, ...) -> (B, T, ...), padded with ``value``; the lengths may be on the CPU and the rows on a GPU."""
     mask = prefix_mask(lengths)
     rows = flat.new_full((*mask.shape, *flat.shape[1:]), value)
-    rows[mask] = flat
+    rows[_index(mask, flat.device)] = flat
     return rows
 
 
 def unpad(rows: Tensor, lengths: Tensor) -> Tensor:
     """(B, T, ...) -> (N, ...); undoes :func:`pad`."""
-    return rows[prefix_mask(lengths, rows.shape[1])]
+    return rows[_index(prefix_mask(lengths, rows.shape[1]), rows.device)]
+
+
+def _index(mask: Tensor, device: torch.device) -> Any:
+    """A mask on the CPU as an index on a device: a GPU would wait for the number of its elements."""
+    if device == mask.device:
+        return mask
+    return tuple(to_device(index, device) for index in mask.nonzero(as_tuple=True))
 
 
 def reversal(lengths: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from graphattn._devices import explain_memory_errors, fetch, to_device
 from graphattn._precision import at_least_float32
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError, TruncationWarning, warn_caller
@@ -20,9 +21,11 @@ from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._text_model import TextModel, in_evaluation
 from graphattn.models.heads import ClassificationHead, TaggingHead
 
-MAX_TOKENS = 8192
+MAX_TOKENS, MAX_GPU_TOKENS = 8192, 32_768
 MAX_EDGES = 20_000_000
-"""Maximum size of a batch in prediction; a longer text is a batch of its own."""
+"""Maximum size of a batch in prediction, on a CPU and on a GPU; a longer text is a batch of its own."""
+BYTES_PER_TOKEN = 2**19
+"""Memory of a GPU for each token of a batch: a card of less than 16 GiB gets smaller batches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,27 +42,66 @@ class Predictions:
     """(C,) or (words, C), before the softmax or sigmoid."""
 
 
+Computed = Iterable[Any] | Callable[[], Iterable[Any]] | None
+"""The results of a batch, or a function that waits for them; None if they are kept elsewhere."""
+
+
 def run_model(
     model: nn.Module,
     corpus: Corpus,
-    compute: Callable[[Batch, list[int]], Iterable[Any] | None],
+    compute: Callable[[Batch, list[int]], Computed],
     *,
     batches: Iterable[list[int]] | None = None,
 ) -> list[Any]:
     """Run a model over a corpus in evaluation mode, without gradients; its mode is restored.
 
-    ``compute`` gets a batch and the numbers of its sentences and returns a result for each of them, or None if it keeps
-    its results elsewhere. ``batches`` are those of :func:`prediction_batches` by default. The results are in the order
-    of the corpus; a sentence without one has None.
+    ``compute`` gets a batch and the numbers of its sentences and returns a result for each of them, or a function that
+    returns them. On a GPU this function is called after the next batch was started. ``batches`` are those of
+    :func:`prediction_batches` by default; one that does not fit into a GPU's memory is halved. The results are in the
+    order of the corpus; a sentence without one has None.
     """
     results: list[Any] = [None] * len(corpus)
-    with in_evaluation(model), torch.inference_mode():
-        for numbers in prediction_batches(corpus) if batches is None else batches:
-            computed = compute(corpus[numbers], numbers)
+    device = device_of(model)
+    started: list[tuple[list[int], Computed]] = []
+
+    def finish(number_started: int) -> None:
+        while len(started) > number_started:
+            numbers, computed = started.pop(0)
+            computed = computed() if callable(computed) else computed
             if computed is not None:
                 for number, result in zip(numbers, computed, strict=True):
                     results[number] = result
+
+    with in_evaluation(model), torch.inference_mode():
+        for numbers in prediction_batches(corpus, device) if batches is None else batches:
+            for part, computed in _start(corpus, compute, numbers):
+                started.append((part, computed))
+                finish(0 if device.type == "cpu" else 1)
+        finish(0)
     return results
+
+
+def _start(
+    corpus: Corpus, compute: Callable[[Batch, list[int]], Computed], numbers: list[int]
+) -> Iterator[tuple[list[int], Computed]]:
+    """Compute a batch, or its halves if it does not fit into the memory of a GPU."""
+    try:
+        computed = compute(corpus[numbers], numbers)
+    except torch.OutOfMemoryError:
+        if len(numbers) == 1:
+            with explain_memory_errors(
+                f"a text of {corpus.lengths[numbers[0]]:,} tokens",
+                "Truncate it ({max_tokens_per_text}), or give {precision=bf16} or {device=cpu}",
+                options=("max_tokens_per_text", "precision", "device"),
+            ):
+                raise
+    else:
+        yield numbers, computed
+        return
+    torch.cuda.empty_cache()  # here, where the error and what it refers to are gone
+    middle = len(numbers) // 2
+    for half in (numbers[:middle], numbers[middle:]):
+        yield from _start(corpus, compute, half)
 
 
 def predict_corpus(
@@ -78,21 +120,30 @@ def predict_corpus(
     requested = {"decisions": True, "probabilities": probabilities, "log_probabilities": rate is not None}
     names = [name for name, is_requested in {**requested, "scores": scores}.items() if is_requested]
 
-    def predict_batch(batch: Batch, _: list[int]) -> Iterable[dict[str, Any]]:
+    def predict_batch(batch: Batch, _: list[int]) -> Computed:
         with model.autocast():
-            rows = require_finite(model(batch))
+            rows = at_least_float32(model(batch))
+        is_finite = fetch(rows.isfinite().all())
         items = head.items(batch.graph).tolist() if head.per_word else None
-        columns = {"decisions": split_rows(head.decide(rows, batch.graph), items)}
+        columns = {"decisions": fetch(head.decide(rows, batch.graph))}
         if probabilities:
-            columns["probabilities"] = split_rows(head.probabilities(rows, batch.graph), items)
+            columns["probabilities"] = fetch(head.probabilities(rows, batch.graph))
         if rate is not None:
             assert isinstance(head, TaggingHead)
-            tags = torch.from_numpy(np.concatenate([rate(ids) for ids in columns["decisions"]]).astype(np.int64))
-            rated = head.log_probabilities(rows, tags.to(rows.device), batch.graph)
-            columns["log_probabilities"] = split_rows(rated, items)
+            decided = split_rows(columns["decisions"](), items)
+            tags = torch.from_numpy(np.concatenate([rate(ids) for ids in decided]).astype(np.int64))
+            columns["log_probabilities"] = fetch(
+                head.log_probabilities(rows, to_device(tags, rows.device), batch.graph)
+            )
         if scores:
-            columns["scores"] = split_rows(rows, items)
-        return (dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True))
+            columns["scores"] = fetch(rows)
+
+        def wait() -> Iterable[dict[str, Any]]:
+            require_finite(is_finite)
+            fetched = [split_rows(column(), items) for column in columns.values()]
+            return (dict(zip(names, values, strict=True)) for values in zip(*fetched, strict=True))
+
+        return wait
 
     results = run_model(model, corpus, predict_batch)
     return Predictions(**{name: [result[name] for result in results] for name in names})
@@ -111,20 +162,51 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
     head = model.head
     assert isinstance(head, ClassificationHead)
 
-    def encode_batch(batch: Batch, numbers: list[int]) -> Iterable[Any]:
+    def encode_batch(batch: Batch, numbers: list[int]) -> Computed:
         with model.autocast():
-            rows = require_finite(head.sentences(model.encode(batch), batch.graph))
-        return split_rows(rows.unflatten(0, (-1, len(numbers))).transpose(0, 1))
+            rows = head.sentences(model.encode(batch), batch.graph)
+        return fetch_rows(rows.unflatten(0, (-1, len(numbers))).transpose(0, 1))
 
     vectors = run_model(model, corpus, encode_batch)
     return np.concatenate(vectors) if vectors else np.empty((0, head.pooled), np.float32)
 
 
-def require_finite(rows: torch.Tensor) -> torch.Tensor:
-    """Outputs of a model in at least float32; a DivergenceError when they are not finite, although its weights are."""
-    if not rows.isfinite().all():
+def fetch_rows(rows: torch.Tensor) -> Callable[[], Iterable[Any]]:
+    """Begin to copy outputs of a model to the CPU in at least float32; the function waits for them and checks them."""
+    is_finite, copy = fetch(rows.isfinite().all()), fetch(at_least_float32(rows))
+
+    def wait() -> Iterable[Any]:
+        require_finite(is_finite)
+        return split_rows(copy())
+
+    return wait
+
+
+def require_finite(is_finite: Callable[[], torch.Tensor]) -> None:
+    """Raise a DivergenceError when outputs of a model are not finite, although its weights are."""
+    if not is_finite():
         raise DivergenceError("the model gives numbers that are not finite. Train it again, or get another copy")
-    return at_least_float32(rows)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """The device of a model's weights."""
+    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+
+
+def token_budget(device: torch.device, *, on_cpu: int | None = None, memory: int | None = None) -> int:
+    """Tokens of a batch in prediction: ``on_cpu``, or on a GPU as many as its memory has room for.
+
+    Small batches end before Python has started the kernels of the next; :data:`MAX_GPU_TOKENS` keep a GPU busy.
+
+    Examples
+    --------
+    >>> token_budget(torch.device("cuda"), memory=80 * 2**30), token_budget(torch.device("cuda"), memory=8 * 2**30)
+    (32768, 16384)
+    """
+    if device.type != "cuda":
+        return MAX_TOKENS if on_cpu is None else on_cpu
+    memory = torch.cuda.get_device_properties(device).total_memory if memory is None else memory
+    return max(1024, min(MAX_GPU_TOKENS, memory // BYTES_PER_TOKEN))
 
 
 @contextmanager
@@ -142,18 +224,25 @@ def count_truncation() -> Iterator[list[int]]:
             warn_caller(warning.message)
 
 
-def prediction_batches(corpus: Corpus) -> Iterable[list[int]]:
-    """Batches within the budgets; for a single sentence, edges are not counted."""
+def prediction_batches(corpus: Corpus, device: torch.device) -> Iterable[list[int]]:
+    """Batches of texts of similar lengths, longest first, within the budgets of a device.
+
+    For a single sentence, edges are not counted.
+    """
     if len(corpus) == 1:
         return [[0]]
     return BudgetBatches(
-        corpus.lengths, max_tokens=MAX_TOKENS, max_edges=MAX_EDGES, edges=corpus.num_edges(), shuffle=False
+        corpus.lengths,
+        max_tokens=token_budget(device),
+        max_edges=MAX_EDGES,
+        edges=corpus.num_edges(),
+        shuffle=False,
     )
 
 
 def split_rows(values: torch.Tensor, items: list[int] | None = None) -> Iterable[Any]:
-    """The rows of each sentence of a batch: one for each, or as many as ``items`` says."""
-    rows = values.cpu().numpy()
+    """The rows of each sentence of a batch, on the CPU: one for each, or as many as ``items`` says."""
+    rows = values.numpy()
     return rows if items is None else np.split(rows, np.cumsum(items)[:-1])
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._edges import features_of
 from graphattn._schema import TOKEN
 from graphattn._transforms import OpaqueModule
@@ -112,11 +113,13 @@ class TextModel(Trainable):
 
     def add_linear_scores(self, scores: Tensor, batch: Batch, presence: Tensor | None = None) -> Tensor:
         """Add the scores of the linear branch, if there is one, to those of the head; see :class:`LinearBranch`."""
-        return scores if self.linear_branch is None else scores + self.linear_branch(batch, presence).to(scores.device)
+        if self.linear_branch is None:
+            return scores
+        return scores + to_device(self.linear_branch(batch, presence), scores.device)
 
     def _embed(self, batch: Batch) -> Tensor:
         """(N, hidden) input of the encoder."""
-        return self.embed_tokens(features_of(batch.graph, TOKEN)["id"].to(self.device), batch)
+        return self.embed_tokens(to_device(features_of(batch.graph, TOKEN)["id"], self.device), batch)
 
     @override
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
@@ -128,5 +131,6 @@ class TextModel(Trainable):
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         assert batch.targets is not None
         scores = self(batch)
-        loss = self.head.loss(scores, batch.targets.to(scores.device), batch.graph, batch.item_weights(scores.device))
+        targets = to_device(batch.targets, scores.device)
+        loss = self.head.loss(scores, targets, batch.graph, batch.item_weights(scores.device))
         return loss / batch.loss_normalizer, scores

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphattn._devices import to_device
 from graphattn.builders._vocabulary import SPECIAL_TOKENS
 from graphattn.layers._dropout import dropout
 from graphattn.layers._linear import Embedding, Linear, embedding
@@ -105,8 +106,8 @@ class TokenEmbedding(nn.Module):
             dropped = torch.rand(ids.shape, device=ids.device) < self.options.word_dropout
             ids = ids.masked_fill(dropped & (ids >= len(SPECIAL_TOKENS)), UNKNOWN_ID)
         words_only = self.characters is None and self.lexicon is None and self.predicate is None
-        if words_only and not self.training and isinstance(self.project, Linear):
-            # Project each word once: most tokens of a batch are repetitions.
+        if words_only and not self.training and isinstance(self.project, Linear) and ids.device.type == "cpu":
+            # Project each word once: most tokens of a batch are repetitions. A GPU would wait for their number.
             words, word_of_token = ids.unique(return_inverse=True)
             return embedding(self.project(self._combine(self._look_up(words))), word_of_token)
         embedded = self._combine(self._look_up(ids))
@@ -118,7 +119,7 @@ class TokenEmbedding(nn.Module):
             embedded = self.lexicon(features, embedded)
         if self.predicate is not None:
             assert features is not None
-            embedded = torch.cat([embedded, self.predicate(features["predicate"].to(embedded.device))], dim=1)
+            embedded = torch.cat([embedded, self.predicate(to_device(features["predicate"], embedded.device))], dim=1)
         return self.project(dropout(embedded, self.options.embedding_dropout, self.training))
 
     def _combine(self, vectors: Tensor) -> Tensor:
@@ -136,6 +137,9 @@ class TokenEmbedding(nn.Module):
         if not len(self.table):
             return embedding(self.trained, ids)
         frozen = ids >= count
+        if ids.device.type != "cpu":  # which would wait for the number of rows of each kind
+            rows = embedding(self.trained, ids.clamp(max=count - 1))
+            return torch.where(frozen.unsqueeze(1), F.embedding((ids - count).clamp(min=0), self.table), rows)
         if count == len(SPECIAL_TOKENS):
             rows, rest = F.embedding((ids - count).clamp(min=0), self.table), (~frozen).nonzero().squeeze(1)
             return rows.index_copy_(0, rest, embedding(self.trained, ids[rest]))

@@ -35,6 +35,8 @@ class BenchOptions(Options):
     repeats: int | None = option(None, "Timed runs of each contender (default: 9, quick: 3).", min=1)
     peers: str = option("", "Comma-separated peers, or none (default: all that can run).")
     threads: int | None = option(None, "Threads of all contenders (default: all cores).", min=1)
+    device: str = option("cpu", "Where contenders compute: cpu, cuda or cuda:1.")
+    precision: str = option("32", "On a GPU, the number format of contenders.", choices=("32", "bf16"))
     seconds: float = option(120.0, "Seconds after which no new round on a workload starts.", min=0)
     pretrained: str | None = option(None, "Hugging Face directory, or its name on the hub (default: all-MiniLM-L6-v2).")
     jobs: int = option(2, "Processes that build.", min=1)
@@ -58,21 +60,22 @@ class Benchmark(NamedTuple):
 
 _TIMED = "lengths repeats threads seconds out quick"
 _COMPARED = "lengths repeats peers threads seconds out quick"
+_ON_GPU = f"{_COMPARED} device precision"
 BENCHMARKS = {
     "attention": Benchmark(
         "The operator, forward and backward. Peers: dense, dense-math, dgl, flex, pyg.",
         "--lengths 109,8x2048,mr --peers dense,dgl",
-        _COMPARED,
+        _ON_GPU,
     ),
     "encoder": Benchmark(
         "Whole encoders, inference. Peers: transformer, transformer-fast-path, masked, dgl.",
         "--lengths 22,109,201",
-        _COMPARED,
+        _ON_GPU,
     ),
     "train-step": Benchmark(
         "Forward, backward and Adam, whole encoders. Peers: transformer, masked, dgl.",
         "--lengths 22,109,201 --peers transformer",
-        _COMPARED,
+        _ON_GPU,
     ),
     "memory": Benchmark(
         "Peak memory of forward + backward, each contender in a new process. Peers: torch, dgl, dense, pyg.",
@@ -108,7 +111,12 @@ BENCHMARKS = {
         "A pretrained Transformer, inference and training. Peers: transformers, transformers-sorted, onnx, "
         "onnx-sorted, ours-float32, sentence-transformers.",
         "--lengths questions,reviews --peers transformers",
-        f"{_COMPARED} pretrained",
+        f"{_COMPARED} device pretrained",
+    ),
+    "shapes": Benchmark(
+        "Dense attention when each batch has a new shape: kernels that need a plan for it, and those that do not.",
+        "--device cuda --precision bf16",
+        _ON_GPU,
     ),
     "store": Benchmark(
         "Building a store of parsed sentences, its memory, reading it as batches, and inference.",
@@ -121,12 +129,12 @@ BENCHMARKS = {
         "jobs data folder out",
     ),
     "all": Benchmark(
-        "All benchmarks but store and corpora, one after the other.",
+        "All benchmarks but shapes, store and corpora, one after the other.",
         "--out docs/benchmarks",
         "repeats threads seconds out quick",
     ),
 }
-ALL = tuple(name for name in BENCHMARKS if name not in ("store", "corpora", "all"))
+ALL = tuple(name for name in BENCHMARKS if name not in ("shapes", "store", "corpora", "all"))
 """The benchmarks of ``all``."""
 _FUNCTIONS = {
     "store": "graphattn.experiments.benchmarks._store:measure_store",
@@ -235,7 +243,22 @@ def _make_settings(
     lengths = quick if options.quick else lengths
     repeats = 1 if one_run else options.repeats or (3 if options.quick else 9)
     peers = () if options.peers == "none" else _split("--peers", options.peers or None)
-    return Settings(_split("--lengths", options.lengths) or lengths, repeats, peers, options.seconds)
+    device = _find_device(options)
+    names = _split("--lengths", options.lengths) or lengths
+    return Settings(names, repeats, peers, options.seconds, device, options.precision)
+
+
+def _find_device(options: BenchOptions) -> str:
+    """The device; the benchmarks measure a GPU of CUDA or the CPU."""
+    from graphattn._devices import find_device
+
+    device = find_device(options.device)
+    if device.type == "mps" or (device.type == "cpu" and options.precision != "32"):
+        raise ConfigError(
+            f"{{device}} is {options.device} and {{precision}} {options.precision}; give {{device=cuda}}, or neither",
+            options=("device", "precision"),
+        )
+    return str(device)
 
 
 def _split(flag: str, text: str | None) -> tuple[str, ...] | None:

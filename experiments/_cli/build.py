@@ -12,7 +12,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments._cli.corpus_options import PAIR, CorpusOptions
 from graphattn.experiments._cli.flags import Address, EngineName, Jobs, Values, with_flags
 from graphattn.experiments._cli.output import show_progress
-from graphattn.experiments._cli.resumable import make_engine
+from graphattn.experiments._cli.resumable import choose_gpus, make_engine
 from graphattn.options import ParsingOptions, list_options, option
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def build(
     task = PAIR if pairs or "second_column" in flag_values else None
     arguments = {**corpus_options.reader_options(), "multilabel": multilabel, "split": split}
     corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
-    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, parsing.device))
+    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, parsing.device, flag="--parser-device"))
     _build(corpora, out, settings, executor, append=append, materialize=materialize)
 
 
@@ -197,13 +197,3 @@ def _print_counts(manifest: Manifest, out: Path) -> None:
     )
     for relation, edges in manifest.edges.items():
         print(f"{relation}: {edges:,} edges")
-
-
-def choose_gpus(engine: str, device: str | None) -> float | None:
-    """The share of a GPU for a parser on this device; None for a share of all GPUs."""
-    gpus = {None: None, "cpu": 0.0, "cuda": 1.0}  # of each actor, which sees no other
-    if engine == "ray" and device not in gpus:
-        raise ConfigError(
-            f"--parser-device is {device!r}; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
-        )
-    return gpus.get(device)

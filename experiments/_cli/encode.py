@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,17 +12,27 @@ import typer
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
-from graphattn.experiments._cli.flags import Address, EngineName, Jobs, MaxTokens, Precision, Values, with_flags
-from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
+from graphattn.experiments._cli.flags import (
+    Address,
+    Device,
+    EngineName,
+    Jobs,
+    MaxTokens,
+    Precision,
+    Values,
+    with_flags,
+)
+from graphattn.experiments._cli.loaded_models import ModelSettings
 from graphattn.experiments._cli.output import check_output, model_files, open_output
 from graphattn.experiments._cli.resumable import (
-    CHUNK,
     Chunk,
     ChunkResult,
     ModelJob,
     Tally,
     TextError,
     apply_to_texts,
+    choose_chunk,
+    choose_gpus,
     iter_chunks,
     keep_results,
     make_engine,
@@ -58,9 +67,12 @@ def encode(
     texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     out: Annotated[Path, typer.Option(help="File to write, .npy or .parquet.")] = Path("vectors.npy"),
-    chunk: Annotated[int, typer.Option(min=1, help="Texts that are encoded together.")] = CHUNK,
+    chunk: Annotated[
+        int | None, typer.Option(min=1, help="Texts that are encoded together (default: 512, on a GPU 8192).")
+    ] = None,
     max_tokens_per_text: MaxTokens = None,
-    precision: Precision = "32",
+    precision: Precision = None,
+    device: Device = "auto",
     jobs: Jobs = 1,
     engine: EngineName = "local",
     address: Address = None,
@@ -89,10 +101,11 @@ def encode(
         jobs=jobs,
         parser=tuple(parser.items()),
         precision=precision,
+        device=device,
         max_tokens_per_text=max_tokens_per_text,
         is_hugging_face=is_hugging_face_directory(model),
     )
-    estimator = load_once(replace(settings, threads=None))
+    estimator = settings.load_to_read(engine)
     width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
     read_as: Any = getattr(estimator, "task", estimator)  # a pretrained model has no task
     numbered = read_numbered_texts(
@@ -102,10 +115,12 @@ def encode(
         split=estimator.inputs_.split,
         label_column=label_column,
     )
-    job, chunks = ModelJob(settings, encode_chunk, {"width": width}), iter_chunks(numbered, chunk)
+    job = ModelJob(settings, encode_chunk, {"width": width})
+    chunks = iter_chunks(numbered, chunk or choose_chunk(settings))
+    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
     with keep_results(out) as results:
         with open_output(out, binary=True):  # a full disk is reported before anything is encoded
-            results.compute(job, chunks, make_engine(engine, jobs, address), "encoding")
+            results.compute(job, chunks, executor, "encoding")
         tally = Tally()
         deque(tally.count(results), maxlen=0)
         with open_output(out, binary=True) as file:

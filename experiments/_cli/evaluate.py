@@ -13,7 +13,7 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verbatim
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
-from graphattn.experiments._cli.flags import Longest, MaxTokens, Precision, SearchChanges, Values, with_flags
+from graphattn.experiments._cli.flags import Device, Longest, MaxTokens, Precision, SearchChanges, Values, with_flags
 from graphattn.experiments._cli.loaded_models import change_search, load_model, reject_unused
 from graphattn.experiments._cli.output import check_output, encode_line, model_files, open_output, unpack_single
 from graphattn.experiments._cli.tables import format_table
@@ -62,7 +62,8 @@ def evaluate(
     search: SearchChanges = "",
     longest: Longest = None,
     max_tokens_per_text: MaxTokens = None,
-    precision: Precision = "32",
+    precision: Precision = None,
+    device: Device = "auto",
     out: Annotated[
         Path | None, typer.Option(help="Also write the metrics to this file, with the scores of each class.")
     ] = None,
@@ -82,7 +83,7 @@ def evaluate(
     Prints metrics in percent as JSON to standard output, and a table of the scores of each class to standard error.
     """
     _check_files(out, picture, mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)])
-    estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
+    estimator = load_model(model, parser, precision=precision, device=device, max_tokens_per_text=max_tokens_per_text)
     options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
     options |= {"picture": picture, "mistakes": mistakes}
     reject_unused(model, estimator, **options, repair_tags=repair_tags)
@@ -103,7 +104,7 @@ def evaluate(
     for name, paths in corpora.items():
         with _name_corpus(paths[0], estimator):
             X, y = estimator.read(paths, **reading)
-            others = {} if compare is None else {str(compare): _read_outputs(compare, X, search, longest)}
+            others = {} if compare is None else {str(compare): _read_outputs(compare, X, device, search, longest)}
             reports[name] = estimator.report(X, y, unknown=unknown, others=others)
     _write_reports(reports, out)
     _write_details(next(iter(reports.values())), picture, mistakes)
@@ -126,13 +127,13 @@ def _check_files(
         check_output(file, *inputs)
 
 
-def _read_outputs(path: Path, sources: Sequence[Any], changes: str, longest: int | None) -> Sequence[str]:
+def _read_outputs(path: Path, sources: Sequence[Any], device: str, changes: str, longest: int | None) -> Sequence[str]:
     """The outputs of another translator for the sources, or those in a file, one on each line."""
     from graphattn.builders._files import read_numbered_lines
     from graphattn.models import load
 
     if path.is_dir():
-        translator = load(path)
+        translator = load(path, device=device)
         if "compare" not in translator.task.prediction_options:
             raise ConfigError(f"{path} {translator.task.description}; give --compare a translator or a file of outputs")
         change_search(translator, changes, longest)

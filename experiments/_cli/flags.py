@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.user_modules import import_option
-from graphattn.options import NOTATIONS, Option
+from graphattn.options import DEVICE_HELP, NOTATIONS, Option
 
 Values = dict[str, Any]
 
@@ -31,9 +31,13 @@ Longest = Annotated[
     int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
 ]
 Precision = Annotated[
-    Literal["32", "bf16", "auto"],
-    typer.Option(help="Number format of matrix products; auto is bf16 where the hardware supports it, else 32."),
+    Literal["32", "bf16", "auto"] | None,
+    typer.Option(
+        help="Number format of matrix products; auto is bf16 where the hardware supports it, else 32 (default: 32 on a "
+        "CPU, auto on a GPU)."
+    ),
 ]
+Device = Annotated[str, typer.Option(help=f"Where the model runs: {DEVICE_HELP}.")]
 
 _READER_OPTIONS = {"text": "text_column", "second": "second_column", "label": "label_column"}
 """Options of readers -> their longer flags."""

@@ -47,7 +47,7 @@ def info(
         from graphattn.models import load
         from graphattn.models._saving import check_notes
 
-        print("\n".join(_model_lines(folder, load(folder))))
+        print("\n".join(_model_lines(folder, load(folder, device="cpu"))))
         if check:
             check_notes(folder)  # loading compares the others
             print(_INTACT)

@@ -15,7 +15,7 @@ import typer
 from graphattn._validation import require_choice
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
-from graphattn.experiments._cli.flags import Values, as_flag, with_flags
+from graphattn.experiments._cli.flags import Device, Values, as_flag, with_flags
 from graphattn.experiments._cli.loaded_models import load_model
 from graphattn.experiments._cli.output import check_output, model_files, open_output, show_progress
 from graphattn.options import list_options
@@ -85,6 +85,7 @@ def inspect(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the page with a text field; TEXT may be a second model.")
     ] = False,
+    device: Device = "auto",
     host: Annotated[str | None, typer.Option(help="With --serve: address to listen on (default: 127.0.0.1).")] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="With --serve: port, 0 for a free one (default: 8000).")
@@ -99,7 +100,7 @@ def inspect(
     With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
     of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
     """
-    load = partial(load_model, parser=parser)
+    load = partial(load_model, parser=parser, device=device)
     selection = {"layer": layer, "head": head, "relation": relation}
     outputs = OutputFiles(out, picture, html, kind, other)
     selecting = _set_flags(**selection, by=by)

@@ -28,7 +28,8 @@ class ModelSettings:
     parser: tuple[tuple[str, Any], ...] = ()  # pairs of name and value, see :func:`load_model`
     search: str = ""  # see :func:`change_search`
     longest: int | None = None  # see :func:`change_search`
-    precision: str = "32"  # see :func:`graphattn.load`
+    precision: str | None = None  # see :func:`graphattn.load`
+    device: str = "auto"  # see :func:`graphattn.load`
     max_tokens_per_text: int | None = None  # see :func:`load_model`
     modules: tuple[str, ...] = ()  # the user's modules to import first
     threads: int | None = None  # threads of each process; None for PyTorch's default
@@ -36,11 +37,19 @@ class ModelSettings:
 
     @classmethod
     def of(
-        cls, path: Path, *, engine: str = "local", jobs: int = 1, is_hugging_face: bool = False, **options: Any
+        cls,
+        path: Path,
+        *,
+        engine: str = "local",
+        jobs: int = 1,
+        device: str = "auto",
+        is_hugging_face: bool = False,
+        **options: Any,
     ) -> ModelSettings:
-        """The settings for several processes, which share the threads of this one."""
+        """The settings for several processes, which share the threads of this one; on Ray, each finds its device."""
         import torch
 
+        from graphattn._devices import find_device
         from graphattn.experiments._cli.user_modules import list_imported_modules
         from graphattn.models._saving import read_digest
         from graphattn.models.pretrained._checkpoint import digest_directory
@@ -48,14 +57,26 @@ class ModelSettings:
         load_once.cache_clear()  # the model of an earlier command in this process
         threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
         digest = digest_directory(path) if is_hugging_face else read_digest(path)
-        modules = list_imported_modules()
-        return cls(path, digest, modules=modules, threads=threads, is_hugging_face=is_hugging_face, **options)
+        options |= {
+            "device": device if engine == "ray" else str(find_device(device)),
+            "modules": list_imported_modules(),
+        }
+        return cls(path, digest, threads=threads, is_hugging_face=is_hugging_face, **options)
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether the model runs on a GPU of CUDA."""
+        return self.device.startswith("cuda")
+
+    def load_to_read(self, engine: str) -> Estimator:
+        """The model for the process that reads texts, with all its threads; on Ray, that process may have no GPU."""
+        return load_once(replace(self, threads=None, device="cpu" if engine == "ray" else self.device))
 
     @property
     def decisive(self) -> tuple[Any, ...]:
         """Settings that determine the results."""
         changes = (self.parser, self.search, self.longest, self.precision, self.max_tokens_per_text)
-        return __version__, self.digest, *changes
+        return __version__, self.digest, self.device.partition(":")[0], *changes
 
 
 @lru_cache(maxsize=1)
@@ -74,6 +95,7 @@ def load_once(settings: ModelSettings) -> Estimator:
         settings.path,
         dict(settings.parser),
         precision=settings.precision,
+        device=settings.device,
         max_tokens_per_text=settings.max_tokens_per_text,
         digest=settings.digest,
     )
@@ -87,7 +109,8 @@ def load_model(
     model: Path,
     parser: Values,
     *,
-    precision: str = "32",
+    precision: str | None = "32",
+    device: str = "auto",
     max_tokens_per_text: int | None = None,
     digest: str | None = None,
 ) -> Estimator:
@@ -101,7 +124,7 @@ def load_model(
     files = read_model(model)
     if digest not in (None, files.digest):
         raise _make_replaced_error(model)
-    estimator = load_files(model, files, precision=precision)
+    estimator = load_files(model, files, precision=precision, device=device)
     for name in parser:
         if "parsing" not in estimator.option_groups:
             raise ConfigError(
@@ -115,7 +138,7 @@ def load_model(
 
 
 def load_sentence_encoder(
-    model: Path, parser: Values, *, precision: str, max_tokens_per_text: int | None, digest: str
+    model: Path, parser: Values, *, precision: str | None, device: str, max_tokens_per_text: int | None, digest: str
 ) -> SentenceEncoder:
     """The sentence encoder of a Hugging Face directory; arguments as for :func:`load_model`."""
     from graphattn.models.pretrained import SentenceEncoder
@@ -123,7 +146,7 @@ def load_sentence_encoder(
 
     for name in parser:
         raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
-    encoder = SentenceEncoder(model, precision=precision).fit()
+    encoder = SentenceEncoder(model, precision=precision, device=device).fit()
     if digest_directory(model) != digest:
         raise _make_replaced_error(model)
     limit = encoder.inputs_.max_tokens_per_text

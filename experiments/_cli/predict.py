@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +15,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import (
     Address,
+    Device,
     EngineName,
     Jobs,
     Longest,
@@ -25,7 +25,7 @@ from graphattn.experiments._cli.flags import (
     Values,
     with_flags,
 )
-from graphattn.experiments._cli.loaded_models import ModelSettings, load_once, reject_unused
+from graphattn.experiments._cli.loaded_models import ModelSettings, reject_unused
 from graphattn.experiments._cli.output import check_output, encode_line, model_files, open_output
 from graphattn.experiments._cli.resumable import (
     CHUNK,
@@ -35,6 +35,8 @@ from graphattn.experiments._cli.resumable import (
     Tally,
     TextError,
     apply_to_texts,
+    choose_chunk,
+    choose_gpus,
     iter_chunks,
     keep_results,
     make_engine,
@@ -91,10 +93,14 @@ def predict(
         bool, typer.Option("--plain", help="Print a translator's or regressor's outputs alone, without JSON.")
     ] = False,
     chunk: Annotated[
-        int | None, typer.Option(min=1, help="Texts that are read and predicted together (default: 512; typed ones 1).")
+        int | None,
+        typer.Option(
+            min=1, help="Texts that are read and predicted together (default: 512, on a GPU 8192; typed ones 1)."
+        ),
     ] = None,
     max_tokens_per_text: MaxTokens = None,
-    precision: Precision = "32",
+    precision: Precision = None,
+    device: Device = "auto",
     jobs: Jobs = 1,
     engine: EngineName = "local",
     address: Address = None,
@@ -121,13 +127,14 @@ def predict(
         search=search,
         longest=longest,
         precision=precision,
+        device=device,
         max_tokens_per_text=max_tokens_per_text,
     )
-    estimator = load_once(replace(settings, threads=None))
+    estimator = settings.load_to_read(engine)
     reject_unused(model, estimator, probabilities=probabilities, n_best=n_best > 1, plain=plain)
     form = _choose_output(output, out, estimator.task, plain=plain, n_best=n_best)
     is_table = form in _TABLES
-    chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
+    chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else choose_chunk(settings))
     numbered = read_numbered_texts(
         texts,
         estimator.task.corpus_kind,
@@ -143,8 +150,8 @@ def predict(
         numbered = chain(first, numbered)
         choices["table"] = _make_table(estimator, first, f".{form}", probabilities=probabilities)
     job = ModelJob(settings, predict_chunk, choices)
-    chunks, executor = iter_chunks(numbered, chunk), make_engine(engine, jobs, address)
-    tally = _write_predictions(job, chunks, executor, out)
+    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
+    tally = _write_predictions(job, iter_chunks(numbered, chunk), executor, out)
     hint = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
     hint = "They have no prediction." if is_table else hint
     tally.report(estimator, hint)

@@ -18,7 +18,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.exceptions import ConfigError, DataError, GraphError
+from graphattn.exceptions import ConfigError, DataError, DeviceMemoryError, GraphError
 from graphattn.experiments._cli.flags import as_flag
 from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
 from graphattn.experiments._cli.output import show_progress
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from graphattn.experiments._cli.text_stream import NumberedText
     from graphattn.models import Estimator
 
-CHUNK = 512
-"""Default number of texts that are processed together."""
+CHUNK, GPU_CHUNK = 512, 8192
+"""Default number of texts that are processed together, also on a GPU, whose batches are larger."""
 _SHOWN = 5
 """Lines of bad texts that an error lists."""
 
@@ -77,16 +77,31 @@ def _apply(function: Callable[[list[Any], int], Sequence[Any]], texts: list[Numb
     """Apply a function to all texts, or after an error to each half."""
     try:
         return list(function([text.content for text in texts], first))
-    except (DataError, GraphError) as error:
+    except (DataError, DeviceMemoryError, GraphError) as error:
         if len(texts) == 1:
             return [_describe_error(texts[0].line, error)]
     middle = len(texts) // 2
     return [*_apply(function, texts[:middle], first), *_apply(function, texts[middle:], first + middle)]
 
 
-def _describe_error(line: int, error: DataError | GraphError | None) -> TextError:
+def _describe_error(line: int, error: DataError | DeviceMemoryError | GraphError | None) -> TextError:
     assert error is not None
     return TextError(line, " ".join(error.render(as_flag).split()))
+
+
+def choose_chunk(settings: ModelSettings) -> int:
+    """The default number of texts of a chunk."""
+    return GPU_CHUNK if settings.has_gpu else CHUNK
+
+
+def choose_gpus(engine: str, device: str | None, *, flag: str = "--device") -> float | None:
+    """The share of a GPU for each actor on Ray, whose device has this name; None for a share of all GPUs."""
+    gpus = {None: None, "auto": None, "cpu": 0.0, "cuda": 1.0}  # of each actor, which sees no other
+    if engine == "ray" and device not in gpus:
+        raise ConfigError(
+            f"{flag} is {device!r}; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
+        )
+    return gpus.get(device)
 
 
 def make_engine(engine: str, jobs: int, address: str | None, *, gpus: float | None = 0.0) -> Engine:

@@ -158,13 +158,15 @@ def train_model(
     ``skip_bad`` leaves out lines of the training and dev sets that cannot be used; ``report`` prints hints, and a line
     for each epoch where there is no progress bar; ``training`` overrides options.
     """
+    from graphattn._devices import find_device
     from graphattn.models import load
 
     estimator = plan.estimator(run_dir=choose_run_folder(plan.values, out), **training)
     if init_from := plan.values.get("init_from"):
         arguments = estimator.get_params(deep=False)
-        estimator = load(init_from).set_params(**{**arguments, "warm_start": True})
+        estimator = load(init_from, device="cpu").set_params(**{**arguments, "warm_start": True})
     estimator.validate()
+    find_device(estimator.training.device)
     files: dict[str, Sequence[Any]] = {"training": train}
     if dev := plan.values["dev"]:
         files["dev"] = [dev] if isinstance(dev, str) else dev

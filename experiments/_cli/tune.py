@@ -18,7 +18,7 @@ from graphattn._optional_packages import import_optional
 from graphattn._validation import require_choice, suggest
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnWarning, verbatim
 from graphattn.experiments._cli.corpus_options import CorpusOptions
-from graphattn.experiments._cli.flags import Values, as_flag, with_flags
+from graphattn.experiments._cli.flags import Device, Values, as_flag, with_flags
 from graphattn.options import Options, list_options
 
 if TYPE_CHECKING:
@@ -128,12 +128,14 @@ def tune(
     trials: Annotated[int, typer.Option(help="Trials of each encoder.", min=1)] = 20,
     config: Annotated[Path | None, typer.Option(help="YAML file of options that are not searched.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.", min=0)] = 0,
+    device: Device = "auto",
 ) -> None:
     """Search learning rate, depth, dropout and weight decay on a dev set, and print the best settings as YAML.
 
     All encoders get the same space and number of trials. No test set is read.
     """
     import_optional("optuna", "graphattn tune needs", "tune")
+    from graphattn._devices import find_device
     from graphattn.builders._files import write_error
     from graphattn.experiments._cli.config import config_text, read_config
     from graphattn.experiments._cli.training_plan import list_encoders, training_flags
@@ -142,6 +144,8 @@ def tune(
     if task not in TASKS:
         raise ConfigError(f"{task!r} is not a task; {suggest(task, TASKS)}choose one of: {', '.join(TASKS)}")
     estimator_class = TASKS[task]
+    find_device(device)
+    flag_values |= {"device": device} if device != "auto" else {}
     for name in encoder or ():
         require_choice("encoder", name, list_encoders(estimator_class))
     from_file = {} if config is None else read_config(config, training_flags(estimator_class))

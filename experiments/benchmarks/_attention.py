@@ -34,6 +34,7 @@ from graphattn.experiments.benchmarks._harness import (
     Comparison,
     Contender,
     Job,
+    Problem,
     Settings,
     compare,
 )
@@ -95,7 +96,7 @@ def summarize_pair_cost(rows: Sequence[Record], task: str) -> str | None:
     return f"{task}, cost of one edge of one head: {each}; largest over smallest {spread:.2f}"
 
 
-class AttentionProblem:
+class AttentionProblem(Problem):
     """Three layers of MS-Trans heads (Table 1 of the paper) over a workload."""
 
     def __init__(self, workload: Workload, options: MSTransOptions | None = None):
@@ -121,7 +122,9 @@ class AttentionContender(Contender):
 
     @override
     def make_job(self, problem: AttentionProblem, *, backward: bool) -> Job:
-        inputs = self.make_inputs(problem)
+        inputs = [
+            [tuple(map(problem.placement.put, layer)) for layer in layers] for layers in self.make_inputs(problem)
+        ]
         leaves = [tensor.requires_grad_(backward) for layers in inputs for layer in layers for tensor in layer]
         gradients = [gradient for layers in inputs for gradient in self.make_gradients(problem, layers)]
 
@@ -160,8 +163,11 @@ class AttentionContender(Contender):
         """The outputs of one batch."""
 
 
+@dataclass(frozen=True)
 class AttendHeads(AttentionContender):
-    """GraphAttn's ``attend_heads``, one call for each layer, as in models; each run on new graphs."""
+    """GraphAttn's ``attend_heads``, one call for each layer, as in models; each run on new graphs, or on known ones."""
+
+    is_known: bool = False
 
     @override
     def make_inputs(self, problem: AttentionProblem) -> LayerInputs:
@@ -181,11 +187,13 @@ class AttendHeads(AttentionContender):
 
     @override
     def prepare(self, problem: AttentionProblem) -> Callable[[], list[TextBatch]]:
-        return problem.build_graphs
+        graphs = problem.build_graphs() if self.is_known else []
+        return (lambda: graphs) if self.is_known else problem.build_graphs
 
     @override
     def attend(self, problem: AttentionProblem, context: TextBatch, layers: LayerTensors) -> list[Tensor]:
-        edges = edges_of(context, problem.heads.relations)  # timed, once for all layers, as in the encoder
+        # timed, once for all layers, as in the encoder
+        edges = edges_of(context, problem.heads.relations, problem.placement.device)
         return [
             attend_heads([edges[name] for name in heads], list(heads.values()), projected)
             for heads, (projected,) in zip(problem.heads.layers, layers, strict=True)
@@ -215,7 +223,7 @@ class TorchSegments(AttendByRelation):
 
     @override
     def attend(self, problem: AttentionProblem, context: Any, layers: LayerTensors) -> list[Tensor]:
-        edges = edges_of(context, problem.heads.relations)
+        edges = edges_of(context, problem.heads.relations, problem.placement.device)
         parts = split_by_relation(problem.heads, layers)
         return [attend(edges[name], *triple, backend=self.backend) for _, name, triple in parts]
 
@@ -223,7 +231,7 @@ class TorchSegments(AttendByRelation):
 class DGLOperators(TorchSegments):
     """GraphAttn's ``attend`` with DGL's u_dot_v, edge_softmax and u_mul_e_sum, on DGL graphs."""
 
-    backend, packages = "dgl", ("dgl",)
+    backend, packages, runs_on_gpu = "dgl", ("dgl",), False
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
@@ -258,7 +266,10 @@ class DenseAttention(AttentionContender):
     @override
     def prepare(self, problem: AttentionProblem) -> Callable[[], Sequence[Any]]:
         batches = problem.workload.batches
-        masks = [None if is_uniform(batch) else prefix_mask(torch.tensor(batch))[:, None, None] for batch in batches]
+        put = problem.placement.put
+        masks = [
+            None if is_uniform(batch) else put(prefix_mask(torch.tensor(batch))[:, None, None]) for batch in batches
+        ]
         return lambda: masks
 
     @override
@@ -308,7 +319,7 @@ class Flex(DenseAttention):
         """Compile in a first run."""
         job = super().make_job(problem, backward=backward)
         try:
-            job.time()
+            job.time(problem.placement.device)
         except RuntimeError as error:
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise UnableError(f"does not compile here ({first})") from error
@@ -318,16 +329,20 @@ class Flex(DenseAttention):
     def prepare(self, problem: AttentionProblem) -> Callable[[], list[list[Callable[..., Tensor]]]]:
         from torch.nn.attention.flex_attention import flex_attention
 
+        device = problem.placement.device
         torch.compiler.reset()  # else compilations of earlier shapes count towards PyTorch's limit
         function = torch.compile(flex_attention, dynamic=False, fullgraph=True) if self.compiled else flex_attention
         contexts: list[list[Callable[..., Tensor]]] = [
             [
                 partial(function, block_mask=mask)
-                for mask in _make_block_masks(batch, problem.heads.reaches(batch), self.block_size)
+                for mask in _make_block_masks(batch, problem.heads.reaches(batch), self._block_size(device), device)
             ]
             for batch in problem.workload.batches
         ]
         return lambda: contexts
+
+    def _block_size(self, device: torch.device) -> int:
+        return self.block_size if device.type == "cpu" else 128  # of its kernels on a GPU
 
     @override
     def attend(
@@ -336,11 +351,11 @@ class Flex(DenseAttention):
         return [function(*triple) for function, triple in zip(context, layers, strict=True)]
 
 
-def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor], block_size: int) -> list[Any]:
+def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor], block_size: int, device: torch.device) -> list[Any]:
     """A block mask of each layer; one for all sentences if they have one length."""
     from torch.nn.attention.flex_attention import create_block_mask
 
-    longest, ends = max(lengths), torch.tensor(lengths)
+    longest, ends = max(lengths), torch.tensor(lengths, device=device)
     uniform = is_uniform(lengths)
 
     def make_mask(reach: Tensor) -> Any:
@@ -352,9 +367,9 @@ def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor], block_size: i
 
         mask, sentences = (is_inside_any, None) if uniform else (is_inside, len(lengths))
         heads = reach.shape[1]
-        return create_block_mask(mask, sentences, heads, longest, longest, device="cpu", BLOCK_SIZE=block_size)
+        return create_block_mask(mask, sentences, heads, longest, longest, device=device, BLOCK_SIZE=block_size)
 
-    return [make_mask(reach) for reach in reaches]
+    return [make_mask(reach.to(device)) for reach in reaches]
 
 
 @dataclass(frozen=True)
@@ -383,7 +398,10 @@ class PyGTransformerConv(AttendByRelation):
         contexts: list[dict[tuple[int, str], Callable[..., Tensor]]] = []
         for graph in problem.build_graphs():
             edges = edges_of(graph, problem.heads.relations)
-            indices = {name: torch.stack([relation.sources, relation.destinations]) for name, relation in edges.items()}
+            indices = {
+                name: problem.placement.put(torch.stack([relation.sources, relation.destinations]))
+                for name, relation in edges.items()
+            }
             contexts.append(
                 {
                     (number, name): partial(TransformerConv(feats, feats, heads=count).propagate, sort(indices[name]))
@@ -417,4 +435,5 @@ CONTENDERS = (
     Flex("flex-128", "FlexAttention, blocks of 128", block_size=128, has_backward=False, is_trial=True),
     PYG,
     PyGTransformerConv("pyg-sorted", "PyG TransformerConv, sorted EdgeIndex", is_sorted=True, is_trial=True),
+    AttendHeads("ours-known", "GraphAttn, known graphs", is_known=True, is_trial=True),
 )

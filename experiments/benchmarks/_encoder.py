@@ -113,7 +113,7 @@ class GraphEncoder(GraphContender):
 class DGLEncoder(GraphEncoder):
     """The same encoder with DGL's three operators, on DGL graphs."""
 
-    backend, packages = "dgl", ("dgl",)
+    backend, packages, runs_on_gpu = "dgl", ("dgl",), False
 
     @override
     def build_graphs(self, problem: EncoderProblem, module: MSTransEncoder) -> list[DGLGraph]:
@@ -129,6 +129,7 @@ class DenseTransformer(ModuleContender):
     """PyTorch's ``nn.TransformerEncoder``, as wide and deep as ours, post-norm, on its ordinary or its fast path."""
 
     problem = EncoderProblem
+    infers_under_autocast = False  # which turns its fast path off
 
     has_fast_path: bool = False
     is_compiled: bool = False  # for each shape
@@ -146,7 +147,8 @@ class DenseTransformer(ModuleContender):
     @override
     def prepare(self, problem: EncoderProblem, module: nn.Module) -> Callable[[], list[Tensor | None]]:
         batches = problem.workload.batches
-        masks = [None if is_uniform(batch) else ~prefix_mask(torch.tensor(batch)) for batch in batches]
+        put = problem.placement.put
+        masks = [None if is_uniform(batch) else put(~prefix_mask(torch.tensor(batch))) for batch in batches]
         return lambda: masks
 
     @override
@@ -178,9 +180,10 @@ class MaskedDense(ModuleContender):
     @override
     def prepare(self, problem: EncoderProblem, module: nn.Module) -> Callable[[], list[list[Tensor]]]:
         batches = problem.workload.batches
-        masks = [[_mask_windows(batch, reach) for reach in problem.heads.reaches(batch)] for batch in batches]
+        put = problem.placement.put
+        masks = [[put(_mask_windows(batch, reach)) for reach in problem.heads.reaches(batch)] for batch in batches]
         if self.is_additive:
-            masks = [[torch.zeros(mask.shape).masked_fill_(~mask, -torch.inf) for mask in layers] for layers in masks]
+            masks = [[mask.float().log() for mask in layers] for layers in masks]
         return lambda: masks
 
     @override

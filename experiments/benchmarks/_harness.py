@@ -12,6 +12,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import psutil
+import torch
+from torch import Tensor
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.output import show_progress
@@ -24,7 +26,37 @@ FORWARD, BOTH = "forward", "forward + backward"
 INFERENCE, TRAINING = "inference", "training step"
 MEBIBYTE = 2**20
 
+CPU = torch.device("cpu")
+
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where contenders compute, and in which number format."""
+
+    device: torch.device = CPU
+    in_bfloat16: bool = False
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of inputs."""
+        return torch.bfloat16 if self.in_bfloat16 else torch.float32
+
+    def put(self, tensor: Tensor) -> Tensor:
+        """A tensor as an input."""
+        return tensor.to(self.device, self.dtype if tensor.is_floating_point() else tensor.dtype)
+
+    def autocast(self) -> torch.autocast:
+        """Products in the number format, where inputs and weights are float32."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.in_bfloat16)
+
+
+class Problem:
+    """The inputs of all contenders."""
+
+    placement = Placement()
+    """Set before jobs are made."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +67,13 @@ class Settings:
     repeats: int = 9  # timed runs of each contender
     peers: tuple[str, ...] | None = None  # their names; None for all
     seconds: float = 120.0  # start no further round on a workload after this much measured time
+    device: str = "cpu"
+    precision: str = "32"
+
+    @property
+    def placement(self) -> Placement:
+        """Where contenders compute."""
+        return Placement(torch.device(self.device), self.precision == "bf16")
 
 
 @dataclass(frozen=True)
@@ -44,12 +83,30 @@ class Job:
     run: Callable[[Any], object]  # gets what ``prepare`` returns
     prepare: Callable[[], Any] = lambda: None  # before every run, not timed: no run reuses what another cached
 
-    def time(self) -> float:
-        """Run once and return the milliseconds."""
+    def time(self, device: torch.device = CPU) -> float:
+        """Run once and return the milliseconds, on a GPU between two of its events."""
         state = self.prepare()
-        start = time.perf_counter()
+        if device.type == "cpu":
+            start = time.perf_counter()
+            self.run(state)
+            return 1000 * (time.perf_counter() - start)
+        torch.cuda.synchronize(device)
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
         self.run(state)
-        return 1000 * (time.perf_counter() - start)
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end))
+
+    def measure_gpu_memory(self, device: torch.device) -> Record:
+        """Run once and return what PyTorch's allocator held before, and the peak on top of it, in bytes."""
+        state = self.prepare()
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        held = torch.cuda.memory_allocated(device)
+        self.run(state)
+        added = torch.cuda.max_memory_allocated(device) - held
+        return {"added": added, "memory": held + added}
 
 
 def summarize_times(times: Sequence[float]) -> Record:
@@ -67,13 +124,15 @@ def _quartiles(values: Sequence[float]) -> list[float]:
     return [float(quartile) for quartile in np.percentile(values, [25, 75])]
 
 
-def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = math.inf) -> dict[str, list[float]]:
+def time_interleaved(
+    jobs: Mapping[str, Job], rounds: int, *, seconds: float = math.inf, device: torch.device = CPU
+) -> dict[str, list[float]]:
     """Milliseconds of jobs in rounds, so that a busy machine slows all of them; the first job of a round rotates.
 
     Each job runs once untimed before; no round starts after so many ``seconds`` of measured time.
     """
     for job in jobs.values():
-        job.time()
+        job.time(device)
     times: dict[str, list[float]] = {name: [] for name in jobs}
     names, spent = list(jobs), 0.0
     for number in range(rounds):
@@ -81,14 +140,15 @@ def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = m
             break
         first = number % max(1, len(names))
         for name in names[first:] + names[:first]:
-            times[name].append(jobs[name].time())
+            times[name].append(jobs[name].time(device))
             spent += times[name][-1]
     return times
 
 
 def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> dict[str, Record]:
     """Time jobs interleaved: name -> times, and for all but ``base`` their ratio to the times of ``base``."""
-    times = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
+    device = settings.placement.device
+    times = time_interleaved(jobs, settings.repeats, seconds=settings.seconds, device=device)
     return {
         name: summarize_times(runs) | (compare_times(runs, times[base]) if name != base else {})
         for name, runs in times.items()
@@ -101,6 +161,7 @@ class Contender(ABC):
 
     problem: ClassVar[type[Any]]  # makes the inputs of all contenders
     packages: ClassVar[Sequence[str]] = ()  # the packages it needs besides our dependencies
+    runs_on_gpu: ClassVar[bool] = True
 
     name: str  # in ``--peers`` and in JSON
     title: str  # in tables
@@ -124,9 +185,13 @@ class Contender(ABC):
 
     def check_problem(self, problem: Any, *, backward: bool) -> None:
         """Raise an UnableError if it cannot solve a problem."""
-        if backward and not self.has_backward:
+        device = getattr(problem, "placement", Placement()).device
+        if device.type != "cpu" and not self.runs_on_gpu:
+            raise UnableError("computes on a CPU only")
+        if backward and not self.has_backward and device.type == "cpu":
             raise UnableError("no backward pass on a CPU")
-        needed, available = self.estimate_bytes(problem, backward=backward), available_bytes()
+        available = available_bytes() if device.type == "cpu" else int(0.8 * torch.cuda.mem_get_info(device)[0])
+        needed = self.estimate_bytes(problem, backward=backward)
         if needed > available:
             raise UnableError(f"needs about {needed / 2**30:.1f} GiB; {available / 2**30:.1f} GiB may be used")
 
@@ -216,14 +281,22 @@ MeasureFunction = Callable[[Sequence[Contender], Case, Settings, list[LeftOut]],
 def measure_times(
     contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[LeftOut]
 ) -> dict[str, Record]:
-    """Time contenders interleaved on the same inputs."""
-    problem = contenders[0].problem(case.workload)
+    """Time contenders interleaved on the same inputs; on a GPU, also measure their memory."""
+    problem, device = contenders[0].problem(case.workload), settings.placement.device
+    if device.type != "cpu":
+        problem.placement = settings.placement
 
     def make_job(contender: Contender) -> Job:
         contender.check_problem(problem, backward=case.backward)
         return contender.make_job(problem, backward=case.backward)
 
-    return time_jobs(try_each(contenders, make_job, skipped, case.name), settings)
+    jobs = try_each(contenders, make_job, skipped, case.name)
+    rows = time_jobs(jobs, settings)
+    if device.type != "cpu":
+        memory = {name: job.measure_gpu_memory(device) for name, job in jobs.items()}
+        _add_ratios(memory, "added", "memory_ratio")
+        rows = {name: row | memory[name] for name, row in rows.items()}
+    return rows
 
 
 def measure_memory(
@@ -260,7 +333,7 @@ def measure_times_and_memory(
         return {"added": memory.added, "memory": memory.held + memory.added}
 
     rows = measure_times(contenders, case, settings, skipped)
-    if case.backward or of_inference:
+    if settings.placement.device.type == "cpu" and (case.backward or of_inference):
         timed = [contender for contender in contenders if contender.name in rows]
         memory = try_each(timed, measure, skipped, f"{case.name}, memory")
         _add_ratios(memory, column, "memory_ratio")
@@ -288,6 +361,9 @@ class Comparison:
 
 def compare(report: BenchmarkReport, settings: Settings, *comparisons: Comparison) -> BenchmarkReport:
     """Measure all contenders on all workloads; the report gets rows, and lines about what is left out."""
+    if settings.placement.device.type != "cpu":
+        report.columns = {**report.columns, **GPU_MEMORY}
+        report.description = f"{report.description}\n\n{ON_GPU.format(device=settings.device)}"
     check_peers([each for comparison in comparisons for each in comparison.contenders], settings.peers)
     for comparison in comparisons:
         skipped: list[LeftOut] = []
@@ -338,6 +414,16 @@ CONTENDER_TIMES: dict[str, Callable[[Record], str]] = {
     "contender": column("title"),
     **TIMES,
 }
+ON_GPU = """\
+This run was on {device}: times are those between two of its events, and include what the CPU does between the kernels.
+With `--precision bf16`, the inputs of attention are bfloat16, and encoders run under autocast; nn.TransformerEncoder
+infers in bfloat16 throughout. FlexAttention has blocks of 128 tokens. `added by a run` is the peak of PyTorch's
+allocator on top of what all contenders hold."""
+GPU_MEMORY: dict[str, Callable[[Record], str]] = {
+    "added by a run, MiB": column("added", ",.0f", MEBIBYTE),
+    "memory, peer / ours": column("memory_ratio", ".2f"),
+}
+"""Heading -> cell, for rows of :func:`measure_times` on a GPU."""
 COLUMNS: dict[str, Callable[[Record], str]] = {
     **CONTENDER_TIMES,
     "peer / ours": column("ratio", ".2f"),

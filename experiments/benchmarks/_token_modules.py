@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from graphattn.experiments.benchmarks._harness import Contender, Job
+from graphattn.experiments.benchmarks._harness import Contender, Job, Problem
 from graphattn.experiments.benchmarks._workloads import Lengths, Workload
 from graphattn.models._padding import pad
 
 LEARNING_RATE = 1e-4
 
 
-class TokenProblem:
+class TokenProblem(Problem):
     """Random token vectors for a workload, and the weights of a loss that depends on every number of the output."""
 
     def __init__(self, workload: Workload, width: int):
@@ -36,27 +37,37 @@ class ModuleContender(Contender):
     A training step is forward, backward down to the token vectors, and a step of the optimizer for each batch.
     """
 
+    infers_under_autocast: ClassVar[bool] = True
+    """In bfloat16; otherwise weights and inputs of inference are bfloat16."""
+
     @override
     def make_job(self, problem: TokenProblem, *, backward: bool) -> Job:
-        module = self.make_module(problem).train(backward)
+        placement = problem.placement
+        is_cast = placement.in_bfloat16 and not (backward or self.infers_under_autocast)
+        dtype = placement.dtype if is_cast else torch.float32
+        autocast = nullcontext if is_cast else placement.autocast
+        module = self.make_module(problem).train(backward).to(placement.device, dtype)
         prepare = self.prepare(problem, module)
         batches = problem.workload.batches
         inputs = [
-            self.to_layout(*pair).clone().requires_grad_(backward) for pair in zip(problem.tokens, batches, strict=True)
+            self.to_layout(*pair).clone().to(placement.device, dtype).requires_grad_(backward)
+            for pair in zip(problem.tokens, batches, strict=True)
         ]
 
         def infer(contexts: Sequence[Any]) -> list[Tensor]:
-            with torch.inference_mode():
+            with torch.inference_mode(), autocast():
                 return [self.apply(module, tokens, context) for tokens, context in zip(inputs, contexts, strict=True)]
 
         if not backward:
             return Job(infer, prepare)
-        weights = [self.to_layout(*pair) for pair in zip(problem.weights, batches, strict=True)]
+        weights = [self.to_layout(*pair).to(placement.device) for pair in zip(problem.weights, batches, strict=True)]
         optimizer = self.make_optimizer(module)
 
         def train(contexts: Sequence[Any]) -> None:
             for tokens, weight, context in zip(inputs, weights, contexts, strict=True):
-                self.backward(self.apply(module, tokens, context), weight)
+                with autocast():
+                    output = self.apply(module, tokens, context)
+                self.backward(output, weight)
                 tokens.grad = None
                 if optimizer is not None:
                     optimizer.step()

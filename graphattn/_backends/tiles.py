@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from graphattn._dense import attend_dense
+from graphattn._devices import to_device
 from graphattn._edges import Edges
 from graphattn._precision import at_least_float32
 
@@ -59,7 +60,7 @@ def attend(plan: TilePlan, query: Tensor, key: Tensor, value: Tensor, scale: flo
         q, k, v = (rows.unflatten(0, (tiles.num_tiles, -1)).transpose(1, 2) for rows in inputs)  # (tiles, H, rows, D)
         # autocast would make this bfloat16, which takes a CPU four times as long as float32
         with torch.autocast("cpu", enabled=False):
-            out = F.scaled_dot_product_attention(q, k, v, attn_mask=tiles.mask, dropout_p=dropout, scale=scale)
+            out = attend_dense(q, k, v, mask=tiles.mask, dropout=dropout, scale=scale)
         results.append(out.transpose(1, 2).flatten(0, 1))
     together = torch.cat(results) if len(results) > 1 else results[0]
     if plan.places is not None:
@@ -94,8 +95,8 @@ def plan_blocks(sizes: Tensor, device: torch.device) -> TilePlan:
         start += mask.numel()
     if len(groups) == 1 and groups[0].mask is None:
         return TilePlan(groups, None, None, None)
-    index = torch.cat(nodes).to(device)
-    return TilePlan(groups, index, index, places.to(device))
+    index = to_device(torch.cat(nodes), device)
+    return TilePlan(groups, index, index, to_device(places, device))
 
 
 def plan_tiles(edges: Edges) -> TilePlan | None:
@@ -141,7 +142,7 @@ def plan_tiles(edges: Edges) -> TilePlan | None:
 
 def _round_widths(widths: Tensor) -> Tensor:
     """Numbers of columns: those of the widest tile among tiles that differ by less than a factor of two."""
-    size_classes, columns = torch.log2(widths.clamp(min=1).double()).ceil(), torch.empty_like(widths)
+    size_classes, columns = torch.log2(widths.clamp(min=1).float()).ceil(), torch.empty_like(widths)
     for size_class in size_classes.unique():
         widest = int(widths[size_classes == size_class].max())
         columns[size_classes == size_class] = max(16, -(-widest // 16) * 16)  # kernels copy masks of other widths
@@ -150,4 +151,4 @@ def _round_widths(widths: Tensor) -> Tensor:
 
 def _make_tiles(mask: Tensor, rows: int, device: torch.device) -> Tiles:
     """Tiles of a (tiles, 1, rows or 1, columns) mask."""
-    return Tiles(len(mask), rows, mask.shape[3], None if bool(mask.all()) else mask.to(device))
+    return Tiles(len(mask), rows, mask.shape[3], None if bool(mask.all()) else to_device(mask, device))

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from graphattn._backends import tiles
 from graphattn._backends.base import Backend
+from graphattn._dense import attend_blocks, has_block_kernel
 from graphattn._edges import Edges
 from graphattn._gradients import Function, apply, apply_pair, raise_on_double_backward
 from graphattn._precision import at_least_float32
@@ -45,7 +46,10 @@ class TorchBackend(Backend):
         dropout: float,
         return_weights: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        plan = None if return_weights or bias is not None else edges.compute_once("tiles", _plan_tiles)
+        is_plain = not return_weights and bias is None
+        if is_plain and has_block_kernel(edges, query, value, dropout):
+            return attend_blocks(edges, query, key, value, scale), None
+        plan = edges.compute_once("tiles", _plan_tiles) if is_plain else None
         if plan is not None:
             return tiles.attend(plan, query, key, value, scale, dropout), None
         keep = None

@@ -6,8 +6,8 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from graphattn._dense import attend_dense
 from graphattn._precision import at_least_float32
 from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Linear
@@ -38,7 +38,7 @@ def attend_rows(
     # with bfloat16, PyTorch's kernel is several times slower
     query, key, value = at_least_float32(query), at_least_float32(key), at_least_float32(value)
     if weights is None:
-        values = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal)
+        values = attend_dense(query, key, value, mask=mask, dropout=dropout, causal=causal)
         return values.transpose(1, 2).flatten(2)
     scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[3])
     if mask is not None:

@@ -20,10 +20,10 @@ from graphattn.models._decoders.model import TranslationModel
 from graphattn.models._decoders.options import SearchOptions
 from graphattn.models._decoders.search import Hypothesis, Rules, beam_search, sample
 from graphattn.models._decoders.transformer import DecoderState
-from graphattn.models._prediction import run_model
+from graphattn.models._prediction import run_model, token_budget
 
 MAX_TOKENS = 8192
-"""Maximum size of a batch: tokens of its sources times beams per source."""
+"""Maximum size of a batch on a CPU: tokens of its sources times beams per source."""
 _BANNED = [number for number in range(len(SPECIAL_TOKENS)) if number != EOS]
 
 
@@ -73,15 +73,16 @@ def generate(
         hypotheses = _generate_batch(model, batch, lengths, options, beams, seeds=seeds, blanks=blanks)
         return (best_first[:count] for best_first in hypotheses)
 
-    outputs = run_model(model, corpus, generate_texts, batches=_batches(corpus, beams))
+    outputs = run_model(model, corpus, generate_texts, batches=_batches(corpus, beams, model.device))
     return [[Hypothesis((), 0.0)] if hypotheses is None else hypotheses for hypotheses in outputs]
 
 
-def _batches(corpus: ParallelCorpus, beams: int) -> Iterable[list[int]]:
+def _batches(corpus: ParallelCorpus, beams: int, device: torch.device) -> Iterable[list[int]]:
     """Sources with words, grouped by length, longest first."""
     lengths = corpus.layouts[0].lengths
     filled = np.flatnonzero(lengths > corpus.builder.cls)
-    batches = BudgetBatches(lengths[filled], max_tokens=max(1, MAX_TOKENS // beams), shuffle=False)
+    budget = max(1, token_budget(device, on_cpu=MAX_TOKENS) // beams)
+    batches = BudgetBatches(lengths[filled], max_tokens=budget, shuffle=False)
     return ([int(filled[number]) for number in batch] for batch in batches)
 
 

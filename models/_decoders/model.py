@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._edges import features_of, lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
@@ -123,14 +124,14 @@ class TranslationModel(Trainable):
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Memory:
         """Encode the sources; the attention weights of each layer are appended to ``weights``."""
-        ids = features_of(batch.graph, TOKEN)["id"].to(self.device)
+        ids = to_device(features_of(batch.graph, TOKEN)["id"], self.device)
         return self.encode_vectors(batch.graph, self.embed_tokens(ids, batch), weights=weights)
 
     def encode_vectors(self, graph: TextBatch, vectors: Tensor, *, weights: list[LayerWeights] | None = None) -> Memory:
         """:meth:`encode` from (N, width) token vectors."""
         states = self.encoder(graph, vectors, weights=weights)
-        lengths = lengths_of(graph, TOKEN).to(self.device)
-        return Memory(pad(states, lengths), prefix_mask(lengths)[:, None, None])
+        lengths = lengths_of(graph, TOKEN)
+        return Memory(pad(states, lengths), to_device(prefix_mask(lengths), self.device)[:, None, None])
 
     def advance(
         self,
@@ -148,10 +149,10 @@ class TranslationModel(Trainable):
     def forward(self, batch: Batch) -> Tensor:
         """(W, V) scores of the batch's target tokens, text after text."""
         assert batch.targets is not None and batch.target_counts is not None
-        counts = batch.target_counts.to(self.device)
+        counts = batch.target_counts
         memory = self.encode(batch)
         states = self.decoder(
-            self.embedding(shift_right(batch.targets.to(self.device), counts)), self.decoder.start(memory)
+            self.embedding(shift_right(to_device(batch.targets, self.device), counts)), self.decoder.start(memory)
         )
         scores: Tensor = self.output(unpad(states, counts), self.embedding.table())
         return scores
@@ -166,7 +167,7 @@ class TranslationModel(Trainable):
         """
         assert batch.targets is not None
         scores = self(batch)
-        targets = batch.targets.to(scores.device)
+        targets = to_device(batch.targets, scores.device)
         weights = batch.item_weights(scores.device)
         summed = sum_cross_entropy(scores, targets, weights, label_smoothing=self.label_smoothing)
         return summed / batch.loss_normalizer, scores

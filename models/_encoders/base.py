@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._edges import Edges, features_of, lengths_of
 from graphattn._precision import residual_type
 from graphattn._schema import TOKEN
@@ -174,7 +175,7 @@ def is_too_long_to_keep(states: Tensor) -> bool:
 
 def position_vectors(graph: TextBatch, width: int, tokens: Tensor) -> Tensor:
     """(N, width) sinusoids of the tokens' positions in their texts, to be added to ``tokens``."""
-    positions = features_of(graph, TOKEN)["position"].to(tokens.device)
+    positions = to_device(features_of(graph, TOKEN)["position"], tokens.device)
     return sinusoids(positions, width, residual_type(tokens))
 
 

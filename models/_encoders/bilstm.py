@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._edges import lengths_of
 from graphattn._schema import TOKEN
 from graphattn.builders.relations import Relation, Window
@@ -61,12 +62,13 @@ class BiLSTMEncoder(Encoder):
         groups = padding_groups(lengths)
         if len(groups) == 1:
             return self._read(tokens, lengths)
-        order = torch.cat([group for group, _ in groups])
-        return torch.cat([self._read(tokens[group], sizes) for group, sizes in groups])[order.argsort()]
+        device = tokens.device
+        order = to_device(torch.cat([group for group, _ in groups]).argsort(), device)
+        return torch.cat([self._read(tokens[to_device(group, device)], sizes) for group, sizes in groups])[order]
 
     def _read(self, states: Tensor, lengths: Tensor) -> Tensor:
         """(N, hidden) -> (N, hidden), padding the sentences to the longest."""
-        reverse = reversal(lengths)
+        reverse = to_device(reversal(lengths), states.device)
         for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             if layer:
                 states = self.dropout(states)

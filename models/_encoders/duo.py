@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from graphattn._attention import attend
 from graphattn._backends.torch import sum_by_weights
+from graphattn._devices import to_device
 from graphattn._edges import Edges, edges_of, lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
@@ -173,7 +174,7 @@ class DuoEncoder(Encoder):
             return super().means(graph, tokens, weights=weights)
         # a linear fusion commutes with the mean
         mixed = self._mix(graph, tokens, weights)
-        lengths = lengths_of(graph, TOKEN).to(mixed.device)
+        lengths = to_device(lengths_of(graph, TOKEN), mixed.device)
         fused: Tensor = self.fusion(pool(mixed, lengths, "mean"))
         return fused * (lengths > 0).unsqueeze(1)  # the mean over no tokens is zero
 
@@ -187,7 +188,7 @@ class DuoEncoder(Encoder):
             _concatenate([sets[other] for other in _other_sets(len(sets), number)]) for number in range(len(sets))
         ]
         if weights is None or not self.options.softmax:
-            lengths = lengths_of(graph, TOKEN).to(tokens.device)
+            lengths = lengths_of(graph, TOKEN)
             attended = [self._attend(edges, lengths, *parts) for parts in zip(queries, sets, values, strict=True)]
         else:
             attended, set_weights = _attend_with_weights(edges, queries, sets, values)
@@ -200,7 +201,8 @@ class DuoEncoder(Encoder):
         if not self.options.softmax:
             # keys times values do not depend on the query: one product per text
             pairs = torch.bmm(pad(key, lengths).transpose(1, 2), pad(values, lengths)) * scale
-            return unpad(torch.bmm(pad(query, lengths), pairs) / lengths.clamp(min=1).view(-1, 1, 1), lengths)
+            counts = to_device(lengths, query.device).clamp(min=1).view(-1, 1, 1)
+            return unpad(torch.bmm(pad(query, lengths), pairs) / counts, lengths)
         one_head = (tensor.unsqueeze(1) for tensor in (query, key, values))
         return attend(edges, *one_head, scale=scale).squeeze(1)
 

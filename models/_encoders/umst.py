@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn._aggregation import aggregate, mean_coefficients
+from graphattn._devices import to_device
 from graphattn._edges import Edges, features_of, lengths_of
 from graphattn._schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 from graphattn._validation import require_choice
@@ -170,7 +171,7 @@ class TextEdges:
         if not options.inter_group:
             return cls(tokens, groups)
         members = edges(MEMBERSHIP)
-        counts = (lengths_of(graph, node_type).to(device) for node_type in (TOKEN, WORD))
+        counts = (to_device(lengths_of(graph, node_type), device) for node_type in (TOKEN, WORD))
         upsampling = Upsampling.of(options.upsampling, members, *counts, normalize=options.normalize)
         return cls(tokens, groups, members, edges(options.arc_relation().name), edges(ALL_WORDS), upsampling)
 
@@ -284,7 +285,7 @@ class UMSTEncoder(Encoder):
         tokens = tokens + position_vectors(graph, self.width, tokens)
         if self.classes is not None:
             factor = math.sqrt(self.width) if self.options.scale_classes else 1.0
-            tokens = tokens + factor * self.classes(word_classes(graph).to(tokens.device))
+            tokens = tokens + factor * self.classes(to_device(word_classes(graph), tokens.device))
         for layer, numbers in zip(self.layers, self._mixers, strict=True):
             mixers = {name: self.mixers[number] for name, number in numbers.items()}
             tokens = layer(text, tokens, mixers, append_layer(weights))

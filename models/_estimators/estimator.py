@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from graphattn._devices import find_device
 from graphattn.builders import TextGraphBuilder, Vocabulary
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, warn_caller
 from graphattn.models._corpus import Corpus, digest_of
@@ -331,18 +332,24 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
         with _FITTING, self._rollback_on_failure():
             self._prepare_options()
+            device = find_device(self.training_.device)
+            if previous is not None:
+                previous.model_.cpu()
             training = self._make_examples(X, y, "there are no training examples", sample_weight=sample_weight)
             training, held_out, metric = self._initialize_model(training, dev, previous)
             corpus, dev_corpus = self._encode_sets(training, held_out)
+            self.model_.precision = "32" if device.type == "cpu" else self.training_.resolve_precision()
             self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
+            self.model_.to(device)  # which Lightning left
             self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
+            self.model_.to(device)  # which a linear branch leaves
             self._give_hints(dev_corpus, held_out)
         return self
 
     @contextmanager
     def _rollback_on_failure(self) -> Iterator[None]:
         """Restore the previous state unless an epoch finished."""
-        before = dict(vars(self))
+        before, device = dict(vars(self)), self.model_.device if hasattr(self, "model_") else None
         for name in ("model_", "history_"):
             vars(self).pop(name, None)
         try:
@@ -354,6 +361,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             else:
                 vars(self).clear()
                 vars(self).update(before)
+                if device is not None:
+                    self.model_.to(device)
 
     def _make_examples(
         self,
@@ -852,7 +861,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
         groups = {name: getattr(self, f"{name}_", getattr(self, name)).to_dict() for name in self._groups()}
-        groups["training"] |= {"run_dir": None, "progress": True}  # a folder and the terminal of this machine
+        groups["training"] |= {"run_dir": None, "progress": True, "device": "auto"}  # are of this machine
         groups_as_set = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
         config = {
             "task": self.task.name,

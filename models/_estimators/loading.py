@@ -7,6 +7,7 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from graphattn._devices import find_device
 from graphattn.builders._json_types import check_fields, check_json, require_keys
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError, warn_caller
 from graphattn.models._encoders import options_class
@@ -40,27 +41,31 @@ def register_task(estimator: type[EstimatorT]) -> type[EstimatorT]:
     return estimator
 
 
-def load(path: str | Path, *, precision: str = "32") -> Estimator:
+def load(path: str | Path, *, precision: str | None = None, device: str = "auto") -> Estimator:
     """Read a model directory that ``save`` or ``graphattn train`` wrote; predictions are equal bit for bit.
 
     Parameters
     ----------
     path : the directory; or the folder of a training run that has not ended, for the best epoch so far
-    precision : number format of matrix products in predictions: ``"32"``; ``"bf16"``, which is faster on hardware with
-        bfloat16 units; or ``"auto"``, bf16 on such hardware and else 32
+    precision : number format of matrix products in predictions: ``"32"``, the default on a CPU; ``"bf16"``, which is
+        faster on hardware with bfloat16 units; or ``"auto"``, bf16 on such hardware and else 32, the default on a GPU
+    device : of predictions: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; or ``"auto"``, a GPU of CUDA if there is
+        one, else the CPU
 
     Raises
     ------
     ModelDirectoryError
         when the directory is missing, incomplete, corrupted, of another version, or its task, its encoder or one of
         its relations is not registered
+    ConfigError
+        when there is no such device
     """
-    return load_files(path, read_model(Path(path)), precision=precision)
+    return load_files(path, read_model(Path(path)), precision=precision, device=device)
 
 
-def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estimator:
+def load_files(path: str | Path, files: ModelFiles, *, precision: str | None, device: str) -> Estimator:
     """The second half of :func:`load`, after the files were read."""
-    name = files.config.get("task")
+    name, target = files.config.get("task"), find_device(device)
     if not isinstance(name, str) or name not in TASKS:
         raise _error_for_unregistered(path, "task", name, known=TASKS)
     task = TASKS[name]
@@ -76,7 +81,8 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
         raise ModelDirectoryError(
             f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
         ) from error
-    estimator.model_.precision = resolve_precision(precision)
+    estimator.model_.precision = resolve_precision(precision, target)
+    estimator.model_.to(target)
     if is_run(Path(path)) and parent_process() is None:
         epoch, epochs = estimator.best_epoch()["epoch"], len(estimator.history_)
         message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"

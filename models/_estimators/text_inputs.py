@@ -286,7 +286,7 @@ class TextInputs:
 
     def list_frozen_weights(self, model: Any) -> dict[str, Tensor]:
         """Name -> weights of the model that are not in its state."""
-        return {"embedding.table": model.embedding.table} if isinstance(model.embedding, TokenEmbedding) else {}
+        return {"embedding.table": model.embedding.table.cpu()} if isinstance(model.embedding, TokenEmbedding) else {}
 
     def restore_frozen_weights(self, model: Any, weights: dict[str, Tensor]) -> None:
         """Give a model that was saved its weights of :meth:`list_frozen_weights`, and take them out of ``weights``."""

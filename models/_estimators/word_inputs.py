@@ -120,7 +120,7 @@ class WordInputs(TextInputs):
     def describe_vectors(self, model: Any) -> Sequence[npt.NDArray[Any]]:
         if not self.options.vectors:
             return ()
-        return model.embedding.table.numpy(), model.embedding.trained.detach().numpy()
+        return model.embedding.table.cpu().numpy(), model.embedding.trained.detach().cpu().numpy()
 
     # -- layers --------------------------------------------------------------------------------------------------------
 
@@ -148,7 +148,8 @@ class WordInputs(TextInputs):
         """A builder that gives relations the word vectors, unless these are trained."""
         vectors = None
         if self.options.vectors and not self.options.tune_vectors:
-            vectors = np.pad(embedding.table.numpy(), ((len(SPECIAL_TOKENS), 0), (0, 0)))  # zeros for special tokens
+            table = embedding.table.cpu().numpy()
+            vectors = np.pad(table, ((len(SPECIAL_TOKENS), 0), (0, 0)))  # zeros for special tokens
         cls = bool(self.options.cls)
         self.builder = TextGraphBuilder(encoder.relations(), cls=cls, vocabulary=self.vocabulary, vectors=vectors)
 

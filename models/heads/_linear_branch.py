@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from graphattn.models._corpus import Batch
 
 
 class LinearBranch(nn.Module):
-    """A linear model on sparse features, whose scores are added to those of the head."""
+    """A linear model on sparse features, whose scores are added to those of the head.
+
+    It stays on the CPU when the model moves to a GPU, which would wait for the number of features of each batch.
+    """
 
     weights: Tensor
     """(features, classes)"""
@@ -39,6 +43,11 @@ class LinearBranch(nn.Module):
         scores of texts are a linear function of it, those of pairs a polynomial, so attributions can divide them among
         tokens.
         """
+
+    @override
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(lambda tensor: fn(tensor).cpu(), recurse)  # type: ignore[no-untyped-call]
+        return self
 
     def scale(self, factor: float) -> None:
         """Multiply all scores by a factor."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphattn._devices import to_device
 from graphattn._precision import at_least_float32
 from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Linear
@@ -32,7 +33,7 @@ def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
     >>> pool(torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([2, 1]), "cls+max").flatten().tolist()
     [2.0, 5.0]
     """
-    lengths = lengths.to(tokens.device)
+    lengths = to_device(lengths, tokens.device)
     if pooling == "mean":
         return _mean(tokens, lengths)
     if pooling == "max":
@@ -84,7 +85,6 @@ class Source2TokenPooling(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(N, F) tokens of sentences with (B,) lengths -> (B, F)."""
-        lengths = lengths.to(tokens.device)
         scores = self.outer(self.dropout(F.elu(self.inner(self.dropout(tokens)))))
         weights = unpad(pad(at_least_float32(scores), lengths, float("-inf")).softmax(1), lengths)
-        return _sum(weights * tokens, lengths)
+        return _sum(weights * tokens, to_device(lengths, tokens.device))

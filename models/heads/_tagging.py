@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._edges import features_of, lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
@@ -56,7 +57,10 @@ class TaggingHead(Head):
     @override
     def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(N, F) -> (W, classes), words without ``[CLS]``."""
-        words = average_words(tokens, graph) if self.options.word_pieces == "mean" else tokens[first_tokens(graph)]
+        if self.options.word_pieces == "mean":
+            words = average_words(tokens, graph)
+        else:
+            words = tokens[to_device(first_tokens(graph), tokens.device)]
         scores: Tensor = self.classify(words)
         return at_least_float32(scores)
 
@@ -68,7 +72,7 @@ class TaggingHead(Head):
         # distributed training needs a gradient for every weight, even in a batch without words
         loss = 0 * (precise.sum() + sum(parameter.sum() for parameter in self.crf.parameters()))
         for words, counts in self._chains(scores, graph):
-            emissions, mask = pad(precise[words], counts), prefix_mask(counts)
+            emissions, mask = pad(precise[words], counts), to_device(prefix_mask(counts), scores.device)
             likelihoods = self.crf(emissions, pad(targets[words], counts), mask)
             if weights is not None:  # all words of a sentence have its weight
                 likelihoods = likelihoods * pad(weights[words], counts)[:, 0]
@@ -84,7 +88,8 @@ class TaggingHead(Head):
             leaf = as_precise(scores.detach().clone()).requires_grad_()
             partition = leaf.sum() * 0
             for words, counts in self._chains(scores, graph):
-                partition = partition + self.crf.log_partition(pad(leaf[words], counts), prefix_mask(counts)).sum()
+                mask = to_device(prefix_mask(counts), scores.device)
+                partition = partition + self.crf.log_partition(pad(leaf[words], counts), mask).sum()
             (gradient,) = torch.autograd.grad(partition, leaf)
         return gradient.clamp(0, 1).to(scores.dtype)
 
@@ -98,9 +103,8 @@ class TaggingHead(Head):
         precise = as_precise(scores)
         result = precise.new_zeros(len(scores), 2)
         for words, counts in self._chains(scores, graph):
-            rows = self.crf.log_probabilities(
-                pad(precise[words], counts), pad(tags[words], counts), prefix_mask(counts)
-            )
+            mask = to_device(prefix_mask(counts), scores.device)
+            rows = self.crf.log_probabilities(pad(precise[words], counts), pad(tags[words], counts), mask)
             result[words] = unpad(rows, counts)
         return result
 
@@ -110,7 +114,7 @@ class TaggingHead(Head):
             return scores.argmax(1)
         precise, best = as_precise(scores), torch.zeros(len(scores), dtype=torch.long, device=scores.device)
         for words, counts in self._chains(scores, graph):
-            rows = self.crf.best_tags(pad(precise[words], counts), prefix_mask(counts))
+            rows = self.crf.best_tags(pad(precise[words], counts), to_device(prefix_mask(counts), scores.device))
             best[words] = unpad(rows, counts)
         return best
 
@@ -128,9 +132,12 @@ class TaggingHead(Head):
         return torch.bincount(sentence[first_tokens(graph).to(sentence.device)], minlength=len(lengths))
 
     def _chains(self, scores: Tensor, graph: TextBatch) -> list[tuple[Tensor, Tensor]]:
-        """Groups of sentences that the CRF scores together: (word numbers, words per sentence without empty ones)."""
-        groups = padding_groups(self.items(graph).to(scores.device))
-        return [(words, counts[counts > 0]) for words, counts in groups if len(words)]
+        """Groups of sentences that the CRF scores together: (word numbers, words per sentence without empty ones).
+
+        The counts stay where the graph is.
+        """
+        groups = padding_groups(self.items(graph))
+        return [(to_device(words, scores.device), counts[counts > 0]) for words, counts in groups if len(words)]
 
 
 def first_tokens(graph: TextBatch) -> Tensor:
@@ -143,7 +150,8 @@ def average_words(tokens: Tensor, graph: TextBatch) -> Tensor:
     """(N, F) token vectors -> (W, F) mean over the tokens of each word, without special ones."""
     begins, is_special = _find_words(graph)
     counts = torch.bincount(begins.cumsum(0)[~is_special] - 1, minlength=int(begins.sum()))
-    return pool(tokens[~is_special], counts, "mean")
+    ordinary = to_device((~is_special).nonzero().squeeze(1), tokens.device)
+    return pool(tokens[ordinary], counts, "mean")
 
 
 def _find_words(graph: TextBatch) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from graphattn._devices import to_device
 from graphattn._precision import at_least_float32
 from graphattn._ragged import Ints
 from graphattn._schema import TOKEN, CanonicalRelation
@@ -76,7 +77,7 @@ def capture_decoding(model: TranslationModel, batch: Batch) -> ForwardCapture:
     cross: list[Tensor] = []
     with in_evaluation(model):
         state = model.decoder.start(model.encode(batch, weights=layers))
-        inputs = shift_right(batch.targets.to(model.device), batch.target_counts.to(model.device))
+        inputs = shift_right(to_device(batch.targets, model.device), batch.target_counts)
         scores = model.advance(inputs, state, weights=cross)
     return ForwardCapture(scores[0], [*layers, *({CROSS: weights} for weights in cross)])
 

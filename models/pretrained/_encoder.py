@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._edges import Edges, edges_of, features_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
@@ -343,8 +344,8 @@ class PretrainedEncoder(Encoder):
         device = self.norm.weight.device
         if tokens is None:
             assert self.embedding is not None
-            tokens = self.embedding(features["id"].to(device))
-        positions = features["position"].to(device)
+            tokens = self.embedding(to_device(features["id"], device))
+        positions = to_device(features["position"], device)
         states = self._embed(tokens, self._position_rows(positions, features.get("id")), features.get("segment"))
         count = len(states)
         if multiplies_in_bfloat16(states):
@@ -379,7 +380,7 @@ class PretrainedEncoder(Encoder):
         offset = self.architecture.position_offset
         if not offset or ids is None:
             return positions + offset
-        is_padding = ids.to(positions.device) == offset - 1
+        is_padding = to_device(ids, positions.device) == offset - 1
         count = is_padding.cumsum(0)
         starts = torch.arange(len(positions), device=positions.device) - positions
         count -= (count - is_padding.long())[starts]  # within the text
@@ -391,7 +392,7 @@ class PretrainedEncoder(Encoder):
             tokens = tokens + self.position_vectors(rows)
         if self.type_vectors is not None:
             first = self.type_vectors.weight[0]
-            tokens = tokens + (first if segments is None else self.type_vectors(segments.to(first.device)))
+            tokens = tokens + (first if segments is None else self.type_vectors(to_device(segments, first.device)))
         states: Tensor = self.dropout(self.norm(tokens))
         return states if self.widen is None else self.widen(states)
 

@@ -13,14 +13,16 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional as F
 
+from graphattn._devices import find_device
 from graphattn._edges import lengths_of
+from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
 from graphattn.builders import BudgetBatches, TextGraphBuilder
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._estimators.inputs import single_column
 from graphattn.models._options import InputOptions, resolve_precision
-from graphattn.models._prediction import require_finite, run_model, split_rows
+from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget
 from graphattn.models.heads._pooling import pool
 from graphattn.models.pretrained._checkpoint import (
     CONFIG,
@@ -56,7 +58,7 @@ _SUPPORTED: Mapping[str, Mapping[str, Any]] = {
 }
 """File -> key -> the value that is read, besides None; other keys change no vectors."""
 _MAX_TOKENS = 16_384
-"""Tokens of a batch."""
+"""Tokens of a batch on a CPU."""
 
 
 class SentenceEncoder(Parameters):
@@ -70,12 +72,15 @@ class SentenceEncoder(Parameters):
     directory : of the model, or its name on the Hugging Face hub
     heads : edges of the heads, see :class:`~graphattn.models.pretrained.PretrainedEncoder`
     max_length : tokens of the longest text; by default what the directory says
-    precision : of matrix products: ``"32"``, ``"bf16"`` or ``"auto"``
+    precision : of matrix products: ``"32"``, ``"bf16"`` or ``"auto"``; 32 on a CPU and auto on a GPU by default
+    device : ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; or ``"auto"``, a GPU of CUDA if there is one, else the CPU
 
     Raises
     ------
     ModelDirectoryError
         when the directory is incomplete, damaged or of an unknown kind
+    ConfigError
+        when there is no such device
 
     Examples
     --------
@@ -94,15 +99,18 @@ class SentenceEncoder(Parameters):
         *,
         heads: str | None = None,
         max_length: int | None = None,
-        precision: str = "32",
+        precision: str | None = None,
+        device: str = "auto",
     ):
-        self.directory, self.heads, self.max_length, self.precision = directory, heads, max_length, precision
+        self.directory, self.heads, self.max_length = directory, heads, max_length
+        self.precision, self.device = precision, device
 
     def fit(self, X: object = None, y: object = None) -> Self:
         """Read the model; nothing is trained."""
-        folder = find_directory(self.directory)
+        device, folder = find_device(self.device), find_directory(self.directory)
         self.pooling_, self.normalize_, limit = read_pooling(folder)
         self.encoder_ = PretrainedEncoder.from_directory(folder, heads=self.heads, max_length=self.max_length)
+        self.encoder_.to(device)
         self.builder_ = TextGraphBuilder(self.encoder_.relations(), vocabulary=self.encoder_.vocabulary)
         longest = self.max_length or min(limit or self.encoder_.max_length, self.encoder_.max_length)
         special = self.builder_.count_special_tokens(1)
@@ -162,16 +170,17 @@ class SentenceEncoder(Parameters):
         if len(excess):
             layout = layout.truncate(limit)
             warnings.warn(self.describe_truncation(len(excess), int(excess.sum())), stacklevel=2)
-        use_bf16 = resolve_precision(self.precision) == "bf16"
-        device = self.encoder_.norm.weight.device.type
+        device = self.encoder_.norm.weight.device
+        use_bf16 = resolve_precision(self.precision, device) == "bf16"
 
-        def encode_batch(batch: Batch, _: list[int]) -> Iterable[Any]:
-            with torch.autocast(device, torch.bfloat16, enabled=use_bf16):
-                states = require_finite(self.encoder_(batch.graph))
+        def encode_batch(batch: Batch, _: list[int]) -> Computed:
+            with torch.autocast(device.type, torch.bfloat16, enabled=use_bf16):
+                states = at_least_float32(self.encoder_(batch.graph))
                 pooled = pool(states, lengths_of(batch.graph, TOKEN), self.pooling_)
-                return split_rows(F.normalize(pooled, dim=1) if self.normalize_ else pooled)
+                return fetch_rows(F.normalize(pooled, dim=1) if self.normalize_ else pooled)
 
-        batches = BudgetBatches(layout.lengths, max_tokens=_MAX_TOKENS, shuffle=False)
+        budget = token_budget(device, on_cpu=_MAX_TOKENS)
+        batches = BudgetBatches(layout.lengths, max_tokens=budget, shuffle=False)
         vectors = run_model(self.encoder_, Corpus(self.builder_, [layout]), encode_batch, batches=batches)
         return np.array(vectors, np.float32).reshape(len(layout), self.encoder_.width)
 

@@ -87,12 +87,14 @@ def fit_linear_branch(
     if isinstance(model.head, TaggingHead):
         fits = [partial(fit_word_features, model.head)]
     corpus = _drop_edges(corpus)
+    scored = [] if dev is None else _score(model, dev)
+    model.cpu()  # where the branch is
     start = time.monotonic()
     if dev is None:
         branch, head = fits[len(fits) // 2](corpus)
         report(f"linear branch: {time.monotonic() - start:.1f} s")
         return _combine(model, branch, head, *TYPICAL)
-    scored, trials = _score(model, dev), list[_Trial]()
+    trials = list[_Trial]()
     total = len(fits) + refit
     for number, fit in enumerate(fits, 1):
         trials.append(_Trial(fit, model.head, *fit(corpus), scored))
@@ -175,9 +177,9 @@ class _Trial:
 
 def _score(model: TextModel, corpus: Corpus) -> list[tuple[Batch, Tensor, list[int]]]:
     """The batches of a corpus without edges, with the model's scores."""
-    plain = _drop_edges(corpus)
+    plain, batches = _drop_edges(corpus), prediction_batches(corpus, model.device)
     with in_evaluation(model), torch.no_grad():
-        return [(plain[numbers], model(corpus[numbers]), numbers) for numbers in prediction_batches(corpus)]
+        return [(plain[numbers], model(corpus[numbers]).cpu(), numbers) for numbers in batches]
 
 
 def _transitions(head: Head) -> list[nn.Parameter]:

@@ -29,6 +29,7 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 from torch.utils.data import DataLoader
 
 from graphattn import exceptions
+from graphattn._devices import find_device
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, GraphAttnError
 from graphattn.layers._linear import forget_gradients
@@ -197,7 +198,7 @@ def _make_callbacks(
 
 
 def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others: Sequence[Callback]) -> pl.Trainer:
-    callbacks = _make_callbacks(options, folder, keep, others)
+    callbacks, device = _make_callbacks(options, folder, keep, others), find_device(options.device)
     loggers: list[Logger] = []
     if options.run_dir is not None and options.logs:
         loggers = [CSVLogger(folder / "logs", "csv")]
@@ -206,8 +207,8 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
     precision = LIGHTNING_PRECISIONS[options.resolve_precision()]
     try:
         return pl.Trainer(
-            accelerator=options.accelerator,
-            devices=options.devices,
+            accelerator=device.type,
+            devices=options.devices if device.index is None or options.devices > 1 else [device.index],
             num_nodes=options.nodes,
             strategy=choose_strategy(options),
             precision=precision,
@@ -229,8 +230,8 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
     except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
         reason = ", or the callbacks do not fit each other" if others else ""
         raise ConfigError(
-            f"{{accelerator}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine{reason}: {error}",
-            options=("accelerator", "devices", "nodes", "strategy"),
+            f"{{device}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine{reason}: {error}",
+            options=("device", "devices", "nodes", "strategy"),
         ) from None
 
 

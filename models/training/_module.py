@@ -6,7 +6,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 from typing_extensions import override
 
+from graphattn._devices import explain_memory_errors
 from graphattn._gradients import Function, apply
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError
@@ -37,6 +38,8 @@ Decide = Callable[[Any, Any], list[Any]]
 _LOGGERS = ("lightning.pytorch", "lightning.fabric")
 
 
+MOST_UNREAD = 64
+"""Losses that stay on a GPU: it would wait for each that is read."""
 MOST_CPU_TOKENS = 4096
 """Tokens whose gradients are computed together on a CPU: more need more memory, and do not fit the caches."""
 
@@ -103,6 +106,11 @@ class TrainingModule(pl.LightningModule):
         assert options.epochs is not None
         self.steps = math.ceil(len(loader) / options.accumulate) * options.epochs
         self.losses: list[float] = []
+        """Of this epoch's batches."""
+        self.unread: list[tuple[int, Tensor]] = []
+        """Number and loss of the latest batches, which are still on the GPU."""
+        self.batch_size = ""
+        """Texts and tokens of the latest batch, for errors."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         restore: Callable[[dict[str, Any]], None] = super().__setstate__
@@ -130,6 +138,7 @@ class TrainingModule(pl.LightningModule):
 
     @override
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._read_losses()
         checkpoint["losses"] = self.losses  # for the mean in the history
 
     @override
@@ -138,6 +147,10 @@ class TrainingModule(pl.LightningModule):
 
     @override
     def on_train_batch_start(self, batch: list[Batch], batch_idx: int) -> None:
+        texts, tokens = sum(shard.size for shard in batch), sum(shard.graph.num_nodes() for shard in batch)
+        self.batch_size = (
+            f"batch {batch_idx + 1} of epoch {self.current_epoch + 1} ({texts:,} texts, {tokens:,} tokens)"
+        )
         # seed each step's dropout, so that a resumed run equals an uninterrupted one bit for bit
         step = self.current_epoch * 1_000_003 + batch_idx
         seed = (self.options.seed * 7_919 + step) * 64 + self.global_rank
@@ -148,13 +161,37 @@ class TrainingModule(pl.LightningModule):
 
     @override
     def training_step(self, batch: list[Batch], batch_idx: int) -> Tensor:
-        loss = self._sum_losses(batch)
-        if not torch.isfinite(loss):
-            raise self._divergence_error(
-                f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}"
-            )
-        self.losses.append(float(loss.detach()))
+        with self._explain_memory_errors():
+            loss = self._sum_losses(batch)
+        self.unread.append((batch_idx + 1, loss.detach()))
+        if self.device.type == "cpu" or len(self.unread) >= MOST_UNREAD:
+            self._read_losses()
         return loss * self._scale_last_step(batch_idx)
+
+    def _read_losses(self) -> None:
+        """Wait for the losses that are still on the GPU; a DivergenceError says that one is not finite."""
+        if not self.unread:
+            return
+        numbers, losses = zip(*self.unread, strict=True)
+        self.unread = []
+        for number, loss in zip(numbers, torch.stack(losses).tolist(), strict=True):
+            if not math.isfinite(loss):
+                raise self._divergence_error(f"the loss is {loss} in epoch {self.current_epoch + 1}, batch {number}")
+            self.losses.append(loss)
+
+    def _explain_memory_errors(self) -> AbstractContextManager[None]:
+        fix = "Lower {batch_size} or {max_tokens} and raise {accumulate}, or give {device=cpu}"
+        return explain_memory_errors(self.batch_size, fix, ("batch_size", "max_tokens", "accumulate", "device"))
+
+    @override
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        with self._explain_memory_errors():
+            super().backward(loss, *args, **kwargs)
+
+    @override
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        with self._explain_memory_errors():
+            super().optimizer_step(*args, **kwargs)
 
     def _sum_losses(self, shards: list[Batch]) -> Tensor:
         """The loss of all shards. Gradients of several are computed here, which frees the activations of each."""
@@ -186,7 +223,8 @@ class TrainingModule(pl.LightningModule):
 
         A DivergenceError says that the weights are not finite after the last step.
         """
-        if not all(bool(torch.isfinite(weights).all()) for weights in self.parameters()):
+        self._read_losses()
+        if not torch.stack([torch.isfinite(weights).all() for weights in self.parameters()]).all():
             raise self._divergence_error(f"weights are not finite after epoch {self.current_epoch + 1}")
         loss = torch.tensor(sum(self.losses) / len(self.losses), dtype=torch.float64, device=self.device)
         loss = self.trainer.strategy.reduce(loss, reduce_op="mean")

@@ -24,7 +24,7 @@ from graphattn.models import (
     TranslationTraining,
 )
 from graphattn.models._encoders import ENCODERS
-from graphattn.models._options import BF16_FLAGS, supports_bf16
+from graphattn.models._options import BF16_FLAGS, resolve_precision, supports_bf16
 from graphattn.options import Options
 
 ALL = (InputOptions, TrainingOptions, HeadOptions, MSTransOptions, TransformerOptions, BiLSTMOptions)
@@ -130,6 +130,8 @@ def test_copies_are_plain_and_independent():
         (TrainingOptions(max_edges=-1), ["max_edges"]),
         (TrainingOptions(accumulate=0), ["accumulate"]),
         (TrainingOptions(devices=0), ["devices"]),
+        (TrainingOptions(device="gpu"), ["device"]),
+        (TrainingOptions(device="cuda:0", devices=2), ["device", "devices"]),
         (TrainingOptions(optimizer="lion"), ["optimizer"]),
         (TrainingOptions(schedule="step"), ["schedule"]),
         (TrainingOptions(precision="16"), ["precision"]),
@@ -173,8 +175,8 @@ def simulate_cpu(monkeypatch, *flags):
     )
 
 
-def resolve_auto(accelerator="auto"):
-    return TrainingOptions(precision="auto", accelerator=accelerator).resolve_precision()
+def resolve_auto(device="auto"):
+    return TrainingOptions(precision="auto", device=device).resolve_precision()
 
 
 @pytest.mark.parametrize("flag", BF16_FLAGS)
@@ -200,6 +202,16 @@ def test_auto_precision_prefers_the_gpu(monkeypatch, supported):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: supported)
     assert resolve_auto() == ("bf16" if supported else "32")
     assert resolve_auto("cpu") == "bf16"
+
+
+def test_predictions_are_in_float32_on_a_cpu_unless_another_precision_is_given(monkeypatch):
+    simulate_cpu(monkeypatch, "amx_bf16")
+    assert resolve_precision(None, torch.device("cpu")) == "32"
+    assert resolve_precision("auto", torch.device("cpu")) == "bf16"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    assert resolve_precision(None, torch.device("cuda", 1)) == "bf16"
+    assert resolve_precision("32", torch.device("cuda", 1)) == "32"
 
 
 def test_other_precisions_do_not_change(monkeypatch):

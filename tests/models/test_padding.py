@@ -63,3 +63,10 @@ def test_groups_with_exactly_half_padding():
 def test_rows_wider_than_the_longest():
     rows = torch.arange(8).view(2, 4)
     assert unpad(rows, torch.tensor([1, 2])).tolist() == [0, 4, 5]
+
+
+def test_lengths_may_be_on_the_cpu_and_rows_elsewhere():
+    lengths, flat = torch.tensor([2, 0, 3]), torch.empty(5, 4, device="meta")
+    rows = pad(flat, lengths)
+    assert (rows.shape, rows.device.type) == ((3, 3, 4), "meta")
+    assert (unpad(rows, lengths).shape, unpad(rows, lengths).device.type) == ((5, 4), "meta")

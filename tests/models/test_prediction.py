@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.exceptions import DivergenceError
+from graphattn.exceptions import DeviceMemoryError, DivergenceError
 from graphattn.models import _prediction as prediction
 from graphattn.models._encoders import ENCODERS
 
@@ -116,3 +116,47 @@ def test_numbers_that_are_not_finite(fitted, method):
     arguments = (["a film"], ["good"]) if method == "evaluate" else (["a film"],)
     with pytest.raises(DivergenceError):
         getattr(estimator, method)(*arguments)
+
+
+def test_batches_have_the_budget_of_the_device(fitted):
+    corpus = fitted("classifier", "ms-trans").encode([LONG * 8, "film", *["a lovely plot"] * 9_000])
+    cuda = torch.device("cuda")
+    sizes = {}
+    for device, memory in (("cpu", None), ("cuda", 8 * 2**30), ("cuda", 80 * 2**30)):
+        budget = prediction.token_budget(torch.device(device), memory=memory)
+        batches = prediction.BudgetBatches(corpus.lengths, max_tokens=budget, shuffle=False)
+        assert max(corpus.lengths[numbers].sum() for numbers in batches) <= budget
+        sizes[device, memory] = len(list(batches))
+    assert list(sizes.values()) == sorted(sizes.values(), reverse=True)
+    assert prediction.token_budget(cuda, on_cpu=7, memory=2**40) == 32_768
+    assert prediction.token_budget(torch.device("mps"), on_cpu=7) == 7
+
+
+@pytest.mark.parametrize("is_deferred", [False, True])
+def test_a_batch_that_does_not_fit_is_halved(fitted, is_deferred):
+    estimator = fitted("classifier", "ms-trans")
+    corpus, sizes = estimator.encode(inputs_of("classifier")), []
+
+    def count_tokens(batch, numbers):
+        if len(numbers) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        sizes.append(len(numbers))
+        lengths = batch.graph.batch_num_nodes().tolist()
+        return (lambda: lengths) if is_deferred else lengths
+
+    assert prediction.run_model(estimator.model_, corpus, count_tokens) == corpus.lengths.tolist()
+    assert sizes == [2, 2, 2, 2]
+
+
+def test_a_text_that_does_not_fit_is_named(fitted):
+    estimator = fitted("classifier", "ms-trans")
+
+    def fail(batch, numbers):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total ...")
+
+    with pytest.raises(DeviceMemoryError) as caught:
+        prediction.run_model(estimator.model_, estimator.encode(["a lovely film"]), fail)
+    assert caught.value.render(lambda name: f"--{name}") == (
+        "the GPU's memory is too small for a text of 4 tokens (the last tensor: 20.00 MiB). "
+        "Truncate it (--max_tokens_per_text), or give --precision=bf16 or --device=cpu"
+    )

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._validation import require_choice, require_multiple
 from graphattn.builders import Example, Sentence
 from graphattn.builders._subwords import join_pieces
@@ -413,9 +414,7 @@ class Translation(Task):
             rows = (torch.tensor(hidden.target.to_numpy()) - 1) % length
             copies, sources = (torch.tensor(hidden[name].to_numpy()) for name in ("copy", "source"))
             state.mask[copies, 0, rows, sources] = False
-        scores: Tensor = model.advance(
-            shift_right(batch.targets.to(model.device), batch.target_counts.to(model.device)), state
-        )
+        scores: Tensor = model.advance(shift_right(to_device(batch.targets, model.device), batch.target_counts), state)
         return scores
 
     # -- saving --------------------------------------------------------------------------------------------------------
@@ -451,7 +450,7 @@ def compute_perplexity(model: TranslationModel, corpus: Corpus) -> float:
         nonlocal total, count
         assert batch.targets is not None
         scores = model(batch)
-        total += float(F.cross_entropy(scores, batch.targets.to(scores.device), reduction="sum"))
+        total += float(F.cross_entropy(scores, to_device(batch.targets, scores.device), reduction="sum"))
         count += len(batch.targets)
 
     run_model(model, corpus, add_batch)

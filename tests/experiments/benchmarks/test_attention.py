@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from graphattn.experiments.benchmarks import _attention as attention
 from graphattn.experiments.benchmarks._attention import CONTENDERS, TORCH, AttentionProblem, DenseAttention, Flex
-from graphattn.experiments.benchmarks._harness import Job, Settings
+from graphattn.experiments.benchmarks._harness import Job, Placement, Settings
 from graphattn.experiments.benchmarks._processes import UnableError
 from graphattn.experiments.benchmarks._workloads import uniform
 from graphattn.models._padding import unpad
@@ -99,7 +99,7 @@ def test_gradients_are_those_of_a_loop_over_tokens(problem, reference_attention,
     outputs = compute_reference(copy, reference_attention)
     expected = torch.autograd.grad(outputs, leaves, upstream, allow_unused=True)
     assert len(expected) == 3 * 2 * 2
-    if contender is OURS:
+    if isinstance(contender, type(OURS)):
         copy.inputs = regroup(problem, expected)
         expected = join_scoring_heads(copy, expected)
     gradients = run(require(contender).make_job(problem, backward=True))
@@ -185,3 +185,19 @@ def test_cost_of_an_edge_between_long_texts():
         "1x32768 0.400 ns; largest over smallest 2.00"
     )
     assert attention.summarize_pair_cost(rows, both) is None, "there is one length only"
+
+
+def test_all_tensors_are_on_the_device_in_the_number_format(problem):
+    """Tensors without data stand for a GPU's."""
+    problem = AttentionProblem(problem.workload, problem.heads.options)
+    problem.placement = Placement(torch.device("meta"), in_bfloat16=True)
+    for backward in (False, True):
+        outputs = run(DENSE.make_job(problem, backward=backward))
+        assert {(output.device.type, output.dtype) for output in outputs} == {("meta", torch.bfloat16)}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_contenders_have_times_and_memory():
+    report = attention.measure(Settings(("2x64",), repeats=2, peers=("dense", "torch"), device="cuda:0"))
+    assert all(row["median_ms"] > 0 and row["memory"] >= row["added"] > 0 for row in report.rows)
+    assert "added by a run, MiB" in report.to_markdown()

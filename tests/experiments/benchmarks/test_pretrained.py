@@ -77,7 +77,7 @@ def test_bfloat16_is_close(directory):
 def test_losses_are_equal(directory):
     problem, means = TextProblem(RAGGED), []
     for contender in (replace(each, directory=directory) for each in (OURS, PLAIN)):
-        model = contender.load(12)
+        model = contender.load(12, torch.device("cpu"), backward=False)
         batches = contender.prepare(problem, model)()
         means.append(torch.cat([contender.average(contender.apply(model, batch), batch) for batch in batches]))
     torch.testing.assert_close(*means, rtol=1e-4, atol=1e-5)
@@ -86,7 +86,7 @@ def test_losses_are_equal(directory):
 @pytest.mark.parametrize("contender", [OURS, PLAIN])
 def test_a_training_step_changes_the_weights(directory, contender, monkeypatch):
     models, load = [], type(contender).load
-    monkeypatch.setattr(type(contender), "load", lambda *arguments: models.append(load(*arguments)) or models[0])
+    monkeypatch.setattr(type(contender), "load", lambda *a, **options: models.append(load(*a, **options)) or models[0])
     job = replace(contender, directory=directory).make_job(TextProblem(RAGGED), backward=True)
     before = [parameter.clone() for parameter in models[0].parameters()]
     job.time()
@@ -103,7 +103,7 @@ def test_vectors_are_equal(directory):
 
 
 def test_texts_have_the_tokens_of_the_workload(directory):
-    encoder = replace(OURS, directory=directory).load(12)
+    encoder = replace(OURS, directory=directory).load(12, torch.device("cpu"), backward=False)
     graph = encoder.batch(TextProblem(RAGGED).texts())
     assert tuple(graph.batch_num_nodes().tolist()) == RAGGED.lengths
 

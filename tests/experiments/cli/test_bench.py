@@ -10,6 +10,8 @@ import torch
 from graphattn.experiments._cli.bench import ALL
 from graphattn.experiments.benchmarks import _harness as harness
 
+SHARED = {"seconds": 120.0, "device": "cpu", "precision": "32"}
+
 
 def test_a_table_is_printed(graphattn):
     answer = graphattn("bench", "attention", "--lengths", "2x6", "--repeats", "2", "--peers", "dense")
@@ -34,7 +36,7 @@ def test_files_are_written_and_replaced(graphattn, tmp_path):
         names = sorted(path.name for path in folder.iterdir())
         assert names == ["train-step.json", "train-step.md", "train-step.png"]
         results = json.loads((folder / "train-step.json").read_text())
-        assert results["settings"] == {"lengths": ["2x6", "1x9"], "repeats": repeats, "peers": [], "seconds": 120.0}
+        assert results["settings"] == {"lengths": ["2x6", "1x9"], "repeats": repeats, "peers": [], **SHARED}
         assert [(row["workload"], row["contender"]) for row in results["rows"]] == [("2x6", "ours"), ("1x9", "ours")]
         assert {len(row["times_ms"]) for row in results["rows"]} == {repeats}
 
@@ -86,8 +88,8 @@ def test_threads_are_set_for_all_libraries(graphattn, monkeypatch):
     [
         (
             ["attention", "--peers", "xla"],
-            "--peers has 'xla'; choose from: dense, dense-math, dense-by-token, dgl, flex, flex-128, pyg, pyg-sorted; "
-            "or none",
+            "--peers has 'xla'; choose from: dense, dense-math, dense-by-token, dgl, flex, flex-128, pyg, pyg-sorted, "
+            "ours-known; or none",
         ),
         (
             ["encoder", "--peers", "flex"],

@@ -10,9 +10,10 @@ from graphattn.builders.parsers import CachedParser, StanzaParser, make_parser
 from graphattn.builders.readers._formats import FORMATS, corpus_kind
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments._cli.build import StoreParsing, choose_gpus
+from graphattn.experiments._cli.build import StoreParsing
 from graphattn.experiments._cli.corpus_options import CorpusOptions, irrelevant_options
 from graphattn.experiments._cli.flags import as_flag
+from graphattn.experiments._cli.resumable import choose_gpus
 from graphattn.models._estimators.loading import TASKS
 
 STANZA = StoreParsing("stanza", "de", parser_model="models", parse_cache=None, parser_device="cuda")
@@ -152,9 +153,9 @@ def test_an_invalid_cache_folder(tmp_path, monkeypatch):
 def test_gpus_of_an_actor_follow_from_the_parsers_device():
     devices = [StoreParsing(parser_device="cuda"), replace(STANZA, parser_device=None), STANZA]
     assert [options.device for options in devices] == ["cpu", None, "cuda"]
-    assert [choose_gpus("ray", options.device) for options in devices] == [0.0, None, 1.0]
+    assert [choose_gpus("ray", options.device, flag="--parser-device") for options in devices] == [0.0, None, 1.0]
     with pytest.raises(ConfigError) as caught:
-        choose_gpus("ray", "cuda:1")
+        choose_gpus("ray", "cuda:1", flag="--parser-device")
     assert str(caught.value) == (
         "--parser-device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
     )

@@ -132,12 +132,12 @@ def test_a_model_that_is_replaced_meanwhile_is_an_error(graphattn, classifier, t
     model, original = tmp_path / "model", make_engine
     load(classifier).save(model)
 
-    def replace_model(*arguments):
+    def replace_model(*arguments, **options):
         estimator = load(model)
         estimator.model_.head.perceptron[-1].bias.data += 1
         estimator.save(model)
         load_once.cache_clear()  # as in a process that starts now
-        return original(*arguments)
+        return original(*arguments, **options)
 
     command, module = ("encode", encode) if name == "out.npy" else ("predict", predict)
     monkeypatch.setattr(module, "make_engine", replace_model)

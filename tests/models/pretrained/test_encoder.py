@@ -445,3 +445,14 @@ def test_an_export_to_where_nothing_can_be_written(path, save_model, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be written"):
         PretrainedEncoder.from_directory(save_model("bert")).to_huggingface(tmp_path / path)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+def test_no_operation_waits_for_a_gpu(save_model, family, monkeypatch):
+    """On tensors without data, a question about them is an error."""
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda *device: False)
+    encoder = PretrainedEncoder.from_directory(save_model(family), heads="all").train()
+    batch = encoder.batch(["a b c", "d e f g h i j", "k"])
+    states = encoder.to("meta")(batch)
+    states.sum().backward()
+    assert states.is_meta

@@ -50,16 +50,17 @@ def test_states_and_gradients_in_bfloat16_are_close(save_model, family, heads):
 def test_a_model_tuned_on_a_gpu_predicts_on_a_cpu(save_model, tmp_path, precision):
     texts = LETTERS * 6
     labels = ["long" if len(text) > 8 else "short" for text in texts]
-    training = TrainingOptions(epochs=3, dev_fraction=0.25, accelerator="cuda", precision=precision)
+    training = TrainingOptions(epochs=3, dev_fraction=0.25, device="cuda", precision=precision)
     model = TextClassifier(pretrained=str(save_model("bert")), training=training).fit(texts, labels)
-    loaded = graphattn.load(model.save(tmp_path / "model"))
-    expected = loaded.predict_proba(texts)
-    loaded.model_.to("cuda")
-    np.testing.assert_allclose(loaded.predict_proba(texts), expected, atol=1e-5)
+    assert model.model_.device.type == "cuda"
+    folder = model.save(tmp_path / "model")
+    expected = graphattn.load(folder, device="cpu").predict_proba(texts)
+    np.testing.assert_allclose(graphattn.load(folder, precision="32").predict_proba(texts), expected, atol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(texts), expected, atol=1e-5 if precision == "32" else 0.02)
 
 
 def test_sentence_vectors(save_model):
-    encoder = SentenceEncoder(save_model("bert")).fit()
-    expected = encoder.transform(LETTERS)
-    encoder.encoder_.to("cuda")
-    np.testing.assert_allclose(encoder.transform(LETTERS), expected, atol=1e-5)
+    expected = SentenceEncoder(save_model("bert"), device="cpu").transform(LETTERS)
+    exact = SentenceEncoder(save_model("bert"), device="cuda", precision="32")
+    np.testing.assert_allclose(exact.transform(LETTERS), expected, atol=1e-5)
+    np.testing.assert_allclose(SentenceEncoder(save_model("bert")).transform(LETTERS), expected, atol=0.05)

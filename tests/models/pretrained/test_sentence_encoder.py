@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.utils import get_tags
 
-from graphattn.exceptions import ModelDirectoryError, TruncationWarning
+from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning
 from graphattn.models.pretrained import SentenceEncoder
 from graphattn.models.pretrained._checkpoint import digest_directory, is_hugging_face_directory
 
@@ -256,6 +256,11 @@ def test_damaged_modules_are_an_error(save_sentence_model, modules):
     (folder / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(ModelDirectoryError):
         SentenceEncoder(folder).fit()
+
+
+def test_a_device_that_is_not_there(save_model):
+    with pytest.raises(ConfigError, match=r"^device is 'cuda:99', but "):
+        SentenceEncoder(save_model("bert"), device="cuda:99").transform(["a"])
 
 
 def test_names_of_columns_before_fit(save_model):

@@ -1,5 +1,6 @@
 """Failing and interrupted training: errors, and the weights that are kept."""
 
+import re
 import signal
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from graphattn.exceptions import NotFittedError, TrainingError
+from graphattn.exceptions import DeviceMemoryError, NotFittedError, TrainingError
 from graphattn.models import TrainingOptions, load
 from graphattn.models.training import _loop as training
 from graphattn.models.training._loop import train
@@ -54,6 +55,26 @@ def test_nan_loss(corpus, tiny, tmp_path, same_weights):
     assert [row["epoch"] for row in estimator.history_] == [1, 2]
     chances = estimator.predict_proba(texts)
     assert np.array_equal(load(estimator.save(tmp_path / "model")).predict_proba(texts), chances)
+
+
+class ShortMemory(Callback):
+    """Raises PyTorch's error before the second step."""
+
+    def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+        if trainer.global_step:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total ...")
+
+
+def test_a_batch_that_does_not_fit_is_named(corpus, tiny):
+    texts, labels = corpus("classifier", 24)
+    estimator = tiny("classifier", training={"dev_fraction": 0.0, "batch_size": 8})
+    with pytest.raises(DeviceMemoryError) as caught:
+        estimator.fit(texts, labels, callbacks=[ShortMemory()])
+    assert re.fullmatch(
+        r"the GPU's memory is too small for batch 2 of epoch 1 \(8 texts, \d+ tokens\) \(the last tensor: 2.00 GiB\). "
+        "Lower batch_size or max_tokens and raise accumulate, or give device=cpu",
+        str(caught.value),
+    )
 
 
 def test_a_nan_loss_in_the_first_epoch_leaves_no_model(corpus, tiny):

@@ -53,14 +53,13 @@ def test_strategy(options, interactive, strategy, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"accelerator": "tpux"}, "You selected an invalid accelerator name: `accelerator='tpux'`."),
         ({"strategy": "many"}, "You selected an invalid strategy name: `strategy='many'`."),
     ],
 )
 def test_missing_devices(options, reason, corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("classifier", training=options).fit(*corpus("classifier", 12))
-    expected = f"accelerator, devices, nodes or strategy do not fit this machine: {reason}"
+    expected = f"device, devices, nodes or strategy do not fit this machine: {reason}"
     assert str(caught.value).startswith(expected)
 
 
@@ -74,7 +73,7 @@ def test_two_processes_give_the_steps_of_one(corpus, tiny, capfd):
     settings = {"epochs": 3, "batch_size": 8, "dev_fraction": 0.1, "average": 0.9}
     one, two = (
         tiny("classifier", training={**settings, **more}).set_params(**NO_DROPOUT).fit(texts, labels, callbacks=lines)
-        for more, lines in (({}, []), ({"devices": 2, "accelerator": "cpu"}, [EpochLines()]))
+        for more, lines in (({}, []), ({"devices": 2, "device": "cpu"}, [EpochLines()]))
     )
     assert [set(row) for row in two.history_] == [set(row) for row in one.history_]
     for ours, theirs in zip(one.history_, two.history_, strict=True):
@@ -97,7 +96,7 @@ def test_one_new_process(corpus, tiny, run_in_fork):
     texts, labels = corpus("classifier", 12)
 
     def fit():
-        training = {"epochs": 2, "strategy": "ddp_fork", "accelerator": "cpu"}
+        training = {"epochs": 2, "strategy": "ddp_fork", "device": "cpu"}
         estimator = tiny("classifier", training=training).fit(texts, labels)
         assert [len(estimator.history_), len(estimator.predict(texts))] == [2, 12]
 
@@ -108,7 +107,7 @@ def test_one_new_process(corpus, tiny, run_in_fork):
 def test_errors_in_two_processes(corpus, tiny, run_in_fork):
     """The error has our type, and the parent process gets the weights of the best epoch."""
     words, tags = corpus("crf", 13)
-    settings = {"epochs": 9, "batch_size": 4, "dev_fraction": 0.0, "devices": 2, "accelerator": "cpu"}
+    settings = {"epochs": 9, "batch_size": 4, "dev_fraction": 0.0, "devices": 2, "device": "cpu"}
     estimator = tiny("crf", "bilstm", training={**settings, "strategy": "ddp_fork"})
 
     class Spoil(Callback):
