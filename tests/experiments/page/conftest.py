@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graphattn.experiments._serving.connections import make_server
+from graphattn.experiments._serving.requests import Limits
 from graphattn.experiments.page import PageModel, write_page
-from graphattn.experiments.page._request_queue import Limits
-from graphattn.experiments.page._server import make_app, make_server
+from graphattn.experiments.page._server import make_app
 from graphattn.models import (
     DecoderOptions,
     MSTransOptions,
