@@ -42,11 +42,14 @@ class ModelSettings:
         import torch
 
         from graphattn.experiments._cli.user_modules import list_imported_modules
+        from graphattn.models._hub import find_model
         from graphattn.models._saving import read_digest
         from graphattn.models.pretrained._checkpoint import digest_directory
 
         load_once.cache_clear()  # the model of an earlier command in this process
         threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
+        if not is_hugging_face:
+            path = find_model(path)
         digest = digest_directory(path) if is_hugging_face else read_digest(path)
         modules = list_imported_modules()
         return cls(path, digest, modules=modules, threads=threads, is_hugging_face=is_hugging_face, **options)
@@ -91,13 +94,15 @@ def load_model(
     max_tokens_per_text: int | None = None,
     digest: str | None = None,
 ) -> Estimator:
-    """Load a model, and change its parser and its limit of tokens.
+    """Load a model, also from the Hugging Face hub, and change its parser and its limit of tokens.
 
     The parser has no effect unless the encoder uses dependency arcs. A model with another digest is an error.
     """
     from graphattn.models._estimators.loading import load_files
+    from graphattn.models._hub import find_model
     from graphattn.models._saving import read_model
 
+    model = find_model(model)
     files = read_model(model)
     if digest not in (None, files.digest):
         raise _make_replaced_error(model)
@@ -112,6 +117,26 @@ def load_model(
             raise ConfigError(f"--max-tokens-per-text does not apply to {model}, which {estimator.task.description}")
         estimator.inputs_.max_tokens_per_text = max_tokens_per_text
     return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
+
+
+def find_directory(model: Path) -> Path:
+    """The directory of a model of ours or of Hugging Face; OWNER/NAME on its hub is downloaded."""
+    from graphattn.models._hub import is_hub_name
+    from graphattn.models.pretrained import _checkpoint
+
+    return _checkpoint.find_directory(model) if is_hub_name(model) else model
+
+
+def load_any_model(
+    model: Path, parser: Values, *, precision: str, max_tokens_per_text: int | None
+) -> Estimator | SentenceEncoder:
+    """Load a model of ours, or the sentence encoder of a Hugging Face directory."""
+    from graphattn.models.pretrained._checkpoint import digest_directory, is_hugging_face_directory
+
+    options: dict[str, Any] = {"precision": precision, "max_tokens_per_text": max_tokens_per_text}
+    if is_hugging_face_directory(model):
+        return load_sentence_encoder(model, parser, **options, digest=digest_directory(model))
+    return load_model(model, parser, **options)
 
 
 def load_sentence_encoder(
