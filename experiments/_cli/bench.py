@@ -89,6 +89,11 @@ BENCHMARKS = {
         "--lengths mr",
         _TIMED,
     ),
+    "serve": Benchmark(
+        "200 clients of graphattn serve, and predict of the same texts.",
+        "--lengths 2048x22",
+        _TIMED,
+    ),
     "inspect": Benchmark(
         "Passes that return attention weights and plain forward passes, for every encoder.",
         "--lengths 128x22,8x1024",
@@ -121,12 +126,12 @@ BENCHMARKS = {
         "jobs data folder out",
     ),
     "all": Benchmark(
-        "All benchmarks but store and corpora, one after the other.",
+        "All benchmarks but serve, store and corpora, one after the other.",
         "--out docs/benchmarks",
         "repeats threads seconds out quick",
     ),
 }
-ALL = tuple(name for name in BENCHMARKS if name not in ("store", "corpora", "all"))
+ALL = tuple(name for name in BENCHMARKS if name not in ("serve", "store", "corpora", "all"))
 """The benchmarks of ``all``."""
 _FUNCTIONS = {
     "store": "graphattn.experiments.benchmarks._store:measure_store",
