@@ -15,9 +15,6 @@ from graphattn.models._model_card import set_name
 from graphattn.models._saving import (
     CARD,
     CONFIG,
-    LABELS,
-    SOURCE_TOKENIZER,
-    TOKENIZER,
     WEIGHTS,
     check_notes,
     is_model_directory,
@@ -26,6 +23,8 @@ from graphattn.models._saving import (
 )
 
 _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+_FILES = ["*.json", "*.yaml", WEIGHTS, CARD]
+"""Of a model of ours; nothing in them is executed."""
 _LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 
 
@@ -35,10 +34,7 @@ def is_hub_name(name: str | Path) -> bool:
 
 
 def find_model(name: str | Path, revision: str | None = None) -> Path:
-    """The directory of a model of ours: this path, or a download of OWNER/NAME.
-
-    Only the files of a model of ours are downloaded, and reading them executes no code.
-    """
+    """The directory of a model of ours: this path, or a download of OWNER/NAME."""
     if not is_hub_name(name):
         return Path(name)
     name = Path(name).as_posix()
@@ -48,8 +44,7 @@ def find_model(name: str | Path, revision: str | None = None) -> Path:
             f"{name} on the Hugging Face hub is no model of GraphAttn; one of another library is for "
             "`train --pretrained` and `graphattn encode`"
         )
-    files = [CONFIG, WEIGHTS, TOKENIZER, LABELS, SOURCE_TOKENIZER, CARD]
-    return download(name, files, revision=folder.name)  # of the same commit, even if there is a newer one now
+    return download(name, _FILES, revision=folder.name)  # of the same commit, even if there is a newer one now
 
 
 def download(name: str, files: Sequence[str], *, without: Sequence[str] = (), revision: str | None = None) -> Path:
@@ -94,11 +89,12 @@ def _find_reason(error: Exception) -> str:
     from huggingface_hub import errors
 
     status = getattr(getattr(error, "response", None), "status_code", None)
-    if isinstance(error, errors.OfflineModeIsEnabled | errors.LocalEntryNotFoundError):
-        cause = error.__cause__ or error
-        if isinstance(cause, errors.OfflineModeIsEnabled):
+    if isinstance(error, errors.OfflineModeIsEnabled):
+        return "HF_HUB_OFFLINE is set"
+    if isinstance(error, errors.LocalEntryNotFoundError):
+        if isinstance(error.__cause__, errors.OfflineModeIsEnabled):
             return "HF_HUB_OFFLINE is set, and there is no copy from earlier"
-        return f"there is no connection, and no copy from earlier: {type(cause).__name__}"
+        return f"there is no connection, and no copy from earlier: {type(error.__cause__ or error).__name__}"
     if isinstance(error, errors.LocalTokenNotFoundError):
         return _LOG_IN
     if isinstance(error, errors.RevisionNotFoundError):

@@ -15,8 +15,9 @@ from graphattn.exceptions import GraphAttnError
 from graphattn.experiments._serving.metrics import Metrics
 from graphattn.experiments._serving.requests import Limits, RequestError, RequestQueue, receive_json
 from graphattn.experiments._serving.served_model import Explanation, ServedModel
-from graphattn.models._prediction import MAX_TOKENS
 
+BATCH_TOKENS = 4_096
+"""Tokens of a batch: few enough that answers are sent and requests received while others are computed."""
 EXPLAINED_TOKENS = 1_000
 """Most tokens of a text whose attention is shown, which has up to the square of edges."""
 MAX_EDGES = 10_000
@@ -32,20 +33,7 @@ def make_service(model: ServedModel, limits: Limits) -> FastAPI:
     """The application that serves a model; ``limits.characters`` are those of all texts of a request."""
     app = FastAPI(title=f"GraphAttn: {model.name}", version=__version__, redoc_url=None)
     service = _Service(model, limits)
-    item: Any = tuple[str, str] if model.is_pair else str
-    example = ("a text", "another") if model.is_pair else "a text"
-    texts: Any = Annotated[list[item], Field(min_length=1, examples=[[example]])]
-    bodies = {
-        "/predict": create_model("PredictRequest", __base__=_Body, texts=(texts, ...), probabilities=(bool, False)),
-        "/encode": create_model("EncodeRequest", __base__=_Body, texts=(texts, ...)),
-        "/explain": create_model(
-            "ExplainRequest",
-            __base__=_Body,
-            text=(item, ...),
-            edges=(Annotated[int, Field(ge=1, le=MAX_EDGES)], 100),
-            attributions=(bool, False),
-        ),
-    }
+    bodies = _make_bodies(model)
     handlers = {"/predict": service.predict, "/encode": service.encode, "/explain": service.explain}
     for path, handle in handlers.items():
         answer = service.answer(path, bodies[path], handle)
@@ -53,15 +41,9 @@ def make_service(model: ServedModel, limits: Limits) -> FastAPI:
         if path not in model.missing:
             described: Any = {"summary": _SUMMARIES[path], "responses": _RESPONSES, **_describe_body(bodies[path])}
             app.add_api_route(path, answer, methods=["POST"], **described)
+    app.add_api_route("/health", service.report_health, summary=_SUMMARIES["/health"])
     app.add_api_route(
-        "/health", service.report_health, methods=["GET"], summary="Whether the server answers, and its model."
-    )
-    app.add_api_route(
-        "/metrics",
-        service.report_metrics,
-        methods=["GET"],
-        summary="Counts and times of requests, for Prometheus.",
-        response_class=PlainTextResponse,
+        "/metrics", service.report_metrics, summary=_SUMMARIES["/metrics"], response_class=PlainTextResponse
     )
     paths = [f"POST {path}" for path in handlers if path not in model.missing]
     known = f"There is {', '.join([*paths, 'GET /health', 'GET /metrics'])}, and GET /docs, which describes them."
@@ -78,10 +60,30 @@ def make_service(model: ServedModel, limits: Limits) -> FastAPI:
     return app
 
 
+def _make_bodies(model: ServedModel) -> dict[str, type[BaseModel]]:
+    """Path -> the form of its requests."""
+    item: Any = tuple[str, str] if model.is_pair else str
+    example = ("a text", "another") if model.is_pair else "a text"
+    texts: Any = Annotated[list[item], Field(min_length=1, examples=[[example]])]
+    return {
+        "/predict": create_model("PredictRequest", __base__=_Body, texts=(texts, ...), probabilities=(bool, False)),
+        "/encode": create_model("EncodeRequest", __base__=_Body, texts=(texts, ...)),
+        "/explain": create_model(
+            "ExplainRequest",
+            __base__=_Body,
+            text=(item, ...),
+            edges=(Annotated[int, Field(ge=1, le=MAX_EDGES)], 100),
+            attributions=(bool, False),
+        ),
+    }
+
+
 _SUMMARIES = {
     "/predict": "Predict texts; rows as graphattn predict prints them.",
     "/encode": "The sentence vectors of texts.",
     "/explain": "The prediction of a text, its strongest edges, and what each word adds.",
+    "/health": "Whether the server answers, and its model.",
+    "/metrics": "Counts and times of requests, for Prometheus.",
 }
 _ERRORS = {
     400: "The request is no JSON of this form.",
@@ -113,7 +115,7 @@ class _Service:
 
     def __init__(self, model: ServedModel, limits: Limits):
         self._model, self._limits = model, limits
-        self._queue, self._metrics = RequestQueue(limits.waiting, MAX_TOKENS), Metrics()
+        self._queue, self._metrics = RequestQueue(limits.waiting, BATCH_TOKENS), Metrics()
 
     def answer(self, path: str, body: type[BaseModel], handle: Callable[[Any], Awaitable[Any]]) -> Answer:
         """Make the function that answers requests to a path."""
@@ -122,7 +124,7 @@ class _Service:
             start, status = time.perf_counter(), 500
             try:
                 if path in self._model.missing:
-                    raise RequestError(404, self._model.missing[path])
+                    raise RequestError(404, " ".join(self._model.missing[path].split()))
                 response: Response = JSONResponse(await handle(await self._receive(request, body)))
                 status = response.status_code
             except RequestError as error:
@@ -178,7 +180,7 @@ class _Service:
         """The attention of a text, which is computed alone."""
         self._count([body.text], EXPLAINED_TOKENS)
         request = Explanation(body.text, body.edges, body.attributions)
-        answer: dict[str, Any] = await self._queue.compute(self._model.explain, request, MAX_TOKENS)
+        answer: dict[str, Any] = await self._queue.compute(self._model.explain, request, BATCH_TOKENS)
         return answer
 
     async def report_health(self) -> dict[str, Any]:

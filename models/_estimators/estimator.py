@@ -579,9 +579,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             decisions = decisions or self.task_.predict_dev_set(self.model_, dev)
             has_vectors = self.text_inputs_.has_vectors
             hints.append(self.task_.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
-            if (
-                held_out.weights is None and self.task.dev_search is None
-            ):  # a report has no weights, and is of `predict`
+            # a report has no weights, and is of the search of `predict`
+            if held_out.weights is None and self.task.dev_search is None:
                 self._dev_results = held_out.labels, decisions
         for hint in hints:
             if hint is not None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from graphattn import TextClassifier, load
+from graphattn.exceptions import MissingPackageError
 from graphattn.models import MSTransOptions, TrainingOptions
 
 pytest.importorskip("huggingface_hub")
@@ -195,7 +196,8 @@ def call(hub, model, tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     encoder, training = MSTransOptions(hidden=8, heads=2, layers=1), TrainingOptions(epochs=1, dev_fraction=0)
-    return TextClassifier(encoder, training=training).fit(TEXTS, LABELS).save(tmp_path_factory.mktemp("hub") / "model")
+    folder = tmp_path_factory.mktemp("hub") / "model"
+    return TextClassifier(encoder, training=training).fit(TEXTS, LABELS).save(folder, notes={"metrics.json": "{}"})
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +220,8 @@ def test_a_model_of_the_hub_is_used_like_a_directory(call, model, pushed):
     expected = load(model).predict_rows(["a good film"])
     code, out, err = call("predict", "me/films", "a good film")
     assert (code, err, [json.loads(out)]) == (0, "", expected)
+    code, out, err = call("info", "me/films", "--check")
+    assert (code, err, out.splitlines()[-1]) == (0, "", "all checksums match")
     # again without a network, from the copy
     code, out, err = call("predict", "me/films", "a good film", HF_HUB_OFFLINE="1")
     assert (code, err, [json.loads(out)]) == (0, "", expected)
@@ -307,6 +311,16 @@ def test_bad_input(hub, call, model, words, environment, message):
     assert err.startswith(f"error: {message}"), err
     assert err.count("\n") == 1
     assert not any("safetensors" in request for request in hub.requests), "weights are not downloaded in vain"
+
+
+def test_without_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingPackageError) as caught:
+        load("nobody/nothing")
+    assert str(caught.value) == (
+        "nobody/nothing is no directory, and downloads from the Hugging Face hub need huggingface_hub, which is not "
+        "installed: pip install 'graphattn[hub]'"
+    )
 
 
 def test_a_revision_that_does_not_exist(call, pushed):

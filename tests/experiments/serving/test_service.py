@@ -13,7 +13,9 @@ from graphattn import load
 from graphattn.exceptions import DataError
 from graphattn.experiments._serving.requests import Limits
 from graphattn.experiments._serving.served_model import ServedModel
+from graphattn.experiments.papers._settings import MINILM
 from graphattn.models.inspection.attributions import word_attributions
+from graphattn.models.pretrained import SentenceEncoder
 
 pytest.importorskip("fastapi")
 make_service = pytest.importorskip("graphattn.experiments._serving.service").make_service
@@ -101,6 +103,17 @@ def test_other_tasks(kind, request, serve_app):
             error = "a model that tags words has no sentence vectors; use a classifier"
             assert (response.status, json.loads(text)) == (404, {"error": error})
             assert "/encode" not in json.loads(ask(port, "GET", "/openapi.json")[1])["paths"]
+
+
+def test_a_pretrained_model_has_vectors_only(folder, serve_app):
+    encoder = SentenceEncoder(folder / MINILM).fit()
+    with serve_app(make_service(ServedModel("mini", encoder), LIMITS), LIMITS) as port:
+        vectors = post(port, "/encode", {"texts": TEXTS})["vectors"]
+        np.testing.assert_array_equal(np.array(vectors, np.float32), encoder.sentence_vectors(TEXTS))
+        response, text = ask(port, "POST", "/predict", {"texts": TEXTS})
+        error = "a pretrained model without a task has sentence vectors only"
+        assert (response.status, json.loads(text)) == (404, {"error": error})
+        assert json.loads(ask(port, "GET", "/health")[1]).keys() == {"status", "model", "graphattn"}
 
 
 PATHS = (
