@@ -182,6 +182,11 @@ class Report(dict[str, Any]):
             self["ranges"] = ranges
 
     @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics alone."""
+        return {name: value for name, value in self.items() if isinstance(value, int | float)}
+
+    @property
     def summary(self) -> dict[str, Any]:
         """Without the scores of each class or range."""
         return {name: value for name, value in self.items() if name not in ("classes", "averages", "ranges")}

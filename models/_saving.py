@@ -28,7 +28,7 @@ FORMAT_VERSION = "format_version"
 """Key in the config of its version."""
 
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
-SOURCE_TOKENIZER = "source_tokenizer.json"
+SOURCE_TOKENIZER, CARD = "source_tokenizer.json", "README.md"
 _READ = frozenset({WEIGHTS, TOKENIZER, LABELS, SOURCE_TOKENIZER})
 CHECKPOINT, RUN_SETTINGS = "last.ckpt", "training.json"
 """Files in the folder of a training run, see :mod:`graphattn.models.training._checkpoints`."""
@@ -43,8 +43,8 @@ class ModelFiles:
     """The contents of a model directory.
 
     ``labels`` are in the order of their ids, ``notes`` other text files, which are not read with a model, and
-    ``source_tokenizer`` is a translator's second one. ``digest`` is that of :func:`read_digest` for a model that was
-    read.
+    ``source_tokenizer`` is a translator's second one. ``card`` has no checksum, so that it can be edited. ``digest`` is
+    that of :func:`read_digest` for a model that was read.
     """
 
     config: dict[str, Any]
@@ -54,6 +54,7 @@ class ModelFiles:
     notes: Mapping[str, str] = field(default_factory=dict)
     source_tokenizer: str | None = None
     digest: str = ""
+    card: str = ""
 
 
 def write_model(path: Path, files: ModelFiles) -> Path:
@@ -97,6 +98,8 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
         names.append(SOURCE_TOKENIZER)
     for name, text in files.notes.items():
         (folder / name).write_text(text, encoding="utf-8")
+    if files.card:
+        (folder / CARD).write_text(files.card, encoding="utf-8")
     sums = {name: file_sha256(folder / name) for name in [*names, *files.notes]}
     config = {FORMAT_VERSION: FORMAT, **files.config, "sha256": sums}
     checksum = json_checksum(json.loads(json.dumps(config)))
@@ -138,6 +141,7 @@ def _read_files(path: Path, config: dict[str, Any]) -> ModelFiles:
         {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in weights.items()},
         source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
         digest=json_checksum(config),
+        card=(path / CARD).read_text(encoding="utf-8", errors="replace") if (path / CARD).is_file() else "",
     )
 
 

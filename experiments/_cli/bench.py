@@ -92,6 +92,11 @@ BENCHMARKS = {
         "--lengths mr",
         _TIMED,
     ),
+    "serve": Benchmark(
+        "200 clients of graphattn serve, and predict of the same texts.",
+        "--lengths 2048x22",
+        _TIMED,
+    ),
     "inspect": Benchmark(
         "Passes that return attention weights and plain forward passes, for every encoder.",
         "--lengths 128x22,8x1024",
@@ -129,12 +134,12 @@ BENCHMARKS = {
         "jobs data folder out",
     ),
     "all": Benchmark(
-        "All benchmarks but shapes, store and corpora, one after the other.",
+        "All benchmarks but shapes, serve, store and corpora, one after the other.",
         "--out docs/benchmarks",
         "repeats threads seconds out quick",
     ),
 }
-ALL = tuple(name for name in BENCHMARKS if name not in ("shapes", "store", "corpora", "all"))
+ALL = tuple(name for name in BENCHMARKS if name not in ("shapes", "serve", "store", "corpora", "all"))
 """The benchmarks of ``all``."""
 _FUNCTIONS = {
     "store": "graphattn.experiments.benchmarks._store:measure_store",

@@ -15,7 +15,14 @@ from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verb
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import Device, Longest, MaxTokens, Precision, SearchChanges, Values, with_flags
 from graphattn.experiments._cli.loaded_models import change_search, load_model, reject_unused
-from graphattn.experiments._cli.output import check_output, encode_line, model_files, open_output, unpack_single
+from graphattn.experiments._cli.output import (
+    check_output,
+    encode_line,
+    model_files,
+    name_files,
+    open_output,
+    unpack_single,
+)
 from graphattn.experiments._cli.tables import format_table
 from graphattn.options import list_options
 
@@ -77,6 +84,9 @@ def evaluate(
             "label; of taggers each place where entities or tags differ."
         ),
     ] = None,
+    card: Annotated[
+        bool, typer.Option("--card", help="Also write the results into the model card, README.md of the model.")
+    ] = False,
 ) -> None:
     """Measure a model on a corpus.
 
@@ -87,6 +97,8 @@ def evaluate(
     options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
     options |= {"picture": picture, "mistakes": mistakes}
     reject_unused(model, estimator, **options, repair_tags=repair_tags)
+    if card:
+        check_output(_locate_card(model))
     if repair_tags:
         estimator.set_params(repair_tags=True)
     corpora = estimator.name_corpora(corpus)
@@ -108,6 +120,8 @@ def evaluate(
             reports[name] = estimator.report(X, y, unknown=unknown, others=others)
     _write_reports(reports, out)
     _write_details(next(iter(reports.values())), picture, mistakes)
+    if card:
+        _write_card(model, estimator, {name_files(paths): reports[name] for name, paths in corpora.items()})
 
 
 def _check_files(
@@ -169,6 +183,18 @@ def _write_details(report: Report, picture: Path | None, mistakes: Path | None) 
         rows = report.mistakes
         header = list(rows[0]) if rows else ["text", "gold", "predicted", "confidence"]
         file.write(format_table([header, *(list(row.values()) for row in rows)], mistakes.suffix))
+
+
+def _locate_card(model: Path) -> Path:
+    from graphattn.models._saving import CARD
+
+    return model / CARD
+
+
+def _write_card(model: Path, estimator: Estimator, results: Mapping[str, Report]) -> None:
+    """Add results to the model card; text of the user in it stays."""
+    with open_output(_locate_card(model)) as file:
+        file.write(estimator.make_card(results))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graphattn.builders.store import Manifest
     from graphattn.models import Estimator
 
-EXAMPLES = "graphattn info store\n\ngraphattn info store --check\n\ngraphattn info model"
+EXAMPLES = "graphattn info store\n\ngraphattn info store --check\n\ngraphattn info model\n\ngraphattn info OWNER/NAME"
 _MODEL_FILES = ("config.json", "last.ckpt", "training.json")
 """Files of a model directory or the folder of a run; only loading them verifies that."""
 _MAX_NAMES, _BAR_WIDTH = 20, 40
@@ -26,7 +26,11 @@ _BYTES_PER_EDGE, _BYTES_PER_TOKEN = 4, 12
 
 def info(
     folder: Annotated[
-        Path, typer.Argument(metavar="STORE|MODEL", help="A folder that graphattn build or graphattn train wrote.")
+        Path,
+        typer.Argument(
+            metavar="STORE|MODEL",
+            help="A folder that graphattn build or graphattn train wrote, or a model on the Hugging Face hub.",
+        ),
     ],
     batch_size: Annotated[
         int, typer.Option(min=1, help="Sentences of the batch to estimate memory for (stores).")
@@ -43,6 +47,10 @@ def info(
     """
     from graphattn.builders._files import is_store
 
+    if not folder.exists():
+        from graphattn.models._hub import find_model
+
+        folder = find_model(folder)
     if any(os.path.isfile(folder / name) for name in _MODEL_FILES):
         from graphattn.models import load
         from graphattn.models._saving import check_notes

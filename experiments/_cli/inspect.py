@@ -269,7 +269,7 @@ def _inspect_corpus(
 
 
 def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
-    from graphattn.experiments.page._request_queue import count_texts, live_model
+    from graphattn.experiments.page._live_models import count_texts, live_model
     from graphattn.experiments.page._server import serve
 
     texts = count_texts([estimator for _, estimator in models])

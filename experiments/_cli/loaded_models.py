@@ -51,11 +51,14 @@ class ModelSettings:
 
         from graphattn._devices import find_device
         from graphattn.experiments._cli.user_modules import list_imported_modules
+        from graphattn.models._hub import find_model
         from graphattn.models._saving import read_digest
         from graphattn.models.pretrained._checkpoint import digest_directory
 
         load_once.cache_clear()  # the model of an earlier command in this process
         threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
+        if not is_hugging_face:
+            path = find_model(path)
         digest = digest_directory(path) if is_hugging_face else read_digest(path)
         options |= {
             "device": device if engine == "ray" else str(find_device(device)),
@@ -114,13 +117,15 @@ def load_model(
     max_tokens_per_text: int | None = None,
     digest: str | None = None,
 ) -> Estimator:
-    """Load a model, and change its parser and its limit of tokens.
+    """Load a model, also from the Hugging Face hub, and change its parser and its limit of tokens.
 
     The parser has no effect unless the encoder uses dependency arcs. A model with another digest is an error.
     """
     from graphattn.models._estimators.loading import load_files
+    from graphattn.models._hub import find_model
     from graphattn.models._saving import read_model
 
+    model = find_model(model)
     files = read_model(model)
     if digest not in (None, files.digest):
         raise _make_replaced_error(model)
@@ -135,6 +140,30 @@ def load_model(
             raise ConfigError(f"--max-tokens-per-text does not apply to {model}, which {estimator.task.description}")
         estimator.inputs_.max_tokens_per_text = max_tokens_per_text
     return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
+
+
+def find_directory(model: Path) -> Path:
+    """The directory of a model of ours or of Hugging Face; a name with one slash that does not exist is of its hub."""
+    from graphattn.models.pretrained import _checkpoint
+
+    is_name = not model.exists() and not model.is_absolute() and len(model.parts) == 2
+    return _checkpoint.find_directory(model) if is_name else model
+
+
+def load_any_model(
+    model: Path, parser: Values, *, precision: str | None, device: str, max_tokens_per_text: int | None
+) -> Estimator | SentenceEncoder:
+    """Load a model of ours, or the sentence encoder of a Hugging Face directory."""
+    from graphattn.models.pretrained._checkpoint import digest_directory, is_hugging_face_directory
+
+    options: dict[str, Any] = {
+        "precision": precision,
+        "device": device,
+        "max_tokens_per_text": max_tokens_per_text,
+    }
+    if is_hugging_face_directory(model):
+        return load_sentence_encoder(model, parser, **options, digest=digest_directory(model))
+    return load_model(model, parser, **options)
 
 
 def load_sentence_encoder(

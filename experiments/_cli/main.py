@@ -33,6 +33,8 @@ COMMANDS = {
     "train": "Train a model on a corpus and save it with its metrics.",
     "evaluate": "Measure a model on a corpus.",
     "predict": "Predict texts; prints one JSON object for each, in order.",
+    "push": "Upload a model to the Hugging Face hub.",
+    "serve": "Answer requests of many clients over HTTP: predictions, vectors, explanations.",
     "inspect": "Show the attention weights of a text's edges.",
     "build": "Build a store of corpora: sentences as columns, from which batches of graphs are built at memory speed.",
     "info": "Summarize a store or a model.",

@@ -71,6 +71,11 @@ def model_files(model: Path) -> list[Path]:
     return [model / name for name in (CHECKPOINT, CONFIG, LABELS, TOKENIZER, WEIGHTS)]
 
 
+def name_files(paths: Iterable[str | Path]) -> str:
+    """The files of a corpus, SOURCE,TARGET included, without their folders."""
+    return " ".join(Path(file).name for path in paths for file in str(path).split(","))
+
+
 def encode_line(row: Mapping[str, Any]) -> str:
     """A row as a line of JSON, which has no NaN."""
     try:

@@ -190,7 +190,7 @@ def train_model(
             name: estimator.read(paths, **options)
             for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
         }
-    return fit_and_save(estimator, plan, corpora, out, tests=tests, report=report)
+    return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report)
 
 
 def _reject_repetitions(files: Sequence[Path]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint, verbatim
 from graphattn.experiments._cli.flags import Values
-from graphattn.experiments._cli.output import print_metrics, unpack_single
+from graphattn.experiments._cli.output import name_files, print_metrics, unpack_single
 
 if TYPE_CHECKING:
     from graphattn.experiments._cli.training_plan import TrainingPlan
     from graphattn.models import Estimator
+    from graphattn.models._reports import Report
 
 METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
 BEST_MODEL = "best-model"
@@ -31,13 +32,14 @@ def fit_and_save(
     out: Path,
     *,
     tests: Mapping[str, tuple[Any, Any]],
+    files: Mapping[str, Sequence[Any]] | None = None,
     report: bool = False,
 ) -> dict[str, Any]:
     """Train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
     Only the first process of a run measures and saves; in the others the result is empty. The model is saved before an
     error in a test set is raised, and the model of the best epoch, in the run's folder, before one of divergence.
-    ``corpora`` are ``training`` and perhaps ``dev``; labels are None if inputs carry them.
+    ``corpora`` are ``training`` and perhaps ``dev``, read from ``files``; labels are None if inputs carry them.
     """
     from graphattn.models.training._checkpoints import is_first_process
     from graphattn.models.training.callbacks import EpochLines
@@ -63,19 +65,23 @@ def fit_and_save(
     if tests:
         examples["test"] = unpack_single({name: _count_texts(inputs) for name, (inputs, _) in tests.items()})
     figures = collect_metrics(estimator, examples)
-    measured, unmeasured = {}, None
+    reports: dict[str, Report] = {}
+    unmeasured = None
     with warnings.catch_warnings():
         if not report:
             warnings.simplefilter("ignore", Hint)
         for name, test in tests.items():
             try:
-                measured[name] = estimator.evaluate(*test)
+                reports[name] = estimator.report(*test)
             except DataError as error:  # the training must not be lost
                 unmeasured = unmeasured or _test_set_error(error, name, out)
-    if measured:
+    if reports:
+        measured = {name: report.metrics for name, report in reports.items()}
         figures["test"] = measured if len(tests) > 1 else unpack_single(measured)
     notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: format_plan(plan)}
-    estimator.save(out, notes=notes)
+    test_files = estimator.name_corpora(plan.values["test"] or ()) if reports else {}
+    results = {name_files(test_files[name]): report for name, report in reports.items()}
+    estimator.save(out, notes=notes, results=results, corpora=files)
     finish_run(run_dir, out)
     if unmeasured is not None:
         print_run(figures, out)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import ConfigError
+from graphattn.experiments._serving.requests import Limits, RequestError
 from graphattn.experiments.page._document import PageModel, content_policy, render_page
-from graphattn.experiments.page._request_queue import Limits, LiveModel, RequestError, RequestQueue
+from graphattn.experiments.page._live_models import LiveModel, LiveModels
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response
-
-    from graphattn.experiments.page._connections import PageServer
 
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1", "[::1]")
 
@@ -46,24 +45,10 @@ def serve(
         if FastAPI or uvicorn are not installed, or the address is not available
     """
     app = make_app(models, texts=texts, host=host, limits=limits)
-    with _open_listener(host, port) as listener:
-        name = f"[{host}]" if ":" in host else host
-        url = f"http://{name}:{listener.getsockname()[1]}/"
-        server = make_server(app, listener, limits or Limits(), ready=lambda: ready(url))
-        with suppress(KeyboardInterrupt):  # uvicorn closes everything first
-            server.run()
+    _reject_every_address(host)
+    from graphattn.experiments._serving.connections import run_server
 
-
-def make_server(
-    app: FastAPI, listener: socket.socket, limits: Limits, *, ready: Callable[[], None] = lambda: None
-) -> PageServer:
-    """The server of an application, which calls ``ready`` when it answers."""
-    from uvicorn import Config
-
-    from graphattn.experiments.page._connections import PageServer
-
-    config = Config(app, ws="none", log_level="error", timeout_graceful_shutdown=1, server_header=False)
-    return PageServer(config, listener, limits, ready)
+    run_server(app, host, port, limits or Limits(), ready=ready)
 
 
 def make_app(
@@ -80,7 +65,7 @@ def make_app(
     from fastapi.responses import HTMLResponse, JSONResponse
 
     limits = limits or Limits()
-    queue = RequestQueue(models, texts, limits)
+    live_models = LiveModels(models, texts, limits)
     live = {"texts": texts, "most_characters": limits.characters}
     page = render_page([PageModel(model.name, []) for model in models], title="Attention, live", live=live)
     headers = {
@@ -94,7 +79,7 @@ def make_app(
         return HTMLResponse(page, headers=headers)
 
     async def attention(request: Request) -> Response:
-        return JSONResponse({"results": await queue.answer(request)}, headers=headers)
+        return JSONResponse({"results": await live_models.answer(request)}, headers=headers)
 
     async def report_error(request: Request, error: Any) -> Response:
         return JSONResponse({"error": str(error)}, status_code=error.status, headers=headers)
@@ -113,22 +98,9 @@ def make_app(
     return app
 
 
-def _open_listener(host: str, port: int) -> socket.socket:
-    """Open a listening socket, so that the address is final before it is printed."""
-    try:
-        # an empty host is every address, as "0.0.0.0" and "::" are in many spellings
-        family, *_, address = socket.getaddrinfo(host or "::", port, type=socket.SOCK_STREAM)[0]
-        if ip_address(str(address[0]).partition("%")[0]).is_unspecified:
+def _reject_every_address(host: str) -> None:
+    """Reject a host that is every address of this machine, in any spelling: names of hosts would protect nothing."""
+    with suppress(OSError):  # reported when it is opened
+        address = str(socket.getaddrinfo(host or "::", 0, type=socket.SOCK_STREAM)[0][-1][0])
+        if ip_address(address.partition("%")[0]).is_unspecified:
             raise ConfigError(f"host {host!r} is every address of this machine; name the one to listen on")
-        with ExitStack() as on_error:
-            listener = on_error.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(1024)
-            on_error.pop_all()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(
-            f"{host} port {port} is not available ({reason}); name another --port, or 0 for a free one"
-        ) from error
-    return listener

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -38,6 +39,7 @@ from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.warm_start import check_same_kind, check_same_options, copy_weights
 from graphattn.models._inspectable import Inspectable
+from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._prediction import Predictions, count_truncation, encode_corpus, predict_corpus
 from graphattn.models._reports import Report
@@ -100,6 +102,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     text_inputs_ : vocabulary and features of words
     corpus_ : how the training corpus was read: format and options; empty if :meth:`read` has not read it
     mixture_ : shares of graph encoder and linear branch, and the dev metrics of both
+    num_examples_ : sizes of the ``training`` and ``dev`` set; empty in a loaded model
+    card_ : the model card of a loaded model, which :meth:`save` writes again; empty after :meth:`fit`
     """
 
     task: ClassVar[type[Task]]
@@ -133,6 +137,10 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     history_: list[dict[str, float]]
     mixture_: dict[str, float]
     corpus_: Mapping[str, Any] = {}
+    num_examples_: Mapping[str, int] = {}
+    card_: str = ""
+    _dev_results: tuple[Sequence[Any], list[Any]] | None = None
+    """Labels and decisions for the dev set."""
 
     def __init__(self, encoder: str | EncoderOptions | None = None, **arguments: Any):
         self.encoder = encoder
@@ -202,7 +210,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         vars(self).update({f"{name}_": group for name, group in options.items()})
         if self.inputs_.cls is None:
             self.inputs_.cls = self.encoder_.begins_with_cls
-        self.mixture_ = {}
+        self.mixture_, self.num_examples_, self.card_, self._dev_results = {}, {}, "", None
         self._fitted_task = self._make_task()
         self.task_.complete_options(self.encoder_, options)
         self.text_inputs_ = self.task_.make_inputs(options)
@@ -337,13 +345,15 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
                 previous.model_.cpu()
             training = self._make_examples(X, y, "there are no training examples", sample_weight=sample_weight)
             training, held_out, metric = self._initialize_model(training, dev, previous)
+            sets = {"training": training, "dev": held_out}
+            self.num_examples_ = {name: len(each.labels) for name, each in sets.items() if each is not None}
             corpus, dev_corpus = self._encode_sets(training, held_out)
             self.model_.precision = "32" if device.type == "cpu" else self.training_.resolve_precision()
             self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
             self.model_.to(device)  # which Lightning left
-            self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
+            decisions = self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
             self.model_.to(device)  # which a linear branch leaves
-            self._give_hints(dev_corpus, held_out)
+            self._review(dev_corpus, held_out, decisions)
         return self
 
     @contextmanager
@@ -534,15 +544,26 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         *,
         refit: bool,
         callbacks: Sequence[Callback],
-    ) -> None:
-        """Add to the model what is fitted after training; ``refit`` also to the dev set, a part of the training set."""
+    ) -> list[Any] | None:
+        """Add to the model what is fitted after training; ``refit`` also to the dev set, a part of the training set.
+
+        Returns the decisions for the dev set of what is added, without those of a refit, which has seen it.
+        """
         self.text_inputs_.finish(corpus)
         head = self._options.get("head")
         if head is None or not head.linear_branch:
-            return
+            return None
         from graphattn.models.training._linear_branch import fit_linear_branch
 
         metric = self.training_.metric or self.main_metric
+        measured: list[list[Any]] = []
+
+        def evaluate(decisions: list[Any]) -> dict[str, float]:
+            assert held_out is not None
+            measured.append(decisions)
+            metrics: dict[str, float] = self._make_measure(held_out)(decisions)
+            return metrics
+
         self.mixture_ = fit_linear_branch(
             self.model_,
             corpus,
@@ -550,15 +571,16 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             self.vocabulary_.words,
             metric=metric,
             alone=self.best_epoch().get(f"dev_{metric}"),
-            evaluate=dict if held_out is None else self._make_measure(held_out),
+            evaluate=evaluate,
             refit=refit,
             training=self.training_,
             callbacks=callbacks,
         )
         self.text_inputs_.has_branch = isinstance(self.model_.linear_branch, WordFeatureBranch)
+        return measured[-1] if measured and self.mixture_ else None
 
-    def _give_hints(self, dev: Corpus | None, held_out: Examples | None) -> None:
-        """Warn if the loss or the predictions for the dev set show that training went wrong."""
+    def _review(self, dev: Corpus | None, held_out: Examples | None, decisions: list[Any] | None) -> None:
+        """Keep the decisions for the dev set; warn if these or the loss show that training went wrong."""
         from graphattn.models.training._checkpoints import is_first_process
         from graphattn.models.training._hints import hint_at_loss
 
@@ -566,8 +588,12 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             return
         hints: list[Hint | None] = [hint_at_loss(self.history_, self.training_.learning_rate)]
         if dev is not None and held_out is not None:
-            decisions, has_vectors = self.task_.predict_dev_set(self.model_, dev), self.text_inputs_.has_vectors
+            decisions = decisions or self.task_.predict_dev_set(self.model_, dev)
+            has_vectors = self.text_inputs_.has_vectors
             hints.append(self.task_.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
+            # a report has no weights, and is of the search of `predict`
+            if held_out.weights is None and self.task.dev_search is None:
+                self._dev_results = held_out.labels, decisions
         for hint in hints:
             if hint is not None:
                 warn_caller(hint)
@@ -834,13 +860,24 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path, *, notes: Mapping[str, str] | None = None) -> Path:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        notes: Mapping[str, str] | None = None,
+        results: Mapping[str, Report] | None = None,
+        corpora: Mapping[str, Sequence[str | Path]] | None = None,
+    ) -> Path:
         """Write a self-contained model directory for :func:`graphattn.load`; an old one is replaced atomically.
+
+        Its ``README.md`` is the model card: labels, data, options that differ from the defaults, and results.
 
         Parameters
         ----------
         path : the directory
         notes : additional text files, name -> content
+        results : for the model card, name of a test set -> its :meth:`report`
+        corpora : for the model card, files of the ``training`` and ``dev`` set, of which the names are written
 
         Raises
         ------
@@ -850,7 +887,51 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             when ``path`` is not a model directory, or cannot be written
         """
         self._check_fitted()
-        return write_model(Path(path), self._files(notes or {}))
+        files = self._files(notes or {})
+        files.card = self.make_card(results, corpora)
+        return write_model(Path(path), files)
+
+    def push_to_hub(self, name: str, *, private: bool = False, message: str = "Upload a model of GraphAttn") -> str:
+        """Upload the model to the Hugging Face hub, for :func:`graphattn.load`; return the address of its page.
+
+        Parameters
+        ----------
+        name : OWNER/NAME of a repository; it is made if there is none
+        private : whether a new repository is private; if not, the owner's settings decide, by default it is public
+        message : of the commit
+
+        Raises
+        ------
+        MissingPackageError
+            without ``huggingface_hub``
+        ModelDirectoryError
+            when it cannot be uploaded, such as without a network or a token
+        """
+        from graphattn.models._hub import push
+
+        with TemporaryDirectory() as folder:
+            return push(self.save(Path(folder, "model")), name, private=private, message=message)
+
+    def make_card(
+        self, results: Mapping[str, Report] | None = None, corpora: Mapping[str, Sequence[str | Path]] | None = None
+    ) -> str:
+        """The model card, in Markdown; of a loaded model its ``README.md``, with results added.
+
+        Parameters
+        ----------
+        results, corpora : as for :meth:`save`
+        """
+        card = self.card_
+        if not card:
+            metrics, options = self.dev_metrics(), self.non_default_options()
+            dev = Report(metrics, self.main_metric) if metrics else None
+            if self._dev_results is not None:
+                labels, decisions = self._dev_results
+                dev = self.task_.report(Examples([], labels), decisions, inputs=self.text_inputs_, rerun=self._rerun)
+            card = format_card(self, options, examples=self.num_examples_, files=corpora or {}, dev=dev)
+        for name, report in (results or {}).items():
+            card = add_results(card, name, report)
+        return card
 
     @classmethod
     def config_types(cls) -> dict[str, Any]:
@@ -861,7 +942,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
         groups = {name: getattr(self, f"{name}_", getattr(self, name)).to_dict() for name in self._groups()}
-        groups["training"] |= {"run_dir": None, "progress": True, "device": "auto"}  # are of this machine
+        groups["training"] |= OF_THIS_MACHINE
         groups_as_set = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
         config = {
             "task": self.task.name,
@@ -904,7 +985,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         if task.linear_branch is not None and "linear_branch.keys" in weights:
             of_branch = {name: value for name, value in weights.items() if name.startswith("linear_branch.")}
             estimator.model_.linear_branch = task.linear_branch.like(of_branch)
-        estimator.mixture_ = config["mixture"]
+        estimator.mixture_, estimator.card_ = config["mixture"], files.card
         estimator.model_.load_state_dict(weights)
         estimator.model_.eval()
         return estimator

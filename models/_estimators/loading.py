@@ -12,6 +12,7 @@ from graphattn.builders._json_types import check_fields, check_json, require_key
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError, warn_caller
 from graphattn.models._encoders import options_class
 from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._hub import find_model
 from graphattn.models._options import INPUTS, resolve_precision
 from graphattn.models._saving import CONFIG, ModelFiles, is_run, read_model
 
@@ -41,26 +42,33 @@ def register_task(estimator: type[EstimatorT]) -> type[EstimatorT]:
     return estimator
 
 
-def load(path: str | Path, *, precision: str | None = None, device: str = "auto") -> Estimator:
+def load(
+    path: str | Path, *, precision: str | None = None, device: str = "auto", revision: str | None = None
+) -> Estimator:
     """Read a model directory that ``save`` or ``graphattn train`` wrote; predictions are equal bit for bit.
 
     Parameters
     ----------
-    path : the directory; or the folder of a training run that has not ended, for the best epoch so far
+    path : the directory; the folder of a training run that has not ended, for the best epoch so far; or OWNER/NAME on
+        the Hugging Face hub, unless there is a folder OWNER
     precision : number format of matrix products in predictions: ``"32"``, the default on a CPU; ``"bf16"``, which is
         faster on hardware with bfloat16 units; or ``"auto"``, bf16 on such hardware and else 32, the default on a GPU
     device : of predictions: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; or ``"auto"``, a GPU of CUDA if there is
         one, else the CPU
+    revision : branch, tag or commit on the hub; its main branch when None
 
     Raises
     ------
+    MissingPackageError
+        for a name on the hub without ``huggingface_hub``
     ModelDirectoryError
-        when the directory is missing, incomplete, corrupted, of another version, or its task, its encoder or one of
-        its relations is not registered
+        when the model cannot be downloaded; or the directory is missing, incomplete, corrupted, of another version, or
+        its task, its encoder or one of its relations is not registered
     ConfigError
         when there is no such device
     """
-    return load_files(path, read_model(Path(path)), precision=precision, device=device)
+    folder = find_model(path, revision)
+    return load_files(folder, read_model(folder), precision=precision, device=device)
 
 
 def load_files(path: str | Path, files: ModelFiles, *, precision: str | None, device: str) -> Estimator:

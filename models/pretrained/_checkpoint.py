@@ -21,6 +21,7 @@ from graphattn.builders._files import file_sha256
 from graphattn.builders._json_types import check_json
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.models._hub import download
 from graphattn.models._text_model import check_finite
 from graphattn.models.pretrained._architecture import FAMILIES, Architecture
 from graphattn.models.pretrained._schema import (
@@ -64,27 +65,12 @@ def find_directory(name: str | Path) -> Path:
     path = Path(name)
     if path.is_dir():
         return path
-    problem = f"{name} is no directory"
     if path.is_absolute() or str(name).count("/") != 1:
         raise ModelDirectoryError(
-            f"{problem}. Give one with {CONFIG}, {TOKENIZER} and {WEIGHTS}, or OWNER/NAME of a model on the Hugging "
-            "Face hub"
+            f"{name} is no directory. Give one with {CONFIG}, {TOKENIZER} and {WEIGHTS}, or OWNER/NAME of a model on "
+            "the Hugging Face hub"
         )
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-    except ImportError:
-        raise ModelDirectoryError(
-            f"{problem}, and downloads need huggingface_hub: pip install graphattn[hub]"
-        ) from None
-    try:
-        return Path(snapshot_download(str(name), allow_patterns=_HUB_FILES, ignore_patterns=_OTHER_FORMATS))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ModelDirectoryError(
-            f"{problem}, and it could not be downloaded from the Hugging Face hub ({reason}). "
-            "Download the model where there is a network, and give its directory"
-        ) from error
+    return download(str(name), _HUB_FILES, without=_OTHER_FORMATS)
 
 
 def find_transformer(name: str | Path) -> Path:

@@ -2,10 +2,13 @@
 
 import os
 import signal
+import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,6 +123,28 @@ def start_command() -> Callable[..., Command]:
             return Command([*map(str, words)], empty.fileno() if stdin is None else stdin, cwd)
 
     return start
+
+
+@pytest.fixture(scope="session")
+def serve_app() -> Callable[..., AbstractContextManager[int]]:
+    """A server of an application in this process: ``with serve_app(app, limits) as port:``."""
+    pytest.importorskip("fastapi")
+    from graphattn.experiments._serving.connections import make_server
+
+    @contextmanager
+    def run(app: object, limits: object) -> Iterator[int]:
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = make_server(app, listener, limits)
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
+
+    return run
 
 
 def reviews(count: int = 40) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """A prediction depends only on its input: not on batch, order or earlier calls."""
 
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
 import numpy as np
@@ -32,6 +33,17 @@ def close(some, others):
     for one, other in zip(some, others, strict=True):
         assert one.dtype == other.dtype == np.float32
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_predict_with_one_model(fitted, kind):
+    estimator, inputs = fitted(kind, "ms-trans"), inputs_of(kind)
+    expected = [chances(estimator, [x])[0] for x in inputs]
+    order = [*range(len(inputs))] * 6
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda number: chances(estimator, [inputs[number]])[0], order))
+    for number, result in zip(order, results, strict=True):
+        np.testing.assert_array_equal(result, expected[number])
 
 
 @pytest.mark.parametrize(("kind", "encoder"), CASES)

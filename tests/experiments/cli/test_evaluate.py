@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import pytest
 
@@ -27,6 +28,19 @@ def test_metrics_go_to_a_file_too(graphattn, tagger, corpora_folder, tmp_path):
     assert {"macro", "weighted"} <= set(written.pop("averages")) <= {"macro", "micro", "weighted"}
     assert sorted(written.pop("classes")) == ["LOC", "PER"]
     assert written == json.loads(answer.out)
+
+
+def test_results_go_into_the_model_card(graphattn, classifier, corpora_folder, tmp_path):
+    model = shutil.copytree(classifier, tmp_path / "model")
+    card = (model / "README.md").read_text()
+    assert graphattn("evaluate", model, corpora_folder / "reviews.tsv").code == 0
+    assert (model / "README.md").read_text() == card, "nothing is written unless asked for"
+    answer = graphattn("evaluate", model, corpora_folder / "reviews.tsv", corpora_folder / "pairs.tsv", "--card")
+    metrics = json.loads(answer.out)[str(corpora_folder / "reviews.tsv")]
+    section = (model / "README.md").read_text().split("## Results on reviews.tsv\n")[1]
+    assert f"| accuracy | {metrics['accuracy']:.2f} | {metrics['confidence_interval']['low']:.2f} to " in section
+    assert section.index("| neg | ") < section.index("## Results on pairs.tsv\n")
+    assert graphattn("info", model, "--check").out.endswith("all checksums match\n")
 
 
 @pytest.mark.parametrize("name", ["mistakes.tsv", "mistakes.jsonl"])

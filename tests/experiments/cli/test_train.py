@@ -20,6 +20,7 @@ def weights(model):
 def test_a_model_directory_predicts_and_has_metrics(classifier):
     written = sorted(path.name for path in classifier.iterdir())
     assert written == [
+        "README.md",
         "config.json",
         "labels.json",
         "metrics.json",
@@ -35,6 +36,9 @@ def test_a_model_directory_predicts_and_has_metrics(classifier):
     assert figures["best_epoch"] in (1, 2)
     assert sorted(figures["dev"]) == ["accuracy", "macro_f1", "macro_precision", "macro_recall"]
     assert load(classifier).predict(["a good film"]).shape == (1,)
+    card = (classifier / "README.md").read_text()
+    assert "| training | `reviews.tsv` | 36 |\n| dev | held out of the training set | 4 |\n" in card
+    assert str(classifier.parent) not in card
 
 
 def test_checkpoints_are_deleted_and_histories_kept(classifier):

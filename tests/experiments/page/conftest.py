@@ -2,20 +2,17 @@
 
 import os
 import shutil
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from graphattn.experiments._serving.requests import Limits
 from graphattn.experiments.page import PageModel, write_page
-from graphattn.experiments.page._request_queue import Limits
-from graphattn.experiments.page._server import make_app, make_server
+from graphattn.experiments.page._server import make_app
 from graphattn.models import (
     DecoderOptions,
     MSTransOptions,
@@ -202,20 +199,10 @@ def find_violations() -> Callable[..., list[str]]:
 
 
 @pytest.fixture(scope="session")
-def serve_models() -> Callable:
+def serve_models(serve_app) -> Callable:
     """A server of models in this process: ``with serve_models(models, texts=1) as port:``."""
 
-    @contextmanager
-    def run(models: list, **options: object) -> Iterator[int]:
-        listener = socket.create_server(("127.0.0.1", 0))
-        server = make_server(make_app(models, **options), listener, options.get("limits") or Limits())
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        yield listener.getsockname()[1]
-        server.should_exit = True
-        thread.join(10)
-        listener.close()
+    def run(models: list, **options: object) -> AbstractContextManager[int]:
+        return serve_app(make_app(models, **options), options.get("limits") or Limits())
 
     return run

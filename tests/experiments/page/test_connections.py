@@ -7,7 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from graphattn.experiments.page._request_queue import Limits, LiveModel
+from graphattn.experiments._serving.requests import Limits
+from graphattn.experiments.page._live_models import LiveModel
 
 SECONDS = 0.25
 HEAD = b"POST /attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.page._request_queue import Limits, LiveModel
+from graphattn.experiments._serving.requests import Limits
+from graphattn.experiments.page._live_models import LiveModel
 
 
 @pytest.fixture

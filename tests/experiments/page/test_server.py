@@ -11,7 +11,8 @@ from contextlib import ExitStack, closing
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page._request_queue import Limits, LiveModel
+from graphattn.experiments._serving.requests import Limits
+from graphattn.experiments.page._live_models import LiveModel
 from graphattn.experiments.page._server import serve
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphattn.experiments.page import page_model, write_page
-from graphattn.experiments.page._request_queue import live_model
+from graphattn.experiments.page._live_models import live_model
 
 SOURCE = "the dog sees the bird"
 

@@ -1,4 +1,4 @@
-"""Connections of the live page: a limited number, and none whose client keeps the server waiting."""
+"""Connections of a server: a limited number, and none whose client keeps it waiting."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import socket
 import sys
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import h11
+from fastapi import FastAPI
 from typing_extensions import override
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from graphattn.experiments.page._request_queue import Limits
+from graphattn.exceptions import ConfigError
+from graphattn.experiments._serving.requests import Limits
 
 
 class Connection(H11Protocol):
@@ -85,7 +88,7 @@ class Connection(H11Protocol):
             super().shutdown()
 
 
-class PageServer(Server):
+class LimitedServer(Server):
     """A server that leaves clients beyond its limit of connections waiting in the queue of its listening socket."""
 
     def __init__(self, config: Config, listener: socket.socket, limits: Limits, ready: Callable[[], None]):
@@ -118,6 +121,53 @@ class PageServer(Server):
             except OSError:  # no file descriptor is left, or the client is gone
                 free.release()
                 await asyncio.sleep(0.1)
+
+
+def run_server(
+    app: FastAPI, host: str, port: int, limits: Limits, *, ready: Callable[[str], None], stop_seconds: int = 1
+) -> None:
+    """Serve an application until Ctrl-C or SIGTERM.
+
+    ``ready`` gets its address as soon as the server answers, and a signal ends it; port 0 selects a free one. Requests
+    that have arrived are still answered, unless they take longer than ``stop_seconds``.
+    """
+    with open_listener(host, port) as listener:
+        name = f"[{host}]" if ":" in host else host
+        url = f"http://{name}:{listener.getsockname()[1]}/"
+        server = make_server(app, listener, limits, ready=lambda: ready(url), stop_seconds=stop_seconds)
+        with suppress(KeyboardInterrupt):  # uvicorn closes everything first
+            server.run()
+
+
+def make_server(
+    app: FastAPI,
+    listener: socket.socket,
+    limits: Limits,
+    *,
+    ready: Callable[[], None] = lambda: None,
+    stop_seconds: int = 1,
+) -> LimitedServer:
+    """The server of an application, which calls ``ready`` when it answers."""
+    config = Config(app, ws="none", log_level="error", timeout_graceful_shutdown=stop_seconds, server_header=False)
+    return LimitedServer(config, listener, limits, ready)
+
+
+def open_listener(host: str, port: int) -> socket.socket:
+    """Open a listening socket, so that the address is final before it is printed."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with ExitStack() as on_error:
+            listener = on_error.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(1024)
+            on_error.pop_all()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            f"{host} port {port} is not available ({reason}); name another --port, or 0 for a free one"
+        ) from error
+    return listener
 
 
 def _count_connections(limit: int) -> int:

@@ -1,4 +1,4 @@
-"""The request queue: results, limits, and errors with reasons."""
+"""The requests of the page: results, limits, and errors with reasons."""
 
 import asyncio
 import json
@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from graphattn.exceptions import DataError
+from graphattn.experiments._serving.requests import Limits, RequestError
+from graphattn.experiments.page._live_models import LiveModel, LiveModels
 from graphattn.experiments.page._packing import pack_page
-from graphattn.experiments.page._request_queue import Limits, LiveModel, RequestError, RequestQueue
 
 
 class Request:
@@ -32,7 +33,7 @@ def make_queue(make_result):
 
     def make(*, texts=1, explain=explain_tokens, **limits):
         model = LiveModel("toy", lambda text: 1 + len(text.split()), explain)
-        return RequestQueue([model], texts, Limits(**limits))
+        return LiveModels([model], texts, Limits(**limits))
 
     return make
 
@@ -118,5 +119,5 @@ def test_one_runs_and_few_wait(make_queue, make_result):
     assert max(counts) == 1
     assert len(counts) == 3
     busy = [(result.status, str(result)) for result in results if isinstance(result, RequestError)]
-    assert busy == [(503, "The server is busy with other texts; try again in a moment.")] * 2
+    assert busy == [(429, "The server is busy with other texts; try again in a moment.")] * 2
     assert len(answer(queue, {"texts": ["later"]})) == 1, "finished requests make room"

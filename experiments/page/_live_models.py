@@ -1,8 +1,7 @@
-"""The requests of the live page: texts wait in a queue and become attention weights, or an error."""
+"""The models of the live page: from the texts of a request to attention weights, or an error."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError, GraphAttnError
+from graphattn.experiments._serving.requests import Limits, RequestError, RequestQueue, receive_json
 from graphattn.experiments.page._document import name_model
 from graphattn.experiments.page._packing import pack_page
 
@@ -59,40 +59,12 @@ def count_texts(estimators: Sequence[Estimator]) -> int:
     return sizes.pop()
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits of the server.
-
-    Parameters
-    ----------
-    characters, tokens : of one text
-    waiting : requests in the queue
-    connections : open at the same time
-    seconds : in which a client must send a request's header, then its text, and read the answer
-    """
-
-    characters: int = 20_000
-    tokens: int = 1_000
-    waiting: int = 4
-    connections: int = 100
-    seconds: float = 15.0
-
-
-class RequestError(Exception):
-    """A request without a result: an HTTP status and a sentence for the page."""
-
-    def __init__(self, status: int, reason: str):
-        super().__init__(reason)
-        self.status = status
-
-
-class RequestQueue:
-    """Answers requests, one at a time."""
+class LiveModels:
+    """Answers the requests of the page, one at a time."""
 
     def __init__(self, models: Sequence[LiveModel], texts: int, limits: Limits):
         self.models, self.texts, self.limits = models, texts, limits
-        self._lock = asyncio.Lock()
-        self._present = 0
+        self._queue = RequestQueue(limits.waiting)
 
     async def answer(self, request: Request) -> list[dict[str, Any]]:
         """The packed result of each model.
@@ -100,38 +72,10 @@ class RequestQueue:
         A RequestError says that the request is not valid or slow, its text is too long, a model cannot predict it, or
         the queue is full.
         """
-        from fastapi.concurrency import run_in_threadpool
-
-        texts = self._parse(await self._receive(request))  # first, so that a slow client takes no place in the queue
-        if self._present > self.limits.waiting:
-            raise RequestError(503, "The server is busy with other texts; try again in a moment.")
-        self._present += 1
-        try:
-            async with self._lock:
-                return await run_in_threadpool(lambda: [self._run(model, texts) for model in self.models])
-        finally:
-            self._present -= 1
-
-    async def _receive(self, request: Request) -> bytes:
-        """The body, unless the client is slow or hangs up."""
-        from starlette.requests import ClientDisconnect
-
-        try:
-            return await asyncio.wait_for(self._read_body(request), self.limits.seconds)
-        except (TimeoutError, ClientDisconnect):
-            raise RequestError(408, f"The text did not arrive within {self.limits.seconds:g} seconds.") from None
-
-    async def _read_body(self, request: Request) -> bytes:
-        """Read JSON only, which a page of another site cannot send without a preflight request."""
-        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            raise RequestError(415, "Send JSON, with the header Content-Type: application/json.")
-        max_bytes = 200 + self.texts * 12 * self.limits.characters  # an escaped emoji has 12 bytes
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > max_bytes:
-                raise self._length_error()
-        return bytes(body)
+        # received first, so that a slow client takes no place in the queue
+        texts = self._parse(await receive_json(request, self.limits, self._length_error(), texts=self.texts))
+        results: list[dict[str, Any]] = await self._queue.compute(self._run, texts)
+        return results
 
     def _parse(self, body: bytes) -> list[str]:
         try:
@@ -150,7 +94,10 @@ class RequestQueue:
     def _length_error(self) -> RequestError:
         return RequestError(413, f"The text is too long: the page takes up to {self.limits.characters:,} characters.")
 
-    def _run(self, model: LiveModel, texts: list[str]) -> dict[str, Any]:
+    def _run(self, requests: list[list[str]]) -> list[list[dict[str, Any]]]:
+        return [[self._explain(model, texts) for model in self.models] for texts in requests]
+
+    def _explain(self, model: LiveModel, texts: list[str]) -> dict[str, Any]:
         try:
             tokens = max(map(model.count_tokens, texts))
             if tokens > self.limits.tokens:

@@ -1,0 +1,145 @@
+"""Requests: their limits, their bodies, and a queue that computes those of many clients together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastapi import Request
+
+Compute = Callable[[list[Any]], Sequence[Any]]
+"""Computes the results of the requests of a batch, in order."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a server.
+
+    Parameters
+    ----------
+    characters, tokens : of one text
+    waiting : requests in the queue
+    connections : open at the same time
+    seconds : in which a client must send a request's header, then its body, and read the answer
+    """
+
+    characters: int = 20_000
+    tokens: int = 1_000
+    waiting: int = 4
+    connections: int = 100
+    seconds: float = 15.0
+
+
+class RequestError(Exception):
+    """A request without a result: an HTTP status and a sentence for the client."""
+
+    def __init__(self, status: int, reason: str):
+        super().__init__(reason)
+        self.status = status
+
+
+async def receive_json(request: Request, limits: Limits, too_long: RequestError, *, texts: int = 1) -> bytes:
+    """The body of a request with so many texts, unless it is no JSON or too long, or the client slow or gone."""
+    from starlette.requests import ClientDisconnect
+
+    # JSON only, which a page of another site cannot send without a preflight request
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise RequestError(415, "Send JSON, with the header Content-Type: application/json.")
+    max_bytes = 200 + texts * 12 * limits.characters  # an escaped emoji has 12 bytes
+
+    body = bytearray()
+    try:
+        async with asyncio.timeout(limits.seconds):
+            async for part in request.stream():
+                body += part
+                if len(body) > max_bytes:
+                    raise too_long
+    except (TimeoutError, ClientDisconnect):
+        raise RequestError(408, f"The text did not arrive within {limits.seconds:g} seconds.") from None
+    return bytes(body)
+
+
+@dataclass
+class _Waiting:
+    compute: Compute
+    item: Any
+    tokens: int
+    result: asyncio.Future[Any]
+
+
+@dataclass
+class RequestQueue:
+    """Computes requests in one thread; those that arrive meanwhile are the next batch.
+
+    A batch is the first request in line and all others like it that fit, so none waits for others to arrive.
+
+    Parameters
+    ----------
+    waiting : requests that wait, besides one; more are rejected
+    tokens : of a batch; a request with more is computed alone
+    """
+
+    waiting: int
+    tokens: int = 1
+    present: int = field(default=0, init=False)
+    """Requests without an answer yet."""
+    batches: int = field(default=0, init=False)
+    """Batches that were computed."""
+    _line: deque[_Waiting] = field(default_factory=deque, init=False)
+    _worker: asyncio.Task[None] | None = field(default=None, init=False)
+
+    async def compute(self, compute: Compute, item: Any, tokens: int = 1) -> Any:
+        """The result of an item; a RequestError if too many wait."""
+        if self.present > self.waiting:
+            raise RequestError(429, "The server is busy with other texts; try again in a moment.")
+        self.present += 1
+        try:
+            waiting = _Waiting(compute, item, tokens, asyncio.get_running_loop().create_future())
+            self._line.append(waiting)
+            if self._worker is None:
+                self._worker = asyncio.create_task(self._work())
+            return await waiting.result
+        finally:
+            self.present -= 1
+
+    async def _work(self) -> None:
+        from fastapi.concurrency import run_in_threadpool
+
+        while self._line:
+            batch = self._take_batch()
+            self.batches += 1
+            results = await run_in_threadpool(_compute_batch, batch[0].compute, [each.item for each in batch])
+            for each, result in zip(batch, results, strict=True):
+                if each.result.done():  # cancelled
+                    continue
+                if isinstance(result, Exception):
+                    each.result.set_exception(result)
+                else:
+                    each.result.set_result(result)
+        self._worker = None
+
+    def _take_batch(self) -> list[_Waiting]:
+        batch = [self._line.popleft()]
+        rest, free = deque[_Waiting](), self.tokens - batch[0].tokens
+        for each in self._line:
+            if each.compute == batch[0].compute and each.tokens <= free:
+                batch.append(each)
+                free -= each.tokens
+            else:
+                rest.append(each)
+        self._line = rest
+        return batch
+
+
+def _compute_batch(compute: Compute, items: list[Any]) -> Sequence[Any]:
+    """A result or an exception for each item; one that cannot be computed does not affect the others."""
+    try:
+        return compute(items)
+    except Exception as error:
+        if len(items) == 1:
+            return [error]
+        return [result for item in items for result in _compute_batch(compute, [item])]

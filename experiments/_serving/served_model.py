@@ -1,0 +1,125 @@
+"""What a server computes with a model: predictions, sentence vectors and explanations of the texts of many requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from graphattn import __version__
+from graphattn.exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from graphattn.models import Estimator
+    from graphattn.models.pretrained import SentenceEncoder
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A text to explain, or a pair: its strongest edges, and what each word adds."""
+
+    item: Any
+    edges: int
+    attributions: bool
+
+
+class ServedModel:
+    """A model and what it can compute; ``missing`` says for other paths why not.
+
+    ``is_pair`` says whether its inputs are pairs. Methods take the inputs of several requests, and return the results
+    of each.
+    """
+
+    def __init__(self, name: str, model: Estimator | SentenceEncoder):
+        self.name = name
+        self._model: Any = model
+        self._task: Any = getattr(model, "task", None)  # a pretrained model has none
+        self.is_pair = self._task is not None and self._task.texts_per_input == 2
+        self.missing: dict[str, str] = {}
+        text: Any = ("a", "a") if self.is_pair else "a"
+        trials: dict[str, Callable[[], Any]] = {  # they also load and compile what the first request would wait for
+            "/predict": lambda: self.predict([[text]]),
+            "/encode": lambda: self.encode([[text]]),
+            "/explain": lambda: self.explain([Explanation(text, 1, False)]),
+        }
+        for path, compute in trials.items():
+            if self._task is None and path != "/encode":
+                self.missing[path] = "a pretrained model without a task has sentence vectors only"
+                continue
+            try:
+                compute()
+            except ConfigError as error:
+                self.missing[path] = str(error)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether predictions can have the probabilities of all classes."""
+        return self._task is not None and "probabilities" in self._task.prediction_options
+
+    def describe(self) -> dict[str, Any]:
+        """What the model is, for ``/health``."""
+        facts: dict[str, Any] = {"status": "ok", "model": self.name, "graphattn": __version__}
+        if self._task is not None:
+            facts |= {"task": self._task.name, "encoder": self._model.encoder_.name}
+            facts |= {"labels": list(map(str, self._model.task_.class_names))}
+        return facts
+
+    def count_tokens(self, item: Any) -> int:
+        """The number of tokens of an input."""
+        texts = item if self.is_pair else (item,)
+        if self._task is None:
+            return int(self._model.builder_.layout(list(texts)).lengths.sum())
+        return sum(map(self._model.count_tokens, texts))
+
+    def predict(self, requests: Sequence[Sequence[Any]]) -> list[list[dict[str, Any]]]:
+        """The rows that ``graphattn predict`` prints."""
+        return _of_each_request(self._model.predict_rows, requests)
+
+    def predict_with_probabilities(self, requests: Sequence[Sequence[Any]]) -> list[list[dict[str, Any]]]:
+        """:meth:`predict`, with the probability of each class."""
+
+        def predict(items: list[Any]) -> list[dict[str, Any]]:
+            rows: list[dict[str, Any]] = self._model.predict_rows(items, probabilities=True)
+            return rows
+
+        return _of_each_request(predict, requests)
+
+    def encode(self, requests: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """The sentence vector of each text; two of a pair, unless the model reads it as one sequence."""
+
+        def encode(items: list[Any]) -> list[Any]:
+            vectors, rows = self._model.sentence_vectors(items), self._model.vectors_per_input
+            return list((vectors if rows == 1 else vectors.reshape(len(items), rows, -1)).tolist())
+
+        return _of_each_request(encode, requests)
+
+    def explain(self, requests: Sequence[Explanation]) -> list[dict[str, Any]]:
+        """The strongest edges of a text, as ``graphattn inspect`` prints them, and the attributions of its words."""
+        return [self._explain_one(request) for request in requests]
+
+    def _explain_one(self, request: Explanation) -> dict[str, Any]:
+        from graphattn.models.inspection.attributions import word_attributions
+
+        attention = self._model.attention(request.item)
+        page = attention.to_page(arrays=True)
+        answer = {name: page[name] for name in ("prediction", "tokens")}
+        answer["edges"] = _list_rows(attention.top(request.edges))
+        if request.attributions:
+            words = word_attributions(self._model, request.item)
+            quantities = {"explains": words.explains, "value": words.value, "baseline": words.baseline}
+            answer["attributions"] = {**quantities, "words": _list_rows(words.table)}
+        return answer
+
+
+def _of_each_request(compute: Callable[[list[Any]], list[Row]], requests: Sequence[Sequence[Any]]) -> list[list[Row]]:
+    """Compute the inputs of all requests together."""
+    rows = iter(compute([item for items in requests for item in items]))
+    return [[next(rows) for _ in items] for items in requests]
+
+
+def _list_rows(table: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=6))
+    return rows

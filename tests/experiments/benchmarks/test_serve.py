@@ -1,0 +1,46 @@
+"""``bench serve``: clients get answers from a server in another process, and times are compared with ``predict``."""
+
+import asyncio
+import json
+from contextlib import suppress
+
+import pytest
+
+from graphattn.experiments.benchmarks import _serve as serve
+from graphattn.experiments.benchmarks._harness import Settings
+
+pytest.importorskip("fastapi")
+
+
+@pytest.fixture(scope="module")
+def report(small):
+    return serve.measure(Settings(("6x7",), repeats=2), options=small, clients=3)
+
+
+def test_rows(report):
+    predict, served = report.rows
+    assert [row["contender"] for row in report.rows] == ["predict", "serve"]
+    assert predict["texts"] == served["texts"] == 6
+    assert served["share"] == predict["median_ms"] / served["median_ms"]
+    assert 0 < served["p50_ms"] <= served["p99_ms"]
+    assert [cell(served) for cell in report.columns.values()][:2] == ["6x7", "serve, 3 clients"]
+
+
+def test_each_text_is_sent_once():
+    sent = []
+
+    async def answer(reader, writer):
+        with suppress(asyncio.IncompleteReadError):  # at the end
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().partition(b"content-length:")[2].split()[0])
+                sent.extend(json.loads(await reader.readexactly(length))["texts"])
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
+
+    async def run():
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            texts = [f"text {number}" for number in range(7)]
+            return texts, await serve.send_texts(server.sockets[0].getsockname(), texts, 3)
+
+    texts, latencies = asyncio.run(run())
+    assert sorted(sent) == texts
+    assert len(latencies) == 7
