@@ -151,7 +151,7 @@ class TrainingOptions(Options):
         choices=("32", "bf16", "auto"),
     )
     seed: int = option(0, "random seed; equal seeds give equal results on one machine", min=0, below=2**32, common=True)
-    device: str = option("auto", DEVICE_HELP, common=True)
+    device: str = option("auto", DEVICE_HELP)
     devices: int = option(1, "number of GPUs, or of processes on a CPU", min=1)
     nodes: int = option(1, "number of machines", min=1)
     strategy: str = option("auto", "Lightning's strategy (auto, ddp, ddp_spawn, fsdp ...)")
