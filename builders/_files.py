@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 
 from graphattn.builders._encodings import guess_encoding, is_damaged_utf8, join_surrogates
 from graphattn.builders._foreign import reject_binary
-from graphattn.builders._records import is_json_array, open_json_array, open_parquet
+from graphattn.builders._records import is_json_array, open_json_array, open_table
 from graphattn.exceptions import DataError, Hint, UnreadableError
 
 FilePath = str | os.PathLike[str]
@@ -51,12 +51,13 @@ _FIRST_BYTES = {
     # A text may begin with "BZh", so look at the mark of the first block (or of an empty archive's end), too.
     ".bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     ".parquet": re.compile(rb"PAR1\x15"),
+    ".arrow": re.compile(rb"ARROW1\0|\xff{4}....\x10\0\0\0", re.DOTALL),
 }
 _ARCHIVES: dict[str, Callable[[BinaryIO], object]] = {
     ".gz": lambda packed: gzip.GzipFile(fileobj=packed),
     ".xz": lzma.LZMAFile,
     ".bz2": bz2.BZ2File,
-    ".parquet": open_parquet,
+    **dict.fromkeys((".parquet", ".arrow", ".feather"), open_table),
 }
 _DIRECTORIES = {
     "store.json": "a store, for Store, graphattn train, evaluate and predict, or to be extended with --append",
@@ -96,9 +97,9 @@ def split_suffix(path: FilePath) -> tuple[str, str]:
     ('.jsonl', '.parquet')
     """
     stem, last = os.path.splitext(os.path.basename(os.fspath(path)).lower())
-    if last not in _FIRST_BYTES:
+    if last not in _ARCHIVES:
         return last, ""
-    if last == ".parquet":
+    if _ARCHIVES[last] is open_table:
         return ".jsonl", last
     return os.path.splitext(stem)[1], last
 
@@ -252,7 +253,8 @@ def open_text(path: FilePath) -> TextLines:
     """Open a UTF-8 text file, plain or compressed, and read its first block.
 
     The extension names the compression (``.gz``, ``.xz``, ``.bz2``, or none); for standard input the first bytes do.
-    Parquet (``.parquet``) and a JSON array of objects become JSON Lines, so that line 3 is the third row or object.
+    Parquet (``.parquet``), Arrow (``.arrow``, ``.feather``) and a JSON array of objects become JSON Lines, so that line
+    3 is the third row or object.
     """
     if isinstance(path, TextLines):
         return path

@@ -116,7 +116,7 @@ class Task:
     label_field: ClassVar[str] = "label"
     per_word: ClassVar[bool] = False
     prediction_options: ClassVar[frozenset[str]] = frozenset({"probabilities", "picture", "mistakes"})
-    output_formats: ClassVar[tuple[str, ...]] = ("json", "csv", "tsv")
+    output_formats: ClassVar[tuple[str, ...]] = ("json", "csv", "tsv", "parquet")
     source_and_target_files: ClassVar[bool] = False
     weighted_metrics: ClassVar[bool] = True
     dev_search: ClassVar[str | None] = None

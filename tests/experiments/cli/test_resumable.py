@@ -15,6 +15,7 @@ from graphattn import load
 from graphattn.exceptions import DataError
 from graphattn.experiments._cli import encode, predict, resumable
 from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
+from graphattn.experiments._cli.prediction_table import PredictionTable
 from graphattn.experiments._cli.resumable import (
     Chunk,
     ModelJob,
@@ -189,7 +190,9 @@ def make_run(model, texts):
     from graphattn.builders._jobs import LocalEngine
 
     lines = enumerate(texts.read_text().splitlines(), 1)
-    options = {"n_best": 1, "probabilities": False, "plain": False, "output": "json"}
+    row = {"text": "", "label": "x", "probabilities": {"x": 1.0}}
+    table = PredictionTable.of(None, row, ".jsonl", probabilities=False, label_separator=None)
+    options = {"n_best": 1, "probabilities": False, "plain": False, "output": "json", "table": table}
     job = ModelJob(ModelSettings.of(model), predict.predict_chunk, options)
     return job, iter_chunks((NumberedText(*line) for line in lines), 2), LocalEngine(), "predicting"
 
