@@ -95,10 +95,11 @@ def read_numbered_texts(
             "{format=words} is for single texts; the texts of a pair have a tab between them", options=("format",)
         )
     chosen = {**options.reader_options(), **({"label": label_column} if label_column else {})}
-    source: FilePath = path
+    encoding = chosen.pop("encoding", None)
+    source: FilePath = path if encoding is None else open_text(path, encoding)
     format = options.format
     if training:
-        source = open_text(path)
+        source = open_text(source)
         format, chosen = resolve_like_training(
             source, training, task, format, chosen, labels=labels, sample_lines=sample_lines
         )

@@ -11,7 +11,8 @@ import pyarrow.feather
 import pytest
 
 from graphattn import load
-from graphattn.models import TextClassifier, TextRegressor, TrainingOptions
+from graphattn.builders.store import Store
+from graphattn.models import TextClassifier, TextRegressor, TrainingOptions, Translator
 
 MODELS = Path(__file__).parents[2] / "data" / "models"
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0, progress=False)
@@ -216,3 +217,36 @@ def test_vectors_keep_ids(graphattn, tmp_path):
     answer = graphattn("encode", MODELS / "pair", tmp_path / "pairs.jsonl", "--out", tmp_path / "v.parquet")
     table = pa.parquet.read_table(tmp_path / "v.parquet").to_pydict()
     assert (table["text"], table["id"]) == (["a", "b", "c", "d"], [1, 1, 2, 2])
+
+
+def test_files_of_another_encoding(graphattn, tmp_path, tiny):
+    rows = [("café", "pos"), ("thé", "neg")] * 8
+    (tmp_path / "train.csv").write_bytes(("text,label\n" + "".join(f"{a},{b}\n" for a, b in rows)).encode("cp1252"))
+    encoding = ["--encoding", "cp1252"]
+    answer = graphattn("train", "classify", tmp_path / "train.csv", "--out", tmp_path / "model", *tiny, *encoding)
+    assert (answer.code, answer.err) == (0, "")
+    assert graphattn("evaluate", tmp_path / "model", tmp_path / "train.csv", *encoding).code == 0
+    out = tmp_path / "out.csv"
+    assert graphattn("predict", tmp_path / "model", tmp_path / "train.csv", "--out", out, *encoding).code == 0
+    assert [(row["text"], row["label"]) for row in read(out)] == rows
+    assert graphattn("predict", tmp_path / "model", *encoding, stdin="café\n".encode("cp1252")).out.startswith(
+        '{"text": "café"'
+    )
+    answer = graphattn("build", tmp_path / "train.csv", "--out", tmp_path / "store", *encoding)
+    assert answer.code == 0
+    (tmp_path / "trees.conllu").write_bytes("1\tcafé\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n".encode("utf-16"))
+    answer = graphattn("build", tmp_path / "trees.conllu", "--out", tmp_path / "trees", "--encoding", "utf-16")
+    assert [list(sentence.tokens) for sentence in Store(tmp_path / "trees")] == [["café"]]
+    answer = graphattn("predict", tmp_path / "model", tmp_path / "train.csv")
+    assert "If so, set --encoding WINDOWS-1252, or convert it" in answer.err
+    answer = graphattn("predict", tmp_path / "model", tmp_path / "train.csv", "--encoding", "latin-9000")
+    assert answer.error.startswith("--encoding is 'latin-9000', which Python does not know; use a name such as")
+
+
+def test_translators_read_other_encodings(tmp_path):
+    (tmp_path / "en").write_bytes("café\n".encode("utf-16"))
+    (tmp_path / "de").write_bytes("Kaffee ß\n".encode("utf-16"))
+    (tmp_path / "both.tsv").write_bytes("text\tsecond\ncafé\tKaffee ß\n".encode("utf-16"))
+    for paths in (["en", "de"], ["both.tsv"]):
+        X, y = Translator().read([tmp_path / path for path in paths], encoding="utf-16")
+        assert (list(X), list(y)) == (["café"], ["Kaffee ß"])
