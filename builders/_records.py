@@ -69,7 +69,7 @@ def _read_table(source: BinaryIO) -> Iterator[list[Any]]:
             rows = batch.to_pylist()
             for column, classes in names.items():
                 for row in rows:
-                    row[column] = _name_classes(row[column], classes)
+                    row[column] = name_classes(row[column], classes)
             yield rows
     except ArrowException as error:
         raise OSError(str(error)) from error
@@ -107,9 +107,10 @@ def _class_names(schema: Schema) -> dict[str, list[str]]:
     return names
 
 
-def _name_classes(value: Any, names: list[str]) -> Any:
+def name_classes(value: Any, names: list[str]) -> Any:
+    """The name of a class number, or those of a list of them; other values unchanged."""
     if isinstance(value, list):
-        return [_name_classes(item, names) for item in value]
+        return [name_classes(item, names) for item in value]
     return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
 
 

@@ -59,7 +59,7 @@ def read_sentences(
 
     def parse(line: int, content: str) -> Sentence:
         record = parse_object(content)
-        sentence = Sentence(**_parse_fields(record, tags), origin=(name, line))
+        sentence = Sentence(**parse_fields(record, tags), origin=(name, line))
         if keep_row is not None:
             keep_row(TableRow(tuple(record), tuple(record.values())))
         return sentence
@@ -67,7 +67,8 @@ def read_sentences(
     return parse_lines(path, parse, skip)
 
 
-def _parse_fields(record: dict[str, Any], tags: str | None) -> dict[str, Any]:
+def parse_fields(record: dict[str, Any], tags: str | None) -> dict[str, Any]:
+    """The arguments of a ``Sentence`` in a record; ``tags`` as for :func:`read_sentences`."""
     names = {name: name for name in _LISTS} | {"tags": _find_tags(record, tags)}
     if "tokens" not in record:
         names["tokens"] = "words"

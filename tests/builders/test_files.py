@@ -163,7 +163,12 @@ def test_other_encodings(tmp_path, encoding, suffix):
 
 
 def test_scripts_of_several_bytes(tmp_path):
-    for encoding, text in (("cp932", "映画はよい。"), ("gb18030", "电影很好"), ("euc-kr", "영화"), ("iso2022_jp", "映画")):
+    for encoding, text in (
+        ("cp932", "映画はよい。"),
+        ("gb18030", "电影很好"),
+        ("euc-kr", "영화"),
+        ("iso2022_jp", "映画"),
+    ):
         path = write(tmp_path, "file.txt", f"{text}\n".encode(encoding) * 9000)
         with open_text(path, encoding) as read:
             assert list(read) == [f"{text}\n"] * 9000

@@ -156,9 +156,7 @@ def read_pairs(corpus: CorpusFiles) -> tuple[list[Any], list[str]]:
     return _read_table(files[0], options)
 
 
-def _read_two_files(
-    source: Path, target: Path, skip: Skip | None, encoding: str | None
-) -> tuple[list[Any], list[str]]:
+def _read_two_files(source: Path, target: Path, skip: Skip | None, encoding: str | None) -> tuple[list[Any], list[str]]:
     from graphattn.builders.readers import read_parallel
     from graphattn.builders.store import Store
 
