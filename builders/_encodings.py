@@ -63,7 +63,8 @@ class Utf8Stream(io.RawIOBase):
             ) from None
         self._stream, self._name, self._path = stream, encoding, path
         self._decoder = info.incrementaldecoder()
-        self._rest, self._error, self._line = memoryview(b""), None, 1
+        self._rest, self._line = memoryview(b""), 1
+        self._error: UnreadableError | None = None
 
     @override
     def readable(self) -> bool:

@@ -44,8 +44,11 @@ class Predictions:
         """The results of several corpora, which were requested with the same options."""
         if len(parts) == 1:
             return parts[0]
-        columns = {item.name: [getattr(part, item.name) for part in parts] for item in fields(cls)}
-        return cls(**{name: None if None in lists else list(chain(*lists)) for name, lists in columns.items()})
+        joined: dict[str, Any] = {}
+        for item in fields(cls):
+            lists = [getattr(part, item.name) for part in parts]
+            joined[item.name] = None if lists[0] is None else list(chain(*lists))
+        return cls(**joined)
 
 
 def run_model(

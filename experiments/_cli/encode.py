@@ -14,7 +14,7 @@ import typer
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import Address, EngineName, Jobs, MaxTokens, Precision, Values, with_flags
-from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
+from graphattn.experiments._cli.loaded_models import ModelSettings, load_once, resolve_model
 from graphattn.experiments._cli.output import check_output, model_files, open_output
 from graphattn.experiments._cli.resumable import (
     CHUNK,
@@ -78,7 +78,7 @@ def encode(
     from graphattn.experiments._cli.text_stream import read_numbered_texts
     from graphattn.models.pretrained._checkpoint import is_hugging_face_directory
 
-    model = _resolve_model(model)
+    model = resolve_model(model)
     check_output(out, texts, *model_files(model))
     label_column = flag_values.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
@@ -94,10 +94,9 @@ def encode(
     )
     estimator = load_once(replace(settings, threads=None))
     width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
-    read_as: Any = getattr(estimator, "task", estimator)  # a pretrained model has no task
     numbered = read_numbered_texts(
         texts,
-        read_as.corpus_kind,
+        estimator.task.corpus_kind,
         CorpusOptions(**flag_values),
         split=estimator.inputs_.split,
         label_column=label_column,
@@ -118,14 +117,6 @@ def encode(
                 count = write_parquet(file, partial(_read_tables, results))
     print(f"{count} vector{'s' * (count != 1)} of {width} numbers: {out}")
     tally.report(estimator, "The vectors are NaN there.")
-
-
-def _resolve_model(model: Path) -> Path:
-    """The directory; a name with one slash that does not exist is looked up on the Hugging Face hub."""
-    from graphattn.models.pretrained._checkpoint import find_directory
-
-    is_name = not model.exists() and not model.is_absolute() and len(model.parts) == 2
-    return find_directory(model) if is_name else model
 
 
 def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int, written: Collection[Any]) -> ChunkResult:

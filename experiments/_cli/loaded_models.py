@@ -114,17 +114,31 @@ def load_model(
     return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
 
 
+def resolve_model(model: Path) -> Path:
+    """The directory; a name with one slash that does not exist is looked up on the Hugging Face hub."""
+    from graphattn.models.pretrained._checkpoint import find_directory
+
+    is_name = not model.exists() and not model.is_absolute() and len(model.parts) == 2
+    return find_directory(model) if is_name else model
+
+
 def load_sentence_encoder(
-    model: Path, parser: Values, *, precision: str, max_tokens_per_text: int | None, digest: str
+    model: Path,
+    parser: Values,
+    *,
+    precision: str = "32",
+    max_tokens_per_text: int | None = None,
+    digest: str | None = None,
+    **options: Any,
 ) -> SentenceEncoder:
-    """The sentence encoder of a Hugging Face directory; arguments as for :func:`load_model`."""
+    """The sentence encoder of a Hugging Face directory; arguments as for :func:`load_model`, and its own."""
     from graphattn.models.pretrained import SentenceEncoder
     from graphattn.models.pretrained._checkpoint import digest_directory
 
     for name in parser:
         raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
-    encoder = SentenceEncoder(model, precision=precision).fit()
-    if digest_directory(model) != digest:
+    encoder = SentenceEncoder(model, precision=precision, **options).fit()
+    if digest is not None and digest_directory(model) != digest:
         raise _make_replaced_error(model)
     limit = encoder.inputs_.max_tokens_per_text
     if max_tokens_per_text is not None and limit is not None:

@@ -67,7 +67,7 @@ def page_model(path: str | Path, estimator: Estimator, attentions: Iterable[Atte
 
 def name_model(path: str | Path, estimator: Estimator) -> str:
     """The heading of a model's column: its folder and its encoder."""
-    return f"{Path(path).absolute().name} · {estimator.encoder_.name}"
+    return f"{Path(path).absolute().name} · {estimator.encoder_name}"
 
 
 def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attention") -> None:

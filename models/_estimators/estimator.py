@@ -822,6 +822,11 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
     # -- fitted attributes ---------------------------------------------------------------------------------------------
 
+    @property
+    @override
+    def encoder_name(self) -> str:
+        return self.encoder_.name
+
     @override
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):

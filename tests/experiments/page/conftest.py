@@ -29,6 +29,7 @@ FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
+GOOD = {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}}
 WORDS = "the plot was not silly and nobody in the cinema thought it was long".split()
 
 
@@ -83,7 +84,7 @@ def make_result() -> Callable[..., PageResult]:
         page = {
             "version": 1,
             "title": " ".join(tokens) if title is None else title,
-            "prediction": prediction or {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}},
+            "prediction": GOOD if prediction is None else prediction,
             "tokens": {"text": list(tokens)},
             "parts": ["text"],
             "words": {"text": words or list(range(len(tokens)))},
