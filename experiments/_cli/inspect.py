@@ -74,7 +74,7 @@ def inspect(
     top: Annotated[int, typer.Option(min=1, help="Number of strongest edges to print.")] = 10,
     by: Annotated[str | None, typer.Option(help="Print that many per layer, head, relation; comma-separated.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File for all weights: .parquet, .csv, .graphml, .gexf, .gml or .json.")
+        Path | None, typer.Option(help="File for all weights: .parquet, .csv, .graphml, .gexf, .gml, .json or .html.")
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Picture to draw: .png, .svg or .pdf.")] = None,
     kind: Annotated[str, typer.Option(help="Kind of picture: arcs or matrices.")] = "arcs",
@@ -326,12 +326,12 @@ def _check_files(outputs: OutputFiles, model: Path, text: str, *, summary: bool)
 
 def _at_most_one(texts: Iterable[Any], outputs: OutputFiles) -> Iterable[Any]:
     """The texts; raise if there are several but an output holds only one."""
-    from graphattn.models.inspection._files import GRAPH_WRITERS
+    from graphattn.models.inspection._files import TABLES
 
     suffix = "" if outputs.out is None else outputs.out.suffix.lower()
     if outputs.picture is not None:
         message = "a {picture} shows one text, but there are more; give one, or {summary=True}"
-    elif suffix in GRAPH_WRITERS:
+    elif suffix and suffix not in TABLES:
         message = f"a {suffix} file holds one text, but there are more; give one, or save to .parquet or .csv"
     else:
         return texts
@@ -482,7 +482,7 @@ def _draw(attention: Attention, picture: Path, kind: str) -> None:
 
 
 def _write_page(columns: list[tuple[Path, Estimator, list[Attention]]], html: Path) -> None:
-    from graphattn.experiments.page import page_model, write_page
+    from graphattn.models.inspection.page import page_model, write_page
 
     attentions = columns[0][-1]
     title = attentions[0].title if len(attentions) == 1 else f"{len(attentions):,} texts"

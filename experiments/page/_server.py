@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page._document import PageModel, content_policy, render_page
 from graphattn.experiments.page._request_queue import Limits, LiveModel, RequestError, RequestQueue
+from graphattn.models.inspection.page._document import PageModel, content_policy, render_page
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response

@@ -282,7 +282,7 @@ class Attention:
         Parameters
         ----------
         path : ``.parquet`` or ``.csv`` for :meth:`table`; ``.graphml``, ``.gexf``, ``.gml`` or ``.json`` (node-link)
-            for :meth:`graph`
+            for :meth:`graph`; ``.html`` for the page of :func:`~graphattn.models.inspection.page.write_page`
 
         Raises
         ------

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphattn.experiments.page import PageModel, write_page
 from graphattn.experiments.page._request_queue import Limits
 from graphattn.experiments.page._server import make_app, make_server
 from graphattn.models import (
@@ -24,6 +23,7 @@ from graphattn.models import (
     TranslationTraining,
     Translator,
 )
+from graphattn.models.inspection.page import PageModel, write_page
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.page._packing import pack_page
 from graphattn.experiments.page._request_queue import Limits, LiveModel, RequestError, RequestQueue
+from graphattn.models.inspection.page._packing import pack_page
 
 
 class Request:
