@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphError, TruncationWarning
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import (
     Address,
@@ -144,9 +145,8 @@ def predict(
     )
     choices: dict[str, Any] = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": form}
     if has_rows:
-        first = list(_take_until_readable(numbered))
+        choices["table"], first = _make_table(estimator, numbered, form, probabilities=probabilities)
         numbered = chain(first, numbered)
-        choices["table"] = _make_table(estimator, first, form, probabilities=probabilities)
     job = ModelJob(settings, predict_chunk, choices)
     chunks, executor = iter_chunks(numbered, chunk), make_engine(engine, jobs, address)
     tally = _write_predictions(job, chunks, executor, out)
@@ -181,31 +181,42 @@ def _choose_output(output: str | None, out: Path | None, task: type[Task], *, pl
     return chosen
 
 
-def _take_until_readable(texts: Iterable[NumberedText]) -> Iterator[NumberedText]:
-    """The texts up to the first that can be read."""
-    for text in texts:
-        yield text
-        if text.error is None:
-            return
-
-
 def _make_table(
-    estimator: Estimator, texts: Sequence[NumberedText], form: str, *, probabilities: bool
-) -> PredictionTable:
-    """The table for the last of some texts and all others like it."""
+    estimator: Estimator, texts: Iterator[NumberedText], form: str, *, probabilities: bool
+) -> tuple[PredictionTable, list[NumberedText]]:
+    """The table for the first text that can be predicted, and the texts that were taken to find it."""
     from graphattn.experiments._cli.prediction_table import PredictionTable
+    from graphattn.experiments._cli.text_stream import NumberedText
 
-    nothing = "" if estimator.task.texts_per_input == 1 else ("", "")
     # Of a tagger's words they take long, and a table has no place for one confidence.
     has_confidence = "probabilities" in estimator.task.prediction_options and estimator.task.corpus_kind != "tag"
-    (row,) = estimator.predict_rows([nothing], probabilities=probabilities or has_confidence)
-    return PredictionTable.of(
-        texts[-1] if texts else None,
+    taken: list[NumberedText] = []
+    nothing = NumberedText(0, "" if estimator.task.texts_per_input == 1 else ("", ""))
+    for text in chain(_take(texts, taken), [nothing]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruncationWarning)  # it is predicted again
+            try:
+                (row,) = estimator.predict_rows([text.content], probabilities=probabilities or has_confidence)
+                break
+            except (DataError, GraphError):
+                if text is nothing:
+                    raise
+    table = PredictionTable.of(
+        text,
         row if form != "spans" else {"text": "", "spans": []},
         f".{form}" if form in _TABLES else ".jsonl",
         probabilities=probabilities,
         label_separator=estimator.corpus_.get("label_separator"),
     )
+    return table, taken
+
+
+def _take(texts: Iterable[NumberedText], taken: list[NumberedText]) -> Iterator[NumberedText]:
+    """The readable ones of the first texts, which are added to ``taken``."""
+    for text in islice(texts, CHUNK):
+        taken.append(text)
+        if text.error is None:
+            yield text
 
 
 def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, out: Path | None) -> Tally:

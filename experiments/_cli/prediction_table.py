@@ -43,7 +43,7 @@ class PredictionTable:
     @classmethod
     def of(
         cls,
-        text: NumberedText | None,
+        text: NumberedText,
         prediction: Mapping[str, Any],
         suffix: str,
         *,
@@ -51,7 +51,6 @@ class PredictionTable:
         label_separator: str | None,
     ) -> PredictionTable:
         """The table for inputs like this one, and rows of JSON like this one."""
-        text = text or NumberedText(0, "")
         columns, _ = _split_input(text, suffix)
         twice = next((name for name in columns if columns.count(name) > 1), None)
         if twice is not None and suffix not in SEPARATORS:

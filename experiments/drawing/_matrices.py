@@ -28,7 +28,8 @@ from graphattn.models.inspection import Attention
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.notebook import printable
 
-MAX_HEADS = 64
+MAX_HEADS = 144
+"""Those of BERT-base."""
 _LABEL, _HEAD, _TITLE = 7.5, 8.5, 12.0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -574,16 +574,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         X : the inputs; a generator or another stream of them is read some at a time
         """
         self._check_fitted()
-        decisions = self._map_parts(lambda part: self._decide(self._make_columns(part)), X)
+        decisions = map_parts(lambda part: self._decide(self._make_columns(part)), X)
         return self.task_.decode(list(chain.from_iterable(decisions)))
-
-    def _map_parts(self, function: Callable[[Iterable[Any]], Any], X: Iterable[Any]) -> list[Any]:
-        """:func:`map_parts` with one warning of truncated texts."""
-        with count_truncation() as counts:
-            results = map_parts(function, X)
-        if counts[0]:
-            warn_caller(self.describe_truncation(counts[0], counts[1]))
-        return results
 
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
@@ -620,7 +612,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             raise ConfigError(
                 f"a model that {self.task.description} has no scores of classes; use a classifier or tagger"
             )
-        parts = self._map_parts(lambda part: self._rerun(self._make_columns(part), **options), X)
+        parts = map_parts(lambda part: self._rerun(self._make_columns(part), **options), X)
         return Predictions.join(parts)
 
     def _rerun(self, columns: Columns, **options: Any) -> Predictions:

@@ -7,18 +7,18 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from graphattn._ragged import Ints
 from graphattn.exceptions import DataError
 
 _QUERIES = 1024
 """Queries whose similarities to a part of the corpus are in memory together."""
 _LEAST_NORM = 1e-12
+Indices = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
 
 
 def find_nearest(
     queries: npt.NDArray[np.floating], corpus: Iterable[npt.NDArray[np.floating]], k: int
-) -> tuple[Ints, Scores]:
+) -> tuple[Indices, Scores]:
     """The indices of the ``k`` vectors nearest to each query, and their cosines, most similar first.
 
     ``queries`` are (Q, D) vectors; those of the corpus come in (S, D) parts. A vector of zeros has the cosine 0. Among
@@ -47,7 +47,7 @@ def _normalize(vectors: npt.NDArray[np.floating]) -> Scores:
     return scaled
 
 
-def _select(scores: Scores, k: int) -> tuple[Ints, Scores]:
+def _select(scores: Scores, k: int) -> tuple[Indices, Scores]:
     """The indices of the ``k`` largest scores of each row, in ascending order, and these scores."""
     width = scores.shape[1]
     if k >= width:

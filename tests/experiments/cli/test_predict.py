@@ -493,6 +493,8 @@ def test_a_model_of_roles_needs_no_flags_again(graphattn, tmp_path, tiny):
     twice = [["dogs", "and", "cats", "bark", "eat"]] * 2
     assert words(graphattn("predict", model, tmp_path / "a.txt")) == twice * 8
     assert words(graphattn("predict", model, tmp_path / "b.conll")) == twice
+    assert graphattn("predict", model, tmp_path / "b.conll", "--out", tmp_path / "c.jsonl").code == 0
+    assert [json.loads(line)["words"] for line in (tmp_path / "c.jsonl").read_text().splitlines()] == twice
     assert json.loads(graphattn("evaluate", model, tmp_path / "a.txt").out)["accuracy"] > 0
 
 

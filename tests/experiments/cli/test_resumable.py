@@ -76,7 +76,9 @@ def test_several_processes_write_the_same_bytes(graphattn, classifier, texts, tm
     assert written[0] == written[1]
 
 
-@pytest.mark.parametrize(("command", "name"), [("predict", "out.jsonl"), ("encode", "out.npy")])
+@pytest.mark.parametrize(
+    ("command", "name"), [("predict", "out.jsonl"), ("predict", "out.parquet"), ("encode", "out.npy")]
+)
 def test_a_killed_command_resumes(graphattn, run_in_fork, classifier, texts, tmp_path, computed, command, name):
     call = [command, classifier, texts, "--chunk", "2"]
 
@@ -191,7 +193,7 @@ def make_run(model, texts):
 
     lines = enumerate(texts.read_text().splitlines(), 1)
     row = {"text": "", "label": "x", "probabilities": {"x": 1.0}}
-    table = PredictionTable.of(None, row, ".jsonl", probabilities=False, label_separator=None)
+    table = PredictionTable.of(NumberedText(1, ""), row, ".jsonl", probabilities=False, label_separator=None)
     options = {"n_best": 1, "probabilities": False, "plain": False, "output": "json", "table": table}
     job = ModelJob(ModelSettings.of(model), predict.predict_chunk, options)
     return job, iter_chunks((NumberedText(*line) for line in lines), 2), LocalEngine(), "predicting"

@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from graphattn.builders import Example, Sentence
-from graphattn.exceptions import DataError, TruncationWarning
+from graphattn.exceptions import DataError
 from graphattn.models import (
-    InputOptions,
     MSTransOptions,
     PairClassifier,
     SequenceTagger,
@@ -164,12 +163,3 @@ def test_a_stream_is_read_some_at_a_time(classifier, monkeypatch):
     assert classifier.predict(iter([])).tolist() == []
     with pytest.raises(DataError, match=r"input 1 is a int, counted from input 6\. Give a text"):
         classifier.predict(iter([*TEXTS[:7], 5]))
-
-
-def test_one_warning_of_truncated_texts_in_a_stream(monkeypatch):
-    options = {**TINY, "inputs": InputOptions(max_tokens_per_text=2)}
-    short = TextClassifier(**options).fit(["a b", "c d"] * 4, LABELS)
-    monkeypatch.setattr(inputs, "CHUNK", 2)
-    with pytest.warns(TruncationWarning, match="4 texts truncated to 2 tokens") as caught:
-        short.predict(iter(["a b c"] * 4))
-    assert len(caught) == 1
