@@ -44,6 +44,8 @@ def write_parquet(file: Any, read_tables: Callable[[], Iterator[pa.Table]]) -> i
     single values become lists.
     """
     schemas = [table.schema for table in read_tables()]
+    if not schemas:
+        raise DataError("there are no rows to write", hint="Give at least one text.")
     lists = {field.name for schema in schemas for field in schema if pa.types.is_list(field.type)}
     try:
         empty = [_make_lists(schema.empty_table(), lists) for schema in schemas]

@@ -125,10 +125,10 @@ class PredictionTable:
 
         In all formats but JSON, outputs and probabilities have columns of their own.
         """
-        is_json, values = self.suffix == ".jsonl", dict[str, Any]()
-        of_input = {"text", "second"} if text.row is not None or not is_json else set()
-        if "tags" not in prediction or (text.row is not None and isinstance(text.content, Sentence)):
-            of_input |= {"words"} if of_input else set()
+        is_json, values, of_input = self.suffix == ".jsonl", dict[str, Any](), set[str]()
+        if text.row is not None or not is_json:
+            has_words = text.row is not None and isinstance(text.content, Sentence)
+            of_input = {"text", "second", *(["words"] if has_words or "tags" not in prediction else [])}
         for name, value in prediction.items():
             if name == "outputs" and not is_json:
                 values |= {"output": value[0]["text"], "score": value[0]["score"]}

@@ -187,6 +187,7 @@ def test_records_of_other_fields(graphattn, tmp_path, lines, name, error):
          "values of the column one type; predictions may be written as .jsonl."),
         ("text,x,x\na,b,c\n", ["--out", "out.jsonl"],
          "the input has 2 columns 'x'; rename one, or let --out end in .csv"),
+        ("text,id\n", ["--out", "out.parquet"], "there are no rows to write. Give at least one text."),
         ("text\na\n", ["--output", "parquet"], "Parquet needs a file; give --out, or another --output"),
         ("text\na\n", ["--out", "out.parquet", "--output", "csv"],
          "--output is 'csv', but --out ends in .parquet; leave --output out, or change the extension"),
