@@ -1,11 +1,17 @@
-"""Bytes that are not UTF-8: read CESU-8, and name damage or the likely encoding."""
+"""Bytes that are not UTF-8: convert them, read CESU-8, and name damage or the likely encoding."""
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
 import unicodedata
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+from typing_extensions import override
+
+from graphattn.exceptions import ConfigError, UnreadableError
 
 _NAMES = {  # of Python and of iconv; the first is chosen among equals
     "cp1252": "WINDOWS-1252",
@@ -37,6 +43,61 @@ _LATIN = "LATIN"
 _LATIN_LETTER = re.compile("[A-Za-z]")
 _BESIDE_LATIN = {_LATIN, "CJK", "HANGUL"}
 _TIE = 0.01
+
+
+_BLOCK_BYTES = 1 << 16
+
+
+class Utf8Stream(io.RawIOBase):
+    """A stream in another encoding, converted to UTF-8; what precedes undecodable bytes can be read."""
+
+    def __init__(self, stream: BinaryIO, encoding: str, path: str):
+        try:
+            info = codecs.lookup(encoding)
+            if not getattr(info, "_is_text_encoding", True):  # of base64 and the like
+                raise LookupError
+        except (LookupError, ValueError):
+            raise ConfigError(
+                f"{{encoding}} is {encoding!r}, which Python does not know; use a name such as cp1252 or utf-16",
+                options=("encoding",),
+            ) from None
+        self._stream, self._name, self._path = stream, encoding, path
+        self._decoder = info.incrementaldecoder()
+        self._rest, self._line = memoryview(b""), 1
+        self._error: UnreadableError | None = None
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def readinto(self, buffer: Any) -> int:
+        ended = False
+        while not self._rest and not ended:
+            if self._error is not None:
+                raise self._error
+            block = self._stream.read(_BLOCK_BYTES)
+            ended = not block
+            self._rest = memoryview(self._decode(block, final=ended).encode("utf-8", "surrogatepass"))
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+    def _decode(self, block: bytes, *, final: bool) -> str:
+        """The text of a block; what is before an error, which is raised later."""
+        before = self._decoder.getstate()
+        try:
+            text: str = self._decoder.decode(block, final)
+        except UnicodeDecodeError as error:
+            self._decoder.setstate(before)
+            pending = len(error.object) - len(block)
+            text = self._decoder.decode(block[: max(error.start - pending, 0)])
+            problem = f"byte 0x{error.object[error.start]:02x} is not {self._name}"
+            hint = "Set {encoding} to that of the file, or repair the line."
+            line = self._line + text.count("\n")
+            self._error = UnreadableError(problem, path=self._path, line=line, hint=hint, options=("encoding",))
+        self._line += text.count("\n")
+        return text
 
 
 class _Reading(NamedTuple):

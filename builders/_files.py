@@ -26,9 +26,9 @@ from typing import BinaryIO, cast
 
 from filelock import FileLock, Timeout
 
-from graphattn.builders._encodings import guess_encoding, is_damaged_utf8, join_surrogates
+from graphattn.builders._encodings import Utf8Stream, guess_encoding, is_damaged_utf8, join_surrogates
 from graphattn.builders._foreign import reject_binary
-from graphattn.builders._records import is_json_array, open_json_array, open_parquet
+from graphattn.builders._records import is_json_array, open_json_array, open_table
 from graphattn.exceptions import DataError, Hint, UnreadableError
 
 FilePath = str | os.PathLike[str]
@@ -51,12 +51,13 @@ _FIRST_BYTES = {
     # A text may begin with "BZh", so look at the mark of the first block (or of an empty archive's end), too.
     ".bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     ".parquet": re.compile(rb"PAR1\x15"),
+    ".arrow": re.compile(rb"ARROW1\0|\xff{4}....\x10\0\0\0", re.DOTALL),
 }
 _ARCHIVES: dict[str, Callable[[BinaryIO], object]] = {
     ".gz": lambda packed: gzip.GzipFile(fileobj=packed),
     ".xz": lzma.LZMAFile,
     ".bz2": bz2.BZ2File,
-    ".parquet": open_parquet,
+    **dict.fromkeys((".parquet", ".arrow", ".feather"), open_table),
 }
 _DIRECTORIES = {
     "store.json": "a store, for Store, graphattn train, evaluate and predict, or to be extended with --append",
@@ -96,9 +97,9 @@ def split_suffix(path: FilePath) -> tuple[str, str]:
     ('.jsonl', '.parquet')
     """
     stem, last = os.path.splitext(os.path.basename(os.fspath(path)).lower())
-    if last not in _FIRST_BYTES:
+    if last not in _ARCHIVES:
         return last, ""
-    if last == ".parquet":
+    if _ARCHIVES[last] is open_table:
         return ".jsonl", last
     return os.path.splitext(stem)[1], last
 
@@ -170,7 +171,7 @@ class TextLines:
         if self._encoding_hint is None:
             self._encoding_hint = _hint_at_encoding(self._read_around(error.object))
         message = f"byte 0x{error.object[error.start]:02x} at column {error.start + 1} is not UTF-8"
-        return DataError(message, path=self.path, line=line, hint=self._encoding_hint)
+        return DataError(message, path=self.path, line=line, hint=self._encoding_hint, options=("encoding",))
 
     def _read_around(self, line: bytes) -> bytes:
         """The first lines of a file, a line that is not UTF-8, and those that were read ahead."""
@@ -248,11 +249,12 @@ def lines_within(data: bytes, path: str, first: int) -> TextLines:
     return TextLines(path, io.BytesIO(data), ExitStack(), line=first - 1)
 
 
-def open_text(path: FilePath) -> TextLines:
-    """Open a UTF-8 text file, plain or compressed, and read its first block.
+def open_text(path: FilePath, encoding: str | None = None) -> TextLines:
+    """Open a text file in UTF-8 or another encoding, plain or compressed, and read its first block.
 
     The extension names the compression (``.gz``, ``.xz``, ``.bz2``, or none); for standard input the first bytes do.
-    Parquet (``.parquet``) and a JSON array of objects become JSON Lines, so that line 3 is the third row or object.
+    Parquet (``.parquet``), Arrow (``.arrow``, ``.feather``) and a JSON array of objects become JSON Lines, so that line
+    3 is the third row or object.
     """
     if isinstance(path, TextLines):
         return path
@@ -265,6 +267,8 @@ def open_text(path: FilePath) -> TextLines:
             raise _empty_error(name)
         compression = _detect_compression(head) if is_standard_input(path) else split_suffix(path)[1]
         stream = _decompress(packed, compression, resources)
+        if encoding is not None and _ARCHIVES.get(compression) is not open_table:
+            stream = io.BufferedReader(Utf8Stream(stream, encoding, name))
         head = _peek(stream, name)
         _check_text(head, name)
         if is_json_array(head):
@@ -341,8 +345,8 @@ def _check_text(head: bytes, name: str) -> None:
     wide = next((encoding for encoding, marks in _WIDE_BYTE_ORDER_MARKS.items() if head.startswith(marks)), None)
     encoding = wide or ("ISO-2022-JP" if _JAPANESE.search(head) else None)
     if encoding is not None:
-        hint = f"Convert it: iconv -f {encoding} -t UTF-8 OLD > NEW."
-        raise DataError(f"is {encoding}, not UTF-8", path=name, hint=hint)
+        hint = f"Set {{encoding={encoding}}}, or convert it: iconv -f {encoding} -t UTF-8 OLD > NEW."
+        raise DataError(f"is {encoding}, not UTF-8", path=name, hint=hint, options=("encoding",))
     if b"\0" in head:
         raise _binary_error(name, head[: head.index(b"\0")].count(b"\n") + 1)
 
@@ -368,10 +372,11 @@ def _hint_at_encoding(sample: bytes) -> str:
         )
     guess = guess_encoding(sample)
     if guess is None:
-        return "The encoding is unknown. Find out which it is, and convert the file: iconv -f IT -t UTF-8 OLD > NEW."
+        return "The encoding is unknown. Find out which it is, and set {encoding} to its name."
     name, words = guess
     return (
-        f"It is probably {name}, with words such as {words!r}. If so, convert it: iconv -f {name} -t UTF-8 OLD > NEW."
+        f"It is probably {name}, with words such as {words!r}. If so, set {{encoding={name}}}, or convert it: "
+        f"iconv -f {name} -t UTF-8 OLD > NEW."
     )
 
 

@@ -12,11 +12,7 @@ _Signature = tuple[bytes, str, str]
 _BINARY: Sequence[_Signature] = (
     (rb"version https://git-lfs", "a pointer of Git LFS, not the file itself", "Fetch the file: git lfs pull."),
     (rb"PAR1\x15", "Parquet", "Let its name end in .parquet."),
-    (
-        rb"ARROW1\0|\xff{4}....\x10\0\0\0",
-        "Arrow",
-        "Write Parquet: datasets.Dataset.from_file(OLD).to_parquet(NEW), or pandas.read_feather(OLD).to_parquet(NEW).",
-    ),
+    (rb"ARROW1\0|\xff{4}....\x10\0\0\0", "Arrow", "Let its name end in .arrow."),
     (rb"PK\x03\x04.*\bxl/", "an Excel workbook", "Save the sheet as CSV."),
     (rb"PK\x03\x04.*\bword/", "a Word document", "Save it as UTF-8 text."),
     (rb"PK\x03\x04", "a zip archive", "Extract it: unzip OLD."),

@@ -1,4 +1,4 @@
-"""Parquet and JSON arrays as the bytes of JSON Lines, so that one reader serves all records."""
+"""Parquet, Arrow and JSON arrays as the bytes of JSON Lines, so that one reader serves all records."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing_extensions import override
 from graphattn.exceptions import DataError
 
 if TYPE_CHECKING:
-    from pyarrow import Schema
+    from pyarrow import RecordBatch, Schema
 
 _ROWS = 1024
-"""Rows of Parquet that are converted together."""
+"""Rows that are converted together."""
+_PARQUET, _ARROW_FILE = b"PAR1", b"ARROW1"
+"""First bytes; those of a stream of Arrow vary."""
 _JSON_ARRAY = re.compile(rb'(\xef\xbb\xbf)?\s*\[\s*\{\s*["}]')
 
 
@@ -49,29 +51,47 @@ def _plain(value: object) -> str:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 
 
-def open_parquet(packed: BinaryIO) -> io.RawIOBase:
-    """The rows of a Parquet file as JSON Lines.
+def open_table(packed: BinaryIO) -> io.RawIOBase:
+    """The rows of a Parquet or Arrow (Feather) file as JSON Lines.
 
     Class numbers of Hugging Face data sets become the names in the file's metadata.
     """
-    return _JsonLines(_read_parquet(packed if packed.seekable() else io.BytesIO(packed.read())))
+    return _JsonLines(_read_table(packed if packed.seekable() else io.BytesIO(packed.read())))
 
 
-def _read_parquet(source: BinaryIO) -> Iterator[list[Any]]:
+def _read_table(source: BinaryIO) -> Iterator[list[Any]]:
     from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
 
     try:
-        file = ParquetFile(source)
-        names = _class_names(file.schema_arrow)
-        for batch in file.iter_batches(_ROWS):
+        schema, batches = _open_batches(source)
+        names = _class_names(schema)
+        for batch in batches:
             rows = batch.to_pylist()
             for column, classes in names.items():
                 for row in rows:
-                    row[column] = _name_classes(row[column], classes)
+                    row[column] = name_classes(row[column], classes)
             yield rows
     except ArrowException as error:
         raise OSError(str(error)) from error
+
+
+def _open_batches(source: BinaryIO) -> tuple[Schema, Iterator[RecordBatch]]:
+    """The schema of a file, and its rows, some at a time."""
+    from pyarrow import ipc
+    from pyarrow.parquet import ParquetFile
+
+    first = source.read(len(_ARROW_FILE))
+    source.seek(0)
+    if first.startswith(_PARQUET):
+        file = ParquetFile(source)
+        return file.schema_arrow, file.iter_batches(_ROWS)
+    if first == _ARROW_FILE:
+        reader = ipc.open_file(source)
+        batches = map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        reader = batches = ipc.open_stream(source)
+    parts = (batch.slice(start, _ROWS) for batch in batches for start in range(0, batch.num_rows, _ROWS))
+    return reader.schema, parts
 
 
 def _class_names(schema: Schema) -> dict[str, list[str]]:
@@ -87,9 +107,10 @@ def _class_names(schema: Schema) -> dict[str, list[str]]:
     return names
 
 
-def _name_classes(value: Any, names: list[str]) -> Any:
+def name_classes(value: Any, names: list[str]) -> Any:
+    """The name of a class number, or those of a list of them; other values unchanged."""
     if isinstance(value, list):
-        return [_name_classes(item, names) for item in value]
+        return [name_classes(item, names) for item in value]
     return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
 
 

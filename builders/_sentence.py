@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 from unicodedata import category
 
 from graphattn.exceptions import DataError
@@ -45,13 +46,12 @@ class Example:
     label: Label | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow(Example):
-    """An example with all fields of its row."""
+class TableRow(NamedTuple):
+    """All fields of the row of a table, or of the JSON record, out of which an example or a sentence was made."""
 
-    names: tuple[str, ...] = ()  # names of the columns
-    cells: tuple[str, ...] = ()  # the fields
-    quoted: bool = False  # whether fields may be in double quotes, so that they may have separators and newlines
+    names: tuple[str, ...]  # names of the columns
+    cells: tuple[Any, ...]  # the fields: strings, or values of JSON
+    quoted: bool = True  # whether they may have separators and newlines
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from torch import Tensor
 
+from graphattn._schema import TOKEN
 from graphattn.builders import Sentence
-from graphattn.exceptions import Hint, TruncationWarning, warn_caller
+from graphattn.exceptions import DataError, Hint, TruncationWarning, warn_caller
 from graphattn.models._corpus import Batch, Corpus
-from graphattn.models._encoders import EncoderOptions
 
 if TYPE_CHECKING:
     from graphattn.models.inspection._capture import ForwardCapture
@@ -54,6 +54,12 @@ class EncodedInputs:
         return list(self.sentences)[: len(self.corpus.layouts)]
 
 
+def check_input(inputs: EncodedInputs) -> None:
+    """Reject an input without tokens."""
+    if not inputs.batch.graph.num_nodes(TOKEN):
+        raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")
+
+
 class Inspectable:
     """A fitted model whose predictions can be inspected: every :class:`~graphattn.models.Estimator`.
 
@@ -62,7 +68,6 @@ class Inspectable:
 
     task: ClassVar[Any]
     parsing: Any
-    encoder_: EncoderOptions
     inputs_: Any
     text_inputs_: Any
     model_: Any
@@ -71,6 +76,11 @@ class Inspectable:
     @abstractmethod
     def task_(self) -> Any:
         """The fitted task."""
+
+    @property
+    @abstractmethod
+    def encoder_name(self) -> str:
+        """The encoder's name."""
 
     @abstractmethod
     def _check_fitted(self) -> None:

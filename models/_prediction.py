@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,17 @@ class Predictions:
     """(words, 2), see :meth:`TaggingHead.log_probabilities`."""
     scores: list[npt.NDArray[np.floating]] | None = None
     """(C,) or (words, C), before the softmax or sigmoid."""
+
+    @classmethod
+    def join(cls, parts: Sequence[Predictions]) -> Predictions:
+        """The results of several corpora, which were requested with the same options."""
+        if len(parts) == 1:
+            return parts[0]
+        joined: dict[str, Any] = {}
+        for item in fields(cls):
+            lists = [getattr(part, item.name) for part in parts]
+            joined[item.name] = None if lists[0] is None else list(chain(*lists))
+        return cls(**joined)
 
 
 Computed = Iterable[Any] | Callable[[], Iterable[Any]] | None

@@ -49,6 +49,7 @@ def read_corpus(
     *,
     format: str = "auto",
     task: str | None = None,
+    encoding: str | None = None,
     skip: Skip | None = None,
     drop_label: Collection[str] = (),
     **options: Any,
@@ -60,6 +61,7 @@ def read_corpus(
     path : the corpus, plain or compressed, ``"-"`` for standard input, or a folder of texts
     format : a key of ``FORMATS``, or ``"auto"`` to detect it as :func:`~graphattn.builders.readers.detect` describes
     task : ``"classify"``, ``"pair"`` or ``"tag"``; only formats that serve it are considered
+    encoding : of the text, any name that Python knows, such as ``"cp1252"``; None for UTF-8
     skip : receives the error of each line or sentence that is left out; None raises the first
     drop_label : labels that stand for none, such as ``-``: their examples are left out, and words with such a tag
     options : options of the format's reader, such as ``text`` and ``label`` (csv, tsv, jsonl), ``columns`` (labelled,
@@ -86,7 +88,7 @@ def read_corpus(
     >>> [example.label for example in read_corpus(path)]
     ['1', '0']
     """
-    source, name, options = resolve_reader(path, format=format, task=task, **options)
+    source, name, options = resolve_reader(path, format=format, task=task, encoding=encoding, **options)
     items = FORMATS[name].read(source, **options, **({} if skip is None else {"skip": skip}))
     if drop_label:
         items = drop_labels(items, drop_label, display_name(path), skip)
@@ -98,6 +100,7 @@ def resolve_reader(
     *,
     format: str = "auto",
     task: str | None = None,
+    encoding: str | None = None,
     multilabel: bool = False,
     split: str | None = None,
     **options: Any,
@@ -106,7 +109,7 @@ def resolve_reader(
 
     ``multilabel`` and ``split`` are options of some formats; they do not exclude the others.
     """
-    detected = detect(path, task, format=format, **options)
+    detected = detect(path if encoding is None else open_text(path, encoding), task, format=format, **options)
     entry = FORMATS[detected.name]
     if detected.columns is not None:
         options["columns"] = detected.columns

@@ -9,10 +9,13 @@ from itertools import chain
 from typing import Self, TypeVar
 
 from graphattn.builders._files import BLANKS, FilePath, TextLines, open_text
+from graphattn.builders._sentence import TableRow
 from graphattn.exceptions import DataError, UnreadableError
 
 Skip = Callable[[DataError], None]
 """Receives the error of each line or sentence that a reader leaves out."""
+KeepRow = Callable[[TableRow], None]
+"""Receives all fields of each item's row, before the item is yielded."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Content = TypeVar("Content", bound=Sized)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphattn.builders._files import FilePath, display_name
-from graphattn.builders._sentence import Sentence
+from graphattn.builders._sentence import Sentence, TableRow
 from graphattn.builders.readers._fields import json_label, json_text, parse_object
-from graphattn.builders.readers._rows import Skip, parse_lines
+from graphattn.builders.readers._rows import KeepRow, Skip, parse_lines
 from graphattn.exceptions import DataError, verbatim
 
 _LISTS: dict[str, type] = {
@@ -24,7 +24,9 @@ _EXPECTED = {str: "a list of strings", int: "a list of whole numbers"}
 _EXAMPLE = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}'
 
 
-def read_sentences(path: FilePath, *, tags: str | None = "tags", skip: Skip | None = None) -> Iterator[Sentence]:
+def read_sentences(
+    path: FilePath, *, tags: str | None = "tags", keep_row: KeepRow | None = None, skip: Skip | None = None
+) -> Iterator[Sentence]:
     """Read sentences from JSON Lines, one at a time.
 
     Each line is an object with ``tokens`` and, optionally, ``word_ids``, ``heads`` (1-based words, 0 for a root),
@@ -37,6 +39,7 @@ def read_sentences(path: FilePath, *, tags: str | None = "tags", skip: Skip | No
     path, skip : as for :func:`read_corpus`
     tags : the field of the tags; for the default also the only field whose name ends in ``_tags``, such as
         ``ner_tags``; None reads no tags
+    keep_row : receives all fields of the object of each sentence before the sentence is yielded
 
     Raises
     ------
@@ -55,12 +58,17 @@ def read_sentences(path: FilePath, *, tags: str | None = "tags", skip: Skip | No
     name = display_name(path)
 
     def parse(line: int, content: str) -> Sentence:
-        return Sentence(**_parse_fields(parse_object(content), tags), origin=(name, line))
+        record = parse_object(content)
+        sentence = Sentence(**parse_fields(record, tags), origin=(name, line))
+        if keep_row is not None:
+            keep_row(TableRow(tuple(record), tuple(record.values())))
+        return sentence
 
     return parse_lines(path, parse, skip)
 
 
-def _parse_fields(record: dict[str, Any], tags: str | None) -> dict[str, Any]:
+def parse_fields(record: dict[str, Any], tags: str | None) -> dict[str, Any]:
+    """The arguments of a ``Sentence`` in a record; ``tags`` as for :func:`read_sentences`."""
     names = {name: name for name in _LISTS} | {"tags": _find_tags(record, tags)}
     if "tokens" not in record:
         names["tokens"] = "words"

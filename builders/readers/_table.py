@@ -26,7 +26,15 @@ from graphattn.builders.readers._fields import (
     select_flagged_labels,
     split_pair,
 )
-from graphattn.builders.readers._rows import PlainRows, QuotedRows, Skip, parse_lines, parse_rows, reject_other_widths
+from graphattn.builders.readers._rows import (
+    KeepRow,
+    PlainRows,
+    QuotedRows,
+    Skip,
+    parse_lines,
+    parse_rows,
+    reject_other_widths,
+)
 from graphattn.builders.readers._samples import (
     EXCEL_DELIMITER,
     MORE,
@@ -83,7 +91,7 @@ def read_table(
     delimiter: str | None = None,
     quoted: bool | None = None,
     require_label: bool = True,
-    keep_rows: bool = False,
+    keep_row: KeepRow | None = None,
     skip: Skip | None = None,
 ) -> Iterator[Example | Sentence]:
     """Read examples from a table with named columns, one at a time; numeric labels become their text.
@@ -108,7 +116,7 @@ def read_table(
     quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
         ordinary character, so for tsv None means yes only if the whole header is quoted
     require_label : reject rows with an empty label; otherwise their label is None
-    keep_rows : give each example all fields of its row, as :class:`~graphattn.builders._sentence.TableRow` (csv, tsv)
+    keep_row : receives all fields of the row of each example before the example is yielded
 
     Examples
     --------
@@ -123,7 +131,7 @@ def read_table(
     by_role = _list_names(text), () if text_separator else _list_names(second), _list_names(label)
     columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
     if name == "jsonl":
-        return _read_json_lines(path, columns, skip)
+        return _read_json_lines(path, columns, skip, keep_row)
     if name not in _DELIMITERS:
         raise ConfigError(
             f"{{format}} is {format!r} and the extension of {verbatim(path)} names none. Set it to 'csv', 'tsv' or "
@@ -137,7 +145,7 @@ def read_table(
         )
     quoted = True if quoted is None and name == "csv" else quoted
     usual = _DELIMITERS[name]
-    return _read_delimited(path, columns, delimiter, usual, skip, quoted=quoted, keep_rows=keep_rows)
+    return _read_delimited(path, columns, delimiter, usual, skip, quoted=quoted, keep_row=keep_row)
 
 
 def _read_delimited(
@@ -148,7 +156,7 @@ def _read_delimited(
     skip: Skip | None,
     *,
     quoted: bool | None,
-    keep_rows: bool,
+    keep_row: KeepRow | None,
 ) -> Iterator[Example]:
     with open_text(path) as lines:
         excel = EXCEL_DELIMITER.fullmatch("".join(lines.sample(1)))
@@ -169,8 +177,8 @@ def _read_delimited(
         parse = _row_parser(index, columns)
         if quoted is None and isinstance(rows, PlainRows):
             parse = _warn_of_quotes(parse, index["text"][0], lines.path)
-        if keep_rows:
-            parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
+        if keep_row is not None:
+            parse = _keep_fields(parse, names, keep_row, quoted=isinstance(rows, QuotedRows))
         yield from parse_rows(filled, parse, lines.path, skip)
 
 
@@ -193,14 +201,15 @@ def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tu
 _RowParser = Callable[[int, list[str]], Example]
 
 
-def _keep_row(parse: _RowParser, names: Sequence[str], *, quoted: bool) -> _RowParser:
-    """A function from a numbered row to its example with a field for each name."""
+def _keep_fields(parse: _RowParser, names: Sequence[str], keep_row: KeepRow, *, quoted: bool) -> _RowParser:
+    """A function from a numbered row to its example that keeps a field for each name."""
     kept, missing = tuple(names), [""] * len(names)
 
     def parse_and_keep(line: int, row: list[str]) -> Example:
         example = parse(line, row)
         cells = (*row, *missing)[: len(kept)]  # rows with more fields may differ in their number
-        return TableRow(example.text, example.second, example.label, kept, cells, quoted)
+        keep_row(TableRow(kept, cells, quoted))
+        return example
 
     return parse_and_keep
 
@@ -304,7 +313,9 @@ def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_h
 _NO_LABELS = "For texts without labels, set {label} to None."
 
 
-def _read_json_lines(path: FilePath, columns: _TableColumns, skip: Skip | None) -> Iterator[Example | Sentence]:
+def _read_json_lines(
+    path: FilePath, columns: _TableColumns, skip: Skip | None, keep_row: KeepRow | None
+) -> Iterator[Example | Sentence]:
     name = display_name(path)
     left_out = LeftOutRecords(name)
     has_answers = bool(columns.label) and not any("answer" in chosen for chosen in columns.by_role().values())
@@ -313,6 +324,12 @@ def _read_json_lines(path: FilePath, columns: _TableColumns, skip: Skip | None) 
         record = parse_object(content)
         if has_answers and left_out.rejects(record):
             return None
+        example = make_example(line, record)
+        if keep_row is not None:
+            keep_row(TableRow(tuple(record), tuple(record.values())))
+        return example
+
+    def make_example(line: int, record: dict[str, Any]) -> Example | Sentence:
         by_role = columns.drop_absent_label(record).by_role()
         values = {role: [_find_value(record, role, column) for column in chosen] for role, chosen in by_role.items()}
         label = _parse_labels(values["label"], columns)
@@ -369,7 +386,7 @@ def read_labelled_lines(
     text_separator: str | None = None,
     header: bool | None = None,
     require_label: bool = True,
-    keep_rows: bool = False,
+    keep_row: KeepRow | None = None,
     skip: Skip | None = None,
 ) -> Iterator[Example]:
     """Read examples from lines of a fixed number of fields, one at a time.
@@ -385,8 +402,7 @@ def read_labelled_lines(
     label_separator, multilabel, text_separator, require_label : as for :func:`read_table`
     header : whether the first line names the columns and is no example; None decides by the lines, see
         :func:`~graphattn.builders.readers._samples.is_header`, and a hint says so
-    keep_rows : give each example all fields of its line, as many as the first line has, as
-        :class:`~graphattn.builders._sentence.TableRow`
+    keep_row : receives all fields of the line of each example, as many as the first line has
 
     Examples
     --------
@@ -425,9 +441,9 @@ def read_labelled_lines(
                 more=more,
             )
             parse = _row_parser(index, in_columns)
-            if keep_rows:
+            if keep_row is not None:
                 names = _complete_names(names, roles, len(sample[0]) if more else len(roles))
-                parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
+                parse = _keep_fields(parse, names, keep_row, quoted=isinstance(rows, QuotedRows))
             yield from parse_rows(filled, parse, lines.path, skip)
 
     return read()

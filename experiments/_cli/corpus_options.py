@@ -93,6 +93,9 @@ class CorpusOptions(Options):
         "auto", "layer or feature whose spans are the tags, such as NamedEntity (webanno)", of=("tags",)
     )
     comment: str | None = option(None, "first characters of a line to skip (conll)", of=("tags",))
+    encoding: str | None = option(
+        None, "encoding of the file, such as cp1252 (default: UTF-8)", of=("label", "tags", "target")
+    )
 
     @property
     def non_default(self) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,8 +53,6 @@ EXAMPLES = (
 )
 _UNUSED = {"drop_label", "label_separator", "layer", "tag_column", "tags"}
 _FORMATS = (".npy", ".parquet")
-_CHUNKS_PER_GROUP = 64
-"""Chunks in a row group of a Parquet file."""
 
 
 @with_flags(flag_values=list_options(CorpusOptions, "Input", without=_UNUSED), parser=parser_flags())
@@ -81,12 +79,14 @@ def encode(
 
     With a sentence-transformers directory, the vectors are those of sentence-transformers.
 
-    A .npy file holds one row for each text; a .parquet file has the columns text and vector, and label where lines have
-    labels, as label<TAB>text and a store do, or --label-column names their column. A pair of texts has two rows, one
-    after the other. The same command resumes after an interruption.
+    A .npy file holds one row for each text; a .parquet file has the columns text and vector, label where lines have
+    labels, as label<TAB>text and a store do, or --label-column names their column, and then all other columns of the
+    input, such as an id. A pair of texts has two rows, one after the other. The same command resumes after an
+    interruption.
     """
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
+    from graphattn.experiments._cli.arrow_tables import write_parquet
     from graphattn.experiments._cli.text_stream import read_numbered_texts
     from graphattn.models.pretrained._checkpoint import is_hugging_face_directory
 
@@ -107,15 +107,17 @@ def encode(
     )
     estimator = settings.load_to_read(engine)
     width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
-    read_as: Any = getattr(estimator, "task", estimator)  # a pretrained model has no task
     numbered = read_numbered_texts(
         texts,
-        read_as.corpus_kind,
+        estimator.task.corpus_kind,
         CorpusOptions(**flag_values),
         split=estimator.inputs_.split,
         label_column=label_column,
+        keep_rows=out.suffix == ".parquet",
     )
-    job = ModelJob(settings, encode_chunk, {"width": width})
+    written = {"text", "vector", "label", flag_values.get("text_column"), label_column}
+    options = {"width": width, "written": sorted(filter(None, written))}
+    job = ModelJob(settings, encode_chunk, options)
     chunks = iter_chunks(numbered, chunk or choose_chunk(settings))
     executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
     with keep_results(out) as results:
@@ -124,18 +126,24 @@ def encode(
         tally = Tally()
         deque(tally.count(results), maxlen=0)
         with open_output(out, binary=True) as file:
-            count = (_write_numpy if out.suffix == ".npy" else _write_parquet)(file, results, width)
+            if out.suffix == ".npy":
+                count = _write_numpy(file, results, width)
+            else:
+                count = write_parquet(file, partial(_read_tables, results))
     print(f"{count} vector{'s' * (count != 1)} of {width} numbers: {out}")
     tally.report(estimator, "The vectors are NaN there.")
 
 
-def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> ChunkResult:
-    """Encode a chunk as an Arrow table of texts, labels and vectors; those of a text with an error are NaN.
+def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int, written: Collection[Any]) -> ChunkResult:
+    """Encode a chunk as an Arrow table of texts, vectors, labels and other columns than ``written`` ones.
 
-    The two texts of a pair make two rows, unless the model reads them as one.
+    The vectors of a text with an error are NaN. The two texts of a pair make two rows, unless the model reads them as
+    one.
     """
     import numpy as np
     import pyarrow as pa
+
+    from graphattn.experiments._cli.arrow_tables import serialize_arrow
 
     rows = estimator.vectors_per_input
     empty = np.full((rows, width), np.nan, np.float32)
@@ -148,19 +156,21 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> ChunkResu
     bad_lines = tuple(error.line for error in errors)
     vectors = np.stack([empty if isinstance(result, TextError) else result for result in results])
     texts = [text for numbered in chunk.texts for text in _texts(numbered.content, rows)]
+    columns = {"text": texts, "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), width)}
     labels = [_label(numbered.content) for numbered in chunk.texts for _ in range(rows)]
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), width)
-    table = pa.table({"text": texts, "vector": column, "label": _unify_labels(labels)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return ChunkResult(sink.getvalue().to_pybytes(), bad_lines, errors[0].message if errors else "")
+    if any(label is not None for label in labels):
+        columns["label"] = _unify_labels(labels)
+    fields = [dict(zip(text.row.names, text.row.cells, strict=True)) if text.row else {} for text in chunk.texts]
+    for name in dict.fromkeys(name for row in fields for name in row):
+        if name not in written:
+            columns[name] = [row.get(name) for row in fields for _ in range(rows)]
+    return ChunkResult(serialize_arrow(columns), bad_lines, errors[0].message if errors else "")
 
 
 def _read_tables(results: Iterable[ChunkResult]) -> Iterator[pa.Table]:
-    import pyarrow as pa
+    from graphattn.experiments._cli.arrow_tables import read_arrow
 
-    return (pa.ipc.open_stream(result.content).read_all() for result in results)
+    return read_arrow(result.content for result in results)
 
 
 def _write_numpy(file: Any, results: Iterable[ChunkResult], width: int) -> int:
@@ -173,39 +183,6 @@ def _write_numpy(file: Any, results: Iterable[ChunkResult], width: int) -> int:
     for table in _read_tables(results):
         file.write(table["vector"].combine_chunks().values.to_numpy().tobytes())
     return count
-
-
-def _write_parquet(file: Any, results: Iterable[ChunkResult], width: int) -> int:
-    """Write texts, vectors and, if there are any, labels, some chunks at a time; return their number."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    label_types = {table["label"].type for table in _read_tables(results)} - {pa.null()}
-    if len(label_types) > 1:  # a list in some chunks, a single label in others
-        label_types = {pa.list_(pa.string())}
-    fields = [
-        ("text", pa.string()),
-        ("vector", pa.list_(pa.float32(), width)),
-        *(("label", label_type) for label_type in label_types),
-    ]
-    schema, count, tables = pa.schema(fields), 0, _read_tables(results)
-    with pq.ParquetWriter(file, schema) as writer:
-        while group := [_with_label_type(table, schema) for table in islice(tables, _CHUNKS_PER_GROUP)]:
-            writer.write_table(pa.concat_tables(group))
-            count += sum(table.num_rows for table in group)
-    return count
-
-
-def _with_label_type(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table with labels of another type, or without labels."""
-    import pyarrow as pa
-
-    if "label" not in schema.names:
-        return table.drop_columns("label")
-    labels = table["label"].to_pylist()
-    if pa.types.is_list(schema.field("label").type):
-        labels = [label if label is None or isinstance(label, list) else [label] for label in labels]
-    return table.set_column(2, schema.field("label"), pa.array(labels, schema.field("label").type)).cast(schema)
 
 
 def _texts(item: Any, rows: int) -> list[str]:

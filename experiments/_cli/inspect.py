@@ -16,7 +16,7 @@ from graphattn._validation import require_choice
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import Device, Values, as_flag, with_flags
-from graphattn.experiments._cli.loaded_models import load_model
+from graphattn.experiments._cli.loaded_models import find_directory, load_model, load_sentence_encoder
 from graphattn.experiments._cli.output import check_output, model_files, open_output, show_progress
 from graphattn.options import list_options
 
@@ -32,6 +32,7 @@ EXAMPLES = (
     "graphattn inspect model reviews.txt --out weights.parquet\n\n"
     "graphattn inspect model reviews.txt --html page.html --other model2\n\n"
     "graphattn inspect --serve model model2\n\n"
+    'graphattn inspect sentence-transformers/all-MiniLM-L6-v2 "The cat sat" --html page.html\n\n'
     'graphattn inspect model "a lovely film" --words --html words.html\n\n'
     "graphattn inspect model reviews.txt --summary --picture distances.png --out tables"
 )
@@ -57,7 +58,10 @@ class OutputFiles:
 
 @with_flags(flag_values=list_options(CorpusOptions, "Input", without=_UNUSED), parser=parser_flags())
 def inspect(
-    model: Annotated[Path, typer.Argument(help="Model directory written by train.")],
+    model: Annotated[
+        Path,
+        typer.Argument(help="Model directory written by train; or a Hugging Face directory, or a name on its hub."),
+    ],
     flag_values: Values,
     parser: Values,
     text: Annotated[
@@ -70,7 +74,7 @@ def inspect(
     top: Annotated[int, typer.Option(min=1, help="Number of strongest edges to print.")] = 10,
     by: Annotated[str | None, typer.Option(help="Print that many per layer, head, relation; comma-separated.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File for all weights: .parquet, .csv, .graphml, .gexf, .gml or .json.")
+        Path | None, typer.Option(help="File for all weights: .parquet, .csv, .graphml, .gexf, .gml, .json or .html.")
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Picture to draw: .png, .svg or .pdf.")] = None,
     kind: Annotated[str, typer.Option(help="Kind of picture: arcs or matrices.")] = "arcs",
@@ -86,6 +90,12 @@ def inspect(
         bool, typer.Option("--serve", help="Serve the page with a text field; TEXT may be a second model.")
     ] = False,
     device: Device = "auto",
+    pretrained_heads: Annotated[
+        str | None, typer.Option(help="Edges of the heads of a Hugging Face directory, as in train: window:257|global.")
+    ] = None,
+    pretrained_length: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of the longest text for a Hugging Face directory.")
+    ] = None,
     host: Annotated[str | None, typer.Option(help="With --serve: address to listen on (default: 127.0.0.1).")] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="With --serve: port, 0 for a free one (default: 8000).")
@@ -100,7 +110,7 @@ def inspect(
     With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
     of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
     """
-    load = partial(load_model, parser=parser, device=device)
+    load = partial(_load, parser=parser, device=device, heads=pretrained_heads, max_length=pretrained_length)
     selection = {"layer": layer, "head": head, "relation": relation}
     outputs = OutputFiles(out, picture, html, kind, other)
     selecting = _set_flags(**selection, by=by)
@@ -125,6 +135,20 @@ def inspect(
     else:
         groups = [] if by is None else [name.strip() for name in by.split(",")]
         _inspect_texts(load, model, text, CorpusOptions(**flag_values), outputs, selection, (top, groups))
+
+
+def _load(model: Path, parser: Values, device: str, **options: Any) -> Any:
+    """A model, or the encoder of a Hugging Face directory; ``options`` are those of the encoder."""
+    from graphattn.models.pretrained._checkpoint import is_hugging_face_directory
+
+    model = find_directory(model)
+    if is_hugging_face_directory(model):
+        return load_sentence_encoder(model, parser, device=device, **options)
+    flags = {"heads": "--pretrained-heads", "max_length": "--pretrained-length"}
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(f"{flags[name]} is for Hugging Face directories; {model} keeps what it was trained with")
+    return load_model(model, parser, device=device)
 
 
 def _set_flags(**options: object) -> list[str]:
@@ -303,12 +327,12 @@ def _check_files(outputs: OutputFiles, model: Path, text: str, *, summary: bool)
 
 def _at_most_one(texts: Iterable[Any], outputs: OutputFiles) -> Iterable[Any]:
     """The texts; raise if there are several but an output holds only one."""
-    from graphattn.models.inspection._files import GRAPH_WRITERS
+    from graphattn.models.inspection._files import TABLES
 
     suffix = "" if outputs.out is None else outputs.out.suffix.lower()
     if outputs.picture is not None:
         message = "a {picture} shows one text, but there are more; give one, or {summary=True}"
-    elif suffix in GRAPH_WRITERS:
+    elif suffix and suffix not in TABLES:
         message = f"a {suffix} file holds one text, but there are more; give one, or save to .parquet or .csv"
     else:
         return texts
@@ -376,7 +400,7 @@ def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str
     from graphattn.models.inspection._attention_map import for_display
     from graphattn.models.inspection.notebook import printable
 
-    lines = [printable(attention.title, 100), format_prediction(attention)]
+    lines = [printable(attention.title, 100), *filter(None, [format_prediction(attention)])]
     table = attention.top(top, by=by)
     if table.empty:
         return [*lines, "no token has more than one edge"]
@@ -399,11 +423,13 @@ def _name_single_edge_heads(relations: Iterable[str], total: int) -> list[str]:
 
 
 def format_prediction(attention: Attention) -> str:
-    """The prediction in one line, with probabilities if there are any."""
+    """The prediction in one line, with probabilities if there are any; empty without a prediction."""
     from graphattn.models.inspection._attention_map import TARGET
     from graphattn.models.inspection.notebook import printable
 
     prediction, probabilities = attention.prediction, attention.probabilities
+    if prediction is None:
+        return ""
     if not isinstance(probabilities, dict):
         (sentence,) = attention.sentences.values()
         special = len(sentence.words) > len(prediction)  # a pretrained model's sentence begins and ends with them
@@ -457,7 +483,7 @@ def _draw(attention: Attention, picture: Path, kind: str) -> None:
 
 
 def _write_page(columns: list[tuple[Path, Estimator, list[Attention]]], html: Path) -> None:
-    from graphattn.experiments.page import page_model, write_page
+    from graphattn.models.inspection.page import page_model, write_page
 
     attentions = columns[0][-1]
     title = attentions[0].title if len(attentions) == 1 else f"{len(attentions):,} texts"

@@ -167,16 +167,23 @@ def load_any_model(
 
 
 def load_sentence_encoder(
-    model: Path, parser: Values, *, precision: str | None, device: str, max_tokens_per_text: int | None, digest: str
+    model: Path,
+    parser: Values,
+    *,
+    precision: str | None = None,
+    device: str = "auto",
+    max_tokens_per_text: int | None = None,
+    digest: str | None = None,
+    **options: Any,
 ) -> SentenceEncoder:
-    """The sentence encoder of a Hugging Face directory; arguments as for :func:`load_model`."""
+    """The sentence encoder of a Hugging Face directory; arguments as for :func:`load_model`, and its own."""
     from graphattn.models.pretrained import SentenceEncoder
     from graphattn.models.pretrained._checkpoint import digest_directory
 
     for name in parser:
         raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
-    encoder = SentenceEncoder(model, precision=precision, device=device).fit()
-    if digest_directory(model) != digest:
+    encoder = SentenceEncoder(model, precision=precision, device=device, **options).fit()
+    if digest is not None and digest_directory(model) != digest:
         raise _make_replaced_error(model)
     limit = encoder.inputs_.max_tokens_per_text
     if max_tokens_per_text is not None and limit is not None:

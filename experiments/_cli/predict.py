@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError, GraphError, TruncationWarning
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import (
     Address,
@@ -42,24 +45,25 @@ from graphattn.experiments._cli.resumable import (
     make_engine,
     stream_results,
 )
-from graphattn.experiments._cli.tables import PredictionTable
 from graphattn.options import list_options
 
 if TYPE_CHECKING:
+    from graphattn.experiments._cli.prediction_table import PredictionTable
     from graphattn.experiments._cli.text_stream import NumberedText
     from graphattn.models import Estimator, Task
 
 EXAMPLES = (
     'graphattn predict model "a lovely film"\n\n'
-    "graphattn predict model reviews.csv --text-column review --probabilities --out predictions.jsonl\n\n"
+    "graphattn predict model reviews.csv --text-column review --out labelled.csv\n\n"
     "graphattn predict tagger sentences.txt --output spans\n\n"
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
 _UNUSED = {"drop_label", "label_column", "label_separator", "layer", "tag_column", "tags"}
-_TABLES = ("csv", "tsv")
+_TABLES = ("csv", "tsv", "parquet")
 _OUTPUTS = {
     ".csv": ("csv",),
     ".tsv": ("tsv",),
+    ".parquet": ("parquet",),
     ".conll": ("conll",),
     ".html": ("html",),
     ".jsonl": ("json", "spans"),
@@ -83,10 +87,10 @@ def predict(
     search: SearchChanges = "",
     longest: Longest = None,
     output: Annotated[
-        Literal["json", "csv", "tsv", "spans", "conll", "html"] | None,
+        Literal["json", "csv", "tsv", "parquet", "spans", "conll", "html"] | None,
         typer.Option(
-            help="JSON Lines, or a table with all columns of the input; taggers: tags as JSON or CoNLL, or entities as "
-            "JSON or in colours as HTML (default: as the extension of --out says, else json)."
+            help="JSON Lines, or a table; taggers also entities as JSON or in colours as HTML, or CoNLL (default: as "
+            "the extension of --out says, else json)."
         ),
     ] = None,
     plain: Annotated[
@@ -109,6 +113,8 @@ def predict(
     ] = None,
 ) -> None:
     """Predict texts; prints one JSON object for each, in order.
+
+    A file of --out, .csv, .tsv, .parquet or .jsonl, has all columns of the input, and the label and its confidence.
 
     A plain file or standard input has one text on each line (for pairs two, with a tab between them); with
     --format words its lines are split at blanks only. Files with labels, as train and evaluate read them, work too. A
@@ -133,7 +139,7 @@ def predict(
     estimator = settings.load_to_read(engine)
     reject_unused(model, estimator, probabilities=probabilities, n_best=n_best > 1, plain=plain)
     form = _choose_output(output, out, estimator.task, plain=plain, n_best=n_best)
-    is_table = form in _TABLES
+    has_rows = form in _TABLES or (out is not None and _has_rows(form, plain=plain))
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else choose_chunk(settings))
     numbered = read_numbered_texts(
         texts,
@@ -142,18 +148,17 @@ def predict(
         split=estimator.inputs_.split,
         **estimator.get_reading_defaults(),
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
-        keep_rows=is_table,
+        keep_rows=has_rows,
     )
     choices: dict[str, Any] = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": form}
-    if is_table:
-        first = list(_take_until_readable(numbered))
+    if has_rows:
+        choices["table"], first = _make_table(estimator, numbered, form, probabilities=probabilities)
         numbered = chain(first, numbered)
-        choices["table"] = _make_table(estimator, first, f".{form}", probabilities=probabilities)
     job = ModelJob(settings, predict_chunk, choices)
     executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
     tally = _write_predictions(job, iter_chunks(numbered, chunk), executor, out)
     hint = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
-    hint = "They have no prediction." if is_table else hint
+    hint = "They have no prediction." if form in _TABLES else hint
     tally.report(estimator, hint)
 
 
@@ -173,6 +178,8 @@ def _choose_output(output: str | None, out: Path | None, task: type[Task], *, pl
             f"{{output}} is {chosen!r}, but {{out}} ends in {suffix}; leave {{output}} out, or change the extension",
             options=("output", "out"),
         )
+    if chosen == "parquet" and out is None:
+        raise ConfigError("Parquet needs a file; give {out}, or another {output}", options=("output", "out"))
     if chosen in _TABLES and (plain or n_best > 1):
         raise ConfigError(
             "a table has one output next to each text; leave {plain} and {n_best} out, or let {out} end in .jsonl",
@@ -181,30 +188,50 @@ def _choose_output(output: str | None, out: Path | None, task: type[Task], *, pl
     return chosen
 
 
-def _take_until_readable(texts: Iterable[NumberedText]) -> Iterator[NumberedText]:
-    """The texts up to the first that can be read."""
-    for text in texts:
-        yield text
-        if text.error is None:
-            return
-
-
 def _make_table(
-    estimator: Estimator, texts: Sequence[NumberedText], suffix: str, *, probabilities: bool
-) -> PredictionTable:
-    """The table for the last of some texts and all others like it."""
-    nothing = "" if estimator.task.texts_per_input == 1 else ("", "")
-    (row,) = estimator.predict_rows([nothing], probabilities=probabilities)
-    content = texts[-1].content if texts else None
-    return PredictionTable.of("" if content is None else content, row, suffix)
+    estimator: Estimator, texts: Iterator[NumberedText], form: str, *, probabilities: bool
+) -> tuple[PredictionTable, list[NumberedText]]:
+    """The table for the first text that can be predicted, and the texts that were taken to find it."""
+    from graphattn.experiments._cli.prediction_table import PredictionTable
+    from graphattn.experiments._cli.text_stream import NumberedText
+
+    # Of a tagger's words they take long, and a table has no place for one confidence.
+    has_confidence = "probabilities" in estimator.task.prediction_options and estimator.task.corpus_kind != "tag"
+    taken: list[NumberedText] = []
+    nothing = NumberedText(0, "" if estimator.task.texts_per_input == 1 else ("", ""))
+    for text in chain(_take(texts, taken), [nothing]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruncationWarning)  # it is predicted again
+            try:
+                (row,) = estimator.predict_rows([text.content], probabilities=probabilities or has_confidence)
+                break
+            except (DataError, GraphError):
+                if text is nothing:
+                    raise
+    table = PredictionTable.of(
+        text,
+        row if form != "spans" else {"text": "", "spans": []},
+        f".{form}" if form in _TABLES else ".jsonl",
+        probabilities=probabilities,
+        label_separator=estimator.corpus_.get("label_separator"),
+    )
+    return table, taken
+
+
+def _take(texts: Iterable[NumberedText], taken: list[NumberedText]) -> Iterator[NumberedText]:
+    """The readable ones of the first texts, which are added to ``taken``."""
+    for text in islice(texts, CHUNK):
+        taken.append(text)
+        if text.error is None:
+            yield text
 
 
 def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, out: Path | None) -> Tally:
     """Predict chunks to a file, resumably, or to a stream, each as soon as it is done."""
     from graphattn.builders._files import is_stream
 
-    tally = Tally()
-    if out is None or is_stream(out):
+    tally, is_parquet = Tally(), out is not None and job.options["output"] == "parquet"
+    if out is None or (is_stream(out) and not is_parquet):
         with nullcontext(sys.stdout.buffer) if out is None else open_output(out, binary=True) as file:
             for content in tally.count(stream_results(job, chunks, executor)):
                 file.write(content)
@@ -213,8 +240,18 @@ def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, ou
         with keep_results(out) as results:
             results.compute(job, chunks, executor, "predicting")
             with open_output(out, binary=True) as file:
-                file.writelines(tally.count(results))
+                if is_parquet:
+                    _write_parquet(file, results)
+                    deque(tally.count(results), maxlen=0)
+                else:
+                    file.writelines(tally.count(results))
     return tally
+
+
+def _write_parquet(file: Any, results: Iterable[ChunkResult]) -> None:
+    from graphattn.experiments._cli.arrow_tables import read_arrow, write_parquet
+
+    write_parquet(file, lambda: read_arrow(result.content for result in results))
 
 
 def predict_chunk(
@@ -233,31 +270,50 @@ def predict_chunk(
     """
     from graphattn.models._entities import HTML_HEAD
 
-    def format_texts(inputs: list[Any], first: int) -> list[str]:
+    add_probabilities = probabilities or (table is not None and table.has_confidence)
+
+    def format_texts(inputs: list[Any], first: int) -> Sequence[Any]:
+        if output == "spans" and table is not None:
+            return list(map(json.loads, estimator.format_predictions(inputs, output)))
         if output != "json" and table is None:
             return estimator.format_predictions(inputs, output)
-        rows = estimator.predict_rows(inputs, first=first, n_best=n_best, probabilities=probabilities)
+        rows = estimator.predict_rows(inputs, first=first, n_best=n_best, probabilities=add_probabilities)
         if table is not None:
-            return list(map(table.line, inputs, rows))
+            return rows
         if plain:
             return [_format_plain(number, row, n_best) for number, row in enumerate(rows, first)]
         return list(map(encode_line, rows))
 
-    head = table.header() if table is not None else HTML_HEAD if output == "html" else ""
-    lines, bad_lines = [head] if chunk.first == 1 else [], []
-    error = ""
-    for text, line in zip(chunk.texts, apply_to_texts(format_texts, chunk), strict=True):
-        if isinstance(line, TextError):
-            bad_lines.append(line.line)
-            error = error or line.message
-            row = {"line": line.line, "error": line.message}
-            if table is not None:
-                lines.append(table.line_without_prediction(text.content))
-            else:
-                lines.append(encode_line(row) if _has_rows(output, plain=plain) else "\n")
+    results = apply_to_texts(format_texts, chunk)
+    if table is not None:
+        return _fill_table(table, chunk, results)
+    lines, errors = [HTML_HEAD] if output == "html" and chunk.first == 1 else [], []
+    for result in results:
+        if isinstance(result, TextError):
+            errors.append(result)
+            lines.append(encode_line(result.to_row()) if _has_rows(output, plain=plain) else "\n")
         else:
-            lines.append(line)
-    return ChunkResult("".join(lines).encode(), tuple(bad_lines), error)
+            lines.append(result)
+    return _make_result("".join(lines).encode(), errors)
+
+
+def _fill_table(table: PredictionTable, chunk: Chunk, predictions: Sequence[Any]) -> ChunkResult:
+    """The rows of texts with their predictions, or errors."""
+    rows, errors = [table.header()] if chunk.first == 1 and table.header() else [], []
+    for text, prediction in zip(chunk.texts, predictions, strict=True):
+        if not isinstance(prediction, TextError):
+            try:
+                rows.append(table.make_row(text, prediction))
+                continue
+            except DataError as error:
+                prediction = TextError.of(text.line, error)
+        errors.append(prediction)
+        rows.append(table.make_row_without_prediction(text, prediction.to_row()))
+    return _make_result(table.join(rows), errors)
+
+
+def _make_result(content: bytes, errors: Sequence[TextError]) -> ChunkResult:
+    return ChunkResult(content, tuple(error.line for error in errors), errors[0].message if errors else "")
 
 
 def _has_rows(output: str, *, plain: bool) -> bool:

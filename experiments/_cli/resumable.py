@@ -57,6 +57,15 @@ class TextError:
     line: int
     message: str
 
+    @classmethod
+    def of(cls, line: int, error: DataError | GraphError) -> TextError:
+        """The error in one line, with the flags that it names."""
+        return cls(line, " ".join(error.render(as_flag).split()))
+
+    def to_row(self) -> dict[str, Any]:
+        """The error as a row of JSON."""
+        return {"line": self.line, "error": self.message}
+
 
 def apply_to_texts(function: Callable[[list[Any], int], Sequence[Any]], chunk: Chunk) -> list[Any]:
     """Apply a function to the texts of a chunk; one that fails has a :class:`TextError` in place of its result.
@@ -67,7 +76,7 @@ def apply_to_texts(function: Callable[[list[Any], int], Sequence[Any]], chunk: C
     for is_bad, group in groupby(chunk.texts, key=lambda text: text.error is not None):
         texts = list(group)
         if is_bad:
-            results += [_describe_error(text.line, text.error) for text in texts]
+            results += [TextError.of(text.line, text.error) for text in texts if text.error is not None]
         else:
             results += _apply(function, texts, chunk.first + len(results))
     return results
@@ -79,14 +88,9 @@ def _apply(function: Callable[[list[Any], int], Sequence[Any]], texts: list[Numb
         return list(function([text.content for text in texts], first))
     except (DataError, DeviceMemoryError, GraphError) as error:
         if len(texts) == 1:
-            return [_describe_error(texts[0].line, error)]
+            return [TextError.of(texts[0].line, error)]
     middle = len(texts) // 2
     return [*_apply(function, texts[:middle], first), *_apply(function, texts[middle:], first + middle)]
-
-
-def _describe_error(line: int, error: DataError | DeviceMemoryError | GraphError | None) -> TextError:
-    assert error is not None
-    return TextError(line, " ".join(error.render(as_flag).split()))
 
 
 def choose_chunk(settings: ModelSettings) -> int:

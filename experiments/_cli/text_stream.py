@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphattn.builders._files import FilePath, TextLines, display_name, is_store, open_text
+from graphattn.builders._sentence import TableRow
 from graphattn.builders.readers import detect
 from graphattn.builders.readers._formats import FORMATS, PLAIN, corpus_kind, resolve_like_training
 from graphattn.builders.readers._rows import iterate_with_errors, split_at_blanks
@@ -43,6 +44,7 @@ class NumberedText(NamedTuple):
     line: int
     content: Any
     error: DataError | None = None
+    row: TableRow | None = None  # all fields of its row, if they are kept and it has one
 
 
 def is_corpus(text: str) -> bool:
@@ -93,10 +95,11 @@ def read_numbered_texts(
             "{format=words} is for single texts; the texts of a pair have a tab between them", options=("format",)
         )
     chosen = {**options.reader_options(), **({"label": label_column} if label_column else {})}
-    source: FilePath = path
+    encoding = chosen.pop("encoding", None)
+    source: FilePath = path if encoding is None else open_text(path, encoding)
     format = options.format
     if training:
-        source = open_text(path)
+        source = open_text(source)
         format, chosen = resolve_like_training(
             source, training, task, format, chosen, labels=labels, sample_lines=sample_lines
         )
@@ -153,19 +156,22 @@ def _read_corpus(
 ) -> Iterator[NumberedText]:
     entry = FORMATS[format]
     parameters = inspect.signature(entry.read).parameters
-    if keep_rows and "keep_rows" in parameters:
-        options = {**options, "keep_rows": True}
+    rows: list[TableRow] = []
+    if keep_rows and "keep_row" in parameters:
+        options = {**options, "keep_row": rows.append}
     if pairs and "second" in entry.options:
         options.setdefault("second", "second")
     errors: list[DataError] = []
     if "skip" in parameters:
         options = {**options, "skip": errors.append}
     items = entry.read(source, **{**_WITHOUT_LABELS.get(format, {}), **options})
-    return _number(map(_unpack_label, items) if format == "fasttext" else items, source, errors)
+    return _number(map(_unpack_label, items) if format == "fasttext" else items, source, errors, rows)
 
 
-def _number(items: Iterator[Any], source: FilePath, errors: list[DataError]) -> Iterator[NumberedText]:
-    """Yield items with their lines, after the errors that were found before them."""
+def _number(
+    items: Iterator[Any], source: FilePath, errors: list[DataError], rows: list[TableRow]
+) -> Iterator[NumberedText]:
+    """Yield items with their lines and rows, after the errors that were found before them."""
     count = 0
     for item in chain(items, [None]):
         for error in errors:
@@ -176,7 +182,8 @@ def _number(items: Iterator[Any], source: FilePath, errors: list[DataError]) -> 
         if item is not None:
             count += 1
             origin = getattr(item, "origin", None)
-            yield NumberedText(origin[1] if origin else source.line if isinstance(source, TextLines) else count, item)
+            line = origin[1] if origin else source.line if isinstance(source, TextLines) else count
+            yield NumberedText(line, item, row=rows.pop() if rows else None)
 
 
 def _unpack_label(item: Any) -> Any:

@@ -36,8 +36,8 @@ class ServedModel:
     def __init__(self, name: str, model: Estimator | SentenceEncoder):
         self.name = name
         self._model: Any = model
-        self._task: Any = getattr(model, "task", None)  # a pretrained model has none
-        self.is_pair = self._task is not None and self._task.texts_per_input == 2
+        self._predicts = hasattr(model, "predict_rows")  # a pretrained model without a task does not
+        self.is_pair = model.task.texts_per_input == 2
         self.missing: dict[str, str] = {}
         text: Any = ("a", "a") if self.is_pair else "a"
         trials: dict[str, Callable[[], Any]] = {  # they also load and compile what the first request would wait for
@@ -46,8 +46,8 @@ class ServedModel:
             "/explain": lambda: self.explain([Explanation(text, 1, False)]),
         }
         for path, compute in trials.items():
-            if self._task is None and path != "/encode":
-                self.missing[path] = "a pretrained model without a task has sentence vectors only"
+            if path == "/predict" and not self._predicts:
+                self.missing[path] = "a pretrained model without a task has no predictions"
                 continue
             try:
                 compute()
@@ -57,21 +57,19 @@ class ServedModel:
     @property
     def has_probabilities(self) -> bool:
         """Whether predictions can have the probabilities of all classes."""
-        return self._task is not None and "probabilities" in self._task.prediction_options
+        return "probabilities" in self._model.task.prediction_options
 
     def describe(self) -> dict[str, Any]:
         """What the model is, for ``/health``."""
         facts: dict[str, Any] = {"status": "ok", "model": self.name, "graphattn": __version__}
-        if self._task is not None:
-            facts |= {"task": self._task.name, "encoder": self._model.encoder_.name}
+        if self._predicts:
+            facts |= {"task": self._model.task.name, "encoder": self._model.encoder_.name}
             facts |= {"labels": list(map(str, self._model.task_.class_names))}
         return facts
 
     def count_tokens(self, item: Any) -> int:
         """The number of tokens of an input."""
         texts = item if self.is_pair else (item,)
-        if self._task is None:
-            return int(self._model.builder_.layout(list(texts)).lengths.sum())
         return sum(map(self._model.count_tokens, texts))
 
     def predict(self, requests: Sequence[Sequence[Any]]) -> list[list[dict[str, Any]]]:

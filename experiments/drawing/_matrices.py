@@ -28,7 +28,8 @@ from graphattn.models.inspection import Attention
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.notebook import printable
 
-MAX_HEADS = 64
+MAX_HEADS = 144
+"""Those of BERT-base."""
 _LABEL, _HEAD, _TITLE = 7.5, 8.5, 12.0
 
 
@@ -100,8 +101,10 @@ def draw_matrices(attention: Attention, path: FilePath | None = None, *, title: 
 
 
 def make_heading(attention: Attention, width: float) -> str:
-    """The prediction and as much of the text as fits into a width in inches."""
+    """The prediction, if there is one, and as much of the text as fits into a width in inches."""
     prediction = attention.prediction
+    if prediction is None:
+        return isolate(printable(attention.title, max(20, int(9 * width))))
     result = ", ".join(map(str, prediction)) if isinstance(prediction, (tuple, list)) else str(prediction)
     room = max(20, int(9 * width))
     result = printable(result, max(12, room // 3))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError, GraphAttnError
 from graphattn.experiments._serving.requests import Limits, RequestError, RequestQueue, receive_json
-from graphattn.experiments.page._document import name_model
-from graphattn.experiments.page._packing import pack_page
+from graphattn.models.inspection.page._document import name_model
+from graphattn.models.inspection.page._packing import pack_page
 
 if TYPE_CHECKING:
     from fastapi import Request

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._serving.requests import Limits, RequestError
-from graphattn.experiments.page._document import PageModel, content_policy, render_page
 from graphattn.experiments.page._live_models import LiveModel, LiveModels
+from graphattn.models.inspection.page._document import PageModel, content_policy, render_page
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response

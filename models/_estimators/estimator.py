@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import RLock
@@ -28,6 +29,7 @@ from graphattn.models._estimators.inputs import (
     Columns,
     as_list,
     check_weights,
+    map_parts,
     name_dev_set_in_errors,
     split_held_out,
     unpack_dev_set,
@@ -320,8 +322,10 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
         Parameters
         ----------
-        X : the inputs, or a :class:`~graphattn.builders.store.Store` of them, which need not fit into memory
-        y : their labels, or a translator's targets; None if the inputs contain them (``Example``, ``Sentence``)
+        X : the inputs, or a :class:`~graphattn.builders.store.Store` of them, which need not fit into memory. Tables of
+            pandas, polars, Arrow or datasets, and dictionaries, have the columns ``text``, ``label``, ``second`` for
+            pairs, or for taggers ``tokens`` and ``tags``
+        y : their labels, or a translator's targets; None if the inputs contain them
         dev : (inputs, labels), or inputs with labels, to choose the best epoch; a translator's target may be several
             texts. When None, ``training.dev_fraction`` of the training set is held out
         sample_weight : weight of each example in the loss and in the metrics of held-out ones; weight k has the effect
@@ -601,9 +605,15 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     # -- predicting ----------------------------------------------------------------------------------------------------
 
     def predict(self, X: Iterable[Any]) -> Any:
-        """One prediction for each input, in their order."""
+        """One prediction for each input, in their order.
+
+        Parameters
+        ----------
+        X : the inputs; a generator or another stream of them is read some at a time
+        """
         self._check_fitted()
-        return self.task_.decode(self._decide(self._make_columns(X)))
+        decisions = map_parts(lambda part: self._decide(self._make_columns(part)), X)
+        return self.task_.decode(list(chain.from_iterable(decisions)))
 
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
@@ -640,7 +650,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             raise ConfigError(
                 f"a model that {self.task.description} has no scores of classes; use a classifier or tagger"
             )
-        return self._rerun(self._make_columns(X), **options)
+        parts = map_parts(lambda part: self._rerun(self._make_columns(part), **options), X)
+        return Predictions.join(parts)
 
     def _rerun(self, columns: Columns, **options: Any) -> Predictions:
         return predict_corpus(self.model_, self._encode(columns), **options)
@@ -840,6 +851,11 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             return attention_of(self, inputs, self.capture(inputs.batch, features=features))
 
     # -- fitted attributes ---------------------------------------------------------------------------------------------
+
+    @property
+    @override
+    def encoder_name(self) -> str:
+        return self.encoder_.name
 
     @override
     def _check_fitted(self) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,9 @@ from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders._word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._estimators.indicators import detach
+from graphattn.models._estimators.named_columns import find_columns, has_text, iter_table, make_input
 
+Result = TypeVar("Result")
 Columns = Sequence[Sequence[Source]]
 """One column of texts, or two for pairs."""
 CHUNK = 1 << 14
@@ -30,7 +33,7 @@ def unpack_dev_set(dev: Any) -> tuple[Any, Any]:
     """A dev set's inputs and labels; None if the inputs contain the labels."""
     if isinstance(dev, tuple) and len(dev) != 2 and not all(isinstance(item, (Example, Sentence)) for item in dev):
         raise DataError(f"the dev set has {len(dev)} parts", hint="Give (inputs, labels), or inputs with labels.")
-    single = (str, tuple, Example, Sentence) if isinstance(dev, list) else (Example, Sentence)
+    single = (str, tuple, Mapping, Example, Sentence) if isinstance(dev, list) else (Example, Sentence)
     if isinstance(dev, (tuple, list)) and len(dev) == 2 and not any(isinstance(item, single) for item in dev):
         return dev[0], dev[1]
     return dev, None
@@ -71,13 +74,20 @@ def as_text(source: Source) -> str:
 
 
 def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
-    """Inputs; of a frame or a two-dimensional array the only column, or the rows of a table of pairs."""
+    """Inputs; the rows of a table, and dictionaries, are read by the names of their columns.
+
+    Without a column ``text``, a frame of as many ``columns`` is its column, or its rows as pairs, like an array.
+    """
     if isinstance(X, (str, bytes, Sentence, Example)):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
     if isinstance(X, Mapping):
         raise DataError(f"a {type(X).__name__} is given where a list is expected", hint="Give one of its values.")
-    if not hasattr(X, "columns") and getattr(X, "ndim", 1) == 1:
-        return X  # type: ignore[no-any-return]
+    names = find_columns(X)
+    if names is not None and (has_text(names) or len(names) != columns or not hasattr(X, "columns")):
+        return iter_table(X, names)
+    if names is None and getattr(X, "ndim", 1) == 1:
+        is_list_of_others = isinstance(X, Sequence) and not (len(X) and isinstance(X[0], Mapping))
+        return X if is_list_of_others else map(_unpack_row, X, itertools.count())
     table = np.asarray(X, object)
     if table.shape[1:] == (1,):
         return table[:, 0].tolist()  # type: ignore[no-any-return]
@@ -87,6 +97,28 @@ def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
             hint=f"Give {columns} column{'s' * (columns > 1)}; for lists of words a list of lists, as from tolist().",
         )
     return map(tuple, table)
+
+
+def _unpack_row(item: Any, number: int) -> Any:
+    return make_input(item, number) if isinstance(item, Mapping) else item
+
+
+def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> list[Result]:
+    """Apply a function to inputs; to those without a length, such as a generator's, some at a time.
+
+    An error of later ones says from which input on it counts.
+    """
+    if isinstance(X, LazyCorpus) or hasattr(X, "__len__"):
+        return [function(X)]
+    remaining, results, first = iter(X), list[Result](), 0
+    while (part := list(itertools.islice(remaining, CHUNK))) or not results:
+        try:
+            results.append(function(part))
+        except DataError as error:
+            error.message += f", counted from input {first}" if first else ""
+            raise
+        first += len(part)
+    return results
 
 
 def single_column(X: Iterable[Any]) -> Columns:

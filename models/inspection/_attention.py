@@ -47,7 +47,7 @@ class Attention:
     Parameters
     ----------
     title : the words of the text, of both texts of a pair, or of a translator's source
-    prediction : label, labels, tags or text, as from ``predict``
+    prediction : label, labels, tags or text, as from ``predict``; None from a pretrained model alone
     probabilities : class -> probability; for a tagger, one such mapping per word
     tokens : part of the input -> text of each node. A single text is the part ``text``, a pair has ``first`` and
         ``second``, each with ``[CLS]`` first if the model has it; nodes of relations are parts such as ``text relay``
@@ -282,7 +282,7 @@ class Attention:
         Parameters
         ----------
         path : ``.parquet`` or ``.csv`` for :meth:`table`; ``.graphml``, ``.gexf``, ``.gml`` or ``.json`` (node-link)
-            for :meth:`graph`
+            for :meth:`graph`; ``.html`` for the page of :func:`~graphattn.models.inspection.page.write_page`
 
         Raises
         ------
@@ -417,7 +417,7 @@ def predict_attention(estimator: Inspectable, x: Any, *, target: str | None = No
 def attention_of(estimator: Inspectable, inputs: EncodedInputs, capture: ForwardCapture) -> Attention:
     """The attention of one input, from the capture of a pass over it; a ConfigError for an encoder without weights."""
     if not capture.layers:
-        raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
+        raise ConfigError(f"encoder {estimator.encoder_name!r} has no attention weights")
     sentences, graph = inputs.single, inputs.batch.graph
     without = () if inputs.corpus.builder.cls else inputs.graph_texts  # a translator's target begins with its end
     tokens = {name: (*[CLS] * (name not in without), *sentence.tokens) for name, sentence in sentences.items()}

@@ -29,7 +29,8 @@ GRAPH_WRITERS: dict[str, Callable[[nx.MultiDiGraph, Path], object]] = {
     ".gml": nx.write_gml,
     ".json": _write_node_link,
 }
-SUFFIXES = (".parquet", ".csv", *GRAPH_WRITERS)
+TABLES = (".parquet", ".csv")
+SUFFIXES = (*TABLES, *GRAPH_WRITERS, ".html")
 """Suffixes of files with the weights of one prediction."""
 
 
@@ -37,7 +38,12 @@ def save_attention(attention: Attention, path: Path) -> Path:
     """Write weights in the format of the suffix; see ``Attention.save``."""
     check_suffix(path, SUFFIXES)
     suffix = path.suffix.lower()
-    if suffix not in GRAPH_WRITERS:
+    if suffix == ".html":
+        from graphattn.models.inspection.page import PageModel, write_page
+
+        write_page(path, [PageModel("Attention", [attention.to_page(arrays=True)])], title=attention.title)
+        return path
+    if suffix in TABLES:
         return save_table(attention.table(), path)
     graph = attention.graph()
     if suffix != ".json":  # which escapes such characters itself

@@ -6,7 +6,7 @@ parsed text -> ``heads`` and ``deprels`` of its words, numbered as in ``words``;
 ``maps``, one for each head and pair of parts, with ``layer``, ``head``, ``relation``, ``scale``, ``source_part``,
 ``target_part`` and, for each edge, ``source``, ``target`` and ``weight``. A prediction has ``label`` or ``labels`` and
 the classes' ``probabilities``; a tagger's has ``words``, ``tags`` and a list of ``probabilities``, a translator's the
-output ``text``. Weights have six decimal places.
+output ``text``, and a pretrained model's nothing. Weights have six decimal places.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ def _parse(sentence: Sentence, *, cls: bool) -> dict[str, Any]:
 
 
 def _prediction(attention: Attention) -> dict[str, Any]:
+    if attention.prediction is None:
+        return {}
     if TARGET in attention.sentences:
         return {"text": attention.prediction}
     if isinstance(attention.probabilities, Mapping):

@@ -98,7 +98,7 @@ def summarise(
     if not summary.texts:
         raise DataError("there are no texts to summarise")
     if not summary.heads:
-        raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
+        raise ConfigError(f"encoder {estimator.encoder_name!r} has no attention weights")
     return summary
 
 

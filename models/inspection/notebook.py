@@ -30,7 +30,9 @@ _BOX = "display:inline-block;margin:1px;padding:1px 4px;border-radius:3px"
 
 def attention_html(attention: Attention) -> str:
     """Prediction, texts with tokens shaded by the attention they receive, and the strongest edges."""
-    parts = [f"<p><b>{_format_prediction(attention.prediction)}</b>{_format_probabilities(attention)}</p>"]
+    parts = []
+    if attention.prediction is not None:
+        parts.append(f"<p><b>{_format_prediction(attention.prediction)}</b>{_format_probabilities(attention)}</p>")
     received = _attention_received(attention)
     for text in attention.sentences:
         parts.append(_format_tokens(attention.tokens[text], received[text]))

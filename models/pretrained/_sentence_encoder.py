@@ -1,28 +1,35 @@
-"""Sentence vectors of a pretrained model, as sentence-transformers computes them."""
+"""Sentence vectors of a pretrained model, as sentence-transformers computes them, and its attention."""
 
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn._devices import find_device
 from graphattn._edges import lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
+from graphattn._validation import require_range
 from graphattn.builders import BudgetBatches, TextGraphBuilder
-from graphattn.exceptions import ModelDirectoryError, TruncationWarning
+from graphattn.builders._word_boundaries import Source
+from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning, warn_caller
 from graphattn.models._corpus import Batch, Corpus
-from graphattn.models._estimators.inputs import single_column
+from graphattn.models._encoders.base import LayerWeights
+from graphattn.models._estimators.inputs import CHUNK, as_collection, single_column
+from graphattn.models._inspectable import EncodedInputs, Inspectable, check_input
 from graphattn.models._options import InputOptions, resolve_precision
 from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget
+from graphattn.models._text_model import in_evaluation
 from graphattn.models.heads._pooling import pool
 from graphattn.models.pretrained._checkpoint import (
     CONFIG,
@@ -37,7 +44,13 @@ from graphattn.models.pretrained._checkpoint import (
     read_modules,
 )
 from graphattn.models.pretrained._encoder import PretrainedEncoder
+from graphattn.models.pretrained._search import find_nearest
 from graphattn.options import Parameters
+
+if TYPE_CHECKING:
+    from graphattn.models.inspection import Attention
+    from graphattn.models.inspection._capture import ForwardCapture
+    from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
 _POOLINGS = ("mean", "cls", "max")
 _FIX = "Use sentence-transformers for this model"
@@ -61,8 +74,28 @@ _MAX_TOKENS = 16_384
 """Tokens of a batch on a CPU."""
 
 
-class SentenceEncoder(Parameters):
-    """Vectors of whole texts from a pretrained model; a transformer of scikit-learn.
+class Encoding:
+    """What a pretrained model does that nobody has trained for a task."""
+
+    description = "encodes texts"
+    corpus_kind = "classify"
+    texts_per_input = 1
+    prediction_options: frozenset[str] = frozenset()
+    check_input = staticmethod(check_input)
+
+
+class HeadlessModel(nn.Module):
+    """An encoder as the module of an :class:`~graphattn.models._inspectable.Inspectable`."""
+
+    cross_heads = 0
+
+    def __init__(self, encoder: PretrainedEncoder):
+        super().__init__()
+        self.encoder = encoder
+
+
+class SentenceEncoder(Inspectable, Parameters):
+    """Vectors of whole texts from a pretrained model, and its attention; a transformer of scikit-learn.
 
     The directory of a sentence-transformers model says how states are pooled, whether vectors are normalised, and how
     many tokens of a text count. Other models give the mean of their states.
@@ -91,7 +124,8 @@ class SentenceEncoder(Parameters):
 
     _sklearn_auto_wrap_output_keys = frozenset({"transform"})
     vectors_per_input = 1
-    corpus_kind = "classify"
+    task = Encoding
+    encoder_name = "pretrained"
 
     def __init__(
         self,
@@ -110,7 +144,7 @@ class SentenceEncoder(Parameters):
         device, folder = find_device(self.device), find_directory(self.directory)
         self.pooling_, self.normalize_, limit = read_pooling(folder)
         self.encoder_ = PretrainedEncoder.from_directory(folder, heads=self.heads, max_length=self.max_length)
-        self.encoder_.to(device)
+        self.model_ = HeadlessModel(self.encoder_.to(device))
         self.builder_ = TextGraphBuilder(self.encoder_.relations(), vocabulary=self.encoder_.vocabulary)
         longest = self.max_length or min(limit or self.encoder_.max_length, self.encoder_.max_length)
         special = self.builder_.count_special_tokens(1)
@@ -133,8 +167,7 @@ class SentenceEncoder(Parameters):
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """The names of the columns of vectors: ``sentenceencoder0`` and so on."""
-        if not hasattr(self, "encoder_"):
-            self.fit()
+        self._check_fitted()
         return np.array([f"sentenceencoder{number}" for number in range(self.encoder_.width)], object)
 
     def __sklearn_tags__(self) -> Any:
@@ -160,16 +193,7 @@ class SentenceEncoder(Parameters):
 
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """:meth:`transform` as an array, under the name that classifiers have."""
-        if not hasattr(self, "encoder_"):
-            self.fit()
-        (column,) = single_column(X)
-        limit = self.inputs_.max_tokens_per_text
-        assert limit is not None
-        layout = self.builder_.layout(column)
-        excess = layout.lengths[layout.lengths > limit] - limit
-        if len(excess):
-            layout = layout.truncate(limit)
-            warnings.warn(self.describe_truncation(len(excess), int(excess.sum())), stacklevel=2)
+        corpus, _ = self._encode(X)
         device = self.encoder_.norm.weight.device
         use_bf16 = resolve_precision(self.precision, device) == "bf16"
 
@@ -180,13 +204,146 @@ class SentenceEncoder(Parameters):
                 return fetch_rows(F.normalize(pooled, dim=1) if self.normalize_ else pooled)
 
         budget = token_budget(device, on_cpu=_MAX_TOKENS)
-        batches = BudgetBatches(layout.lengths, max_tokens=budget, shuffle=False)
-        vectors = run_model(self.encoder_, Corpus(self.builder_, [layout]), encode_batch, batches=batches)
-        return np.array(vectors, np.float32).reshape(len(layout), self.encoder_.width)
+        batches = BudgetBatches(corpus.lengths, max_tokens=budget, shuffle=False)
+        vectors = run_model(self.encoder_, corpus, encode_batch, batches=batches)
+        return np.array(vectors, np.float32).reshape(len(corpus), self.encoder_.width)
 
-    def describe_truncation(self, count: int, tokens: int) -> TruncationWarning:
-        """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
-        return TruncationWarning(count, self.inputs_.max_tokens_per_text or 0, tokens)
+    def search(
+        self, queries: Iterable[Any], corpus: Iterable[Any], k: int = 10
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The texts of a corpus that are most similar to each query, by the cosine of their vectors.
+
+        All texts are compared, some at a time, so that neither their vectors nor all similarities need fit into memory.
+
+        Parameters
+        ----------
+        queries : texts, or their (Q, width) vectors from :meth:`transform`
+        corpus : texts, which may be a generator; or their (S, width) vectors, which may be on disk
+            (``np.load(path, mmap_mode="r")``)
+        k : number of texts for each query; there are fewer in a smaller corpus
+
+        Returns
+        -------
+        (Q, k) indices into the corpus, most similar first, in order among equals; and their cosines
+
+        Raises
+        ------
+        DataError
+            for an empty corpus, or vectors of another width
+        """
+        require_range("k", k, min=1)
+        parts = self._iter_vectors(corpus, "corpus")
+        return find_nearest(np.concatenate(list(self._iter_vectors(queries, "queries"))), parts, k)
+
+    def _iter_vectors(self, X: Iterable[Any], name: str) -> Iterator[npt.NDArray[Any]]:
+        """The vectors of texts, or those that were given, some at a time."""
+        self._check_fitted()
+        array: Any = X
+        if getattr(X, "ndim", 1) == 2 and np.asarray(array[:1]).dtype.kind == "f":
+            if array.shape[1] != self.encoder_.width:
+                hint = f"The vectors of this model are {self.encoder_.width} wide."
+                raise DataError(f"{name}: an array of the shape {array.shape}", hint=hint)
+            yield from (array[start : start + CHUNK] for start in range(0, max(len(array), 1), CHUNK))
+            return
+        remaining = iter(as_collection(X))
+        yield self.sentence_vectors(list(islice(remaining, CHUNK)))
+        while part := list(islice(remaining, CHUNK)):
+            yield self.sentence_vectors(part)
+
+    # -- inspection ----------------------------------------------------------------------------------------------------
+
+    def attention(self, x: Any) -> Attention:
+        """Read one text and return the attention weights; there is no prediction.
+
+        Parameters
+        ----------
+        x : a text, a list of words, or a sentence; a longer one than the model reads is truncated, with a warning
+
+        Raises
+        ------
+        DataError
+            when there are too many weights
+        """
+        from graphattn.models.inspection._attention import predict_attention  # loads networkx and pandas
+
+        return predict_attention(self, x)
+
+    @property
+    @override
+    def task_(self) -> Encoding:
+        return self.task()
+
+    @override
+    def _check_fitted(self) -> None:
+        """Read the model if that is not done; nothing is trained."""
+        if not hasattr(self, "encoder_"):
+            self.fit()
+
+    def _encode(self, X: Iterable[Any]) -> tuple[Corpus, Sequence[Source]]:
+        """Encode texts, truncated; also the texts themselves."""
+        self._check_fitted()
+        (column,) = single_column(X)
+        limit = self.inputs_.max_tokens_per_text
+        assert limit is not None
+        layout = self.builder_.layout(column)
+        excess = layout.lengths[layout.lengths > limit] - limit
+        if len(excess):
+            layout = layout.truncate(limit)
+            warn_caller(self.describe_truncation(len(excess), int(excess.sum())))
+        return Corpus(self.builder_, [layout]), column
+
+    @override
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
+        if targets is not None:
+            raise ConfigError("{target} is for translators only", options=("target",))
+        corpus, column = self._encode(X)
+        vocabulary: Any = self.encoder_.vocabulary
+        limit: Any = self.inputs_.max_tokens_per_text
+        sentences = [sentence.truncate(limit) for sentence in vocabulary.sentences(column)]
+        return EncodedInputs(corpus, {"text": [vocabulary.add_special_tokens([sentence]) for sentence in sentences]})
+
+    @override
+    def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
+        return TruncationWarning(count, self.inputs_.max_tokens_per_text or 0, tokens, where)
+
+    @override
+    def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
+        from graphattn.models.inspection._capture import ForwardCapture, count_weights
+        from graphattn.models.inspection.limits import check_num_weights
+
+        layers: list[LayerWeights] = []
+        check_num_weights(count_weights(self.encoder_, batch.graph), batch.graph)
+        with in_evaluation(self.encoder_):
+            states = self.encoder_(batch.graph, weights=layers)
+        return ForwardCapture(states[:0], layers)
+
+    @override
+    def describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+        return inputs.title, None, {}
+
+    @override
+    def target(
+        self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        raise _make_no_prediction_error()
+
+    @override
+    def score_copies(self, batch: Batch, **changes: Any) -> Tensor:
+        raise _make_no_prediction_error()
+
+    def count_tokens(self, text: str) -> int:
+        """The number of token nodes of a text."""
+        return int(self._encode([text])[0].lengths[0])
+
+    def get_reading_defaults(self) -> dict[str, Any]:
+        """No options, since there was no training corpus."""
+        return {}
+
+
+def _make_no_prediction_error() -> ConfigError:
+    return ConfigError(
+        "a pretrained model has no prediction to explain; train a classifier on it, or look at its attention"
+    )
 
 
 def read_pooling(folder: Path) -> tuple[str, bool, int | None]:

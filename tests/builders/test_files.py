@@ -25,7 +25,7 @@ from graphattn.builders._files import (
     read_sealed,
     write_sealed,
 )
-from graphattn.exceptions import DataError
+from graphattn.exceptions import ConfigError, DataError
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 suffixes = pytest.mark.parametrize("suffix", PACK)
@@ -112,10 +112,10 @@ def test_paths_of_no_file(tmp_path):
 
 EMPTY = ": is empty. Give a file with at least one line."
 BINARY = "holds a NUL byte, so it is binary. Give UTF-8 text, plain or compressed as .gz, .xz or .bz2."
-CONVERT = ": is {0}, not UTF-8. Convert it: iconv -f {0} -t UTF-8 OLD > NEW."
+CONVERT = ": is {0}, not UTF-8. Set encoding={0}, or convert it: iconv -f {0} -t UTF-8 OLD > NEW."
 LATIN = (
     ", line 2: byte 0xe9 at column 4 is not UTF-8. It is probably WINDOWS-1252, with words such as 'café'."
-    " If so, convert it: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
+    " If so, set encoding=WINDOWS-1252, or convert it: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
 )
 DAMAGED = (
     " is not UTF-8. The file is UTF-8 with damaged places. Repair the line, or drop such bytes:"
@@ -150,6 +150,46 @@ def test_what_is_no_text(tmp_path, content, expected):
     for suffix, pack in PACK.items():
         path = write(tmp_path, "file" + suffix, pack(content))
         assert message(path) == f"{path}{expected}"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "utf-32", "WINDOWS-1252", "utf-8-sig"])
+@suffixes
+def test_other_encodings(tmp_path, encoding, suffix):
+    """Characters of several bytes lie on both sides of each boundary of blocks."""
+    lines = [f"{'é' * (number % 50)} {number}\r\n" for number in range(9000)]
+    path = write(tmp_path, "file" + suffix, PACK[suffix]("".join(lines).encode(encoding)))
+    with open_text(path, encoding) as read:
+        assert list(read) == [line.replace("\r", "") for line in lines]
+
+
+def test_scripts_of_several_bytes(tmp_path):
+    for encoding, text in (
+        ("cp932", "映画はよい。"),
+        ("gb18030", "电影很好"),
+        ("euc-kr", "영화"),
+        ("iso2022_jp", "映画"),
+    ):
+        path = write(tmp_path, "file.txt", f"{text}\n".encode(encoding) * 9000)
+        with open_text(path, encoding) as read:
+            assert list(read) == [f"{text}\n"] * 9000
+
+
+@pytest.mark.parametrize("bad_line", [1, 3, 20_000])
+def test_bytes_of_another_encoding(tmp_path, bad_line):
+    path = write(tmp_path, "file.txt", "good \u20ac\n".encode("cp1252") * (bad_line - 1) + b"x\x81\nafter\n")
+    read = []
+    with pytest.raises(DataError) as caught, open_text(path, "cp1252") as lines:
+        read.extend(lines)
+    assert read == ["good \u20ac\n"] * (bad_line - 1)
+    hint = "Set encoding to that of the file, or repair the line."
+    assert str(caught.value) == f"{path}, line {bad_line}: byte 0x81 is not cp1252. {hint}"
+
+
+@pytest.mark.parametrize("encoding", ["latin-5000", "base64", "", "a\0b"])
+def test_unknown_encodings(tmp_path, encoding):
+    with pytest.raises(ConfigError, match="which Python does not know; use a name such as cp1252 or utf-16") as caught:
+        open_text(write(tmp_path, "file.txt", b"a\n"), encoding)
+    assert caught.value.options == ("encoding",)
 
 
 @suffixes

@@ -1,8 +1,9 @@
-"""Parquet and JSON arrays are read as JSON Lines."""
+"""Parquet, Arrow and JSON arrays are read as JSON Lines."""
 
 import json
 
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,6 +26,12 @@ def write_array(path, **options):
     path.write_text(json.dumps(ROWS, **options), encoding="utf-8")
 
 
+def write_arrow(path, rows=ROWS, make_writer=pa.ipc.new_file):
+    table = pa.Table.from_pylist(rows)
+    with make_writer(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
 def write_parquet(path, rows=ROWS, **options):
     table = pa.Table.from_pylist(rows)
     pq.write_table(table, path, **options)
@@ -33,6 +40,9 @@ def write_parquet(path, rows=ROWS, **options):
 WRITERS = {
     "a.parquet": write_parquet,
     "groups.PARQUET": lambda path: write_parquet(path, row_group_size=1),
+    "a.arrow": write_arrow,
+    "stream.arrow": lambda path: write_arrow(path, make_writer=pa.ipc.new_stream),
+    "a.FEATHER": lambda path: pa.feather.write_feather(pa.Table.from_pylist(ROWS), path),
     "line.json": write_array,
     "indented.json": lambda path: write_array(path, indent=2),
     "any.txt": lambda path: write_array(path, ensure_ascii=False),
@@ -105,9 +115,10 @@ def test_values_that_json_does_not_have(tmp_path):
 
 
 @pytest.mark.parametrize("end", [7, 60, -9])
-def test_damaged_parquet(tmp_path, end):
-    path = tmp_path / "a.parquet"
-    write_parquet(path)
+@pytest.mark.parametrize(("name", "write"), [("a.parquet", write_parquet), ("a.arrow", write_arrow)])
+def test_damaged_tables(tmp_path, name, write, end):
+    path = tmp_path / name
+    write(path)
     path.write_bytes(path.read_bytes()[:end])
     with pytest.raises(DataError) as caught:
         list(read_corpus(path))

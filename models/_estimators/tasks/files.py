@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TABLES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NAMED_COLUMNS = (".csv", ".jsonl", ".ndjson")
-_OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "skip"})
+_OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "encoding", "skip"})
 """Options of :func:`~graphattn.builders.readers.read_corpus` that say nothing about the format of a corpus."""
 
 
@@ -106,7 +106,7 @@ def _read_file(
     reading = {**options, "skip": errors.append} if skip else options
     description: Mapping[str, Any] = {}
     try:
-        with nullcontext(path) if os.path.isdir(path) else open_text(path) as source:
+        with nullcontext(path) if os.path.isdir(path) else open_text(path, options.get("encoding")) as source:
             if isinstance(source, TextLines):
                 format, reading, description = _resolve_reading(task, source, format, reading, training)
             items_of_file = read_corpus(source, format=format, task=task.corpus_kind, **reading)
@@ -149,20 +149,20 @@ def read_pairs(corpus: CorpusFiles) -> tuple[list[Any], list[str]]:
         paths = str(paths[0]).split(",")
     files = [Path(path) for path in paths]
     if len(files) == 2:
-        return _read_two_files(files[0], files[1], options.get("skip"))
+        return _read_two_files(files[0], files[1], options.get("skip"), options.get("encoding"))
     if len(files) != 1:
         hint = "Give sources and targets, or one table of both."
         raise DataError(f"{len(files)} paths are given: {', '.join(map(str, files))}", hint=hint)
-    columns = options.get("text", "text"), options.get("second", "second")
-    return _read_table(files[0], *columns, options.get("skip"), header=options.get("header"))
+    return _read_table(files[0], options)
 
 
-def _read_two_files(source: Path, target: Path, skip: Skip | None) -> tuple[list[Any], list[str]]:
+def _read_two_files(source: Path, target: Path, skip: Skip | None, encoding: str | None) -> tuple[list[Any], list[str]]:
     from graphattn.builders.readers import read_parallel
     from graphattn.builders.store import Store
 
     if not is_store(source):
-        return _split_pairs(list(read_parallel(source, target, skip=skip)), source)
+        files = [open_text(file, encoding) for file in (source, target)] if encoding else [source, target]
+        return _split_pairs(list(read_parallel(*files, skip=skip)), source)
     sentences, lines = list(Store(source)), [line for _, line in read_parallel(target, target)]
     if len(sentences) != len(lines):
         raise DataError(
@@ -179,12 +179,11 @@ def _split_pairs(pairs: list[tuple[Any, str]], path: Path) -> tuple[list[Any], l
     return [source for source, _ in pairs], [target for _, target in pairs]
 
 
-def _read_table(
-    path: Path, text: str, second: str, skip: Skip | None, *, header: bool | None
-) -> tuple[list[Any], list[str]]:
-    pairs, blank = [], []
-    with open_text(path) as lines:
-        for example in _read_rows(lines, text, second, skip, header=header):
+def _read_table(path: Path, options: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
+    pairs, blank, skip = [], [], options.get("skip")
+    columns = options.get("text", "text"), options.get("second", "second")
+    with open_text(path, options.get("encoding")) as lines:
+        for example in _read_rows(lines, *columns, skip, header=options.get("header")):
             sides = {"source": example.text, "target": example.second or ""}
             side = next((name for name, content in sides.items() if not content.strip()), None)
             if side is None:

@@ -56,7 +56,7 @@ class Tagging(LabelTask):
     label_field = "tags"
     per_word = True
     prediction_options = LabelTask.prediction_options | {"repair_tags"}
-    output_formats = ("json", "spans", "conll", "html")
+    output_formats = (*LabelTask.output_formats, "spans", "conll", "html")
     changeable = ("repair_tags",)
     linear_branch = WordFeatureBranch
     truncates = False

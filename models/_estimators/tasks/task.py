@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from graphattn._schema import TOKEN
 from graphattn.builders import Example, Sentence
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders._word_boundaries import strip_html
@@ -24,7 +23,7 @@ from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, adapt_to_encoder
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._inspectable import EncodedInputs, check_input
 from graphattn.models._options import INPUTS
 from graphattn.models._prediction import Predictions, predict_decisions
 from graphattn.models._reports import Report
@@ -111,7 +110,7 @@ class Task:
     label_field: ClassVar[str] = "label"
     per_word: ClassVar[bool] = False
     prediction_options: ClassVar[frozenset[str]] = frozenset({"probabilities", "picture", "mistakes"})
-    output_formats: ClassVar[tuple[str, ...]] = ("json", "csv", "tsv")
+    output_formats: ClassVar[tuple[str, ...]] = ("json", "csv", "tsv", "parquet")
     source_and_target_files: ClassVar[bool] = False
     weighted_metrics: ClassVar[bool] = True
     dev_search: ClassVar[str | None] = None
@@ -407,8 +406,7 @@ class Task:
 
     def check_input(self, encoded: EncodedInputs) -> None:
         """Reject an input without tokens."""
-        if not encoded.batch.graph.num_nodes(TOKEN):
-            raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")
+        check_input(encoded)
 
     def capture(self, model: Any, batch: Batch, *, features: bool = False) -> ForwardCapture:
         """Run the model on a batch and keep its attention weights.

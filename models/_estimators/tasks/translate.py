@@ -69,7 +69,7 @@ class Translation(Task):
     name = corpus_kind = "translate"
     description = "writes texts"
     prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare", "bleu_tokenizer"})
-    output_formats = ("json", "csv", "tsv")
+    output_formats = ("json", "csv", "tsv", "parquet")
     source_and_target_files = True
     weighted_metrics = False
     truncates = False

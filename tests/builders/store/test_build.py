@@ -320,9 +320,7 @@ PARSE = (
     "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser (parser=stanza), "
     "or leave the relation out."
 )
-UNKNOWN_ENCODING = (
-    "The encoding is unknown. Find out which it is, and convert the file: iconv -f IT -t UTF-8 OLD > NEW."
-)
+UNKNOWN_ENCODING = "The encoding is unknown. Find out which it is, and set encoding to its name."
 PAIRS = {"second": "second"}
 
 

@@ -127,8 +127,8 @@ def test_a_wrong_encoding_on_a_late_line(graphattn, tmp_path):
         answer = graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / f"s{line}", "--shard-size", "0.02")
         assert answer.error == (
             f"{tmp_path / 'a.tsv'}, line {line}: byte 0xe9 at column 6 is not UTF-8. "
-            "It is probably WINDOWS-1252, with words such as 'café'. If so, convert it: "
-            "iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW. "
+            "It is probably WINDOWS-1252, with words such as 'café'. If so, set --encoding WINDOWS-1252, or convert "
+            "it: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW. "
             "Or skip and list such lines with --skip-bad."
         )
     answer = graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / "t", "--skip-bad", "--relations", "all")

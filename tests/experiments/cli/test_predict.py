@@ -163,7 +163,7 @@ def test_plain_tags_are_no_entities(graphattn, corpora_folder, tmp_path, tiny):
 
 def test_classifiers_have_no_spans(graphattn, classifier):
     answer = graphattn("predict", classifier, "--output", "spans", stdin="a film\n")
-    assert answer.error == "--output is 'spans'; a model that classifies texts has: json, csv, tsv"
+    assert answer.error == "--output is 'spans'; a model that classifies texts has: json, csv, tsv, parquet"
 
 
 REVIEWS = [("a good film", "7"), ('dull, "so" dull', "8"), ("", "9")]
@@ -183,7 +183,7 @@ def test_a_table_keeps_all_columns(graphattn, classifier, tmp_path, name, conten
     assert (answer.code, answer.err, answer.out) == (0, "", "")
     texts = [text for text, _ in REVIEWS]
     labels = load(classifier).predict(texts).tolist()
-    for label, expected in (("id", ["7", "8", "9"]), ("predicted", labels)):
+    for label, expected in (("id", ["7", "8", "9"]), ("label", labels)):
         examples = list(read_table(tmp_path / out, label=label))
         assert [example.text for example in examples] == texts
         assert [example.label for example in examples] == expected
@@ -197,11 +197,11 @@ def test_texts_become_a_table(graphattn, classifier, pair_classifier, tmp_path, 
     graphattn("predict", classifier, "--probabilities", "--out", out, stdin="a good, film\n\n")
     header, _, last = out.read_text().splitlines()
     separator = {"csv": ",", "tsv": "\t"}[suffix]
-    assert header.split(separator) == ["text", "predicted", "p(neg)", "p(pos)"]
-    assert sum(map(float, last.split(separator)[2:])) == pytest.approx(1, abs=1e-4)
-    assert [example.text for example in read_table(out, label="predicted")] == ["a good, film", ""]
+    assert header.split(separator) == ["text", "label", "confidence", "p(neg)", "p(pos)"]
+    assert sum(map(float, last.split(separator)[3:])) == pytest.approx(1, abs=1e-4)
+    assert [example.text for example in read_table(out, label="label")] == ["a good, film", ""]
     assert graphattn("predict", pair_classifier, "--output", suffix, stdin="a\tb\n").out.split(separator)[:3] == [
-        "text", "second", "predicted\na",
+        "text", "second", "label",
     ]  # fmt: skip
 
 
@@ -209,20 +209,20 @@ def test_fields_without_names_and_repeated_names(graphattn, classifier, tmp_path
     (tmp_path / "in.tsv").write_text("1\tpos\ta film\n2\tneg\ta play\n")
     columns = ["--columns", "none,label,text", "--format", "labelled"]
     answer = graphattn("predict", classifier, tmp_path / "in.tsv", *columns, "--output", "csv")
-    assert answer.out.splitlines()[0] == "column 1,label,text,predicted"
+    assert answer.out.splitlines()[0] == "column 1,label,text,predicted_label,confidence"
     (tmp_path / "in.tsv").write_text("\tmood\tsentence\n1\tpos\ta film\tfine\n2\tneg\ta play\n")
     columns = ["--columns", "none,label,text,...", "--format", "labelled", "--header"]
     lines = graphattn("predict", classifier, tmp_path / "in.tsv", *columns, "--output", "csv").out.splitlines()
-    assert lines[0] == "column 1,mood,sentence,predicted"
-    assert [line.rpartition(",")[0] for line in lines[1:]] == ["1,pos,a film", "2,neg,a play"]
+    assert lines[0] == "column 1,mood,sentence,label,confidence"
+    assert [line.rsplit(",", 2)[0] for line in lines[1:]] == ["1,pos,a film", "2,neg,a play"]
     columns = ["--columns", "label,text,...", "--format", "labelled", "--no-header"]
     (tmp_path / "in.tsv").write_text("pos\ta film\tx\nneg\ta play\n")
     lines = graphattn("predict", classifier, tmp_path / "in.tsv", *columns, "--output", "csv").out.splitlines()
-    assert lines[0] == "label,text,column 3,predicted"
-    assert [line.rpartition(",")[0] for line in lines[1:]] == ["pos,a film,x", "neg,a play,"]
-    (tmp_path / "in.csv").write_text("text,predicted,x,x\na film,?,1,2\n")
+    assert lines[0] == "label,text,column 3,predicted_label,confidence"
+    assert [line.rsplit(",", 2)[0] for line in lines[1:]] == ["pos,a film,x", "neg,a play,"]
+    (tmp_path / "in.csv").write_text("text,label,x,x\na film,?,1,2\n")
     answer = graphattn("predict", classifier, tmp_path / "in.csv", "--output", "tsv")
-    assert answer.out.splitlines()[0] == '"text"\t"predicted"\t"x"\t"x"\t"predicted (new)"'
+    assert answer.out.splitlines()[0] == '"text"\t"label"\t"x"\t"x"\t"predicted_label"\t"confidence"'
     assert answer.out.splitlines()[1].startswith('"a film"\t"?"\t"1"\t"2"\t')
 
 
@@ -232,7 +232,7 @@ def test_rows_that_cannot_be_predicted_stay_in_a_table(graphattn, classifier, tm
     assert answer.code == 1
     assert "2 texts could not be processed (line 2, 4). They have no prediction." in answer.err
     header, first, second, third = (tmp_path / "out.csv").read_text().splitlines()
-    assert (header, first, third) == ("text,id,predicted", ",,", ",,")
+    assert (header, first, third) == ("text,id,label,confidence", ",,,", ",,,")
     assert second.startswith("b,2,")
 
 
@@ -241,7 +241,7 @@ def test_rows_that_cannot_be_predicted_stay_in_a_table(graphattn, classifier, tm
     [
         (["--out", "x.csv", "--output", "json"], "--output is 'json', but --out ends in .csv; leave --output out"),
         (["--out", "x.jsonl", "--output", "tsv"], "--output is 'tsv', but --out ends in .jsonl"),
-        (["--out", "x.conll"], "--out ends in .conll; a model that classifies texts has: json, csv, tsv"),
+        (["--out", "x.conll"], "--out ends in .conll; a model that classifies texts has: json, csv, tsv, parquet"),
         (["--out", "x.html"], "--out ends in .html; a model that"),
     ],
 )
@@ -256,8 +256,6 @@ def test_the_extension_of_a_file_decides_for_taggers(graphattn, tagger, tmp_path
     assert [sentence.tokens for sentence in read_conll(tmp_path / "a.conll")] == [("Ada", "saw", "Rome")]
     assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "a.jsonl").read_text() == (tmp_path / "a.txt").read_text()
-    answer = graphattn("predict", tagger, "--out", tmp_path / "a.csv", stdin="Ada\n")
-    assert answer.error == "--out ends in .csv; a model that tags words has: json, spans, conll, html"
 
 
 def test_parsed_sentences_are_tagged(graphattn, tagger, corpora_folder):
@@ -495,6 +493,8 @@ def test_a_model_of_roles_needs_no_flags_again(graphattn, tmp_path, tiny):
     twice = [["dogs", "and", "cats", "bark", "eat"]] * 2
     assert words(graphattn("predict", model, tmp_path / "a.txt")) == twice * 8
     assert words(graphattn("predict", model, tmp_path / "b.conll")) == twice
+    assert graphattn("predict", model, tmp_path / "b.conll", "--out", tmp_path / "c.jsonl").code == 0
+    assert [json.loads(line)["words"] for line in (tmp_path / "c.jsonl").read_text().splitlines()] == twice
     assert json.loads(graphattn("evaluate", model, tmp_path / "a.txt").out)["accuracy"] > 0
 
 

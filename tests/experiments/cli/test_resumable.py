@@ -15,6 +15,7 @@ from graphattn import load
 from graphattn.exceptions import DataError
 from graphattn.experiments._cli import encode, predict, resumable
 from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
+from graphattn.experiments._cli.prediction_table import PredictionTable
 from graphattn.experiments._cli.resumable import (
     Chunk,
     ModelJob,
@@ -75,7 +76,9 @@ def test_several_processes_write_the_same_bytes(graphattn, classifier, texts, tm
     assert written[0] == written[1]
 
 
-@pytest.mark.parametrize(("command", "name"), [("predict", "out.jsonl"), ("encode", "out.npy")])
+@pytest.mark.parametrize(
+    ("command", "name"), [("predict", "out.jsonl"), ("predict", "out.parquet"), ("encode", "out.npy")]
+)
 def test_a_killed_command_resumes(graphattn, run_in_fork, classifier, texts, tmp_path, computed, command, name):
     call = [command, classifier, texts, "--chunk", "2"]
 
@@ -189,7 +192,9 @@ def make_run(model, texts):
     from graphattn.builders._jobs import LocalEngine
 
     lines = enumerate(texts.read_text().splitlines(), 1)
-    options = {"n_best": 1, "probabilities": False, "plain": False, "output": "json"}
+    row = {"text": "", "label": "x", "probabilities": {"x": 1.0}}
+    table = PredictionTable.of(NumberedText(1, ""), row, ".jsonl", probabilities=False, label_separator=None)
+    options = {"n_best": 1, "probabilities": False, "plain": False, "output": "json", "table": table}
     job = ModelJob(ModelSettings.of(model), predict.predict_chunk, options)
     return job, iter_chunks((NumberedText(*line) for line in lines), 2), LocalEngine(), "predicting"
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from graphattn.experiments._serving.requests import Limits
-from graphattn.experiments.page import PageModel, write_page
 from graphattn.experiments.page._server import make_app
 from graphattn.models import (
     DecoderOptions,
@@ -21,11 +20,13 @@ from graphattn.models import (
     TranslationTraining,
     Translator,
 )
+from graphattn.models.inspection.page import PageModel, write_page
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
+GOOD = {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}}
 WORDS = "the plot was not silly and nobody in the cinema thought it was long".split()
 
 
@@ -80,7 +81,7 @@ def make_result() -> Callable[..., PageResult]:
         page = {
             "version": 1,
             "title": " ".join(tokens) if title is None else title,
-            "prediction": prediction or {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}},
+            "prediction": GOOD if prediction is None else prediction,
             "tokens": {"text": list(tokens)},
             "parts": ["text"],
             "words": {"text": words or list(range(len(tokens)))},

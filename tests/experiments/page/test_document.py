@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page import PageModel, write_page
-from graphattn.experiments.page._document import SCRIPTS, content_policy, dump_for_html, render_page
+from graphattn.models.inspection.page import PageModel, write_page
+from graphattn.models.inspection.page._document import SCRIPTS, content_policy, dump_for_html, render_page
 
-SOURCES = files("graphattn.experiments.page").joinpath("sources")
+SOURCES = files("graphattn.models.inspection.page").joinpath("sources")
 
 
 def data_of(html):
@@ -78,6 +78,6 @@ def test_a_file_is_written_atomically(make_result, tmp_path):
 
 
 def test_too_large_a_page(make_result, monkeypatch):
-    monkeypatch.setattr("graphattn.experiments.page._document.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("graphattn.models.inspection.page._document.MAX_CHARACTERS", 10)
     with pytest.raises(ConfigError, match=r"^the page would have 0 MB, too much for a browser; show fewer texts$"):
         render_page([PageModel("a", [make_result(["a"]).page])])

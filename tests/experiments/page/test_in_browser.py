@@ -120,6 +120,16 @@ def test_the_overview_selects_a_head(show, make_result):
     assert [button.get_attribute("aria-label") for button in pressed] == ["Layer 0, head 1: window:5"]
 
 
+def test_a_layer_is_one_row_of_heads_and_a_pretrained_model_has_no_prediction(show, make_result):
+    for heads in (12, 16):
+        tab = show([make_result(relations=(("all", 10**6),) * heads, prediction={})])
+        for layer in tab.locator(".overview .layer").all():
+            boxes = [button.bounding_box() for button in layer.locator("button").all()]
+            assert (len(boxes), len({box["y"] for box in boxes})) == (heads, 1)
+        assert tab.locator(".grid").evaluate("grid => grid.scrollWidth <= grid.clientWidth")
+        assert tab.locator(".prediction").inner_text() == ""
+
+
 def test_keys_move_between_tokens(show, make_result):
     result = make_result()
     tab = show([result], at="layer=1&head=2")

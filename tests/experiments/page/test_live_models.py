@@ -9,7 +9,7 @@ import pytest
 from graphattn.exceptions import DataError
 from graphattn.experiments._serving.requests import Limits, RequestError
 from graphattn.experiments.page._live_models import LiveModel, LiveModels
-from graphattn.experiments.page._packing import pack_page
+from graphattn.models.inspection.page._packing import pack_page
 
 
 class Request:

@@ -5,7 +5,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from graphattn.experiments.page import PageModel, write_page
+from graphattn.models.inspection.page import PageModel, write_page
 
 TOKENS = 2000
 # Milliseconds: four times the limits for two idle cores, to allow for other work on the machine.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page._packing import pack_page
+from graphattn.models.inspection.page._packing import pack_page
 
 
 def unpack(page, index):

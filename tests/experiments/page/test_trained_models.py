@@ -7,9 +7,9 @@ import pytest
 
 from graphattn import load
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page import page_model
 from graphattn.experiments.page._live_models import count_texts, live_model
-from graphattn.experiments.page._packing import pack_page
+from graphattn.models.inspection.page import page_model
+from graphattn.models.inspection.page._packing import pack_page
 
 
 def test_predictions_of_each_text(classifier):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from graphattn.experiments.page import page_model, write_page
 from graphattn.experiments.page._live_models import live_model
+from graphattn.models.inspection.page import page_model, write_page
 
 SOURCE = "the dog sees the bird"
 

@@ -46,6 +46,16 @@ def test_networkx_reads_every_format(suffix, read, attention, tmp_path):
     assert sorted(rows) == sorted(attention.table()[columns].itertuples(index=False, name=None))
 
 
+def test_a_page(attention, tmp_path):
+    page = attention.save(tmp_path / "weights.html").read_text()
+    data = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+    (model,) = data["models"]
+    assert model["results"][0]["tokens"]["text"] == list(attention.tokens["text"])
+    assert HOSTILE not in page
+    with pytest.raises(DataError, match="cannot be written"):
+        attention.save(tmp_path / "none" / "weights.html")
+
+
 def read_by_igraph(path):
     return pytest.importorskip("igraph").read(path).ecount()
 
@@ -123,7 +133,7 @@ def test_other_extensions(name, attention, tmp_path):
     with pytest.raises(ConfigError) as caught:
         attention.save(tmp_path / name)
     assert str(caught.value) == (
-        f"cannot save to {name!r}; the name must end in .parquet, .csv, .graphml, .gexf, .gml or .json"
+        f"cannot save to {name!r}; the name must end in .parquet, .csv, .graphml, .gexf, .gml, .json or .html"
     )
 
 

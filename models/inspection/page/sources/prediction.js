@@ -1,10 +1,11 @@
-// The prediction: a label with class probabilities, tags, or a text.
+// The prediction: a label with class probabilities, tags, a text, or nothing.
 
 const MOST_CLASSES = 8;
 
 function showPrediction(root, prediction) {
   const { label, labels = [label], tags, text, probabilities } = prediction;
-  if (tags) root.replaceChildren(tagCounts(tags));
+  if (!Object.keys(prediction).length) root.replaceChildren();
+  else if (tags) root.replaceChildren(tagCounts(tags));
   else if (text !== undefined) root.replaceChildren(text ? verdict(text) : verdict("empty output", "none"));
   else {
     const shown = labels.length ? verdict(labels.join(", ")) : verdict("no label", "none");

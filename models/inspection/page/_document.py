@@ -14,12 +14,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphattn.builders._files import atomic_file, write_error
 from graphattn.exceptions import ConfigError
-from graphattn.experiments._cli.output import open_output
-from graphattn.experiments.page._packing import pack_page
+from graphattn.models._inspectable import Inspectable
+from graphattn.models.inspection.page._packing import pack_page
 
 if TYPE_CHECKING:
-    from graphattn.models import Estimator
     from graphattn.models.inspection import Attention
 
 SCRIPTS = (
@@ -60,14 +60,14 @@ class PageModel:
     results: Iterable[Mapping[str, Any]]
 
 
-def page_model(path: str | Path, estimator: Estimator, attentions: Iterable[Attention]) -> PageModel:
+def page_model(path: str | Path, estimator: Inspectable, attentions: Iterable[Attention]) -> PageModel:
     """A column for a model, its folder, and its attention result for each text."""
     return PageModel(name_model(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
 
 
-def name_model(path: str | Path, estimator: Estimator) -> str:
+def name_model(path: str | Path, estimator: Inspectable) -> str:
     """The heading of a model's column: its folder and its encoder."""
-    return f"{Path(path).absolute().name} · {estimator.encoder_.name}"
+    return f"{Path(path).absolute().name} · {estimator.encoder_name}"
 
 
 def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attention") -> None:
@@ -87,8 +87,11 @@ def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attenti
         if it is too large for a browser
     """
     text = render_page(models, title=title)
-    with open_output(path) as file:
-        file.write(text)
+    try:
+        with atomic_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise write_error(path, error) from error
 
 
 def render_page(models: Sequence[PageModel], *, title: str = "Attention", live: Mapping[str, Any] | None = None) -> str:
@@ -155,4 +158,4 @@ def _join_scripts() -> str:
 
 @cache
 def _read_source(name: str) -> str:
-    return (files("graphattn.experiments.page") / "sources" / name).read_text(encoding="utf-8")
+    return (files("graphattn.models.inspection.page") / "sources" / name).read_text(encoding="utf-8")

@@ -1,6 +1,8 @@
 // Every head of every layer as a small matrix, drawn while the browser is idle.
 
 const THUMBNAIL = 36;
+const PICTURE_GAP = 4; // between two pictures, as in the style
+const GRID_WIDTH = 300; // of a row, so that 16 heads fit beside their layer
 
 class Overview {
   /** `onSelect(layer, head)` gets the selected head. */
@@ -23,7 +25,7 @@ class Overview {
     });
     this.grid.replaceChildren(...rows);
     const most = Math.max(...rows.map((row) => row.children.length - 1));
-    this.grid.style.setProperty("--thumbnail", `${clamp(Math.floor(250 / most) - 5, 20, THUMBNAIL)}px`);
+    this.grid.style.setProperty("--thumbnail", `${clamp(Math.floor(GRID_WIDTH / most) - PICTURE_GAP, 14, THUMBNAIL)}px`);
     this.buttons = [...this.grid.querySelectorAll("button")];
     this.redraw();
   }

@@ -1,0 +1,71 @@
+"""Tables of Arrow that are made and written a chunk at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphattn.exceptions import DataError
+
+_TABLES_PER_GROUP = 64
+"""Chunks in a row group of a Parquet file."""
+_HINT = "Give all values of the column one type; predictions may be written as .jsonl."
+
+
+def serialize_arrow(columns: Mapping[str, Any]) -> bytes:
+    """A stream of Arrow with one table; a value is a list or an array."""
+    arrays = {}
+    for name, values in columns.items():
+        try:
+            arrays[name] = values if isinstance(values, pa.Array) else pa.array(values)
+        except (pa.ArrowException, OverflowError) as error:
+            problem = f"the column {name!r} has values of different types, which Parquet does not have"
+            raise DataError(problem, hint=_HINT) from error
+    sink, table = pa.BufferOutputStream(), pa.table(arrays)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def read_arrow(contents: Iterable[bytes]) -> Iterator[pa.Table]:
+    """The tables of :func:`serialize_arrow`."""
+    return (pa.ipc.open_stream(content).read_all() for content in contents)
+
+
+def write_parquet(file: Any, read_tables: Callable[[], Iterator[pa.Table]]) -> int:
+    """Write tables, which are read twice, some at a time; return the number of rows.
+
+    A column has the type that holds those of all tables, and null where a table lacks it. Where some tables have lists,
+    single values become lists.
+    """
+    schemas = [table.schema for table in read_tables()]
+    if not schemas:
+        raise DataError("there are no rows to write", hint="Give at least one text.")
+    lists = {field.name for schema in schemas for field in schema if pa.types.is_list(field.type)}
+    try:
+        empty = [_make_lists(schema.empty_table(), lists) for schema in schemas]
+        merged = pa.concat_tables(empty, promote_options="permissive")
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"rows do not fit into one table ({reason})", hint=_HINT) from error
+    count, tables = 0, (_make_lists(table, lists) for table in read_tables())
+    with pq.ParquetWriter(file, merged.schema) as writer:
+        while group := list(islice(tables, _TABLES_PER_GROUP)):
+            writer.write_table(pa.concat_tables([merged, *group], promote_options="permissive"))
+            count += sum(table.num_rows for table in group)
+    return count
+
+
+def _make_lists(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """A table with lists in these columns."""
+    for name in table.column_names:
+        if name in names and not pa.types.is_list(table.schema.field(name).type):
+            values = [None if value is None else [value] for value in table[name].to_pylist()]
+            kind = pa.list_(table.schema.field(name).type)
+            table = table.set_column(table.column_names.index(name), name, pa.array(values, kind))
+    return table

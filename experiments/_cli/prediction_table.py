@@ -1,0 +1,190 @@
+"""Tables of predictions that keep all columns of the input: CSV, TSV, Parquet and JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphattn.builders._sentence import Sentence
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments._cli.arrow_tables import serialize_arrow
+from graphattn.experiments._cli.output import encode_line
+from graphattn.experiments._cli.tables import SEPARATORS, format_row
+from graphattn.experiments._cli.text_stream import NumberedText
+from graphattn.models._estimators.inputs import as_text, input_fields
+
+
+@dataclass(frozen=True)
+class PredictionTable:
+    """A table of inputs and predictions, made for rows like the first one.
+
+    A prediction whose column the input has already gets the prefix ``predicted_``.
+
+    Parameters
+    ----------
+    columns : those of the input
+    added : key of a prediction -> its column
+    suffix : ``.csv``, ``.tsv``, ``.parquet`` or ``.jsonl``
+    quoted : whether all fields are in quotes
+    probabilities : whether the probabilities of all classes are wanted; the confidence always is
+    label_separator : characters between several labels in a field; None for a list of JSON
+    """
+
+    columns: tuple[str, ...]
+    added: Mapping[str, str]
+    suffix: str
+    quoted: bool
+    probabilities: bool
+    label_separator: str | None
+
+    @classmethod
+    def of(
+        cls,
+        text: NumberedText,
+        prediction: Mapping[str, Any],
+        suffix: str,
+        *,
+        probabilities: bool,
+        label_separator: str | None,
+    ) -> PredictionTable:
+        """The table for inputs like this one, and rows of JSON like this one."""
+        columns, _ = _split_input(text, suffix)
+        twice = next((name for name in columns if columns.count(name) > 1), None)
+        if twice is not None and suffix not in SEPARATORS:
+            raise ConfigError(
+                f"the input has {columns.count(twice)} columns {twice!r}; rename one, or let {{out}} end in .csv",
+                options=("out",),
+            )
+        is_plain = isinstance(text.content, str) if text.row is None else not text.row.quoted
+        table = cls(columns, {}, suffix, suffix == ".tsv" and not is_plain, probabilities, label_separator)
+        names = table._split_prediction(text, prediction)
+        return replace(table, added={name: _find_free_name(name, columns) for name in names})
+
+    @property
+    def has_confidence(self) -> bool:
+        """Whether predictions need the probabilities of classes."""
+        return "confidence" in self.added
+
+    def header(self) -> str:
+        """The first line; empty for a format without a header."""
+        if self.suffix not in SEPARATORS:
+            return ""
+        return format_row([*self.columns, *self.added.values()], self.suffix, quoted=self.quoted)
+
+    def make_row(self, text: NumberedText, prediction: Mapping[str, Any] | None) -> Any:
+        """The row of an input, which is empty if it could not be read, and its prediction, None if there is none.
+
+        It is a line of text, and for Parquet a dictionary.
+
+        Raises
+        ------
+        DataError
+            when the format cannot hold a field, or the input has fields that the first one lacks
+        """
+        names, cells = _split_input(text, self.suffix)
+        added = {} if prediction is None else self._split_prediction(text, prediction)
+        if self.suffix in SEPARATORS:
+            if names != self.columns:
+                self._reject({*names} - {*self.columns}, f"so there is no such column in the {self.suffix} file")
+                cells = list(map(dict(zip(names, cells, strict=True)).get, self.columns))
+            return format_row([*cells, *map(added.get, self.added)], self.suffix, quoted=self.quoted)
+        self._reject({*names} & {*self.added.values()}, "and which has the prediction")
+        row = dict(zip(names, cells, strict=True)) | {self.added[name]: value for name, value in added.items()}
+        if self.suffix == ".parquet":
+            return row
+        return encode_line({name: None if _is_not_finite(value) else value for name, value in row.items()})
+
+    def make_row_without_prediction(self, text: NumberedText, error: Mapping[str, Any]) -> Any:
+        """The row of an input that cannot be predicted, without fields that cannot be written; JSON has the error."""
+        if self.suffix == ".jsonl":
+            return encode_line({**dict(zip(*_split_input(text, self.suffix), strict=True)), **error})
+        try:
+            return self.make_row(text, None)
+        except DataError:
+            return self.make_row(text._replace(content=None, row=None), None)
+
+    def join(self, rows: Sequence[Any]) -> bytes:
+        """Some rows as a part of the file; for Parquet as a stream of Arrow, see :func:`write_parquet`."""
+        if self.suffix != ".parquet":
+            return "".join(rows).encode()
+        names = dict.fromkeys(name for row in [dict.fromkeys(self.columns), *rows] for name in row)
+        return serialize_arrow({name: [row.get(name) for row in rows] for name in names})
+
+    def _reject(self, names: Iterable[str], consequence: str) -> None:
+        for name in sorted(names):
+            raise DataError(
+                f"the input has a field {name!r}, which the first one lacks, {consequence}",
+                hint="Give the first input this field, too, or write another format.",
+            )
+
+    def _split_prediction(self, text: NumberedText, prediction: Mapping[str, Any]) -> dict[str, Any]:
+        """Key -> value of a prediction, without those of the input.
+
+        In all formats but JSON, outputs and probabilities have columns of their own.
+        """
+        is_json, values, of_input = self.suffix == ".jsonl", dict[str, Any](), set[str]()
+        if text.row is not None or not is_json:
+            has_words = text.row is not None and isinstance(text.content, Sentence)
+            of_input = {"text", "second", *(["words"] if has_words or "tags" not in prediction else [])}
+        for name, value in prediction.items():
+            if name == "outputs" and not is_json:
+                values |= {"output": value[0]["text"], "score": value[0]["score"]}
+            elif name == "labels" and self.label_separator is not None and self.suffix in SEPARATORS:
+                values[name] = self.label_separator.join(map(_spell_class, value))
+            elif name not in of_input and name != "probabilities":
+                values[name] = value
+        probabilities = prediction.get("probabilities")
+        if isinstance(probabilities, Mapping):
+            values["confidence"] = find_confidence(prediction)
+        if probabilities is not None and self.probabilities:
+            of_columns = not is_json and isinstance(probabilities, Mapping)
+            values |= (
+                {f"p({label})": share for label, share in probabilities.items()}
+                if of_columns
+                else {"probabilities": probabilities}
+            )
+        return values
+
+
+def find_confidence(prediction: Mapping[str, Any]) -> float | None:
+    """The probability of the label; of several labels, that of exactly these, as if they were independent.
+
+    Examples
+    --------
+    >>> find_confidence({"label": True, "probabilities": {"false": 0.25, "true": 0.75}})
+    0.75
+    >>> find_confidence({"labels": ["a"], "probabilities": {"a": 0.75, "b": 0.5}})
+    0.375
+    """
+    shares: Mapping[str, float] = prediction["probabilities"]
+    if "labels" not in prediction:
+        return shares.get(_spell_class(prediction["label"]))
+    chosen = set(map(_spell_class, prediction["labels"]))
+    return round(math.prod(share if name in chosen else 1 - share for name, share in shares.items()), 6)
+
+
+def _spell_class(label: object) -> str:
+    return label if isinstance(label, str) else json.dumps(label)
+
+
+def _split_input(text: NumberedText, suffix: str) -> tuple[tuple[str, ...], Sequence[Any]]:
+    """The columns and fields of an input, none if it could not be read; without a row, those of JSON are predicted."""
+    if text.row is not None:
+        return text.row.names, text.row.cells
+    if text.content is None or suffix == ".jsonl":
+        return (), []
+    fields = input_fields(text.content)
+    return tuple("text" if name == "words" else name for name in fields), list(map(as_text, fields.values()))
+
+
+def _find_free_name(name: str, columns: Sequence[str]) -> str:
+    while name in columns:
+        name = f"predicted_{name}"
+    return name
+
+
+def _is_not_finite(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

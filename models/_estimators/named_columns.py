@@ -1,0 +1,102 @@
+"""Tables with named columns, of pandas, polars, Arrow or datasets, and rows as dictionaries, as examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from graphattn.builders import Example, Sentence
+from graphattn.builders._records import name_classes
+from graphattn.builders.readers._fields import match_name
+from graphattn.builders.readers._sentences import parse_fields
+from graphattn.exceptions import DataError
+
+_TEXT, _SECOND, _LABEL = "text", "second", "label"
+_WORDS = ("tokens", "words")
+
+
+def find_columns(table: Any) -> list[str] | None:
+    """The names of a table's columns; None for something else.
+
+    A table has ``column_names`` or ``columns``, and the column of a name in brackets.
+    """
+    names = getattr(table, "column_names", None)
+    names = getattr(table, "columns", None) if names is None else names
+    return None if names is None or not hasattr(table, "__getitem__") else list(names)
+
+
+def has_text(names: Sequence[Any]) -> bool:
+    """Whether a column is that of texts."""
+    return any(isinstance(name, str) and name.casefold() == _TEXT for name in names)
+
+
+def iter_table(table: Any, names: Sequence[str]) -> Iterator[Example | Sentence]:
+    """The rows of a table as examples or sentences; other columns than theirs are not read."""
+    used = [name for name in names if _is_used(name)]
+    columns = [_values(table, name) for name in used]
+    if not columns:
+        raise _missing_error(names)
+    for number, cells in enumerate(zip(*columns, strict=True)):
+        yield make_input(dict(zip(used, cells, strict=True)), number, names)
+
+
+def _is_used(name: Any) -> bool:
+    return isinstance(name, str) and (
+        name.casefold() in (_TEXT, _SECOND, _LABEL, *_WORDS, "heads", "deprels", "predicates")
+        or name.casefold().endswith("tags")
+    )
+
+
+def _values(table: Any, name: str) -> Iterable[Any]:
+    """A column; class numbers of Hugging Face data sets as their names."""
+    column = table[name]
+    column = column.to_pylist() if hasattr(column, "to_pylist") else column
+    feature = (getattr(table, "features", None) or {}).get(name)
+    classes = getattr(getattr(feature, "feature", feature), "names", None)
+    return column if classes is None else (name_classes(value, classes) for value in column)
+
+
+def make_input(row: Mapping[str, Any], number: int, names: Iterable[str] | None = None) -> Example | Sentence:
+    """The example of a row, or the sentence of one with a list of words.
+
+    ``number`` is that of the row, from 0; ``names`` are all columns of its table, by default those of the row.
+    """
+    text, label = match_name(_TEXT, row), match_name(_LABEL, row)
+    given = None if label is None else row[label]
+    if text is None:
+        if not any(name in row for name in _WORDS):
+            raise _missing_error(names or row)
+        return _make_sentence({**row, _LABEL: None}, given, number)
+    content = row[text]
+    if isinstance(content, Iterable) and not isinstance(content, str):
+        return _make_sentence({_WORDS[0]: content}, given, number)
+    second = match_name(_SECOND, row)
+    for name in filter(None, (text, second)):
+        if not isinstance(row[name], str):
+            problem = f"row {number} has a {type(row[name]).__name__} in the column {name!r}"
+            raise DataError(problem, hint="Give a text, or leave the row out.")
+    return Example(content, None if second is None else row[second], given)
+
+
+def _make_sentence(row: Mapping[str, Any], label: Any, number: int) -> Sentence:
+    """A sentence; its tags are in ``tags``, or in the only column whose name ends so."""
+    tags = [name for name in row if name.endswith("_tags")]
+    chosen = "tags" if "tags" in row else tags[0] if len(tags) == 1 else None
+    lists = {name: _as_list(value) for name, value in row.items()}
+    try:
+        return Sentence(**parse_fields(lists, chosen), label=label)
+    except DataError as error:
+        error.message = f"row {number}: {error.message}"
+        raise
+
+
+def _as_list(value: Any) -> Any:
+    """An array of NumPy or polars, or a tuple, as a list."""
+    to_list = getattr(value, "tolist", None) or getattr(value, "to_list", None)
+    return to_list() if to_list else list(value) if isinstance(value, tuple) else value
+
+
+def _missing_error(names: Iterable[str]) -> DataError:
+    known = ", ".join(map(repr, names)) or "none"
+    hint = "Rename one of them, or give a column itself, such as X[name]."
+    return DataError(f"there is no column {_TEXT!r}; the columns are {known}", hint=hint)

@@ -1,0 +1,253 @@
+"""Tables of predictions: all columns of the input come back, in every format, next to the label and its confidence."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+
+from graphattn import load
+from graphattn.builders.store import Store
+from graphattn.models import TextClassifier, TextRegressor, TrainingOptions, Translator
+
+MODELS = Path(__file__).parents[2] / "data" / "models"
+TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0, progress=False)
+ROWS = [
+    {"id": "007", "text": 'a "good", film', "note": "two\nlines"},
+    {"id": "008", "text": " dull ", "note": ""},
+    {"id": "", "text": "", "note": "\ttab, comma"},
+    {"id": "1e5", "text": "ein großer Film \U0001f600", "note": '"quoted"'},
+]
+
+
+def write(path, rows):
+    """Write rows with other libraries than ours."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix in (".csv", ".tsv"):
+        separator = {".csv": ",", ".tsv": "\t"}[path.suffix]
+        with open(path, "w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0], delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.suffix == ".parquet":
+        pd.DataFrame(rows).to_parquet(path)
+    else:
+        pa.feather.write_feather(pd.DataFrame(rows), path)
+
+
+def read(path):
+    """Read a table with other libraries than ours; cells of CSV and TSV are strings."""
+    if path.suffix == ".jsonl":
+        return list(map(json.loads, path.read_text().splitlines()))
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path).to_dict("records")
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file, delimiter={".csv": ",", ".tsv": "\t"}[path.suffix]))
+
+
+@pytest.mark.parametrize("source", ["csv", "tsv", "jsonl", "parquet", "feather"])
+def test_every_cell_comes_back(graphattn, source, tmp_path):
+    write(tmp_path / f"in.{source}", ROWS)
+    estimator = load(MODELS / "classify")
+    texts = [row["text"] for row in ROWS]
+    for target in ("csv", "tsv", "jsonl", "parquet"):
+        out = tmp_path / f"out.{target}"
+        answer = graphattn("predict", MODELS / "classify", tmp_path / f"in.{source}", "--out", out, "--chunk", 3)
+        assert (answer.code, answer.out, answer.err) == (0, "", ""), target
+        rows = read(out)
+        assert [list(row) for row in rows] == [["id", "text", "note", "label", "confidence"]] * 4
+        assert [{name: row[name] for name in ("id", "text", "note")} for row in rows] == ROWS
+        assert [row["label"] for row in rows] == estimator.predict(texts).tolist()
+        confidences = [float(row["confidence"]) for row in rows]
+        np.testing.assert_allclose(confidences, estimator.predict_proba(texts).max(1), atol=1e-6)
+
+
+def test_values_of_json_and_parquet_keep_their_types(graphattn, tmp_path):
+    rows = [{"text": "a film", "n": 7, "tags": ["x"], "ok": True, "none": None, "f": 0.5}, {"text": "b", "n": 8}]
+    write(tmp_path / "in.jsonl", rows)
+    for target in ("jsonl", "parquet"):
+        answer = graphattn("predict", MODELS / "classify", tmp_path / "in.jsonl", "--out", tmp_path / f"out.{target}")
+        assert (answer.code, answer.err) == (0, "")
+    first, second = read(tmp_path / "out.jsonl")
+    assert {name: first[name] for name in rows[0]} == rows[0]
+    assert list(second) == ["text", "n", "label", "confidence"]
+    table = pa.parquet.read_table(tmp_path / "out.parquet").to_pydict()
+    assert [table[name] for name in ("n", "tags", "ok")] == [[7, 8], [["x"], None], [True, None]]
+    pd.DataFrame({"text": ["a", "b"], "n": [1.5, None]}).to_parquet(tmp_path / "in.parquet")
+    answer = graphattn("predict", MODELS / "classify", tmp_path / "in.parquet", "--out", tmp_path / "out.jsonl")
+    assert (answer.code, [row["n"] for row in read(tmp_path / "out.jsonl")]) == (0, [1.5, None])
+
+
+def test_a_column_of_the_input_is_never_replaced(graphattn, tmp_path):
+    write(tmp_path / "in.csv", [{"text": "a film", "label": "gold", "confidence": "high"}])
+    for name in ("once.csv", "twice.jsonl"):
+        source = tmp_path / ("in.csv" if name == "once.csv" else "once.csv")
+        assert graphattn("predict", MODELS / "classify", source, "--out", tmp_path / name).code == 0
+    (row,) = read(tmp_path / "twice.jsonl")
+    names = ["label", "confidence", "predicted_label", "predicted_confidence"]
+    assert list(row) == ["text", *names, *(f"predicted_{name}" for name in names[2:])]
+    assert (row["label"], row["confidence"]) == ("gold", "high")
+    assert row["predicted_label"] == row["predicted_predicted_label"]
+
+
+def test_standard_output_has_texts_and_labels_alone(graphattn, tmp_path):
+    write(tmp_path / "in.csv", ROWS)
+    answer = graphattn("predict", MODELS / "classify", tmp_path / "in.csv")
+    assert {tuple(json.loads(line)) for line in answer.out.splitlines()} == {("text", "label")}
+    lines = graphattn("predict", MODELS / "classify", "--out", tmp_path / "out.jsonl", stdin="a film\n")
+    assert (lines.code, list(read(tmp_path / "out.jsonl")[0])) == (0, ["text", "label", "confidence"])
+
+
+def test_several_labels_are_written_as_the_training_set_writes_them(graphattn, tmp_path):
+    rows = [{"text": f"a {word} film", "label": word.replace(" ", "|")} for word in ("good", "bad", "good bad", "")] * 4
+    write(tmp_path / "train.csv", rows)
+    estimator = TextClassifier("transformer", multilabel=True, training=TRAINING)
+    X, y = estimator.read([tmp_path / "train.csv"], label_separator="|")
+    estimator.fit(X, y).save(tmp_path / "model")
+    for name in ("out.csv", "out.jsonl", "out.parquet"):
+        assert graphattn("predict", tmp_path / "model", tmp_path / "train.csv", "--out", tmp_path / name).code == 0
+    texts, predicted = [row["text"] for row in rows], estimator.predict([row["text"] for row in rows])
+    in_csv, in_json = read(tmp_path / "out.csv"), read(tmp_path / "out.jsonl")
+    assert [row["labels"] for row in in_csv] == list(map("|".join, predicted))
+    assert [row["labels"] for row in in_json] == list(map(list, predicted))
+    assert pa.parquet.read_table(tmp_path / "out.parquet")["labels"].to_pylist() == list(map(list, predicted))
+    shares = estimator.predict_proba(texts)
+    chosen = [np.isin(estimator.classes_, names) for names in predicted]
+    exactly = np.where(chosen, shares, 1 - shares).prod(1)
+    np.testing.assert_allclose([row["confidence"] for row in in_json], exactly, atol=3e-6)
+
+
+def test_every_task_has_a_table(graphattn, tmp_path):
+    regressor = TextRegressor("transformer", training=TRAINING).fit(["a b", "c", "d e"] * 4, [1.0, 2.5, 3.0] * 4)
+    regressor.save(tmp_path / "regress")
+    pairs = [{"id": 1, "text": "a film", "second": "the film"}]
+    cases = [
+        (tmp_path / "regress", ROWS[:1], ["id", "text", "note", "value"]),
+        (MODELS / "pair", pairs, ["id", "text", "second", "label", "confidence"]),
+        (MODELS / "tag", [{"id": 1, "text": "Ada saw Rome."}], ["id", "text", "words", "tags"]),
+        (MODELS / "tag", [{"id": 1, "tokens": ["Ada", "saw"]}], ["id", "tokens", "tags"]),
+        (MODELS / "translate", [{"id": 1, "text": "a b"}], ["id", "text", "output", "score"]),
+    ]
+    for model, rows, columns in cases:
+        write(tmp_path / "in.jsonl", rows)
+        for name in ("out.parquet", "out.csv", "out.jsonl"):
+            answer = graphattn("predict", model, tmp_path / "in.jsonl", "--out", tmp_path / name)
+            assert answer.code == 0, answer.err
+        assert list(read(tmp_path / "out.csv")[0]) == list(read(tmp_path / "out.parquet")[0]) == columns
+        in_json = [name for name in columns if name not in ("output", "score")]
+        assert list(read(tmp_path / "out.jsonl")[0]) == (in_json if in_json == columns else [*in_json, "outputs"])
+    (row,) = read(tmp_path / "out.jsonl")
+    assert row["outputs"][0]["text"] == read(tmp_path / "out.parquet")[0]["output"]
+    write(tmp_path / "in.jsonl", [{"id": 1, "text": "Ada saw Rome."}])
+    graphattn("predict", MODELS / "tag", tmp_path / "in.jsonl", "--output", "spans", "--out", tmp_path / "s.jsonl")
+    assert list(read(tmp_path / "s.jsonl")[0]) == ["id", "text", "spans"]
+
+
+def test_words_come_back_from_json(graphattn, tmp_path):
+    """So that the file can be evaluated and trained on."""
+    answer = graphattn("predict", MODELS / "tag", "--out", tmp_path / "out.jsonl", stdin="Ada saw Rome\n")
+    assert (answer.code, list(read(tmp_path / "out.jsonl")[0])) == (0, ["words", "tags"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "name", "error"),
+    [
+        (
+            ['{"text": "a"}', '{"text": "b", "id": 1}'], "out.csv",
+            "the input has a field 'id', which the first one lacks, so there is no such column in the .csv file. Give "
+            "the first input this field, too, or write another format.",
+        ),
+        (
+            ['{"text": "a"}', '{"text": "b", "label": 1}'], "out.jsonl",
+            "the input has a field 'label', which the first one lacks, and which has the prediction. Give the first "
+            "input this field, too, or write another format.",
+        ),
+    ],
+)  # fmt: skip
+def test_records_of_other_fields(graphattn, tmp_path, lines, name, error):
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    answer = graphattn("predict", MODELS / "classify", tmp_path / "in.jsonl", "--out", tmp_path / name)
+    assert answer.error.endswith(f"The first error: {error}")
+    assert len(read(tmp_path / name)) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "flags", "error"),
+    [
+        ('{"text": "a", "x": 1}\n{"text": "b", "x": "y"}\n', ["--out", "out.parquet"],
+         "the column 'x' has values of different types, which Parquet does not have. Give all values of the column one "
+         "type; predictions may be written as .jsonl."),
+        ('{"text": "a", "x": 1}\n{"text": "b", "x": "y"}\n', ["--out", "out.parquet", "--chunk", "1"],
+         "rows do not fit into one table (Unable to merge: Field x has incompatible types: int64 vs string). Give all "
+         "values of the column one type; predictions may be written as .jsonl."),
+        ("text,x,x\na,b,c\n", ["--out", "out.jsonl"],
+         "the input has 2 columns 'x'; rename one, or let --out end in .csv"),
+        ("text,id\n", ["--out", "out.parquet"], "there are no rows to write. Give at least one text."),
+        ("text\na\n", ["--output", "parquet"], "Parquet needs a file; give --out, or another --output"),
+        ("text\na\n", ["--out", "out.parquet", "--output", "csv"],
+         "--output is 'csv', but --out ends in .parquet; leave --output out, or change the extension"),
+        ("review\na\n", ["--out", "out.parquet", "--text-column", "txt"],
+         "in.csv, line 1: there is no column 'txt'; the columns are 'review'. Set --text-column to one of them; if the "
+         "first line is no header, set --columns. If each line is a text, set --format to 'text'."),
+    ],
+)  # fmt: skip
+def test_tables_that_cannot_be_written(graphattn, tmp_path, monkeypatch, content, flags, error):
+    monkeypatch.chdir(tmp_path)
+    name = "in.jsonl" if content.startswith("{") else "in.csv"
+    Path(name).write_text(content)
+    answer = graphattn("predict", MODELS / "classify", name, *flags)
+    assert answer.error == error
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_vectors_keep_ids(graphattn, tmp_path):
+    write(tmp_path / "in.csv", [{**row, "vector": "x", "label": "y"} for row in ROWS])
+    answer = graphattn("encode", MODELS / "classify", tmp_path / "in.csv", "--out", tmp_path / "v.parquet")
+    assert (answer.code, answer.err) == (0, "")
+    table = pa.parquet.read_table(tmp_path / "v.parquet")
+    assert table.column_names == ["text", "vector", "id", "note"]
+    assert table["id"].to_pylist() == [row["id"] for row in ROWS]
+    vectors = load(MODELS / "classify").sentence_vectors([row["text"] for row in ROWS])
+    np.testing.assert_allclose(table["vector"].to_pylist(), vectors, atol=1e-6)
+    write(tmp_path / "pairs.jsonl", [{"id": 1, "text": "a", "second": "b"}, {"id": 2, "text": "c", "second": "d"}])
+    answer = graphattn("encode", MODELS / "pair", tmp_path / "pairs.jsonl", "--out", tmp_path / "v.parquet")
+    table = pa.parquet.read_table(tmp_path / "v.parquet").to_pydict()
+    assert (table["text"], table["id"]) == (["a", "b", "c", "d"], [1, 1, 2, 2])
+
+
+def test_files_of_another_encoding(graphattn, tmp_path, tiny):
+    rows = [("café", "pos"), ("thé", "neg")] * 8
+    (tmp_path / "train.csv").write_bytes(("text,label\n" + "".join(f"{a},{b}\n" for a, b in rows)).encode("cp1252"))
+    encoding = ["--encoding", "cp1252"]
+    answer = graphattn("train", "classify", tmp_path / "train.csv", "--out", tmp_path / "model", *tiny, *encoding)
+    assert (answer.code, answer.err) == (0, "")
+    assert graphattn("evaluate", tmp_path / "model", tmp_path / "train.csv", *encoding).code == 0
+    out = tmp_path / "out.csv"
+    assert graphattn("predict", tmp_path / "model", tmp_path / "train.csv", "--out", out, *encoding).code == 0
+    assert [(row["text"], row["label"]) for row in read(out)] == rows
+    assert graphattn("predict", tmp_path / "model", *encoding, stdin="café\n".encode("cp1252")).out.startswith(
+        '{"text": "café"'
+    )
+    answer = graphattn("build", tmp_path / "train.csv", "--out", tmp_path / "store", *encoding)
+    assert answer.code == 0
+    (tmp_path / "trees.conllu").write_bytes("1\tcafé\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n".encode("utf-16"))
+    answer = graphattn("build", tmp_path / "trees.conllu", "--out", tmp_path / "trees", "--encoding", "utf-16")
+    assert [list(sentence.tokens) for sentence in Store(tmp_path / "trees")] == [["café"]]
+    answer = graphattn("predict", tmp_path / "model", tmp_path / "train.csv")
+    assert "If so, set --encoding WINDOWS-1252, or convert it" in answer.err
+    answer = graphattn("predict", tmp_path / "model", tmp_path / "train.csv", "--encoding", "latin-9000")
+    assert answer.error.startswith("--encoding is 'latin-9000', which Python does not know; use a name such as")
+
+
+def test_translators_read_other_encodings(tmp_path):
+    (tmp_path / "en").write_bytes("café\n".encode("utf-16"))
+    (tmp_path / "de").write_bytes("Kaffee ß\n".encode("utf-16"))
+    (tmp_path / "both.tsv").write_bytes("text\tsecond\ncafé\tKaffee ß\n".encode("utf-16"))
+    for paths in (["en", "de"], ["both.tsv"]):
+        X, y = Translator().read([tmp_path / path for path in paths], encoding="utf-16")
+        assert (list(X), list(y)) == (["café"], ["Kaffee ß"])
