@@ -46,7 +46,7 @@ def format_card(
     """
     from graphattn.models.training._loop import count_parameters
 
-    encoder, task = model.encoder_.name, model.task_
+    encoder, task = model.encoder_name, model.task_
     lines = [
         f"---\n{_format_metadata(model, options.get('pretrained'))}---",
         f"# {type(model).__name__}, {encoder}",
@@ -70,7 +70,7 @@ def format_card(
 def _format_metadata(model: Inspectable, pretrained: str | None) -> str:
     """The front matter, as the hub reads it."""
     metadata: dict[str, Any] = {"library_name": "graphattn", "pipeline_tag": _PIPELINES.get(model.task.corpus_kind)}
-    metadata["tags"] = ["graphattn", model.task.name, model.encoder_.name]
+    metadata["tags"] = ["graphattn", model.task.name, model.encoder_name]
     if pretrained and not os.path.exists(pretrained) and not os.path.isabs(pretrained):
         metadata["base_model"] = str(pretrained)  # its name on the hub
     return yaml.safe_dump({name: value for name, value in metadata.items() if value}, sort_keys=False)

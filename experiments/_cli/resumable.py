@@ -18,7 +18,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.exceptions import ConfigError, DataError, DeviceMemoryError, GraphError
+from graphattn.exceptions import ConfigError, DataError, DeviceMemoryError, GraphAttnError, GraphError
 from graphattn.experiments._cli.flags import as_flag
 from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
 from graphattn.experiments._cli.output import show_progress
@@ -58,7 +58,7 @@ class TextError:
     message: str
 
     @classmethod
-    def of(cls, line: int, error: DataError | GraphError) -> TextError:
+    def of(cls, line: int, error: GraphAttnError) -> TextError:
         """The error in one line, with the flags that it names."""
         return cls(line, " ".join(error.render(as_flag).split()))
 

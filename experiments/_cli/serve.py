@@ -51,8 +51,7 @@ def serve(
     from graphattn.models._prediction import MAX_TOKENS
 
     folder = find_directory(model)
-    options = {"precision": precision, "device": device, "max_tokens_per_text": max_tokens_per_text}
-    loaded = load_any_model(folder, parser, **options)
+    loaded = load_any_model(folder, parser, precision=precision, device=device, max_tokens_per_text=max_tokens_per_text)
     served = ServedModel(model.name or folder.absolute().name, loaded)
     limits = Limits(characters=100_000, tokens=MAX_TOKENS, waiting=waiting, connections=2 * waiting + 100)
 

@@ -105,15 +105,20 @@ def test_other_tasks(kind, request, serve_app):
             assert "/encode" not in json.loads(ask(port, "GET", "/openapi.json")[1])["paths"]
 
 
-def test_a_pretrained_model_has_vectors_only(folder, serve_app):
+def test_a_pretrained_model_has_vectors_and_attention(folder, serve_app):
     encoder = SentenceEncoder(folder / MINILM).fit()
     with serve_app(make_service(ServedModel("mini", encoder), LIMITS), LIMITS) as port:
         vectors = post(port, "/encode", {"texts": TEXTS})["vectors"]
         np.testing.assert_array_equal(np.array(vectors, np.float32), encoder.sentence_vectors(TEXTS))
         response, text = ask(port, "POST", "/predict", {"texts": TEXTS})
-        error = "a pretrained model without a task has sentence vectors only"
+        error = "a pretrained model without a task has no predictions"
         assert (response.status, json.loads(text)) == (404, {"error": error})
         assert json.loads(ask(port, "GET", "/health")[1]).keys() == {"status", "model", "graphattn"}
+        answer = post(port, "/explain", {"text": TEXTS[0], "edges": 3})
+        expected = encoder.attention(TEXTS[0]).top(3)
+        assert [edge["weight"] for edge in answer["edges"]] == pytest.approx(list(expected["weight"]), abs=1e-6)
+        response, text = ask(port, "POST", "/explain", {"text": TEXTS[0], "attributions": True})
+        assert (response.status, "has no prediction to explain" in text) == (422, True)
 
 
 PATHS = (
