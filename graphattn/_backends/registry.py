@@ -16,6 +16,7 @@ BACKENDS = {
     "dgl": ("graphattn._backends.dgl", "DGLBackend"),
     "fused": ("graphattn._backends.cpu.fused", "FusedBackend"),
     "torch": ("graphattn._backends.torch", "TorchBackend"),
+    "triton": ("graphattn._backends.gpu.backend", "TritonBackend"),
 }
 """Name -> module and class of the package's backends, imported where they run; ``auto`` chooses among them."""
 
