@@ -61,6 +61,8 @@ def assert_equals_reference(function, inputs, dtype=torch.float32):
 
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
 def test_all_heads_of_a_layer(graph, dtype):
+    if DEVICE == "cpu" and dtype == torch.bfloat16:
+        pytest.skip("Triton's interpreter multiplies the bits of bfloat16 as integers")
     edges = list_edges(graph)
     heads = [2, 1, 2, 1, 0, 1, 1, 1]
     rows = torch.randn(edges[0].num_sources, 3, sum(heads), 12, dtype=torch.float64)
