@@ -1,10 +1,11 @@
 """Count what makes this code base large or hard to read: ``python .ci/counts.py [ROOT]``.
 
-Prints one line per count. ``--trace`` also counts the functions that ``graphattn train classify`` executes; it needs
-the package's dependencies.
+Prints one line per count. ``--trace`` also counts the functions that ``graphattn train classify`` and ``predict``
+execute, and the classes that they define when they import modules; it needs the package's dependencies.
 """
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -22,20 +23,29 @@ NOT_VERBS = set(
 PARTICIPLE = re.compile(
     r"^(?!embed|feed|need|read|seed|shed|speed|exceed|proceed|succeed|thread|spread|add|pad|load)\w+ed$"
 )
+COMPARISON = re.compile(r"(?<!for )\btask_? (?:==|!=|in|not in) ")
 TRACE = """
-import sys, threading
-root, seen = sys.argv.pop(1), set()
+import os, sys, threading
+title, last, seen = sys.argv.pop(1), sys.argv.pop(1), set()
+def report():
+    for kind, is_function in (("functions executed", True), ("classes defined", False)):
+        files = [file for file, _, _, flag in seen if flag is is_function]
+        print(f"{kind} by {title}: {len(files)} in {len(set(files))} modules", file=sys.__stdout__, flush=True)
 def hook(frame, event, argument):
-    if event == "call":
-        code = frame.f_code
-        if "/graphattn/" in code.co_filename and not code.co_name.startswith("<"):
-            seen.add((code.co_filename, code.co_name, code.co_firstlineno))
+    code = frame.f_code
+    if event == "call" and "/graphattn/" in code.co_filename and not code.co_name.startswith("<"):
+        # without this flag it is the body of a class
+        seen.add((code.co_filename, code.co_qualname, code.co_firstlineno, bool(code.co_flags & 1)))
+        if code.co_name == last:
+            report()
+            os._exit(0)
 from MODULE import main
+sys.stdout = open(os.devnull, "w")
 sys.setprofile(hook); threading.setprofile(hook)
 try: main()
 except SystemExit: pass
 sys.setprofile(None)
-print(f"functions executed by train classify: {len(seen)} in {len({file for file, *_ in seen})} modules")
+report()
 """
 
 
@@ -101,7 +111,7 @@ def main() -> None:
             len(node.args.posonlyargs + node.args.args) > 9 for node in defined
         ),
         "function names that are not verbs": sum(is_no_verb(node.name) for node in plain),
-        "comparisons of task": sum(len(re.findall(r"\btask(?:_)? (?:==|!=|in|not in) ", text)) for text in texts),
+        "comparisons of task": sum(len(COMPARISON.findall(text)) for text in texts),
         "raise statements": sum(isinstance(node, ast.Raise) for text in texts for node in ast.walk(ast.parse(text))),
     }
     for name, count in counts.items():
@@ -111,16 +121,23 @@ def main() -> None:
 
 
 def trace(root: Path) -> None:
-    """Train on 40 lines and print how many functions ran."""
+    """Train on 40 lines and predict a sentence; print how many functions ran, and how many before the first batch."""
     module = "graphattn.experiments._cli.main"
+    script = TRACE.replace("MODULE", module)
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "train.tsv"
         corpus.write_text(
             "".join(f"{'pos' if n % 2 else 'neg'}\ta {'good' if n % 2 else 'bad'} film\n" for n in range(40))
         )
-        command = ["train", "classify", str(corpus), "--out", f"{folder}/model", "--epochs", "2", "--no-logs"]
-        script = TRACE.replace("MODULE", module)
-        subprocess.run([sys.executable, "-c", script, str(root), *command], check=True, cwd=folder)
+        train = ["train", "classify", str(corpus), "--epochs", "2", "--no-logs", "--quiet", "--out"]
+        for title, last, *words in (
+            ("train classify before the first batch", "training_step", *train, f"{folder}/none"),
+            ("train classify", "", *train, f"{folder}/model"),
+            ("predict of a sentence", "", "predict", f"{folder}/model"),
+        ):
+            command = [sys.executable, "-c", script, title, last, *words]
+            environment = {**os.environ, "PYTHONPATH": str(root)}
+            subprocess.run(command, check=True, cwd=folder, env=environment, input="a good film\n", text=True)
 
 
 if __name__ == "__main__":

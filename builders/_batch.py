@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphattn._edges import Edges
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._schema import TOKEN, CanonicalRelation
 from graphattn.exceptions import EdgeCountError
 
@@ -31,13 +31,11 @@ class RelationArrays:
     ----------
     indptr : (N_dst + 1,) where the incoming edges of each destination begin
     indices : (E,) source nodes, ascending within a destination
-    per_sentence : (B,) number of edges in each text
     data : edge features, name -> (E, ...)
     """
 
     indptr: Ints
     indices: Ints
-    per_sentence: Ints
     data: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     @property
@@ -162,6 +160,13 @@ class TextBatch:
         return make_pyg(self.edges, self.node_counts, batch_num_edges, self.node_features, self.edge_features)
 
 
+def indptr_from_degrees(name: str, degrees: Ints) -> Ints:
+    """(N + 1,) first edge of each destination, from its (N,) number of edges; errors have the relation's name."""
+    indptr = offsets_from_counts(degrees)
+    check_edge_count(name, int(indptr[-1]))
+    return indptr
+
+
 def check_edge_count(name: str, count: int) -> None:
     """Raise when a relation has more edges than int32 can number; relations call it before they write their edges."""
     if count > MOST_EDGES:
@@ -177,11 +182,8 @@ def range_edges(first: Ints, stop: Ints, num_sources: int, name: str) -> Edges:
     ``first`` and ``stop`` are (N_dst,), as :meth:`graphattn.builders.relations.RangeRelation.bounds` returns them.
     Errors name the relation.
     """
-    indptr = np.zeros(len(first) + 1, np.int64)
-    np.cumsum(stop - first, out=indptr[1:])
-    count = int(indptr[-1])
-    check_edge_count(name, count)
-    return Edges.from_valid_ranges(int32_tensor(first), int32_tensor(stop), num_sources, int32_tensor(indptr), count)
+    indptr = int32_tensor(indptr_from_degrees(name, stop - first))
+    return Edges.from_valid_ranges(int32_tensor(first), int32_tensor(stop), num_sources, indptr, int(indptr[-1]))
 
 
 def int32_tensor(values: Ints) -> Tensor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from torch.utils.data import Sampler
 
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._validation import require_range
 from graphattn.exceptions import ConfigError
 
@@ -98,15 +98,20 @@ class BudgetBatches(Sampler[list[int]]):
         return max(1, int(min(sizes, default=1)))
 
     def _cut(self, order: Ints) -> list[list[int]]:
-        """Cut an order into the longest runs within all budgets."""
-        sums = [(np.cumsum(sizes[order]), budget) for sizes, budget in self._limits]
-        batches, start = [], 0
-        while start < len(order):
-            stop = len(order)
-            for total, budget in sums:
-                before = total[start - 1] if start else 0
-                stop = min(stop, int(np.searchsorted(total, before + budget, side="right")))
-            stop = max(stop, start + 1)
-            batches.append(order[start:stop].tolist())
-            start = stop
-        return batches
+        runs = cut_at_budgets([(sizes[order], budget) for sizes, budget in self._limits])
+        return [order[start:stop].tolist() for start, stop in runs]
+
+
+def cut_at_budgets(limits: Sequence[tuple[Ints, int]]) -> list[tuple[int, int]]:
+    """Start and stop of the longest runs of items within all budgets; an item above a budget is a run of its own.
+
+    ``limits`` are pairs of the (S,) sizes of the items and the budget of a run.
+    """
+    sums = [(offsets_from_counts(sizes), budget) for sizes, budget in limits]
+    runs, start, count = [], 0, len(limits[0][0])
+    while start < count:
+        stop = min(int(np.searchsorted(total, total[start] + budget, side="right")) for total, budget in sums) - 1
+        stop = max(stop, start + 1)
+        runs.append((start, stop))
+        start = stop
+    return runs

@@ -569,8 +569,5 @@ def _sync(path: Path) -> None:
 
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file."""
-    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from graphattn._edges import Edges
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, count_up
 from graphattn._schema import TOKEN, WORD
 from graphattn.builders._batch import TextBatch, range_edges
 from graphattn.builders._layout import Layout, concatenate
@@ -20,6 +21,7 @@ from graphattn.builders._sentence import Sentence, assign_sentence_ids
 from graphattn.builders._vocabulary import Vocabulary
 from graphattn.builders._word_boundaries import Source
 from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation, parse_relations
+from graphattn.builders.relations._base import iterate_operands
 from graphattn.builders.relations._validation import (
     check_nodes,
     count_edges,
@@ -100,7 +102,7 @@ class TextGraphBuilder:
         Raises
         ------
         DataError
-            when a relation needs heads or links and a sentence has none, a raw text comes without a vocabulary, or a
+            when a relation needs heads and a sentence has none, a raw text comes without a vocabulary, or a
             feature does not fit the tokens
         """
         columns: dict[str, TokenFeature] = {}
@@ -174,11 +176,6 @@ class TextGraphBuilder:
         Parameters
         ----------
         source : a layout, or texts as for :meth:`layout`
-
-        Raises
-        ------
-        DataError, GraphError
-            as :meth:`layout` and :meth:`graph`
         """
         layout = source if isinstance(source, Layout) else self.join([self.layout(source)])
         nodes, data = self._nodes(layout)
@@ -224,8 +221,7 @@ class TextGraphBuilder:
         }
         if any(WORD in (relation.source, relation.target) for relation in self.relations):
             nodes[WORD] = layout.word_counts
-            positions = np.arange(int(layout.word_counts.sum())) - layout.word_starts[layout.sentence_of_word]
-            data[WORD] = {"position": positions.astype(np.int32)}
+            data[WORD] = {"position": count_up(layout.word_counts).astype(np.int32)}
         for relation in self.relations:
             with errors_naming(relation):
                 added = relation.nodes(layout)
@@ -234,15 +230,7 @@ class TextGraphBuilder:
         return nodes, data
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:
-        """The DGL graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge.
-
-        Raises
-        ------
-        DataError
-            as :meth:`layout`
-        GraphError
-            as :meth:`graph`
-        """
+        """The DGL graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge."""
         return self.graph(self.join([self.layout(sentences)]))
 
     def build(self, sentence: Source) -> DGLGraph:
@@ -300,8 +288,8 @@ def _select_vectors(
 
 def _find_dependency(relations: Sequence[Relation]) -> Dependency:
     """The dependency relation whose labels all others share; the default one if there is none."""
-    leaves = [leaf for relation in relations for leaf in _leaves(relation)]
-    first, *others = [leaf for leaf in leaves if isinstance(leaf, Dependency)] or [Dependency()]
+    operands = chain.from_iterable(map(iterate_operands, relations))
+    first, *others = [operand for operand in operands if isinstance(operand, Dependency)] or [Dependency()]
     if any(other.labels != first.labels for other in others):
         raise ConfigError("relation 'dependency' is given with different labels; words and tokens share them")
     return first
@@ -311,14 +299,6 @@ def _drop_repeated_membership(relations: Sequence[Relation]) -> tuple[Relation, 
     """Keep only the first of several membership relations that other relations added."""
     first = next((relation for relation in relations if type(relation) is Membership), None)
     return tuple(relation for relation in relations if relation is first or type(relation) is not Membership)
-
-
-def _leaves(relation: Relation) -> Iterator[Relation]:
-    """The simple relations of a composed relation, or the relation itself."""
-    if not relation.operands():
-        yield relation
-    for operand in relation.operands():
-        yield from _leaves(operand)
 
 
 def _with_sentence_ids(sentence: Sentence) -> Sentence:

@@ -51,10 +51,8 @@ class LocalEngine(Engine):
     @override
     def run(self, job: Callable[[Item], Result], tasks: Iterable[Item], *, in_order: bool = False) -> Iterator[Result]:
         tasks = iter(tasks)
-        if self.jobs == 1 and in_order:  # a stream of texts; does not read ahead
-            yield from map(job, tasks)
-            return
-        head = list(islice(tasks, 2))
+        # one process does not read ahead in a stream of texts
+        head = [] if self.jobs == 1 and in_order else list(islice(tasks, 2))
         tasks = chain(head, tasks)
         if self.jobs == 1 or len(head) < 2:
             yield from map(job, tasks)

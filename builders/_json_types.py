@@ -60,27 +60,32 @@ def check_json(value: Any, annotation: Any, name: str) -> None:
         bounds.check(value, name)
         return
     options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-    shapes = [get_origin(option) or option for option in options]
-    shapes = [dict if is_dataclass(shape) else shape for shape in shapes]
-    for option, shape in zip(options, shapes, strict=True):
-        if is_dataclass(option) and isinstance(value, dict):
-            require_keys(value, _list_required_fields(option), name)
-            check_fields(value, option, name)
-            return
-        if isinstance(value, list) and shape in (list, tuple, Sequence):
-            inner = (get_args(option) or (Any,))[0]
-            for number, item in enumerate(value):
-                check_json(item, inner, f"{name}[{number}]")
-            return
-        if isinstance(value, dict) and shape in (dict, Mapping):
-            inner = (get_args(option) or (Any, Any))[1]
-            for key, item in value.items():
-                check_json(item, inner, f"{name}.{key}" if name else key)
-            return
-        if shape not in _NAMES or _is_scalar(value, shape):
-            return
-    expected = " or ".join(dict.fromkeys(_NAMES[shape] for shape in shapes))
-    raise ValueError(f"{name or 'the file'} is {json.dumps(value, ensure_ascii=False)[:60]}, not {expected}")
+    shapes = [dict if is_dataclass(option) else get_origin(option) or option for option in options]
+    if not any(_check_option(value, option, shape, name) for option, shape in zip(options, shapes, strict=True)):
+        expected = " or ".join(dict.fromkeys(_NAMES[shape] for shape in shapes))
+        raise ValueError(f"{name or 'the file'} is {json.dumps(value, ensure_ascii=False)[:60]}, not {expected}")
+
+
+def _check_option(value: Any, annotation: Any, shape: Any, name: str) -> bool:
+    """Whether a value is of a type, which is no union; if so, check its items, too."""
+    if shape not in _NAMES or _is_scalar(value, shape):
+        return True
+    if isinstance(value, list) and shape in (list, tuple, Sequence):
+        inner = (get_args(annotation) or (Any,))[0]
+        for number, item in enumerate(value):
+            check_json(item, inner, f"{name}[{number}]")
+        return True
+    if not isinstance(value, dict) or shape not in (dict, Mapping):
+        return False
+    if is_dataclass(annotation):
+        required = (item for item in fields(annotation) if item.default is MISSING and item.default_factory is MISSING)
+        require_keys(value, [item.name for item in required], name)
+        check_fields(value, annotation, name)
+        return True
+    inner = (get_args(annotation) or (Any, Any))[1]
+    for key, item in value.items():
+        check_json(item, inner, f"{name}.{key}" if name else key)
+    return True
 
 
 def check_fields(record: Mapping[str, Any], annotation: Any, name: str = "") -> None:
@@ -103,10 +108,6 @@ def read_record(record: Any, annotation: type[DataT]) -> DataT:
                 [read_record(row, inner) for row in value] if isinstance(inner, type) and is_dataclass(inner) else value
             )
     return annotation(**values)
-
-
-def _list_required_fields(annotation: Any) -> list[str]:
-    return [item.name for item in fields(annotation) if item.default is MISSING and item.default_factory is MISSING]
 
 
 def require_keys(record: Mapping[str, Any], names: Iterable[str], where: str = "") -> None:

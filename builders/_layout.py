@@ -5,7 +5,6 @@ Letters: B sentences, N tokens, W words; ``[CLS]`` counts as a token and as a wo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -15,19 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphattn._ragged import Ints, Ragged, concatenate_ranges
+from graphattn._ragged import Ints, Ragged, concatenate_ranges, count_up
 from graphattn.builders._sentence import Sentence, assign_sentence_ids
-from graphattn.exceptions import DataError, GraphAttnWarning
-
-REQUIRED = {
-    "heads": (
-        "dependency",
-        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
-        "({parser=stanza}), or leave the relation out.",
-    ),
-    "links": ("links", "Read a corpus with a column of links, give Sentence(links=...), or leave out Links()."),
-}
-"""Column that a relation may require -> the relation, and the fix for sentences without the column."""
+from graphattn.exceptions import DataError, GraphAttnWarning, warn_caller
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,22 +78,7 @@ class Layout:
 
     def with_cls(self, features: Mapping[str, Any]) -> Layout:
         """The layout with a ``[CLS]`` token, a word of its own, before each sentence; ``features`` are its values."""
-
-        def prepend(values: npt.NDArray[Any] | None, first: int) -> npt.NDArray[Any] | None:
-            return None if values is None else _prepend(values, self.word_counts, first)
-
-        heads = None if self.heads is None else np.where(self.heads < 0, self.heads, self.heads + 1)
-        return Layout(
-            self.lengths + 1,
-            self.word_counts + 1,
-            _prepend(self.word_ids + 1, self.lengths, 0),
-            prepend(heads, -1),
-            prepend(self.deprels, 0),
-            {name: _prepend(values, self.lengths, features[name]) for name, values in self.features.items()},
-            prepend(self.sentence_ids, 0),
-            None if self.links is None else Ragged(self.links.values + 1, self.links.offsets),
-            self.vectors,
-        )
+        return surround([self], [1, 0], {name: [value, value] for name, value in features.items()})
 
     def __len__(self) -> int:
         return int(self.lengths.shape[0])
@@ -124,6 +98,11 @@ class Layout:
         """(B,) first word of each sentence."""
         return np.cumsum(self.word_counts) - self.word_counts
 
+    @property
+    def bounds_of_token(self) -> tuple[Ints, Ints]:
+        """(N,) first token of each token's sentence and (N,) the token after its last."""
+        return np.repeat(self.token_starts, self.lengths), np.repeat(self.token_starts + self.lengths, self.lengths)
+
     @cached_property
     def sentence_of_token(self) -> Ints:
         """(N,) sentence of each token."""
@@ -137,7 +116,7 @@ class Layout:
     @cached_property
     def positions(self) -> Ints:
         """(N,) position of each token in its sentence."""
-        return np.arange(self.num_tokens) - np.repeat(self.token_starts, self.lengths)
+        return count_up(self.lengths)
 
     @cached_property
     def word_of_token(self) -> Ints:
@@ -180,21 +159,13 @@ class Layout:
         last = self.word_ids[np.maximum(self.token_starts + lengths - 1, 0)] if len(tokens) else 0
         counts = np.where(lengths == self.lengths, self.word_counts, last + 1)
         words = concatenate_ranges(self.word_starts, counts)
-        heads = None if self.heads is None else self.heads[words]
         links = self.links
         if links is not None:
             links = links.keep(links.values.max(1, initial=0) < counts[links.row_of_value])
-        return Layout(
-            lengths,
-            counts,
-            self.word_ids[tokens],
-            None if heads is None else np.where(heads < np.repeat(counts, counts), heads, -1),
-            None if self.deprels is None else self.deprels[words],
-            {name: values[tokens] for name, values in self.features.items()},
-            None if self.sentence_ids is None else self.sentence_ids[words],
-            links,
-            self.vectors,
-        )
+        cut = self._select(lengths, counts, tokens, words, links)
+        if cut.heads is None:
+            return cut
+        return replace(cut, heads=np.where(cut.heads < np.repeat(counts, counts), cut.heads, -1))
 
     def with_feature(self, name: str, values: npt.NDArray[Any]) -> Layout:
         """A copy with another column, (N, ...)."""
@@ -205,16 +176,23 @@ class Layout:
         numbers = np.asarray(sentences, dtype=np.int64)
         tokens = concatenate_ranges(self.token_starts[numbers], self.lengths[numbers])
         by_word = self.heads is not None or self.sentence_ids is not None
-        words = concatenate_ranges(self.word_starts[numbers], self.word_counts[numbers]) if by_word else slice(0)
+        counts = self.word_counts[numbers]
+        words = concatenate_ranges(self.word_starts[numbers], counts) if by_word else slice(0)
+        links = None if self.links is None else self.links.take(numbers)
+        return self._select(self.lengths[numbers], counts, tokens, words, links)
+
+    def _select(
+        self, lengths: Ints, word_counts: Ints, tokens: Ints, words: Ints | slice, links: Ragged | None
+    ) -> Layout:
         return Layout(
-            self.lengths[numbers],
-            self.word_counts[numbers],
+            lengths,
+            word_counts,
             self.word_ids[tokens],
             None if self.heads is None else self.heads[words],
             None if self.deprels is None else self.deprels[words],
             {name: values[tokens] for name, values in self.features.items()},
             None if self.sentence_ids is None else self.sentence_ids[words],
-            None if self.links is None else self.links.take(numbers),
+            links,
             self.vectors,
         )
 
@@ -244,6 +222,95 @@ def concatenate(layouts: Sequence[Layout]) -> Layout:
     )
 
 
+def surround(layouts: Sequence[Layout], sizes: Sequence[int], features: Mapping[str, Sequence[Any] | int]) -> Layout:
+    """One sequence for each text, or for each pair of texts, with special tokens, each of which is a word.
+
+    ``sizes`` are the numbers of special tokens before, between and after the texts; ``features`` are the
+    values of special tokens: one for all, or one entry for each group, which broadcasts to its tokens.
+    """
+    tokens = _Slots(sizes, [layout.lengths for layout in layouts])
+    words = _Slots(sizes, [layout.word_counts for layout in layouts])
+    shifted = list(zip(layouts, words.first, strict=True))
+    heads = [
+        np.where(layout.heads < 0, layout.heads, layout.heads + np.repeat(first, layout.word_counts))
+        for layout, first in shifted
+        if layout.heads is not None
+    ]
+    deprels = [layout.deprels for layout in layouts if layout.deprels is not None]
+    links = [
+        (layout.links.values + first[layout.links.row_of_value, None], layout.links.row_of_value)
+        for layout, first in shifted
+        if layout.links is not None
+    ]
+    return Layout(
+        tokens.lengths,
+        words.lengths,
+        tokens.fill(
+            [layout.word_ids + np.repeat(first, layout.lengths) for layout, first in shifted], words.special_items()
+        ),
+        words.fill(heads, -1) if heads else None,
+        words.fill(deprels, 0) if deprels else None,
+        {
+            name: tokens.fill([layout.features[name] for layout in layouts], features[name])
+            for name in layouts[0].features
+        },
+        _surround_sentence_ids(layouts, words),
+        _group_links(links, len(layouts[0])) if links else None,
+        layouts[0].vectors,
+    )
+
+
+class _Slots:
+    """Start of each segment of a sequence: special items, text, special items, second text, special items.
+
+    ``sizes`` are the numbers of special items before, between and after the texts; ``counts`` has (B,) items of each
+    text, one array for the first texts and one for the second.
+    """
+
+    def __init__(self, sizes: Sequence[int], counts: Sequence[Ints]):
+        self.sizes, self.counts = sizes, counts
+        widths = np.empty((len(sizes) + len(counts), len(counts[0])), np.int64)
+        widths[::2], widths[1::2] = np.array(sizes)[:, None], counts
+        ends = np.cumsum(widths, axis=0)
+        self.lengths: Ints = ends[-1]
+        self.starts = np.cumsum(self.lengths) - self.lengths
+        self.special, self.first = (ends - widths)[::2], (ends - widths)[1::2]
+        """(B,) first special item of each group within its sequence, and first item of each text."""
+
+    def special_items(self) -> list[Ints]:
+        """(B, size) the special items of each group, counted within their sequence."""
+        return [first[:, None] + np.arange(size) for first, size in zip(self.special, self.sizes, strict=True)]
+
+    def fill(self, parts: Sequence[npt.NDArray[Any]], special: Sequence[Any] | int) -> npt.NDArray[Any]:
+        """A column of items: those of the texts, and special ones as for :func:`surround`."""
+        out = np.zeros((int(self.lengths.sum()), *parts[0].shape[1:]), parts[0].dtype)
+        for first, count, part in zip(self.first, self.counts, parts, strict=True):
+            out[concatenate_ranges(self.starts + first, count)] = part
+        for number, items in enumerate(self.special_items()):
+            out[self.starts[:, None] + items] = special if isinstance(special, int) else special[number]
+        return out
+
+
+def _surround_sentence_ids(layouts: Sequence[Layout], words: _Slots) -> Ints | None:
+    """Special words belong to the sentence before them, the first ones to the first sentence."""
+    parts: list[Ints] = []
+    ends: list[Ints] = [np.zeros(len(layouts[0]), np.int64)]
+    for layout in layouts:
+        if layout.sentence_ids is None:
+            return None
+        shift = ends[-1] + (len(parts) > 0)
+        parts.append(layout.sentence_ids + np.repeat(shift, layout.word_counts))
+        ends.append(shift + np.maximum(layout.sentence_counts - 1, 0))
+    return words.fill(parts, [end[:, None] for end in ends])
+
+
+def _group_links(links: Sequence[tuple[Ints, Ints]], count: int) -> Ragged:
+    """Links, and the text of each, by text."""
+    values, texts = map(np.concatenate, zip(*links, strict=True))
+    order = np.argsort(texts, kind="stable")
+    return Ragged.from_counts(values[order], np.bincount(texts, minlength=count))
+
+
 def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray[Any]], lengths: Ints) -> npt.NDArray[Any]:
     if len(arrays) != len(lengths):
         raise DataError(f"{len(arrays)} arrays for {len(lengths)} sentences", field=name, hint="Give one for each.")
@@ -257,32 +324,26 @@ def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray[Any]], lengths:
     return np.concatenate(arrays) if len(arrays) else np.empty(0, np.int32)
 
 
-def _prepend(values: npt.NDArray[Any], counts: Ints, first: Any) -> npt.NDArray[Any]:
-    """Insert one value before each run of values."""
-    out = np.full((len(values) + len(counts), *values.shape[1:]), first, values.dtype)
-    out[np.arange(len(values)) + np.repeat(np.arange(1, len(counts) + 1), counts)] = values
-    return out
-
-
 def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
     total = int(lengths.sum())
     if all(sentence.word_ids is None for sentence in sentences):
-        return np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return count_up(lengths)
     ids = (range(len(s)) if s.word_ids is None else s.word_ids for s in sentences)
     return np.fromiter(chain.from_iterable(ids), np.int64, total)
 
 
-def missing_column_error(
-    column: str, words: Sequence[str], *, number: int, path: str | None, line: int | None
-) -> DataError:
-    """The error of a sentence without what a relation requires."""
-    relation, hint = REQUIRED[column]
+def missing_heads_error(words: Sequence[str], *, number: int, path: str | None, line: int | None) -> DataError:
+    """The error of a sentence without a parse where a relation requires one."""
     subject, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
-    message = f"{subject} ({start!r} ...) has no {column}, but the relation {relation!r} needs them"
-    return DataError(message, path=path, line=line, field=column, hint=hint, options=("parser",))
+    message = f"{subject} ({start!r} ...) has no heads, but the relation 'dependency' needs them"
+    hint = (
+        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
+        "({parser=stanza}), or leave the relation out."
+    )
+    return DataError(message, path=path, line=line, field="heads", hint=hint, options=("parser",))
 
 
-def check_parsed(unparsed: Ints, describe: Callable[[int], DataError], *, required: bool) -> None:
+def check_parsed(unparsed: Ints | list[int], describe: Callable[[int], DataError], *, required: bool) -> None:
     """Raise the error of the first sentence without heads, or warn that heads are missing if none are required."""
     if len(unparsed) and required:
         raise describe(int(unparsed[0]))
@@ -290,21 +351,16 @@ def check_parsed(unparsed: Ints, describe: Callable[[int], DataError], *, requir
         warn_of_missing_heads()
 
 
-def _find_missing(sentences: Sequence[Sentence], column: str) -> Ints:
-    missing = (n for n, sentence in enumerate(sentences) if getattr(sentence, column) is None and sentence.num_words)
-    return np.fromiter(missing, np.int64)
-
-
-def _error_without(sentences: Sequence[Sentence], column: str, number: int) -> DataError:
-    path, line = sentences[number].origin or (None, None)
-    return missing_column_error(column, sentences[number].words, number=number, path=path, line=line)
-
-
 def _dependencies(
     sentences: Sequence[Sentence], words: Ints, deprel_id: Callable[[str], int], *, needs_heads: bool
 ) -> tuple[Ints, Ints]:
-    unparsed = _find_missing(sentences, "heads")
-    check_parsed(unparsed, lambda number: _error_without(sentences, "heads", number), required=needs_heads)
+    unparsed = [n for n, sentence in enumerate(sentences) if sentence.heads is None and sentence.num_words]
+
+    def describe(number: int) -> DataError:
+        path, line = sentences[number].origin or (None, None)
+        return missing_heads_error(sentences[number].words, number=number, path=path, line=line)
+
+    check_parsed(unparsed, describe, required=needs_heads)
     total = int(words.sum())
     rows = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
     heads = np.fromiter(chain.from_iterable(rows), np.int64, total) - 1
@@ -315,11 +371,22 @@ def _dependencies(
 @lru_cache(maxsize=1)
 def warn_of_missing_heads() -> None:
     """Warn, once in a process, that texts without a parse have no arcs."""
-    warnings.warn(
-        "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, a store "
-        "built with a parser), or a parser (--parser stanza)",
-        GraphAttnWarning,
-        stacklevel=2,
+    warn_caller(
+        GraphAttnWarning(
+            "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, a store "
+            "built with a parser), or a parser (--parser stanza)"
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def warn_of_missing_links() -> None:
+    """Warn, once in a process, that no text has links."""
+    warn_caller(
+        GraphAttnWarning(
+            "none of these texts has links, so the relation 'links' has no edges. Read a corpus with a field of links, "
+            "or give Sentence(links=...); [] says that a text has none"
+        )
     )
 
 
@@ -330,9 +397,9 @@ def _sentence_ids(sentences: Sequence[Sentence], words: Ints) -> Ints:
 
 
 def _links(sentences: Sequence[Sentence]) -> Ragged:
-    """The (source, target) pairs of each text."""
-    if len(missing := _find_missing(sentences, "links")):
-        raise _error_without(sentences, "links", int(missing[0]))
+    """The (source, target) pairs of each text; texts may lack them, with a warning if all do."""
+    if any(map(len, sentences)) and all(sentence.links is None for sentence in sentences):
+        warn_of_missing_links()
     counts = np.fromiter((len(sentence.links or ()) for sentence in sentences), np.int64, len(sentences))
     flat = chain.from_iterable(chain.from_iterable(sentence.links or () for sentence in sentences))
     return Ragged.from_counts(np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2), counts)

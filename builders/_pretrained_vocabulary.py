@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, cast
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Encoding, Tokenizer, normalizers, pre_tokenizers
 from typing_extensions import override
 
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._special_tokens import SpecialTokens
-from graphattn.builders._vocabulary import SPECIAL_TOKENS, UNKNOWN, Ids, Vocabulary, detect_lowercase, with_tokens
-from graphattn.builders._word_boundaries import Source, WordSplitter, check_is_batch, replace_surrogates, words_of
+from graphattn.builders._vocabulary import UNKNOWN, Ids, Vocabulary, with_tokens
+from graphattn.builders._word_boundaries import Source, check_is_batch, replace_surrogates, words_of
 
 
 class PretrainedVocabulary(Vocabulary):
@@ -34,31 +33,22 @@ class PretrainedVocabulary(Vocabulary):
 
     @override
     def _read(self, tokenizer: Tokenizer) -> None:
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        self._tokenizer = tokenizer
-        self._ids = tokenizer.get_vocab(with_added_tokens=True)
+        super()._read(tokenizer)
+        self._of_texts, self._of_words = _make_encoders(tokenizer)
+        self.special_tokens = SpecialTokens.of(tokenizer)
+        names = (getattr(tokenizer.model, "unk_token", None), UNKNOWN, "<unk>")
+        self.unknown_id = next((self._ids[name] for name in names if name in self._ids), 0)
+
+    @override
+    def _number_tokens(self) -> None:
+        self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
         self._words = [""] * (1 + max(self._ids.values()))
         for word, index in self._ids.items():
             self._words[index] = word
-        unknown = getattr(tokenizer.model, "unk_token", None)
-        self._not_words = {*SPECIAL_TOKENS, *({unknown} & self._ids.keys())}
-        self._has_whole_words = isinstance(tokenizer.model, models.WordLevel)
-        steps = json.loads(replace_model(tokenizer).to_str())
-        self._lowercase = detect_lowercase(steps["normalizer"])
-        self._splitter = WordSplitter(steps)
-        self._of_texts, self._of_words = _make_encoders(tokenizer)
-        self.special_tokens = SpecialTokens.of(tokenizer)
-        self.unknown_id = next((self._ids[name] for name in (unknown, UNKNOWN, "<unk>") if name in self._ids), 0)
-        self._clear_caches()
 
     @override
     def sentences(self, sources: Sequence[Source]) -> list[Sentence]:
         return self.encode_batch(sources)[0]
-
-    @override
-    def encode(self, source: Source) -> Ids:
-        return self.encode_batch([source])[1][0]
 
     @override
     def ids_of_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
@@ -142,17 +132,12 @@ def _read_text(text: str, encoding: Encoding) -> tuple[list[str], list[int], lis
     return tokens, word_ids, encoding.ids
 
 
-def replace_model(tokenizer: Tokenizer) -> Tokenizer:
-    """A copy with a vocabulary of one word, to serialize the other steps without a model of many megabytes."""
-    return _copy_tokenizer(tokenizer, models.WordLevel({UNKNOWN: 0}, unk_token=UNKNOWN), tokenizer.post_processor)
-
-
 def _make_encoders(tokenizer: Tokenizer) -> tuple[Tokenizer, Tokenizer]:
     """Tokenizers of texts and of lists of words; a byte-level one marks each word as the beginning of a word.
 
     Neither has a post-processor: one that trims offsets would take the first letter of a word for the blank before it.
     """
-    of_texts, of_words = (_copy_tokenizer(tokenizer, tokenizer.model, None) for _ in range(2))
+    of_texts, of_words = _copy_steps(tokenizer), _copy_steps(tokenizer)
     of_words.pre_tokenizer = deepcopy(tokenizer.pre_tokenizer)  # copies share their steps
     steps = [step for step in iterate_steps(of_words.pre_tokenizer) if isinstance(step, pre_tokenizers.ByteLevel)]
     for step in steps:
@@ -160,11 +145,10 @@ def _make_encoders(tokenizer: Tokenizer) -> tuple[Tokenizer, Tokenizer]:
     return of_texts, of_words if steps else of_texts
 
 
-def _copy_tokenizer(tokenizer: Tokenizer, model: Any, post_processor: Any) -> Tokenizer:
-    """A tokenizer with the same normalizer, pre-tokenizer and added tokens; without parsing the model again."""
-    copy = Tokenizer(model)
+def _copy_steps(tokenizer: Tokenizer) -> Tokenizer:
+    """A tokenizer with the same model, normalizer, pre-tokenizer and added tokens; without parsing the model again."""
+    copy = Tokenizer(tokenizer.model)
     copy.normalizer, copy.pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer
-    copy.post_processor = post_processor
     copy.add_tokens([token for _, token in sorted(tokenizer.get_added_tokens_decoder().items())])
     return copy
 

@@ -12,13 +12,26 @@ from graphattn.builders._files import FilePath
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._spelling import restore_final_sigma
 from graphattn.builders._vocabulary import UNKNOWN, Ids, Vocabulary
-from graphattn.builders._word_boundaries import DEFAULT_SPLIT, Source, WordSplitter, replace_surrogates
+from graphattn.builders._word_boundaries import (
+    DEFAULT_SPLIT,
+    Source,
+    SplitText,
+    WordSplitter,
+    replace_surrogates,
+    words_of,
+)
 from graphattn.builders._word_vectors import WordVectors
 
 BLANK = "\u2581"
 """Marks a word that follows a blank, as in SentencePiece."""
 _LITERAL = "\ufdd0"
 """Stands for the same character in a text; Unicode keeps this one for such uses, so texts do not have it."""
+
+
+class MarkedWords(SplitText):
+    """The marked words of a text; :func:`mark_blanks` returns them unchanged."""
+
+    __slots__ = ()
 
 
 class Subwords:
@@ -54,10 +67,9 @@ class Subwords:
 
     def sources(self, texts: Sequence[Source]) -> list[Sentence]:
         """Sentences of marked words; all other fields of a given sentence are kept."""
-        marked = mark_blanks(texts, self.splitter)
         return [
-            replace(text, tokens=words, word_ids=None) if isinstance(text, Sentence) else Sentence(words)
-            for text, words in zip(texts, marked, strict=True)
+            replace(words.text, tokens=words, word_ids=None) if isinstance(words.text, Sentence) else Sentence(words)
+            for words in mark_blanks(texts, self.splitter)
         ]
 
     def ids(self, texts: Sequence[Source]) -> list[Ids]:
@@ -92,7 +104,7 @@ def join_pieces(pieces: Iterable[str]) -> str:
     return "".join(pieces).replace(BLANK, " ").strip().replace(_LITERAL, BLANK)
 
 
-def mark_blanks(texts: Sequence[Source], splitter: WordSplitter) -> list[list[str]]:
+def mark_blanks(texts: Sequence[Source], splitter: WordSplitter) -> list[MarkedWords]:
     """Split texts into words; :data:`BLANK` precedes the first word and every word after a blank.
 
     Examples
@@ -101,11 +113,15 @@ def mark_blanks(texts: Sequence[Source], splitter: WordSplitter) -> list[list[st
     [['▁It', '▁is', "n't", '.'], ['▁so', '▁it', '▁is']]
     """
     raw = splitter.split_with_offsets([replace_surrogates(text) for text in texts if isinstance(text, str)])
-    split = iter(splitter.split_sources([text for text in texts if not isinstance(text, str)]))
-    return [
-        _mark_by_offset(next(raw)) if isinstance(text, str) else [BLANK + _escape(word) for word in next(split)]
-        for text in texts
-    ]
+
+    def mark(text: Source) -> MarkedWords:
+        if isinstance(text, MarkedWords):
+            return text
+        if isinstance(text, str):
+            return MarkedWords(text, _mark_by_offset(next(raw)))
+        return MarkedWords(text, [BLANK + _escape(word) for word in words_of(text)])
+
+    return list(map(mark, texts))
 
 
 def _mark_by_offset(words: Sequence[tuple[str, int]]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, islice, pairwise, product
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -67,6 +68,8 @@ class Vocabulary:
     special_tokens: SpecialTokens | None = None
     """Special tokens around the texts of a pretrained model."""
     unknown_id: int = _UNKNOWN_ID
+    splitter: WordSplitter
+    """Splits raw text into words."""
 
     def __init__(self, tokenizer: Tokenizer):
         self._read(Tokenizer.from_str(tokenizer.to_str()))
@@ -74,28 +77,28 @@ class Vocabulary:
     def _read(self, tokenizer: Tokenizer) -> None:
         """Use a tokenizer, which changes."""
         self._tokenizer = tokenizer
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._number_tokens()
+        model, self._lowercase = tokenizer.model, _detect_lowercase(tokenizer.normalizer)
+        self._has_whole_words = isinstance(model, models.WordLevel)
+        unknown = getattr(model, "unk_token", None)
+        self._not_words = {*SPECIAL_TOKENS, *([unknown] if unknown in self._ids else [])}
+        """Tokens whose ids no text gets."""
+        self._has_plain_pieces = isinstance(model, models.BPE) and not (
+            model.continuing_subword_prefix or model.end_of_word_suffix or model.byte_fallback
+        )
+        self.splitter = WordSplitter(tokenizer)
+        self._clear_caches()
+
+    def _number_tokens(self) -> None:
+        """Give all tokens an id, special ones the first."""
         self._tokenizer.add_special_tokens(
             [token for token in SPECIAL_TOKENS if self._tokenizer.token_to_id(token) is None]
         )
         by_id = sorted(self._tokenizer.get_vocab(with_added_tokens=True).items(), key=lambda item: item[1])
         self._words = [*SPECIAL_TOKENS, *(word for word, _ in by_id if word not in SPECIAL_TOKENS)]
         self._ids = {word: index for index, word in enumerate(self._words)}
-        config = json.loads(self._tokenizer.to_str())
-        self._describe(config)
-        self._splitter = WordSplitter(config)
-        self._clear_caches()
-
-    def _describe(self, config: dict[str, Any]) -> None:
-        """Note what the JSON of the tokenizer says of its tokens."""
-        model, self._lowercase = config["model"], detect_lowercase(config["normalizer"])
-        self._has_whole_words = model["type"] == "WordLevel"
-        unknown = {model.get("unk_token")} & {*self._ids}
-        self._not_words = {*SPECIAL_TOKENS} | unknown  # no text gets their ids
-        self._has_plain_pieces = model["type"] == "BPE" and not (
-            model.get("continuing_subword_prefix") or model.get("end_of_word_suffix") or model.get("byte_fallback")
-        )
 
     @classmethod
     def train(
@@ -134,8 +137,8 @@ class Vocabulary:
         check_options(level, min_count, size)
         counts = count_words(corpus, WordSplitter.by_rule(split))
         if level == "bpe":
-            return cls(_train_bpe(counts, split, lowercase, min_count, size))
-        return cls(_train_word_level(counts, split, lowercase, min_count, size, extra_words))
+            return cls._wrap(_train_bpe(counts, split, lowercase, min_count, size))
+        return cls._wrap(_train_word_level(counts, split, lowercase, min_count, size, extra_words))
 
     def with_words(self, words: Iterable[str]) -> Vocabulary:
         """A word-level vocabulary with the same rules and these entries after the special tokens.
@@ -188,6 +191,11 @@ class Vocabulary:
             raise ModelDirectoryError(
                 f"not a Hugging Face tokenizer ({error}). Save the vocabulary again or copy the file again."
             ) from None
+        return cls._wrap(tokenizer)
+
+    @classmethod
+    def _wrap(cls, tokenizer: Tokenizer) -> Self:
+        """A vocabulary that uses, and changes, this tokenizer itself, not a copy."""
         vocabulary = cls.__new__(cls)
         vocabulary._read(tokenizer)
         return vocabulary
@@ -239,11 +247,6 @@ class Vocabulary:
         """``word`` if tokens are whole words, else ``bpe``."""
         return "word" if self._has_whole_words else "bpe"
 
-    @property
-    def splitter(self) -> WordSplitter:
-        """Splits raw text into words."""
-        return self._splitter
-
     def split(self, text: str) -> list[str]:
         """The words of a raw text, case kept.
 
@@ -252,7 +255,7 @@ class Vocabulary:
         >>> Vocabulary.train([]).split("It's 3,000.50 in the U.S.!!")
         ['It', "'s", '3,000.50', 'in', 'the', 'U.S.', '!!']
         """
-        return self._splitter.split(text)
+        return self.splitter.split(text)
 
     def sentence(self, source: Source) -> Sentence:
         """Tokenize a source; heads, tags and label of a sentence are kept.
@@ -265,7 +268,7 @@ class Vocabulary:
 
     def sentences(self, sources: Sequence[Source]) -> list[Sentence]:
         """:meth:`sentence` for each source; raw texts are split in parallel."""
-        words = self._splitter.split_sources(sources)
+        words = self.splitter.split_sources(sources)
         if self._has_whole_words:
             return [with_tokens(source, tokens, None) for source, tokens in zip(sources, words, strict=True)]
         pieces = self._split_words(words)
@@ -284,7 +287,7 @@ class Vocabulary:
 
     def encode(self, source: Source) -> Ids:
         """The ids of one source's tokens."""
-        return self.ids(self.sentence(source).tokens)
+        return self.encode_batch([source])[1][0]
 
     def spelling(self, word: str) -> str:
         """The normalized form in which a word is looked up."""
@@ -353,7 +356,7 @@ class Vocabulary:
         self, source: Source, words: Sequence[str], pieces_of: Mapping[str, tuple[str, ...]]
     ) -> Sentence:
         if (
-            not (self._has_plain_pieces and self._splitter.rule)  # else pieces spell the words, which are split again
+            not (self._has_plain_pieces and self.splitter.rule)  # else pieces spell the words, which are split again
             and isinstance(source, Sentence)
             and source.word_ids is not None
             and all(map(self._ids.__contains__, source.tokens))
@@ -386,15 +389,19 @@ def check_options(level: str, min_count: int, size: int | None) -> None:
         )
 
 
-def detect_lowercase(config: object) -> bool | None:
+@cache
+def _serialize_normalizers() -> dict[bytes, bool]:
+    """Our normalizers as the library writes them -> whether they lower case."""
+    choices = product(("word", "bpe"), (True, False))
+    return {make_normalizer(level, lowercase).__getstate__(): lowercase for level, lowercase in choices}
+
+
+def _detect_lowercase(normalizer: normalizers.Normalizer | None) -> bool | None:
     """Whether a normalizer of ours lowers case; None if it is not ours.
 
     Our normalizers change nothing else in ASCII letters and digits, so such words need not go through Rust.
     """
-    for level, lowercase in product(("word", "bpe"), (True, False)):
-        if json.loads(make_normalizer(level, lowercase).__getstate__()) == config:
-            return lowercase
-    return None
+    return None if normalizer is None else _serialize_normalizers().get(normalizer.__getstate__())
 
 
 def _train_word_level(

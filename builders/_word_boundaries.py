@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html.parser import HTMLParser
 from itertools import chain, pairwise
@@ -19,6 +18,18 @@ from graphattn.builders._sentence import Sentence, assign_sentence_ids
 from graphattn.exceptions import ConfigError, DataError
 
 Source = str | Sequence[str] | Sentence
+
+
+class SplitText(list[str]):
+    """The words of a text, with the text."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: Any, words: Iterable[str]):
+        super().__init__(words)
+        self.text = text
+
+
 SPLITS = ("web", "words", "whitespace")
 DEFAULT_SPLIT = SPLITS[0]
 LONGEST_WORD = 1 << 17
@@ -115,7 +126,7 @@ def make_pre_tokenizer(split: str) -> pre_tokenizers.PreTokenizer:
 
 def rule_digest(split: str) -> str:
     """Digest of a splitting rule, for caches; it changes with the rule's pattern."""
-    return hashlib.blake2b(make_pre_tokenizer(split).__getstate__(), digest_size=8).hexdigest()
+    return hashlib.blake2b(_serialize_rule(split), digest_size=8).hexdigest()
 
 
 class _TextOfHtml(HTMLParser):
@@ -166,29 +177,30 @@ def strip_html(text: str) -> str:
 class WordSplitter:
     """Splits raw texts into words exactly as a tokenizer does before it looks words up.
 
-    ``config`` is the JSON of any Hugging Face tokenizer; one without a pre-tokenizer gets the rule ``words``.
+    ``tokenizer`` is any Hugging Face tokenizer, which is not changed; one without a pre-tokenizer gets the rule
+    ``words``.
     """
 
-    def __init__(self, config: Mapping[str, Any]):
-        config = dict(config)
-        if config["pre_tokenizer"] is None:
-            config["pre_tokenizer"] = _rule_as_json("words")
-        rules = (split for split in SPLITS if _rule_as_json(split) == config["pre_tokenizer"])
-        self.rule: str | None = next(rules, None)
+    def __init__(self, tokenizer: Tokenizer):
+        self._tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+        pre_tokenizer = make_pre_tokenizer("words") if tokenizer.pre_tokenizer is None else tokenizer.pre_tokenizer
+        self._tokenizer.pre_tokenizer = pre_tokenizer
+        state = pre_tokenizer.__getstate__()
+        self.rule: str | None = next((split for split in SPLITS if _serialize_rule(split) == state), None)
         """The name of the rule; None if it is not one of :data:`SPLITS`."""
-        if self.rule is not None:
+        if self.rule is None and tokenizer.normalizer is not None:
             # our rules read unnormalized text, so offsets are exact where a normalizer would merge characters
-            config["normalizer"] = None
-        config.update(post_processor=None, decoder=None, truncation=None, padding=None)
-        config["added_tokens"] = [token for token in config["added_tokens"] if not token["special"]]
-        config["model"] = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
-        self._tokenizer = Tokenizer.from_str(json.dumps(config))
+            self._tokenizer.normalizer = tokenizer.normalizer
+        added = sorted(tokenizer.get_added_tokens_decoder().items())
+        self._tokenizer.add_tokens([token for _, token in added if not token.special])
         self._runs: dict[str, list[str]] = {}
 
     @classmethod
     def by_rule(cls, split: str) -> WordSplitter:
         """The splitter of one of the rules in :data:`SPLITS`."""
-        return cls(json.loads(_empty_tokenizer(make_pre_tokenizer(split)).to_str()))
+        tokenizer = Tokenizer(models.WordLevel({}))
+        tokenizer.pre_tokenizer = make_pre_tokenizer(split)
+        return cls(tokenizer)
 
     def split(self, text: str) -> list[str]:
         """The words of one text."""
@@ -309,13 +321,8 @@ def _strip(word: str, begin: int) -> tuple[str, int]:
     return word.strip(), begin + len(word) - len(word.lstrip())
 
 
-def _empty_tokenizer(pre_tokenizer: pre_tokenizers.PreTokenizer) -> Tokenizer:
-    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizer
-    return tokenizer
-
-
 @cache
-def _rule_as_json(split: str) -> object:
+def _serialize_rule(split: str) -> bytes:
     """A rule as tokenizers write it; its regular expressions take milliseconds to compile."""
-    return json.loads(_empty_tokenizer(make_pre_tokenizer(split)).to_str())["pre_tokenizer"]
+    state: bytes = make_pre_tokenizer(split).__getstate__()
+    return state

@@ -5,9 +5,8 @@ The file of each concept and the sub-folders of each floor are read from the cod
 
 from __future__ import annotations
 
-import ast
 import re
-import sys
+import textwrap
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -27,67 +26,65 @@ class Concept:
     """One of the concepts that a reader must know, and its step on the path of a text."""
 
     name: str
-    classes: tuple[str, ...]  # floor/name of its class; the first that exists counts
+    place: str  # floor/name of its class
     contract: str
     step: str  # on the path; lines of at most 20 letters
 
-    def find_file(self) -> str | None:
-        """The file of its class below the root; None if there is no such class."""
-        for floor, name in (each.split("/") for each in self.classes):
-            files = [path for path in sorted((ROOT / floor).rglob("*.py")) if not has_link(path)]
-            for path in sorted(files, key=lambda path: len(path.parts)):
-                tree = ast.parse(path.read_text(encoding="utf-8"))
-                if any(isinstance(node, ast.ClassDef) and node.name == name for node in tree.body):
-                    return path.relative_to(ROOT).as_posix()
-        return None
+    def find_file(self) -> str:
+        """The file of its class below the root."""
+        floor, name = self.place.split("/")
+        files = [path for path in sorted((ROOT / floor).rglob("*.py")) if not has_link(path)]
+        pattern = re.compile(rf"^class {name}\b", re.MULTILINE)
+        files = [path for path in files if pattern.search(path.read_text(encoding="utf-8"))]
+        return min(files, key=lambda path: len(path.parts)).relative_to(ROOT).as_posix()
 
 
 CONCEPTS = (
     Concept(
         "Options",
-        ("graphattn/Options",),
+        "graphattn/Options",
         "dataclass fields, readable without PyTorch, that give validation, flags, YAML and the saved JSON",
         "flags and YAML,\nvalidated once",
     ),
     Concept(
         "Inputs",
-        ("models/TextInputs",),
+        "models/TextInputs",
         "texts to `Layout` to rows of numbers; owns tokenizer, vocabulary, embedding, and their files",
         "texts get ids,\nby words or pieces",
     ),
     Concept(
         "Ragged",
-        ("graphattn/Ragged",),
+        "graphattn/Ragged",
         "values and offsets; the only array of variable length",
         "values and offsets",
     ),
     Concept(
         "Layout",
-        ("builders/Layout",),
+        "builders/Layout",
         "token ids, lengths and links of many texts as flat columns",
         "a corpus or batch\nas flat columns",
     ),
     Concept(
         "Relation",
-        ("builders/Relation",),
+        "builders/Relation",
         "a rule that makes `Edges` from a `Layout`, without a loop over texts",
         "a rule makes edges",
     ),
     Concept(
         "Edges",
-        ("graphattn/Edges",),
+        "graphattn/Edges",
         "one relation in CSC form, or as ranges, with the plans that backends cache on it",
         "attend: softmax per\nnode, weighted sums",
     ),
     Concept(
         "Encoder",
-        ("models/Encoder",),
+        "models/Encoder",
         "rows of nodes and edges to rows of nodes; a paper is one file",
         "heads along relations,\nin layers",
     ),
     Concept(
         "Task",
-        ("models/Task",),
+        "models/Task",
         "labels to targets and back, head, metrics, report, and one row of output",
         "a loss, or labels",
     ),
@@ -114,9 +111,8 @@ def list_rooms(floor: str) -> list[str]:
 
 
 def find_concepts() -> list[tuple[Concept, str]]:
-    """The concepts that the code has, with their files."""
-    found = [(concept, concept.find_file()) for concept in CONCEPTS]
-    return [(concept, file) for concept, file in found if file is not None]
+    """The concepts with their files."""
+    return [(concept, concept.find_file()) for concept in CONCEPTS]
 
 
 def format_table(concepts: list[tuple[Concept, str]]) -> str:
@@ -139,7 +135,7 @@ def draw_picture(concepts: list[tuple[Concept, str]], path: Path) -> None:
             _draw_box(axes, _MARGIN, y - _LANE + 0.06, width - 2 * _MARGIN, _LANE - 0.06, colours[floor], 0.07)
             axes.text(_MARGIN + 0.12, y - 0.22, f"{floor}/", size=13, weight="bold", color=colours[floor], va="center")
             axes.text(_MARGIN + 0.12, y - 0.46, content, size=8.5, color=INK, va="center")
-            for line, rooms in enumerate(_wrap(list_rooms(floor))):
+            for line, rooms in enumerate(textwrap.wrap(" ".join(list_rooms(floor)), 34)):  # beside the path
                 axes.text(_MARGIN + 0.12, y - 0.66 - 0.16 * line, rooms, size=7.5, color=GREY, va="center")
         centres = [(_MARGIN + _LEFT - 0.45, _find_lane("experiments"))]
         _write(axes, *centres[0], "a file,\na command", INK)
@@ -155,16 +151,6 @@ def draw_picture(concepts: list[tuple[Concept, str]], path: Path) -> None:
         for start, end in pairwise(centres):
             arrow = {"arrowstyle": "-|>", "mutation_scale": 10, "color": GREY, "shrinkA": 0, "shrinkB": 0}
             axes.add_patch(FancyArrowPatch(*_find_sides(start, end), **arrow))
-
-
-def _wrap(rooms: list[str]) -> list[str]:
-    """The names of sub-folders in lines that fit beside the path."""
-    lines = [""]
-    for room in rooms:
-        if len(lines[-1]) + len(room) > 34:
-            lines.append("")
-        lines[-1] += f"{room} "
-    return [line.rstrip() for line in lines]
 
 
 def _find_lane(floor: str) -> float:
@@ -190,10 +176,8 @@ def _draw_box(axes: Axes, x: float, y: float, width: float, height: float, colou
 
 
 def main() -> None:
-    """Draw the picture and write the table; say which concepts have no class."""
+    """Draw the picture and write the table."""
     concepts = find_concepts()
-    for missing in set(CONCEPTS) - {concept for concept, _ in concepts}:
-        print(f"left out: there is no class {' or '.join(missing.classes)}", file=sys.stderr)
     draw_picture(concepts, PICTURE)
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(TABLE.sub(lambda _: format_table(concepts), page), encoding="utf-8")

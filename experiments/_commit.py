@@ -13,8 +13,7 @@ def current_commit(folder: Path = Path(graphattn.__file__).parent) -> str | None
     top = _run_git(folder, "rev-parse", "--show-toplevel")
     if not top or not (Path(top) / "graphattn" / "_attention.py").is_file():
         return None  # a repository of the user, in which GraphAttn is installed
-    changed = _run_git(folder, "status", "--porcelain", "--untracked-files=no", "--", top)
-    return f"{_run_git(folder, 'rev-parse', '--short=12', 'HEAD')}{'+' if changed else ''}"
+    return _run_git(folder, "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+")
 
 
 def _run_git(folder: Path, *arguments: str) -> str | None:

@@ -34,10 +34,6 @@ def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) 
     """
     if values.dim() != 2 or values.shape[0] != edges.num_sources:
         raise GraphError(f"values have shape {tuple(values.shape)}; expected ({edges.num_sources}, features)")
-    if coefficients is not None and coefficients.shape != (edges.num_edges,):
-        raise GraphError(f"coefficients have shape {tuple(coefficients.shape)}; expected ({edges.num_edges},)")
-    if coefficients is not None and coefficients.requires_grad:
-        raise GraphError("coefficients are constants and would get no gradient; use attend with a bias on the edges")
     precise = at_least_float32(values)
     return _aggregate(precise, edges, None if coefficients is None else coefficients.to(precise.dtype))
 

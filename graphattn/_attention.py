@@ -83,7 +83,7 @@ def attend(
     scale : factor on the dot products, 1/sqrt(D) when None; a tensor of one number can be learned
     bias : (E, H), added to the scores, in edge-id order; -inf masks an edge
     dropout : probability with which a weight is dropped; callers pass 0 outside training
-    backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"`` (:func:`graphattn._backends.registry.choose_backend`)
+    backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"``: ``fused`` on a CPU, but for float16, else ``torch``
     return_weights : also return the softmax weights, before dropout. When autograd records, the result is a function of
         them: ``torch.autograd.grad(y, weights)`` is the contribution of each edge to ``y``
 
@@ -213,34 +213,39 @@ def attend_layer(
     if isinstance(scale, Tensor):
         rows, scale = _scale_rows(heads, rows, scale)
     if isinstance(rows, Tensor):
-        tensors: tuple[Tensor, ...] = (forbid_double_backward(rows),)
-        rows = tensors[0]
+        rows = forbid_double_backward(rows)
     else:
-        query, key, value = rows
-        tensors = rows = forbid_double_backward(query), forbid_double_backward(key), forbid_double_backward(value)
+        query, key, value = map(forbid_double_backward, rows)
+        rows = query, key, value
+    tensors = (rows,) if isinstance(rows, Tensor) else rows
     scale = 1.0 / math.sqrt(tensors[0].shape[-1]) if scale is None else scale
-    slots: list[Tensor | None] = [None] * len(edges)
-    if biases is not None:
-        biases = [None if bias is None else forbid_double_backward(bias) for bias in biases]
-        slots = [bias if bias is None else each.by_slot(bias) for each, bias in zip(edges, biases, strict=True)]
+    slots = [
+        None if bias is None else relation.by_slot(forbid_double_backward(bias))
+        for relation, bias in zip(edges, biases or [None] * len(edges), strict=True)
+    ]
     chosen = load_backend(backend, tensors[0])
-    weights: list[Tensor] | None = None
+    weights: list[Tensor] | None
     if return_weights and _is_recorded(*tensors, *slots):
         out, weights = _attend_by_weights(chosen, edges, heads, rows, scale, slots, dropout)
     else:
         out, by_slot = chosen.attend(
             edges, heads, rows, scale=scale, biases=slots, dropout=dropout, return_weights=return_weights
         )
+        weights = None
         if return_weights:
             weights = [relation.by_id(each) for relation, each in zip(edges, by_slot, strict=True)]
     if is_counting():
-        pairs = sum(
-            relation.num_edges * count
-            for relation, count, bias in zip(edges, heads, slots, strict=True)
-            if bias is not None or not relation.is_identity
-        )
-        report_products(out, pairs, tensors[0].shape[2] + tensors[-1].shape[2])
+        report_products(out, _count_pairs(edges, heads, slots), tensors[0].shape[2] + tensors[-1].shape[2])
     return out, weights
+
+
+def _count_pairs(edges: Sequence[Edges], heads: Sequence[int], biases: Sequence[Tensor | None]) -> int:
+    """Number of products of queries and keys; identities without a bias need none."""
+    return sum(
+        relation.num_edges * count
+        for relation, count, bias in zip(edges, heads, biases, strict=True)
+        if bias is not None or not relation.is_identity
+    )
 
 
 def _attend_by_weights(

@@ -221,6 +221,24 @@ class Edges:
 
     @cached_property
     @torch.inference_mode(False)
+    def first_sources(self) -> Tensor | None:
+        """(N_dst,) first source of each destination if all have contiguous sources; None otherwise.
+
+        The value of a destination without sources has no meaning.
+        """
+        if self.ranges is not None:
+            return self.ranges[0]
+        if not self.num_edges:
+            return torch.zeros_like(self.indptr[1:])
+        first = self.indices[self.indptr[:-1].long().clamp(max=self.num_edges - 1)]
+        last = self.indices[self.indptr[1:].long().clamp(min=1) - 1]
+        degrees = self.indptr.diff()
+        if bool(((last - first + 1 != degrees) & (degrees > 0)).any()):  # quick: true for most other relations
+            return None
+        return first if torch.equal(self.indices, _range_sources(first, self.indptr, self.num_edges)) else None
+
+    @cached_property
+    @torch.inference_mode(False)
     def blocks(self) -> Tensor | None:
         """(B,) sizes when the nodes form consecutive complete graphs (whole sentences), on the CPU; None otherwise.
 
@@ -230,18 +248,15 @@ class Edges:
         if self.num_sources != count or self.num_edges < count or self.edge_ids is not None:
             return None
         degrees = self.indptr[1:] - self.indptr[:-1]
-        if not bool((degrees > 0).all()):
+        first = self.first_sources
+        if first is None or not bool((degrees > 0).all()):
             return None
-        # first source of each destination
-        first = self.indices[self.indptr[:-1].long()] if self.ranges is None else self.ranges[0]
         begins = first.new_ones(count, dtype=torch.bool)
         begins[1:] = first[1:] != first[:-1]
         starts = begins.nonzero().squeeze(1)
         sizes = torch.diff(starts, append=starts.new_tensor([count]))
         block = begins.long().cumsum(0) - 1
         if not (torch.equal(first.long(), starts[block]) and torch.equal(degrees.long(), sizes[block])):
-            return None
-        if self.ranges is None and not torch.equal(self.indices, _range_sources(first, self.indptr, self.num_edges)):
             return None
         return sizes.cpu()
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import networkx as nx
 import torch
@@ -33,6 +33,7 @@ from graphattn.exceptions import GraphError
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
+T = TypeVar("T")
 Texts = Sequence[str] | Sequence[Sequence[str]]
 Attributes = dict[str, Any]
 GraphColumns = dict[str, list[Any]]
@@ -121,6 +122,8 @@ class _Schema(NamedTuple):
 
     @classmethod
     def of_networkx(cls, nx_graph: nx.DiGraph) -> _Schema:
+        if not nx_graph.is_directed():
+            raise GraphError("the networkx graph is undirected; use a directed graph")
         try:
             values = json.loads(nx_graph.graph[SCHEMA])
             edges = {(source, name, target): types for source, name, target, types in values.pop("edges")}
@@ -262,22 +265,16 @@ def _align_texts(texts: Texts, counts: Sequence[int], node_type: str) -> list[st
     )
 
 
-class _Node(NamedTuple):
-    """A node's type, its id in the DGL graph and its sentence."""
-
-    node_type: str
-    number: int
-    sentence: int
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Element:
-    """A node or an edge, which belongs to the sentence of its destination; sorted by sentence and index."""
+    """A node or an edge, which belongs to the sentence of its destination."""
 
+    type: Any  # node type or relation
     sentence: int
-    index: int
+    index: int  # orders the elements of a type in their sentence
     key: Any
     attributes: Mapping[str, Any]
+    number: int = 0  # id in the DGL graph
 
 
 def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
@@ -303,76 +300,66 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     MissingPackageError
         when DGL is not installed
     """
-    if not nx_graph.is_directed():
-        raise GraphError("the networkx graph is undirected; use a directed graph")
     schema = _Schema.of_networkx(nx_graph)
-    elements = _group_nodes(nx_graph, schema)
-    nodes = {
-        element.key: _Node(node_type, number, element.sentence)
-        for node_type, group in elements.items()
-        for number, element in enumerate(group)
+    nodes = _number_elements(_read_nodes(nx_graph, schema), schema.nodes)
+    _check_places(nodes)
+    node_of_key = {node.key: node for group in nodes.values() for node in group}
+    edges = _number_elements(_read_edges(nx_graph, schema, node_of_key), schema.edges)
+    numbers = {key: node.number for key, node in node_of_key.items()}
+    ends = {
+        relation: ([numbers[edge.key[0]] for edge in group], [numbers[edge.key[1]] for edge in group])
+        for relation, group in edges.items()
     }
-    edges = _group_edges(nx_graph, schema, nodes)
-    graph = make_graph_in_edge_order(
-        {relation: _edge_ends(group, nodes) for relation, group in edges.items()},
-        {node_type: len(group) for node_type, group in elements.items()},
-        getattr(torch, schema.idtype),
+    counts = {node_type: len(group) for node_type, group in nodes.items()}
+    graph = make_graph_in_edge_order(ends, counts, getattr(torch, schema.idtype))
+    sentences = max([schema.sentences, *(node.sentence + 1 for node in node_of_key.values())])
+    both: tuple[tuple[Any, Any, Any, Any], ...] = (
+        (nodes, schema.nodes, graph.nodes, graph.set_batch_num_nodes),
+        (edges, schema.edges, graph.edges, graph.set_batch_num_edges),
     )
-    for node_type, group in elements.items():
-        graph.nodes[node_type].data.update(_stack_features(group, schema.nodes[node_type]))
-    for relation, group in edges.items():
-        graph.edges[relation].data.update(_stack_features(group, schema.edges[relation]))
-    size = max([schema.sentences, *(node.sentence + 1 for node in nodes.values())])
-    graph.set_batch_num_nodes(
-        {node_type: _count_by_sentence(group, size, graph.idtype) for node_type, group in elements.items()}
-    )
-    graph.set_batch_num_edges(
-        {relation: _count_by_sentence(group, size, graph.idtype) for relation, group in edges.items()}
-    )
+    for elements, types, views, set_counts in both:
+        for name, group in elements.items():
+            views[name].data.update(_stack_features(group, types[name]))
+        set_counts({name: _count_by_sentence(group, sentences, graph.idtype) for name, group in elements.items()})
     return graph
 
 
-def _edge_ends(edges: Sequence[_Element], nodes: Mapping[Any, _Node]) -> tuple[list[int], list[int]]:
-    """Ids of sources and destinations."""
-    return [nodes[edge.key[0]].number for edge in edges], [nodes[edge.key[1]].number for edge in edges]
+def _read_nodes(nx_graph: nx.DiGraph, schema: _Schema) -> Iterator[_Element]:
+    for key, attributes in nx_graph.nodes(data=True):
+        node_type = _read_attribute(attributes, "type", key)
+        if node_type not in schema.nodes:
+            raise GraphError(f"{key!r} has the type {node_type!r}; the graph has: {', '.join(schema.nodes)}")
+        sentence, index = (_read_index(attributes, name, key) for name in ("sentence", "index"))
+        yield _Element(node_type, sentence, index, key, attributes)
 
 
-def _group_nodes(nx_graph: nx.DiGraph, schema: _Schema) -> dict[str, list[_Element]]:
-    """The nodes of each type, in the order of their ids."""
-    groups: dict[str, list[_Element]] = {node_type: [] for node_type in schema.nodes}
-    for node, attributes in nx_graph.nodes(data=True):
-        node_type = _read_attribute(attributes, "type", node)
-        if node_type not in groups:
-            raise GraphError(f"{node!r} has the type {node_type!r}; the graph has: {', '.join(groups)}")
-        sentence, index = (_read_index(attributes, name, node) for name in ("sentence", "index"))
-        groups[node_type].append(_Element(sentence, index, node, attributes))
-    groups = {node_type: sorted(group, key=_sort_key) for node_type, group in groups.items()}
-    for node_type, group in groups.items():
+def _read_edges(nx_graph: nx.DiGraph, schema: _Schema, nodes: Mapping[Any, _Element]) -> Iterator[_Element]:
+    for source, target, attributes in nx_graph.edges(data=True):
+        key = (source, target)
+        name = _read_attribute(attributes, "relation", key)
+        relation = find_relation(list(schema.edges), (nodes[source].type, name, nodes[target].type))
+        yield _Element(relation, nodes[target].sentence, _read_index(attributes, "edge_id", key), key, attributes)
+
+
+def _number_elements(elements: Iterable[_Element], types: Iterable[T]) -> dict[T, list[_Element]]:
+    """The elements of each type, numbered by sentence and index."""
+    groups: dict[T, list[_Element]] = {each: [] for each in types}
+    for element in sorted(elements, key=lambda element: (element.sentence, element.index)):
+        group = groups[element.type]
+        element.number = len(group)
+        group.append(element)
+    return groups
+
+
+def _check_places(nodes: Mapping[str, Sequence[_Element]]) -> None:
+    """Raise when two nodes have the same sentence and index."""
+    for node_type, group in nodes.items():
         for first, second in pairwise(group):
-            if _sort_key(first) == _sort_key(second):
+            if (first.sentence, first.index) == (second.sentence, second.index):
                 raise GraphError(
                     f"nodes {first.key!r} and {second.key!r} are both {node_type} {first.index} of sentence "
                     f"{first.sentence}; number the sentences of one graph after those of the other"
                 )
-    return groups
-
-
-def _group_edges(
-    nx_graph: nx.DiGraph, schema: _Schema, nodes: Mapping[Any, _Node]
-) -> dict[CanonicalRelation, list[_Element]]:
-    """The edges of each relation, in the order of their ids."""
-    groups: dict[CanonicalRelation, list[_Element]] = {relation: [] for relation in schema.edges}
-    for source, target, attributes in nx_graph.edges(data=True):
-        key = (source, target)
-        name = _read_attribute(attributes, "relation", key)
-        relation = find_relation(list(groups), (nodes[source].node_type, name, nodes[target].node_type))
-        index = _read_index(attributes, "edge_id", key)
-        groups[relation].append(_Element(nodes[target].sentence, index, key, attributes))
-    return {relation: sorted(group, key=_sort_key) for relation, group in groups.items()}
-
-
-def _sort_key(element: _Element) -> tuple[int, int]:
-    return element.sentence, element.index
 
 
 def _read_attribute(attributes: Mapping[str, Any], name: str, key: Any) -> Any:
@@ -408,7 +395,7 @@ def _parse_rows(rows: list[Any], dtype: torch.dtype) -> Tensor:
     return values
 
 
-def _count_by_sentence(elements: Sequence[_Element], size: int, dtype: torch.dtype) -> Tensor:
-    """(size,) number of elements of each sentence."""
+def _count_by_sentence(elements: Sequence[_Element], count: int, dtype: torch.dtype) -> Tensor:
+    """(count,) number of elements of each sentence."""
     sentences = torch.tensor([element.sentence for element in elements], dtype=torch.long)
-    return torch.bincount(sentences, minlength=size).to(dtype)
+    return torch.bincount(sentences, minlength=count).to(dtype)

@@ -12,6 +12,19 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.integer]
 
 
+def offsets_from_counts(counts: Ints) -> Ints:
+    """(R + 1,) offset of each row and of the end, from (R,) numbers of values.
+
+    Examples
+    --------
+    >>> offsets_from_counts(np.array([2, 0, 1])).tolist()
+    [0, 2, 2, 3]
+    """
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
 def concatenate_ranges(first: Ints, counts: Ints, step: int = 1) -> Ints:
     """Concatenated ranges: ``counts[i]`` numbers from ``first[i]``, ``step`` apart.
 
@@ -20,10 +33,13 @@ def concatenate_ranges(first: Ints, counts: Ints, step: int = 1) -> Ints:
     >>> concatenate_ranges(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
     [5, 15, 0, 10, 20]
     """
+    return count_up(counts) * step + np.repeat(first, counts)
+
+
+def count_up(counts: Ints) -> Ints:
+    """The position of each value in its row: 0, 1, ... for each of (R,) numbers of values."""
     ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    within = np.arange(total) - np.repeat(ends - counts, counts)
-    return within * step + np.repeat(first, counts)
+    return np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +59,7 @@ class Ragged:
     @classmethod
     def from_counts(cls, values: npt.NDArray[Any], counts: Ints) -> Ragged:
         """Rows with (R,) numbers of values."""
-        return cls(values, np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]))
+        return cls(values, offsets_from_counts(counts))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:

@@ -17,7 +17,7 @@ from graphattn._backends.cpu.tensorized.edges import (
     mean_weights,
 )
 from graphattn._backends.cpu.tensorized.plan import BlockPlan, block_plan_of
-from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
+from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoredRows, ScoreRule
 from graphattn._backends.registry import load_backend
 from graphattn._edges import Edges, Graph
 from graphattn._flops import report_products
@@ -149,11 +149,8 @@ def tensorized_attend(
     query, scale = scale_queries(query, scale)
     out, weights = attend_tensorized(
         edges,
-        query,
-        key,
-        value,
-        source_scores,
-        rule=ScoreRule(scale, scale_function, bound),
+        ScoredRows(query, key, value, source_scores),
+        ScoreRule(scale, scale_function, bound),
         bias=bias,
         backend=backend,
         return_weights=return_weights,
@@ -164,110 +161,109 @@ def tensorized_attend(
 @operator
 def attend_tensorized(
     edges: Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    source_scores: Tensor,
-    *,
+    rows: ScoredRows,
     rule: ScoreRule,
+    *,
     bias: Tensor | None = None,
     backend: str = "auto",
     return_weights: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """:func:`tensorized_attend` without validation, for layers; the weights are None unless requested."""
     slots = None if bias is None else edges.by_slot(bias)
-    inputs = [at_least_float32(forbid_double_backward(tensor)) for tensor in (query, key, value, source_scores)]
+    precise = ScoredRows(*(at_least_float32(forbid_double_backward(tensor)) for tensor in rows))
+    dtype = rows.value.dtype
     if slots is not None:
         slots = at_least_float32(forbid_double_backward(slots))
-    with torch.autocast(query.device.type, enabled=False):  # sums of exponentials need float32
-        out, means = _attend(edges, inputs, slots, rule, backend, return_weights)
-        out = out.to(value.dtype)
+    with torch.autocast(rows.value.device.type, enabled=False):  # sums of exponentials need float32
+        out, means = _attend(edges, precise, rule, slots, backend, return_weights)
+        out = out.to(dtype)
         if means is None:
             return out, None
-        weights = edges.by_id(means.to(value.dtype))
+        weights = edges.by_id(means.to(dtype))
     if out.requires_grad:
         means = edges.by_slot(weights.requires_grad_())
-        out = attach_mean_weights(out, means, edges, *inputs, rule=rule, bias=slots)
+        out = attach_mean_weights(out, means, edges, precise, rule, slots)
     return out, weights
 
 
 def _attend(
-    edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: ScoreRule, backend: str, return_weights: bool
+    edges: Edges, rows: ScoredRows, rule: ScoreRule, bias: Tensor | None, backend: str, return_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
     """(N_dst, H, F) outputs and, on request, the (E, H) weights averaged over the features, in slot order."""
     if backend in ("auto", "blocks") and bias is None and (plan := block_plan_of(edges)) is not None:
-        return _attend_in_blocks(plan, edges, inputs, rule, return_weights)
+        return _attend_in_blocks(plan, edges, rows, rule, return_weights)
     if backend == "blocks":
         raise BackendError(
             "backend 'blocks' takes relations with contiguous keys that are dense, and no bias; use 'auto'"
         )
-    on_cpu = inputs[0].device.type == "cpu"
-    if backend == "fused" and not on_cpu:
-        raise BackendError(f"backend 'fused' computes on a CPU, not on {inputs[0].device}; use 'auto'")
+    device = rows.value.device
+    if backend == "fused" and device.type != "cpu":
+        raise BackendError(f"backend 'fused' computes on a CPU, not on {device}; use 'auto'")
     if backend not in (*TENSORIZED_BACKENDS, "auto"):
-        out = attend_by_features(
-            load_backend(backend, inputs[0], TENSORIZED_BACKENDS), edges, *inputs, rule=rule, bias=bias
-        )
-    elif backend == "edges" or not on_cpu:
-        out = attend_by_edges(edges, *inputs, rule=rule, bias=bias)
+        chosen = load_backend(backend, rows.query, TENSORIZED_BACKENDS)
+        out = attend_by_features(chosen, edges, rows, rule, bias)
+    elif backend == "edges" or device.type != "cpu":
+        out = attend_by_edges(edges, rows, rule, bias)
     else:
         from graphattn._backends.cpu.tensorized.fused import attend_fused  # Numba loads slowly
 
-        out, rows = attend_fused(edges, *inputs, rule=rule, bias=bias)
-        out = _recompute_rows(out, rows, edges, inputs, bias, rule)
+        out, inexact = attend_fused(edges, rows, rule, bias)
+        out = _recompute(out, inexact, edges, rows, rule, bias)
     # a score, and two sums for each feature
-    report_products(out, edges.num_edges * out.shape[1], inputs[0].shape[2] + 2 * out.shape[2])
-    return out, mean_weights(edges, *inputs, rule=rule, bias=bias) if return_weights else None
+    report_products(out, edges.num_edges * out.shape[1], rows.query.shape[2] + 2 * out.shape[2])
+    return out, mean_weights(edges, rows, rule, bias) if return_weights else None
 
 
 def _attend_in_blocks(
-    plan: BlockPlan, edges: Edges, inputs: list[Tensor], rule: ScoreRule, return_weights: bool
+    plan: BlockPlan, edges: Edges, rows: ScoredRows, rule: ScoreRule, return_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
     """:func:`_attend` by matrix products, which compute the weights in the same pass on a CPU."""
-    if not return_weights or inputs[0].device.type != "cpu":
-        out, rows = attend_in_blocks(plan, *inputs, rule=rule)
-        out = _recompute_rows(out, rows, edges, inputs, None, rule)
-        return out, mean_weights(edges, *inputs, rule=rule) if return_weights else None
+    if not return_weights or rows.value.device.type != "cpu":
+        out, inexact = attend_in_blocks(plan, rows, rule)
+        out = _recompute(out, inexact, edges, rows, rule, None)
+        return out, mean_weights(edges, rows, rule) if return_weights else None
     from graphattn._backends.cpu.tensorized.means import MeanWeights  # Numba loads slowly
 
-    means = MeanWeights(edges, inputs[0].shape[1], inputs[0].dtype)
-    out, rows = attend_in_blocks(plan, *inputs, rule=rule, means=means)
+    means = MeanWeights(edges, rows.value.shape[1], rows.value.dtype)
+    out, inexact = attend_in_blocks(plan, rows, rule, means)
     weights = means.weights.t()
-    for head, subset in _select_rows(rows, edges, inputs):
-        weights[subset.slots, head] = mean_weights(subset.edges, *subset.inputs, rule=rule).squeeze(1)
-    return _recompute_rows(out, rows, edges, inputs, None, rule), weights
+    for subset in _select_destinations(inexact, edges, rows):
+        weights[subset.slots, subset.head] = mean_weights(subset.edges, subset.rows, rule).squeeze(1)
+    return _recompute(out, inexact, edges, rows, rule, None), weights
 
 
-def _recompute_rows(
-    out: Tensor, rows: Tensor, edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: ScoreRule
+def _recompute(
+    out: Tensor, inexact: Tensor, edges: Edges, rows: ScoredRows, rule: ScoreRule, bias: Tensor | None
 ) -> Tensor:
-    """The outputs with some rows (N_dst, H) recomputed edge by edge."""
-    for head, subset in _select_rows(rows, edges, inputs):
+    """The outputs with those of some destinations and heads, a mask (N_dst, H), recomputed edge by edge."""
+    for subset in _select_destinations(inexact, edges, rows):
+        head = subset.head
         subset_bias = None if bias is None else bias[subset.slots, head : head + 1]
-        exact = attend_by_edges(subset.edges, *subset.inputs, rule=rule, bias=subset_bias)
+        exact = attend_by_edges(subset.edges, subset.rows, rule, subset_bias)
         out = out.index_put((subset.nodes, torch.full_like(subset.nodes, head)), exact.squeeze(1))
     return out
 
 
 class _Subset(NamedTuple):
-    """Some destinations of one head, the edges into them and the slots of these edges, and the head's inputs."""
+    """Some destinations of one head, the edges into them and the slots of these edges, and the head's rows."""
 
+    head: int
     nodes: Tensor
     edges: Edges
     slots: Tensor
-    inputs: tuple[Tensor, ...]
+    rows: ScoredRows
 
 
-def _select_rows(rows: Tensor, edges: Edges, inputs: list[Tensor]) -> Iterator[tuple[int, _Subset]]:
-    """The selected rows (N_dst, H) of each head that has any."""
-    if not bool(rows.any()):
+def _select_destinations(mask: Tensor, edges: Edges, rows: ScoredRows) -> Iterator[_Subset]:
+    """The selected destinations (N_dst, H) of each head that has any."""
+    if not bool(mask.any()):
         return
-    query, *by_source = inputs
-    for head in rows.any(0).nonzero().squeeze(1).tolist():
-        nodes = rows[:, head].nonzero().squeeze(1)
+    query, *by_source = rows
+    for head in mask.any(0).nonzero().squeeze(1).tolist():
+        nodes = mask[:, head].nonzero().squeeze(1)
         subset_edges, slots = _edges_into(edges, nodes)
-        tensors = (query[nodes, head : head + 1], *(tensor[:, head : head + 1] for tensor in by_source))
-        yield head, _Subset(nodes, subset_edges, slots, tensors)
+        selected = (query[nodes, head : head + 1], *(tensor[:, head : head + 1] for tensor in by_source))
+        yield _Subset(head, nodes, subset_edges, slots, ScoredRows(*selected))
 
 
 def _edges_into(edges: Edges, nodes: Tensor) -> tuple[Edges, Tensor]:

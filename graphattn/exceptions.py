@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import warnings
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -50,7 +52,7 @@ class _OptionMessage(Exception):
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the attributes: subclasses make ``args``, the message, from other arguments."""
+        # pickle the attributes: subclasses make ``args``, the message, from other arguments
         return type(self).__new__, (type(self), *self.args), vars(self)
 
     def rename_option(self, name: str, new_name: str) -> None:
@@ -263,3 +265,16 @@ class TruncationWarning(GraphAttnWarning):
 
 class Hint(GraphAttnWarning):
     """The result is probably bad, or a file was read in a way to know about; the message says what may help."""
+
+
+def warn_caller(warning: Warning | str) -> None:
+    """Warn at the line that called this package, however deep; Python 3.12 has ``skip_file_prefixes`` for this."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OUR_FRAMES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
+
+
+_OUR_FRAMES = ("graphattn", "contextlib", "functools")
+"""Packages whose frames may lie between a warning and the user: ours, and those that call our context managers and
+cached properties."""

@@ -1,23 +1,22 @@
-"""Protocols of a fitted model and its encoded inputs, so that inspection does not depend on estimators."""
+"""What inspection reads of a fitted model, so that it does not depend on estimators; and encoded inputs."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from torch import Tensor
 
 from graphattn.builders import Sentence
-from graphattn.exceptions import TruncationWarning
+from graphattn.exceptions import Hint, TruncationWarning, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._text_model import Trainable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
@@ -45,56 +44,101 @@ class EncodedInputs:
         return {name: sentences[0] for name, sentences in self.sentences.items()}
 
     @property
+    def title(self) -> str:
+        """The words of the first input."""
+        return " / ".join(" ".join(sentence.words) for sentence in self.single.values())
+
+    @property
     def graph_texts(self) -> list[str]:
         """The parts whose tokens are nodes of the graph; a translator's target is not."""
         return list(self.sentences)[: len(self.corpus.layouts)]
 
 
-class Inspectable(Protocol):
-    """A fitted model whose predictions can be inspected, such as every :class:`~graphattn.models.Estimator`."""
+class Inspectable:
+    """A fitted model whose predictions can be inspected: every :class:`~graphattn.models.Estimator`.
+
+    Its task, inputs and module do the work.
+    """
+
+    task: ClassVar[Any]
+    parsing: Any
+    encoder_: EncoderOptions
+    inputs_: Any
+    text_inputs_: Any
+    model_: Any
 
     @property
-    def task(self) -> Any:
-        """Its ``texts_per_input`` are 2 for pairs."""
+    @abstractmethod
+    def task_(self) -> Any:
+        """The fitted task."""
 
-    @property
-    def encoder_(self) -> EncoderOptions:
-        """The options of the encoder."""
-
-    @property
-    def model_(self) -> Trainable:
-        """The module."""
+    @abstractmethod
+    def _check_fitted(self) -> None:
+        """Raise an error before ``fit``."""
 
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
-        """Encode inputs; ``targets`` are a translator's target texts, its own outputs when None."""
+        """Encode inputs for :meth:`capture`.
+
+        Parameters
+        ----------
+        X : the inputs
+        targets : a translator's target texts; its own outputs when None
+
+        Raises
+        ------
+        ConfigError
+            for targets if the estimator is not a translator
+        DataError
+            when the number of targets differs from the number of inputs
+        """
+        self._check_fitted()
+        columns = self.task_.make_columns(X, self.inputs_)
+        inputs: EncodedInputs = self.task_.encode_inputs(self.text_inputs_, self.model_, columns, targets, self.parsing)
+        return inputs
 
     def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
-        """Encode one input; a DataError for one without tokens."""
+        """:meth:`encode_inputs` for one input; a row of a one-column array is its text.
 
-    def describe_truncation(self, count: int, tokens: int) -> TruncationWarning:
+        Raises
+        ------
+        DataError
+            for an input without tokens
+        """
+        x = x.item() if isinstance(x, np.ndarray) and x.shape == (1,) else x
+        if self.task.texts_per_input == 1 and isinstance(x, list):
+            text = next((word for word in x if isinstance(word, str) and " " in word.strip()), None)
+            if text is not None:
+                problem = (
+                    f"a list has the words of one text, and {text[:30]!r} is one word of it; give a text without a list"
+                )
+                warn_caller(Hint(problem))
+        inputs = self.encode_inputs([x], targets=None if target is None else [target])
+        self.task_.check_input(inputs)
+        return inputs
+
+    def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
         """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
+        warning: TruncationWarning = self.text_inputs_.describe_truncation(count, tokens, where)
+        return warning
 
     def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        """Run the model on a batch and keep its attention weights, on request also those by feature (MTSA)."""
+        """Run the model on a batch and keep its attention weights, see :meth:`Task.capture`."""
+        capture: ForwardCapture = self.task_.capture(self.model_, batch, features=features)
+        return capture
 
     def target(
         self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
-        """The quantity that attributions explain for one input with (items, classes) scores."""
+        """The quantity that attributions explain for one input, see :meth:`Task.choose_target`."""
+        target: ExplanationTarget = self.task_.choose_target(self.model_, inputs, scores, label=label, word=word)
+        return target
 
     def describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
-        """Title, prediction and probabilities of one input."""
+        """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
+        description: tuple[str, Any, Any] = self.task_.describe_prediction(self.model_, inputs, scores)
+        return description
 
-    def score_copies(
-        self,
-        batch: Batch,
-        *,
-        vectors: Tensor | None = None,
-        presence: Tensor | None = None,
-        hidden: pd.DataFrame | None = None,
-    ) -> Tensor:
-        """(copies, items, classes) scores of a batch of copies of one input.
-
-        ``vectors`` (N, D) replace the token vectors of the batch's ids; with them, ``presence`` is (N,) the share of
-        each token in the linear branch. ``hidden`` are decoder edges to mask, with the columns copy, source and target.
-        """
+    def score_copies(self, batch: Batch, **changes: Any) -> Tensor:
+        """(copies, items, classes) scores of a batch of copies of one input, see :meth:`Task.score_copies`."""
+        scores: Tensor = self.task_.score_copies(self.model_, batch, **changes)
+        return scores

@@ -15,7 +15,7 @@ from torch import nn
 
 from graphattn._precision import at_least_float32
 from graphattn.builders import BudgetBatches
-from graphattn.exceptions import DivergenceError, TruncationWarning
+from graphattn.exceptions import DivergenceError, TruncationWarning, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._text_model import TextModel, in_evaluation
 from graphattn.models.heads import ClassificationHead, TaggingHead
@@ -139,7 +139,7 @@ def count_truncation() -> Iterator[list[int]]:
             counts[0] += warning.message.count
             counts[1] += warning.message.tokens
         else:
-            warnings.warn(warning.message, stacklevel=3)
+            warn_caller(warning.message)
 
 
 def prediction_batches(corpus: Corpus) -> Iterable[list[int]]:

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from importlib.util import find_spec
+from multiprocessing import forkserver
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -103,6 +104,7 @@ def run_in_fork() -> Callable[[Callable[[], object]], int]:
         if child == 0:
             try:
                 signal.alarm(240)
+                forkserver.ensure_running.__self__.__init__()  # the parent's server cannot serve its fork
                 function()
                 os._exit(0)
             except BaseException:

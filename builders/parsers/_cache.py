@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from graphattn.builders._files import seal, unseal
 from graphattn.builders._sentence import Sentence
@@ -23,7 +23,7 @@ _BATCH = 500  # parses written together, and lost together when the process is k
 _TIMEOUT = 60.0  # seconds to wait while another process writes
 _TABLE = "CREATE TABLE IF NOT EXISTS parses (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
 
-Input = TypeVar("Input")
+Input = TypeVar("Input", str, Sequence[str])
 Result = TypeVar("Result")
 
 
@@ -55,9 +55,9 @@ class CachedParser:
 
     def parse(self, sentences: Sequence[Sequence[str]]) -> list[Parse]:
         """The tree of each sentence, from the cache or the parser."""
-        items = [(self._key("words", words), words) for words in sentences]
         return self._compute(
-            items,
+            "words",
+            sentences,
             self.parser.parse,
             lambda value: Parse(*map(tuple, json.loads(value))),
             lambda parse: json.dumps([parse.heads, parse.deprels]),
@@ -65,26 +65,22 @@ class CachedParser:
 
     def read(self, texts: Sequence[str]) -> list[Sentence]:
         """Tokenize and parse raw texts, from the cache or with the parser."""
-        items = [(self._key("text", [text]), text) for text in texts]
-        return self._compute(items, self.parser.read, _load_sentence, _dump_sentence)
-
-    def _key(self, unit: str, parts: Sequence[str]) -> bytes:
-        text = json.dumps([unit, self.name, *parts])
-        return hashlib.blake2b(text.encode(), digest_size=16).digest()
+        return self._compute("text", texts, self.parser.read, _load_sentence, _dump_sentence)
 
     def _compute(
         self,
-        items: Sequence[tuple[bytes, Input]],
+        unit: str,
+        inputs: Sequence[Input],
         parse: Callable[[Sequence[Input]], list[Result]],
         load: Callable[[bytes], Result],
         dump: Callable[[Result], str],
     ) -> list[Result]:
-        """The result for each (key, input): loaded from the file, or parsed and written to it."""
-        keys = [key for key, _ in items]
+        """The result for each text or list of words: loaded from the file, or parsed and written to it."""
+        keys = [self._make_key(unit, each) for each in inputs]
         with self._open() as database:
             stored = dict(_look_up(database, keys))
-            results = {key: load(value) for key in keys if (value := _unseal(stored.get(key))) is not None}
-            missing = {key: value for key, value in items if key not in results}
+            results = {key: load(value) for key in keys if (value := unseal(stored.get(key, b""))) is not None}
+            missing = {key: each for key, each in zip(keys, inputs, strict=True) if key not in results}
             todo = list(missing)
             for start in range(0, len(todo), _BATCH):
                 batch = todo[start : start + _BATCH]
@@ -93,6 +89,10 @@ class CachedParser:
                 with database:
                     database.executemany("INSERT OR REPLACE INTO parses VALUES (?, ?)", rows)
         return [results[key] for key in keys]
+
+    def _make_key(self, unit: str, text: str | Sequence[str]) -> bytes:
+        text = json.dumps([unit, self.name, *([text] if isinstance(text, str) else text)])
+        return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -129,15 +129,12 @@ def _default_cache() -> Path:
     return folder / "parses.sqlite"
 
 
-def _look_up(database: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, Any]]:
+def _look_up(database: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
     for start in range(0, len(keys), _BATCH):
         batch = keys[start : start + _BATCH]
         marks = ",".join("?" * len(batch))
-        yield from database.execute(f"SELECT key, value FROM parses WHERE key IN ({marks})", batch)
-
-
-def _unseal(value: Any) -> bytes | None:
-    return unseal(value) if isinstance(value, bytes) else None
+        blobs = f"SELECT key, value FROM parses WHERE typeof(value) = 'blob' AND key IN ({marks})"
+        yield from database.execute(blobs, batch)
 
 
 def _dump_sentence(sentence: Sentence) -> str:

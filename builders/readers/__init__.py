@@ -1,7 +1,8 @@
 """Corpora as lazy streams of examples and sentences, one module per family of formats.
 
-A reader yields what a file contains and reports what is wrong in it, with the line; tokenization, tag schemes and
-graphs are elsewhere. A new format is a reader and a call of :func:`register_reader`.
+A reader yields what a file contains; tokenization, tag schemes and graphs are elsewhere. It raises DataError for what
+is wrong in the file, with its line, and ConfigError for an invalid option. A new format is a reader and a call of
+:func:`register_reader`.
 """
 
 from graphattn.builders._files import read_numbered_lines

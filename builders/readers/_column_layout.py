@@ -1,14 +1,16 @@
-"""Layout of tagged columns, from their first lines: separator, comments, header, and a column that counts words."""
+"""Tagged columns: their separator, comments, header and a column that counts words; and spans in brackets."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 
-from graphattn.builders.readers._brackets import are_brackets
 from graphattn.builders.readers._rows import split_at_blanks
+from graphattn.builders.tag_schemes import Span, write_tags
+from graphattn.exceptions import DataError, Hint
 
 DOCUMENT_START = "-DOCSTART-"
 DOCUMENT_MARK = re.compile(r"#(begin|end) document\b")
@@ -19,6 +21,9 @@ NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 NO_PREDICATE = frozenset({"0", "-", "_", "O"})
 _TOKEN_NAMES = frozenset("form text token tokens word wordform words".split())
 _SAME_COLUMN_LINES = 10
+_OPEN = r"\([^()*\s\d][^()*\s]*"
+_BRACKETS = re.compile(rf"((?:{_OPEN})*)\*((?:[^()*\s]*\))*)|((?:{_OPEN})+)(\)+)")
+"""Spans in brackets, as in CoNLL-2005 and CoNLL-2012: ``(A0*``, ``*``, ``*)``, ``(V*)``, ``(GPE)``; not ``(12)``."""
 
 
 @dataclass
@@ -96,8 +101,10 @@ def find_layout(
 ) -> ColumnLayout:
     """Find the layout of a file."""
     documents = any(map(DOCUMENT_MARK.match, lines))
-    groups = _split_into_sentences([line for line in lines if not _is_skipped(line, comment)])
-    words = [line for group in groups for line in group[_count_hashes(group) :]]
+    kept = [line for line in lines if not _is_skipped(line, comment)]
+    groups = [_split_after_hashes(list(group)) for blank, group in groupby(kept, is_blank) if not blank]
+    hashes = [line for before, _ in groups for line in before]
+    words = [line for _, after in groups for line in after]
     if separator is None and any("\t" in line for line in words[:1] or lines[:1]):
         separator = "\t"
     rows = [split_columns(line, separator) for line in words]
@@ -107,24 +114,18 @@ def find_layout(
         widths=frozenset(map(len, rows)),
         tags=frozenset(row[-1] for row in rows),
     )
-    candidates = [line for group in groups for line in group[: _count_hashes(group)]]
-    if comment is None and layout.are_comments(candidates):
-        layout.comments = list(filter(layout.is_comment, candidates))
+    if comment is None and layout.are_comments(hashes):
+        layout.comments = list(filter(layout.is_comment, hashes))
     sentences = [
-        [
-            split_columns(line, separator)
-            for index, line in enumerate(group)
-            if not (layout.comments and index < _count_hashes(group) and layout.is_comment(line))
-        ]
-        for group in groups
+        [split_columns(line, separator) for line in [*(line for line in before if line not in layout.comments), *after]]
+        for before, after in groups
     ]
-    if header is not False and any(sentences):
-        first = next(filter(None, sentences))
-        if header or _is_header([rows for rows in sentences if rows], tag_column):
-            layout.header = first.pop(0)
-    layout.sentences = [rows for rows in sentences if rows]
+    layout.sentences = list(filter(None, sentences))
+    if layout.sentences and header is not False and (header or _is_header(layout.sentences, tag_column)):
+        layout.header = layout.sentences[0].pop(0)
+        layout.sentences = list(filter(None, layout.sentences))
     layout.may_count = _count_words(layout.sentences)
-    layout.counts = layout.may_count and any(len(rows) > 1 for rows in _words(layout.sentences))
+    layout.counts = layout.may_count and any(len(rows) > 1 for rows in _select_words(layout.sentences))
     return layout
 
 
@@ -146,19 +147,10 @@ def _is_skipped(line: str, comment: str | None) -> bool:
     )
 
 
-def _split_into_sentences(lines: Sequence[str]) -> list[list[str]]:
-    groups: list[list[str]] = [[]]
-    for line in lines:
-        if is_blank(line):
-            groups.append([])
-        else:
-            groups[-1].append(line)
-    return [group for group in groups if group]
-
-
-def _count_hashes(group: list[str]) -> int:
-    """The number of lines before a sentence that begin with ``#`` and may be comments."""
-    return next((index for index, line in enumerate(group) if not line.startswith("#")), len(group))
+def _split_after_hashes(group: list[str]) -> tuple[list[str], list[str]]:
+    """The first lines of a sentence that begin with ``#`` and may be comments, and all others."""
+    count = next((index for index, line in enumerate(group) if not line.startswith("#")), len(group))
+    return group[:count], group[count:]
 
 
 def _is_header(sentences: list[list[list[str]]], tag_column: int) -> bool:
@@ -178,13 +170,51 @@ def _is_header(sentences: list[list[list[str]]], tag_column: int) -> bool:
 
 def _count_words(sentences: Sequence[Sequence[list[str]]]) -> bool:
     """Whether the first columns count each sentence's words, from 0 or from 1."""
-    numbers = [[row[0] for row in rows] for rows in _words(sentences)]
+    numbers = [[row[0] for row in rows] for rows in _select_words(sentences)]
     return any(numbers) and any(
         all(column == [str(number) for number in range(start, start + len(column))] for column in numbers)
         for start in (0, 1)
     )
 
 
-def _words(sentences: Sequence[Sequence[list[str]]]) -> list[list[list[str]]]:
+def _select_words(sentences: Sequence[Sequence[list[str]]]) -> list[list[list[str]]]:
     """The rows without multi-word tokens and empty nodes, if the first column counts the words."""
     return [[row for row in rows if not NOT_A_WORD.fullmatch(row[0])] for rows in sentences]
+
+
+def read_brackets(cells: Sequence[str], *, path: str, lines: Sequence[int]) -> list[str]:
+    """The spans of a column in brackets, as IOB2 tags; those inside other spans are left out.
+
+    Examples
+    --------
+    >>> read_brackets(["(A0*", "*)", "(V*)", "*"], path="a.conll", lines=[1, 2, 3, 4])
+    ['B-A0', 'I-A0', 'B-V', 'O']
+    """
+
+    def error(problem: str, line: int) -> DataError:
+        return DataError(problem, line=line, hint="Write (A0*, *, *) or (A0*).")
+
+    spans: list[Span] = []
+    opened: list[tuple[str, int]] = []
+    for position, (cell, line) in enumerate(zip(cells, lines, strict=True)):
+        parts = _BRACKETS.fullmatch(cell)
+        if parts is None:
+            raise error(f"{cell!r} is no span in brackets", line)
+        opened += [(name, position) for name in (parts[1] or parts[3] or "").split("(")[1:]]
+        for _ in range((parts[2] or parts[4] or "").count(")")):
+            if not opened:
+                raise error(f"{cell!r} ends a span that does not begin", line)
+            name, start = opened.pop()
+            if not opened:
+                spans.append((name, start, position + 1))
+            else:
+                warnings.warn(Hint(f"{path}: spans inside other spans are left out"), stacklevel=2)
+    if opened:
+        name, start = opened[0]
+        raise error(f"the span {name!r} that begins here does not end in its sentence", lines[start])
+    return write_tags(spans, len(cells), "IOB2")
+
+
+def are_brackets(cells: Sequence[str]) -> bool:
+    """Whether all cells have the form of spans in brackets."""
+    return bool(cells) and all(map(_BRACKETS.fullmatch, cells))

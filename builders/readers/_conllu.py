@@ -24,7 +24,6 @@ _HINTS = {
     "id": "An id is 1, 2, ..., a range 1-2 or an empty node 1.1.",
     "head": "A head is the id of a word, or 0 for a root.",
 }
-_Lines = list[tuple[int, str]]
 
 
 GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.*)", re.IGNORECASE)
@@ -67,7 +66,7 @@ class TreeColumns:
         return cls(names, names.index(column.lower()), key, exact)
 
     @cached_property
-    def places(self) -> tuple[int | None, int, int | None, int | None]:
+    def indices(self) -> tuple[int | None, int, int | None, int | None]:
         """Indices of the id, form, head and relation."""
         number, form, head, deprel = (
             self.names.index(name) if name in self.names else None for name in ("id", "form", "head", "deprel")
@@ -79,13 +78,23 @@ class TreeColumns:
     @cached_property
     def filled(self) -> tuple[int, ...]:
         """Indices of the columns that are never empty."""
-        _, form, _, deprel = self.places
+        _, form, _, deprel = self.indices
         return tuple({index: None for index in (form, deprel, self.tag) if index is not None})
 
-    @property
-    def may_be_unspecified(self) -> bool:
-        """Whether a sentence in which all tags are ``_`` has no tags."""
-        return self.tag is not None and not self.key and self.names[self.tag] not in _OFTEN_UNSPECIFIED
+    def find_tag(self, fields: Sequence[str]) -> str:
+        """The tag of a word, ``_`` if there are no tags."""
+        if self.tag is None:
+            return UNSPECIFIED
+        if not self.key:
+            return fields[self.tag]
+        pairs = (item.partition("=") for item in fields[self.tag].split("|"))
+        missing = "O" if self.names[self.tag] == "misc" else UNSPECIFIED
+        return next((value for key, _, value in pairs if key == self.key and value), missing)
+
+    def drop_unspecified(self, tags: Sequence[str]) -> Sequence[str] | None:
+        """The tags of a sentence; None if nobody has annotated it."""
+        always = self.tag is not None and (self.key or self.names[self.tag] in _OFTEN_UNSPECIFIED)
+        return tags if always else _none_if_unspecified(tags)
 
 
 def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None = None) -> Iterator[Sentence]:
@@ -104,14 +113,6 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None 
     tags : the column of the tags, such as ``"upos"``, ``"xpos"``, ``"feats"`` or ``"deprel"``; ``"feats:KEY"`` or
         ``"misc:KEY"`` for the values of a key, ``_`` for words without it in FEATS and ``O`` in MISC; None for no tags
 
-    Raises
-    ------
-    ConfigError
-        when ``tags`` is something else
-    DataError
-        when a line is not CoNLL-U, ids do not count up from 1, or the heads of a sentence are incomplete, out of
-        range or a cycle; it names the line
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -121,7 +122,7 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None 
     >>> next(read_conllu(path)).heads
     (2, 0)
     """
-    return _open_trees(path, TreeColumns.of(CONLLU_COLUMNS, tags), skip)
+    return _read_trees(path, TreeColumns.of(CONLLU_COLUMNS, tags), tags, skip)
 
 
 def read_conllup(
@@ -141,13 +142,6 @@ def read_conllup(
         ``# global.columns = ...``
     tags : the column of the tags, or ``COLUMN:KEY``, as for :func:`read_conllu`
 
-    Raises
-    ------
-    ConfigError
-        when the columns lack the tokens or the tags
-    DataError
-        when there are no names of columns, or a line is not valid; it names the line
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -158,66 +152,57 @@ def read_conllup(
     ((2, 0), ('NNS', 'VBP'))
     """
     if columns is None:
-        return _read_with_global_columns(path, tags, skip)
+        return _read_trees(path, None, tags, skip)
     names = [_ROLES.get(name.lower(), name.lower()) if name else UNSPECIFIED for name in columns]
-    return _open_trees(path, TreeColumns.of(names, tags, exact=False), skip)
+    return _read_trees(path, TreeColumns.of(names, tags, exact=False), tags, skip)
 
 
-def _open_trees(path: FilePath, columns: TreeColumns, skip: Skip | None) -> Iterator[Sentence]:
-    with open_text(path) as lines:
-        yield from _read_trees(lines, columns, skip)
-
-
-def _read_trees(lines: TextLines, columns: TreeColumns, skip: Skip | None) -> Iterator[Sentence]:
-    has_ids, is_inside = columns.names[0] == "id", False
+def _read_trees(path: FilePath, columns: TreeColumns | None, tags: str | None, skip: Skip | None) -> Iterator[Sentence]:
+    """Read a treebank; without columns, the file names them."""
+    is_inside = False
 
     def parse(content: str) -> str | None:
         nonlocal is_inside
         content = content.removesuffix("\n")
         if content.startswith("#") and (
-            has_ids or (not is_inside and len(_split(content, columns)) < len(columns.names))
+            layout.names[0] == "id" or (not is_inside and len(_split(content, layout)) < len(layout.names))
         ):
             return None
         is_inside = bool(content.strip(BLANKS))
         return content if is_inside else ""
 
-    return read_groups(lines, parse, lambda rows: _read_sentence(rows, columns, lines.path), skip)
-
-
-def _read_with_global_columns(path: FilePath, tags: str | None, skip: Skip | None) -> Iterator[Sentence]:
     with open_text(path) as lines:
-        for content in lines:
-            named = GLOBAL_COLUMNS.match(content)
-            if named is not None:
-                yield from _read_trees(lines, TreeColumns.of(named[1].lower().split(), tags), skip)
-                return
-            if content.strip(BLANKS) and not content.startswith("#"):
-                raise DataError(
-                    "the columns have no names",
-                    path=lines.path,
-                    line=lines.line,
-                    hint="Begin the file with # global.columns = ID FORM ..., or set {columns} to what each column "
-                    "holds.",
-                    options=("columns",),
-                )
+        layout = columns or _read_global_columns(lines, tags)
+        yield from read_groups(lines, parse, lambda rows: _read_sentence(rows, layout, lines.path), skip)
 
 
-def _read_sentence(rows: _Lines, columns: TreeColumns, path: str) -> list[Sentence]:
+def _read_global_columns(lines: TextLines, tags: str | None) -> TreeColumns:
+    """The columns that a comment names; those of CoNLL-U in a file of nothing but comments."""
+    for content in lines:
+        named = GLOBAL_COLUMNS.match(content)
+        if named is not None:
+            return TreeColumns.of(named[1].lower().split(), tags)
+        if content.strip(BLANKS) and not content.startswith("#"):
+            hint = "Begin the file with # global.columns = ID FORM ..., or set {columns} to what each column holds."
+            problem = "the columns have no names"
+            raise DataError(problem, path=lines.path, line=lines.line, hint=hint, options=("columns",))
+    return TreeColumns.of(CONLLU_COLUMNS, None)
+
+
+def _read_sentence(rows: list[tuple[int, str]], columns: TreeColumns, path: str) -> list[Sentence]:
     """The sentence; none without words."""
     words: list[_WordRow] = []
     for line, content in rows:
-        word = _read_word(content, columns, len(words) + 1, path, line)
-        if word is None:
-            continue
-        if word.number != len(words) + 1:
-            raise DataError(
-                f"word {word.number} where word {len(words) + 1} was expected",
-                path=path,
-                line=line,
-                field="id",
-                hint="Words count up from 1; a blank line ends a sentence.",
-            )
-        words.append(word)
+        try:
+            word = _read_word(content, columns, line, len(words) + 1)
+            if word is not None and word.number != len(words) + 1:
+                problem = f"word {word.number} where word {len(words) + 1} was expected"
+                raise DataError(problem, field="id", hint="Words count up from 1; a blank line ends a sentence.")
+        except DataError as error:
+            error.line = line
+            raise
+        if word is not None:
+            words.append(word)
     return [_make_sentence(words, path, columns)] if words else []
 
 
@@ -225,89 +210,63 @@ def _split(content: str, columns: TreeColumns) -> list[str]:
     return content.split("\t") if columns.exact or "\t" in content else split_at_blanks(content)
 
 
-def _read_word(content: str, columns: TreeColumns, number: int, path: str, line: int) -> _WordRow | None:
-    """The word of a line; None for a multi-word token or an empty node."""
+def _read_word(content: str, columns: TreeColumns, line: int, number: int) -> _WordRow | None:
+    """The word of a line, which has this number unless a column says otherwise; None for those that are not syntactic.
+
+    These are multi-word tokens and empty nodes.
+    """
     fields, width = _split(content, columns), len(columns.names)
     if len(fields) < width or (columns.exact and len(fields) > width):
         count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
         expected = "CoNLL-U has 10" if columns.names == CONLLU_COLUMNS else f"{width} are named"
-        raise DataError(
-            f"{count} where {expected}",
-            path=path,
-            line=line,
-            hint="Put one tab between columns and '_' for unknown values, or set {columns} to what each column holds.",
-            options=("columns",),
-        )
-    id_place, form_place, head_place, deprel_place = columns.places
-    if id_place is not None:
-        value: int | tuple[int, str, int] = _parse(parse_id_value, fields[id_place], "id", path, line)
+        hint = "Put one tab between columns and '_' for unknown values, or set {columns} to what each column holds."
+        raise DataError(f"{count} where {expected}", hint=hint, options=("columns",))
+    id_index, form_index, head_index, deprel_index = columns.indices
+    if id_index is not None:
+        value: int | tuple[int, str, int] = _parse(parse_id_value, fields[id_index], "id")
         if isinstance(value, tuple):
             return None
         number = value
     for position in columns.filled:
         if not fields[position]:
-            raise DataError(
-                "the field is empty", path=path, line=line, field=columns.names[position], hint="Write '_'."
-            )
-    head = UNSPECIFIED if head_place is None else fields[head_place]
+            raise DataError("the field is empty", field=columns.names[position], hint="Write '_'.")
+    head = UNSPECIFIED if head_index is None else fields[head_index]
     return _WordRow(
         line,
         number,
-        fields[form_place],
-        UNSPECIFIED if columns.tag is None else _find_tag(fields[columns.tag], columns),
-        None if head == UNSPECIFIED else _parse(parse_int_value, head, "head", path, line),
-        UNSPECIFIED if deprel_place is None else fields[deprel_place],
+        fields[form_index],
+        columns.find_tag(fields),
+        None if head == UNSPECIFIED else _parse(parse_int_value, head, "head"),
+        UNSPECIFIED if deprel_index is None else fields[deprel_index],
     )
 
 
-def _find_tag(field: str, columns: TreeColumns) -> str:
-    if not columns.key:
-        return field
-    pairs = (item.partition("=") for item in field.split("|"))
-    missing = "O" if columns.names[columns.tag or 0] == "misc" else UNSPECIFIED
-    return next((value for key, _, value in pairs if key == columns.key and value), missing)
-
-
-def _parse(parse: Callable[[str], Any], field: str, name: str, path: str, line: int) -> Any:
+def _parse(parse: Callable[[str], Any], field: str, name: str) -> Any:
     try:
         value = None if "_" in field else parse(field)  # Python reads 1_0 as 10
     except ParseException:
         value = None
     if value is None:
-        raise DataError(f"{field!r} is not a valid {name}", path=path, line=line, field=name, hint=_HINTS[name])
+        raise DataError(f"{field!r} is not a valid {name}", field=name, hint=_HINTS[name])
     return value
 
 
 def _make_sentence(words: list[_WordRow], path: str, columns: TreeColumns) -> Sentence:
-    parsed = _are_parsed(words, path)
+    headless = [word for word in words if word.head is None]
+    is_parsed = len(headless) < len(words)
+    if headless and is_parsed:
+        problem = f"word {headless[0].number} ({headless[0].form!r}) has no head, though others in the sentence have"
+        raise DataError(problem, line=headless[0].line, field="head", hint=_HINTS["head"])
     forms, heads = tuple(word.form for word in words), tuple(word.head or 0 for word in words)
-    check_heads(heads, forms, path=path, lines=[word.line for word in words])
-    all_tags = tuple(word.tag for word in words)
-    tags = _none_if_unspecified(all_tags) if columns.tag is None or columns.may_be_unspecified else all_tags
+    check_heads(heads, forms, lines=[word.line for word in words])
     return Sentence(
         forms,
-        heads=heads if parsed else None,
-        deprels=_none_if_unspecified([word.deprel for word in words]) if parsed else None,
-        tags=tags,
+        heads=heads if is_parsed else None,
+        deprels=_none_if_unspecified([word.deprel for word in words]) if is_parsed else None,
+        tags=columns.drop_unspecified([word.tag for word in words]),
         origin=(path, words[0].line),
     )
 
 
-def _are_parsed(words: list[_WordRow], path: str) -> bool:
-    """Whether the words have heads; an error if only some have."""
-    headless = [word for word in words if word.head is None]
-    if len(headless) == len(words):
-        return False
-    for word in headless:
-        raise DataError(
-            f"word {word.number} ({word.form!r}) has no head, though others in the sentence have",
-            path=path,
-            line=word.line,
-            field="head",
-            hint=_HINTS["head"],
-        )
-    return True
-
-
-def _none_if_unspecified(values: Sequence[str]) -> tuple[str, ...] | None:
-    return tuple(values) if any(value != UNSPECIFIED for value in values) else None
+def _none_if_unspecified(values: Sequence[str]) -> Sequence[str] | None:
+    return values if any(value != UNSPECIFIED for value in values) else None

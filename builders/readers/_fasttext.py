@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphattn.builders._files import BLANKS, FilePath
 from graphattn.builders._sentence import Example, Label
-from graphattn.builders.readers._fields import distinct_labels
+from graphattn.builders.readers._fields import drop_repeated_labels
 from graphattn.builders.readers._rows import Skip, parse_lines
 from graphattn.exceptions import ConfigError, DataError
 
@@ -33,13 +33,6 @@ def read_fasttext(
     require_label : reject lines without a label when ``multilabel`` is False, and blank lines except at the end;
         otherwise a line without one, or whose label has no name, has the label None
 
-    Raises
-    ------
-    ConfigError
-        when the prefix is empty or contains a blank
-    DataError
-        when a line has no label, a label without a name, or several where one is expected; it names the line
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -59,7 +52,7 @@ def read_fasttext(
         labels = [label.strip() for label in labelled.findall(line)]
         if "" in labels and require_label:
             raise DataError(f"{prefix!r} has no name after it", hint="Add the name.")
-        label: Label | None = distinct_labels(labels)
+        label: Label | None = drop_repeated_labels(labels)
         if not multilabel:
             label = _single_label([name for name in labels if name], prefix, require_label=require_label)
         return Example(labelled.sub("", line).strip(BLANKS), label=label)

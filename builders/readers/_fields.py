@@ -1,22 +1,30 @@
-"""The fields of a line: labels, and the objects, texts and labels of JSON Lines."""
+"""The fields of a line: labels, lists of labels as other programs write them, and the values of JSON Lines."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
+from ast import literal_eval
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from reprlib import repr as shorten
 from typing import Any
 
 from graphattn.builders._sentence import Label
 from graphattn.builders._spelling import compose
-from graphattn.builders.readers._literals import is_bracketed, keys_of, parse_list
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 
 MISSING = object()
 """Result of :func:`find_field` for a missing field."""
 _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True, "false": False, "true": True}
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_NUMBER = r"[+-]?(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?"
+_ITEM = re.compile(rf"\s*(?:({_QUOTED})|({_NUMBER})|([Tt]rue|[Ff]alse))(?:\s*,|\s+|\s*$)", re.DOTALL)
+_KEY = re.compile(rf"({_QUOTED})\s*:", re.DOTALL)
+_CHOICES = re.compile(r"""\{\s*["']choices["']\s*:(.*)\}""", re.DOTALL)
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
 def parse_label(field: str, separator: str | None, *, multilabel: bool = False) -> Label:
@@ -40,7 +48,7 @@ def parse_label(field: str, separator: str | None, *, multilabel: bool = False) 
         if is_bracketed(field):
             raise _unreadable_list_error(field)
         if separator is not None:
-            return distinct_labels(field.split(separator))
+            return drop_repeated_labels(field.split(separator))
     label = field.strip()
     if not label:
         raise DataError(
@@ -53,7 +61,7 @@ def parse_label(field: str, separator: str | None, *, multilabel: bool = False) 
 
 
 def _unreadable_list_error(field: str) -> DataError:
-    keys = keys_of(field)
+    keys = find_keys(field)
     problem = f"a dictionary with the keys {', '.join(keys)}" if keys else f"{shorten(field)} is no list"
     hint = "Quote the names in the brackets, as in ['joy', 'love'], or leave the brackets out."
     return DataError(problem, hint="Give a list of its labels." if keys else hint)
@@ -68,7 +76,7 @@ def check_label_separator(separator: str | None) -> None:
         )
 
 
-def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:
+def drop_repeated_labels(names: Iterable[str]) -> tuple[str, ...]:
     """The names that are not blank, in their order, without repetitions."""
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
 
@@ -103,7 +111,7 @@ def parse_object(content: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"unreadable JSON: {error}", hint=hint) from error
     if not isinstance(record, dict):
-        raise DataError(f"{_kind(record)} where an object was expected", hint=hint)
+        raise DataError(f"{_describe_type(record)} where an object was expected", hint=hint)
     return record
 
 
@@ -142,12 +150,12 @@ def match_name(name: str, names: Collection[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def field_names(record: Mapping[str, Any]) -> list[str]:
+def list_field_names(record: Mapping[str, Any]) -> list[str]:
     """The names of an object's fields for :func:`find_field`."""
     return [
         name if inner is None else f"{name}.{inner}"
         for name, value in record.items()
-        for inner in (field_names(value) if isinstance(value, dict) else [None])
+        for inner in (list_field_names(value) if isinstance(value, dict) else [None])
     ]
 
 
@@ -159,7 +167,7 @@ def join_texts(texts: Iterable[str]) -> str:
 def json_text(value: object, field: str) -> str:
     """The text in a field of a JSON object."""
     if not isinstance(value, str):
-        problem = f"{_kind(value)} where a string was expected"
+        problem = f"{_describe_type(value)} where a string was expected"
         raise DataError(problem, field=field, hint="Quote the text.")
     try:
         value.encode("utf-8")
@@ -189,7 +197,7 @@ def _several_labels(items: Sequence[object], field: str, alternative: str | None
     """The labels in a list, without repetitions; of zeros and ones, which may be a row of a matrix, with them."""
     if len(items) > 1 and all(isinstance(item, (bool, int, float)) and item in (0, 1) for item in items):
         return tuple("1" if item else "0" for item in items)
-    return distinct_labels(_spell(item, field, alternative) for item in items)
+    return drop_repeated_labels(_spell(item, field, alternative) for item in items)
 
 
 def _spell(item: object, field: str, alternative: str | None) -> str:
@@ -199,7 +207,7 @@ def _spell(item: object, field: str, alternative: str | None) -> str:
         return json.dumps(item)
     keys = f" with the keys {verbatim(', '.join(item))}" if isinstance(item, dict) and item else ""
     raise DataError(
-        f"{_kind(item)}{keys} where a label was expected",
+        f"{_describe_type(item)}{keys} where a label was expected",
         field=field,
         hint="A label is a string, a number, or a list of them; spans in texts are for {format=spans} and taggers.",
         alternative=alternative,
@@ -207,7 +215,7 @@ def _spell(item: object, field: str, alternative: str | None) -> str:
     )
 
 
-def _kind(value: object) -> str:
+def _describe_type(value: object) -> str:
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     if isinstance(value, float) and not math.isfinite(value):
         return json.dumps(value)
@@ -236,3 +244,57 @@ class LeftOutRecords:
                 warnings.warn(
                     Hint(f"{self.path}: {count:,} of {self.records:,} texts are left out, since {reason}"), stacklevel=3
                 )
+
+
+def is_bracketed(field: str) -> bool:
+    """Whether a field begins and ends with brackets, and has something else in them than one plain name."""
+    field = field.strip()
+    return field[-1:] == _CLOSING.get(field[:1], " ") and (len(field) == 2 or any(mark in field for mark in ",'\""))
+
+
+def parse_list(field: str) -> list[str | int | float | bool] | None:
+    """The items of a list, tuple or set of strings and numbers, with commas or, as NumPy writes it, blanks.
+
+    Nothing is evaluated but the escapes in a string. ``{"choices": [...]}`` of Label Studio is its list; None for
+    everything else.
+
+    Examples
+    --------
+    >>> parse_list("['x', 'y']"), parse_list("[1 0 1]"), parse_list('{"choices": ["x"]}'), parse_list("[UNK]")
+    (['x', 'y'], [1, 0, 1], ['x'], None)
+    """
+    field = field.strip()
+    field = "[]" if field == "set()" else field
+    choices = _CHOICES.fullmatch(field)
+    field = choices[1].strip() if choices else field
+    if len(field) < 2 or field[-1] != _CLOSING.get(field[0]):
+        return None
+    content, at = field[1:-1].rstrip(), 0
+    items: list[str | int | float | bool] = []
+    while match := _ITEM.match(content, at):
+        quoted, number, truth = match.groups()
+        if quoted:
+            value = _unquote(quoted)
+            if value is None:
+                return None
+            items.append(value)
+        else:
+            is_whole = truth is None and number.lstrip("+-").isdecimal()
+            items.append(truth in ("True", "true") if truth else int(number) if is_whole else float(number))
+        at = match.end()
+    return items if at == len(content) else None
+
+
+def find_keys(field: str) -> list[str]:
+    """The keys of a dictionary."""
+    return [key for quoted in _KEY.findall(field) if (key := _unquote(quoted)) is not None]
+
+
+def _unquote(quoted: str) -> str | None:
+    if "\\" not in quoted:
+        return quoted[1:-1]
+    with suppress(ValueError):
+        return str(json.loads(quoted, strict=False))  # joins surrogate pairs
+    with suppress(ValueError, SyntaxError):
+        return str(literal_eval(quoted))
+    return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 from typing import Any, Literal
 
-from graphattn.builders._files import FilePath, TextLines, open_text
+from graphattn.builders._files import FilePath, TextLines, display_name, open_text
 from graphattn.builders._foreign import reject_markup
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers import _samples as samples
@@ -191,27 +191,34 @@ def detect(
         request.check_folder(source)
         return DetectedFormat(FOLDER, source)
     name = request.resolve_name(format)
-    if name is not None and not request.must_detect_columns(name):
+    if name is not None and (name != "labelled" or "columns" in options):
         return DetectedFormat(name, source)
     lines = open_text(source)
     try:
-        text_column = _first_column(options.get("text", "text"))
-        sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=request.kind.tags)
-        if name is None and _format_of_extension(sample) in (None, "csv", "jsonl"):
-            reject_markup(sample.lines, lines.path)
-        if name is None and request.optional and not options:
-            return _detect_text(sample, request.kind, lines)
-        detected = DetectedFormat(name, lines) if name else _detect_corpus(sample, request, lines)
-        if detected.name == "labelled" and detected.columns is None and "columns" not in options:
-            in_one = "text_separator" in options  # both texts of a pair
-            columns = samples.label_columns(sample, pairs=request.kind.second and not in_one)
-            if columns is None:
-                raise _columns_error(sample, request.kind, lines.path)
-            return replace(detected, columns=columns)
-        return detected
+        sample = _read_sample(lines, sample_lines, task, options)
+        if name is not None:
+            detected = DetectedFormat(name, lines)
+        else:
+            if _format_of_extension(sample) in (None, "csv", "jsonl"):
+                reject_markup(sample.lines, lines.path)
+            if request.optional and not options:
+                return _detect_text(sample, request.kind, lines)
+            detected = _detect_corpus(sample, request, lines)
+        return detected if detected.name != "labelled" else _detect_columns(detected, sample, request)
     except BaseException:
         lines.close()
         raise
+
+
+def _detect_columns(detected: DetectedFormat, sample: Sample, request: _DetectionRequest) -> DetectedFormat:
+    """Detect the columns of a labelled file, unless they are given or known."""
+    if detected.columns is not None or "columns" in request.options:
+        return detected
+    in_one = "text_separator" in request.options  # both texts of a pair
+    columns = samples.find_label_columns(sample, pairs=request.kind.second and not in_one)
+    if columns is None:
+        raise _columns_error(sample, request.kind, display_name(detected.source))
+    return replace(detected, columns=columns)
 
 
 _FACTS = ("format", "suffix", "counts")
@@ -236,36 +243,52 @@ def resolve_like_training(
     if name not in FORMATS or format not in ("auto", name) or not FORMATS[name].options.issuperset(options):
         return format, dict(options)
     like_training = {key: value for key, value in training.items() if key not in _FACTS} | {**options}
-    text_column = _first_column(like_training.get("text", "text"))
-    sample = Sample.read(lines, sample_lines, text_column=text_column, tagged=corpus_kind(task).tags)
+    sample = _read_sample(lines, sample_lines, task, like_training)
     if training.get("counts") and sample.columns.may_count:
         like_training.setdefault("token_column", 1)
     if format == name:
         return name, like_training
-    by_extension, same_suffix = _format_of_extension(sample), sample.suffix == training.get("suffix")
-    if not samples.has_text_column(sample, name, like_training):
-        fits = False
-    elif by_extension is not None:
-        fits = by_extension == name or same_suffix
-    elif options:
-        fits = True
-    elif labels is None:
-        candidates = _DetectionRequest(task, False, {}).candidates()
-        fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]
-        fits = fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting))
-        fits = fits or ("columns" in training and samples.has_tree_columns(sample, training["columns"]))
-    else:
-        fits = samples.is_like_training(sample, name, like_training, labels)
-        if (
-            fits and (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
-        ):  # others are never plain text
-            hint = f"read as {name}, like the training corpus; {{format=text}} reads lines as texts"
-            warnings.warn(Hint(f"{verbatim(lines.path)}: {hint}", options=("format",)), stacklevel=2)
+    fits = _fits_training(sample, training, like_training, task, labels, lines.path, has_options=bool(options))
     return (name, like_training) if fits else (format, dict(options))
 
 
-def _first_column(text: str | Sequence[str]) -> str:
-    return text if isinstance(text, str) else text[0]
+def _fits_training(
+    sample: Sample,
+    training: Mapping[str, Any],
+    like_training: Mapping[str, Any],
+    task: str,
+    labels: Collection[str] | None,
+    path: str,
+    *,
+    has_options: bool,
+) -> bool:
+    """Whether a file has the format of the training corpus; ``labels`` are those that the model knows, to predict."""
+    name, same_suffix = training["format"], sample.suffix == training.get("suffix")
+    if not samples.has_text_column(sample, name, like_training):
+        return False
+    by_extension = _format_of_extension(sample)
+    if by_extension is not None:
+        return bool(by_extension == name or same_suffix)
+    if has_options:
+        return True
+    if labels is None:
+        candidates = _DetectionRequest(task, False, {}).candidates()
+        fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]
+        if fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting)):
+            return True
+        return "columns" in training and samples.has_tree_columns(sample, training["columns"])
+    fits = samples.is_like_training(sample, name, like_training, labels)
+    may_be_text = (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
+    if fits and may_be_text:
+        hint = f"read as {name}, like the training corpus; {{format=text}} reads lines as texts"
+        warnings.warn(Hint(f"{verbatim(path)}: {hint}", options=("format",)), stacklevel=3)
+    return fits
+
+
+def _read_sample(lines: TextLines, count: int, task: str | None, options: Mapping[str, Any]) -> Sample:
+    text = options.get("text", "text")  # a column, or several
+    text_column = text if isinstance(text, str) else text[0]
+    return Sample.read(lines, count, text_column=text_column, tagged=corpus_kind(task).tags)
 
 
 @dataclass(frozen=True)
@@ -293,9 +316,8 @@ class _DetectionRequest:
         allowed = {*FORMATS} - {FOLDER} if self.optional else self.formats_of_task()
         roles = self.options.get("columns")
         if roles is not None:  # those of words, or of texts
-            allowed -= {
-                "labelled" if self.kind.tags or {"token", "form"} & {str(role).lower() for role in roles} else "conllup"
-            }
+            of_words = self.kind.tags or not {"token", "form"}.isdisjoint(str(role).lower() for role in roles)
+            allowed -= {"labelled" if of_words else "conllup"}
         return [name for name, entry in FORMATS.items() if name in allowed and entry.options.issuperset(self.options)]
 
     def resolve_name(self, format: str) -> str | None:
@@ -318,8 +340,7 @@ class _DetectionRequest:
     def check_folder(self, source: FilePath) -> None:
         """Reject a folder for a task that it does not serve, and options of files."""
         self._check_options()
-        serves = self.kind.second is not True if self.optional else self.kind.label and self.kind.second is not True
-        if not serves:
+        if self.kind.second is True or not (self.optional or self.kind.label):
             hint = "Name a file with the corpus."
             raise DataError(f"is a folder of texts, which does not serve task {self.task!r}", path=source, hint=hint)
         if self.options.keys() - FORMATS[FOLDER].options:
@@ -362,10 +383,6 @@ class _DetectionRequest:
             options=("format", *useless),
         )
 
-    def must_detect_columns(self, name: str) -> bool:
-        """Whether the columns of a labelled file must be detected."""
-        return name == "labelled" and "columns" not in self.options
-
 
 def _detect_corpus(sample: Sample, request: _DetectionRequest, source: TextLines) -> DetectedFormat:
     """The first candidate that fits the sample."""
@@ -395,7 +412,9 @@ def _detection_error(
         if misfit is not None:
             return request.misfit_error(misfit)
     candidates, named = request.candidates(), _format_of_extension(sample)
-    names = [] if named or request.kind.tags else samples.first_names(sample)
+    first = sample.lines[0] if sample.lines and not named and not request.kind.tags else ""
+    delimiter = samples.find_name_delimiter(first)
+    names = [samples.clean_name(field) for field in first.split(delimiter)] if delimiter else []
     texts_alone = not request.optional and request.task is None and "labelled" in candidates
     return DataError(
         f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
@@ -438,9 +457,9 @@ def _detect_text(sample: Sample, kind: CorpusKind, source: TextLines) -> Detecte
 def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> DetectedFormat:
     """The format of a TSV to predict, which is never plain text."""
     if kind.target and sample.lines:
-        columns = samples.columns_without_header(sample.lines[0])
-        if columns is not None:
-            return DetectedFormat("labelled", source, columns)
+        names = [name.strip() for name in sample.lines[0].split("\t")]
+        if len(names) == 2 and {*names} != {"text", "second"}:
+            return DetectedFormat("labelled", source, ("text", "second"))
     matches = chain.from_iterable(samples.match_formats(sample, test) for test in ("surely", "likely"))
     name = next(matches, None)
     if (
@@ -459,7 +478,7 @@ def _label_columns(sample: Sample, kind: CorpusKind) -> tuple[str, ...] | None:
     """The columns of a table whose header does not name the text, if the sample shows that its examples have labels."""
     if not kind.label or not samples.is_labelled(sample) or match_name(sample.text_column, sample.names):
         return None
-    return samples.label_columns(sample, pairs=kind.second)
+    return samples.find_label_columns(sample, pairs=kind.second)
 
 
 def _format_of_extension(sample: Sample) -> str | None:

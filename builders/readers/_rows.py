@@ -54,33 +54,42 @@ def map_with_errors(items: Iterator[Item], convert: Callable[[Item], Result], sk
 
 
 def parse_rows(
-    rows: Iterator[tuple[int, Content]], parse: Callable[[int, Content], Result], path: str, skip: Skip | None
+    rows: Iterator[tuple[int, Content] | DataError],
+    parse: Callable[[int, Content], Result],
+    path: str,
+    skip: Skip | None,
 ) -> Iterator[Result]:
-    """Parse numbered rows; the error of a row gets its path and line, and is passed to ``skip`` or raised."""
-
-    def locate_errors(numbered: tuple[int, Content]) -> Result:
-        line, row = numbered
+    """Parse numbered rows; errors, also those among them, get path and line, and are passed to ``skip`` or raised."""
+    for row in iterate_with_errors(rows):
+        line = None
         try:
-            return parse(line, row)
+            if isinstance(row, DataError):
+                raise row
+            line, content = row
+            result = parse(line, content)
         except DataError as error:
-            error.path, error.line = path, line
-            raise
-
-    return map_with_errors(rows, locate_errors, skip)
+            error.path, error.line = path, error.line or line
+            raise_or_skip(error, skip)
+        else:
+            yield result
 
 
 def parse_lines(
-    path: FilePath, parse: Callable[[int, str], Result], skip: Skip | None, *, reject_blank: bool = True
+    path: FilePath,
+    parse: Callable[[int, str], Result],
+    skip: Skip | None,
+    *,
+    reject_blank: bool = True,
+    blanks: str = BLANKS,
 ) -> Iterator[Result]:
     """Parse each line of a file, without the blanks around it; blank lines are errors, except at the end."""
     with open_text(path) as lines:
 
         def number(content: str) -> tuple[int, str]:
-            return lines.line, content.strip(BLANKS)
+            return lines.line, content.strip(blanks)
 
-        rows: Iterator[tuple[int, str]] = map(number, lines)  # unlike a generator, it continues after an error
-        rows = reject_blank_rows(rows, lines.path, skip) if reject_blank else rows
-        yield from parse_rows(rows, parse, lines.path, skip)
+        rows = map(number, lines)  # unlike a generator, it continues after an error
+        yield from parse_rows(reject_blank_rows(rows) if reject_blank else rows, parse, lines.path, skip)
 
 
 def read_groups(
@@ -92,12 +101,14 @@ def read_groups(
     """Make items of groups of lines, such as sentences; the first error in a group takes the place of its items.
 
     ``parse`` returns the content of a line: empty between two groups, None for a line to leave out. ``make`` gets the
-    numbered contents of a group. ``skip`` receives the errors of groups; if it is None, the first is raised.
+    numbered contents of a group. ``skip`` receives the errors of groups; if it is None, the first is raised. Errors get
+    the file's path, and those of ``parse`` the line.
     """
     group: list[tuple[int, Content]] = []
     error: DataError | None = None
     for content in chain(iterate_with_errors(map(parse, lines)), [()]):
         if isinstance(content, DataError):
+            content.path, content.line = lines.path, content.line or lines.line
             error = error or content
             if skip is None:
                 raise_or_skip(error, skip)
@@ -110,6 +121,7 @@ def read_groups(
                     raise error
                 items = make(group)
             except DataError as problem:
+                problem.path = lines.path
                 raise_or_skip(problem, skip)
             yield from items
             group, error = [], None
@@ -126,22 +138,23 @@ def split_at_blanks(line: str) -> list[str]:
     return [field for field in line.replace("\t", " ").split(" ") if field]
 
 
-class PlainRows:
-    """Numbered rows of a table whose fields have no quotes; a blank line is an empty row.
+def split_plain(line: str, separator: str, most: int = 0) -> list[str]:
+    """Cut a line at its first ``most`` separators or, if that is negative, at its last ones; 0 cuts at all."""
+    return line.rsplit(separator, -most) if most < 0 else line.split(separator, most or -1)
 
-    ``most`` cuts a line only at its first separators or, if negative, at its last ones; 0 cuts at all.
-    """
+
+class PlainRows:
+    """Numbered rows of a table whose fields have no quotes, see :func:`split_plain`; a blank line is an empty row."""
 
     def __init__(self, lines: TextLines, separator: str, most: int = 0):
-        self._lines, self._separator, self._most = lines, separator, abs(most) or -1
-        self._split = str.rsplit if most < 0 else str.split
+        self._lines, self._separator, self._most = lines, separator, most
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> tuple[int, list[str]]:
         content = next(self._lines).removesuffix("\n")
-        return self._lines.line, self._split(content, self._separator, self._most) if content else []
+        return self._lines.line, split_plain(content, self._separator, self._most) if content else []
 
     def reread(self) -> None:
         """Do nothing: a row is one line."""
@@ -249,48 +262,43 @@ def _quoting_error(error: csv.Error, path: str, line: int) -> DataError:
     )
 
 
-def reject_blank_rows(
-    rows: Iterator[tuple[int, Content]], path: str, skip: Skip | None = None
-) -> Iterator[tuple[int, Content]]:
-    """Yield numbered rows; ignore empty ones at the end and reject all others."""
+def reject_blank_rows(rows: Iterator[tuple[int, Content]]) -> Iterator[tuple[int, Content] | DataError]:
+    """Yield numbered rows, and errors in place of those that are unreadable or empty; ignore empty ones at the end."""
     blank: list[int] = []
-    for numbered in iterate_with_errors(rows):
-        if isinstance(numbered, DataError):
-            raise_or_skip(numbered, skip)
-            continue
-        line, row = numbered
-        if len(row) == 0:
-            blank.append(line)
-            continue
-        for number in blank:
-            error = DataError("the line is blank", path=path, line=number, hint="Delete it, or complete it.")
-            raise_or_skip(error, skip)
-        blank.clear()
-        yield line, row
+    for row in iterate_with_errors(rows):
+        if isinstance(row, DataError):
+            yield row
+        elif len(row[1]) == 0:
+            blank.append(row[0])
+        else:
+            for line in blank:
+                yield DataError("the line is blank", line=line, hint="Delete it, or complete it.")
+            blank.clear()
+            yield row
 
 
-def rows_of_width(
+def reject_other_widths(
     rows: PlainRows | QuotedRows,
     width: int,
-    path: str,
     *,
     expected: str,
     hint: str,
     too_many: str | None = None,
     more: bool = False,
-    skip: Skip | None = None,
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows of ``width`` fields, or ``more``; in a table of one column a blank line is an empty field."""
+) -> Iterator[tuple[int, list[str]] | DataError]:
+    """Yield rows of ``width`` fields, or ``more``, and errors in place of others and of blank lines.
+
+    In a table of one column a blank line is an empty field.
+    """
 
     def fill(numbered: tuple[int, list[str]]) -> tuple[int, list[str]]:
         return numbered[0], numbered[1] or [""]
 
-    for line, row in reject_blank_rows(map(fill, rows) if width == 1 else rows, path, skip):
-        if len(row) == width or (more and len(row) > width):
-            yield line, row
+    for row in reject_blank_rows(map(fill, rows) if width == 1 else rows):
+        if isinstance(row, DataError) or len(row[1]) == width or (more and len(row[1]) > width):
+            yield row
             continue
-        count = "1 field" if len(row) == 1 else f"{len(row)} fields"
-        fix = hint if too_many is None or len(row) < width else too_many
-        error = DataError(f"{count}, {expected}", path=path, line=line, hint=fix, options=("columns",))
-        raise_or_skip(error, skip)
+        count = "1 field" if len(row[1]) == 1 else f"{len(row[1])} fields"
+        fix = hint if too_many is None or len(row[1]) < width else too_many
+        yield DataError(f"{count}, {expected}", line=row[0], hint=fix, options=("columns",))
         rows.reread()

@@ -18,7 +18,7 @@ from graphattn.builders._spelling import compose
 from graphattn.builders.readers._column_layout import ENTITY_TAG, NO_PREDICATE, ColumnLayout, find_layout
 from graphattn.builders.readers._conllu import CONLLU_COLUMNS, GLOBAL_COLUMNS
 from graphattn.builders.readers._fields import match_name
-from graphattn.builders.readers._rows import split_at_blanks
+from graphattn.builders.readers._rows import split_at_blanks, split_plain
 
 SAMPLE_LINES = 200
 MORE = "..."
@@ -94,7 +94,7 @@ class Sample:
         """The rows with the most frequent number of fields; those of a ``.csv`` file are CSV."""
         if self.suffix == ".csv":
             lines = [line + "\n" for line in self.lines]
-            return _rows_of_modal_width(sample_rows(lines, csv_delimiter(lines)))
+            return _rows_of_modal_width(split_rows(lines, find_csv_delimiter(lines)))
         return _rows_of_modal_width(self.tab_rows)
 
     @cached_property
@@ -106,6 +106,11 @@ class Sample:
     def columns(self) -> ColumnLayout:
         """The columns of the words, if the file has them."""
         return find_layout(self.lines)
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """The pieces of all lines between blanks."""
+        return [piece for line in self.lines for piece in split_at_blanks(line)]
 
     def line_with_blank_field(self) -> int | None:
         """1-based number of the first line that has a blank field between tabs or at an end."""
@@ -122,30 +127,29 @@ def _rows_of_modal_width(rows: list[list[str]]) -> list[list[str]]:
     return [row for row in rows if len(row) == width]
 
 
-def sample_rows(lines: Sequence[str], delimiter: str, *, quoted: bool = True, most: int = 0) -> list[list[str]]:
-    """The rows of a sample that are not blank; none if quotes are not closed. See :class:`PlainRows` for ``most``."""
+def split_rows(lines: Sequence[str], delimiter: str, *, quoted: bool = True, most: int = 0) -> list[list[str]]:
+    """The rows of a sample that are not blank; none if quotes are not closed. See :func:`split_plain` for ``most``."""
     if not quoted:
-        split = str.rsplit if most < 0 else str.split
-        return [split(line.removesuffix("\n"), delimiter, abs(most) or -1) for line in lines if line.strip()]
+        return [split_plain(line.removesuffix("\n"), delimiter, most) for line in lines if line.strip()]
     try:
         return [row for row in csv.reader(lines, delimiter=delimiter) if row]
     except csv.Error:
         return []
 
 
-def csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambda width: width > 1) -> str:
+def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambda width: width > 1) -> str:
     """The separator of the fields of a ``.csv`` file: a comma, unless another sign alone gives rows of a fitting width.
 
     Examples
     --------
-    >>> csv_delimiter(["1;very good, indeed\\n", "0;bad\\n"])
+    >>> find_csv_delimiter(["1;very good, indeed\\n", "0;bad\\n"])
     ';'
     """
     excel = EXCEL_DELIMITER.fullmatch(lines[0]) if lines else None
     if excel:
         return excel[1]
     for delimiter in ",\t;|":
-        rows = sample_rows(lines, delimiter, quoted=delimiter != "\t")
+        rows = split_rows(lines, delimiter, quoted=delimiter != "\t")
         if _are_mistakes_few(sum(fits(len(row)) for row in rows), len(rows)):
             return delimiter
     return ","
@@ -221,13 +225,7 @@ def find_parallel_separator(lines: Sequence[str]) -> str | None:
     return next((sign for sign, count in counts.items() if _are_mistakes_few(count, len(filled))), None)
 
 
-def columns_without_header(first_line: str) -> tuple[str, ...] | None:
-    """The columns of a TSV of sources and targets; None when its first line is a header."""
-    names = [name.strip() for name in first_line.split("\t")]
-    return None if len(names) != 2 or {*names} == {"text", "second"} else ("text", "second")
-
-
-def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | None:
+def find_label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | None:
     """The content of each field of a table; None when the sample does not show it.
 
     The label is the first or last field, if it is one word that recurs, and the other one is not, or has clearly more
@@ -333,13 +331,9 @@ def has_tsv_header(sample: Sample) -> bool:
     return is_modal and not sample.has_blank_lines() and is_header(sample.modal_rows)
 
 
-def first_names(sample: Sample) -> list[str]:
-    """The names in the first line, if it has no more than names with one sign between them."""
-    for delimiter in "\t,;|" if sample.lines else "":
-        fields = sample.lines[0].split(delimiter)
-        if len(fields) > 1 and all(map(is_name, fields)):
-            return list(map(clean_name, fields))
-    return []
+def find_name_delimiter(line: str) -> str | None:
+    """The sign between names of columns; None if the line has something else than names."""
+    return next((sign for sign in "\t,;|" if sign in line and all(map(is_name, line.split(sign)))), None)
 
 
 def _has_csv_header(sample: Sample) -> bool:
@@ -367,13 +361,12 @@ def _is_fasttext(sample: Sample) -> bool:
 
 
 def _is_word_tag(sample: Sample) -> bool:
-    pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
-    return bool(pieces) and all(re.fullmatch(r".+/[^/\\]+", piece) for piece in pieces)
+    return bool(sample.pieces) and all(re.fullmatch(r".+/[^/\\]+", piece) for piece in sample.pieces)
 
 
 def _is_surely_word_tag(sample: Sample) -> bool:
     """Whether the parts after the slashes are tags, and not words of texts such as ``and/or``."""
-    tags = [piece.rpartition("/")[2] for line in sample.lines for piece in split_at_blanks(line)]
+    tags = [piece.rpartition("/")[2] for piece in sample.pieces]
     recurring = len(tags) >= 10 and len({*tags}) < len(tags) and not any(map(str.isdecimal, tags))
     return len(tags) > 2 and _is_word_tag(sample) and (recurring or all(map(_WORD_CLASS.fullmatch, tags)))
 
@@ -422,21 +415,26 @@ def has_text_column(sample: Sample, format: str, options: Mapping[str, Any]) -> 
     if format not in ("csv", "tsv"):
         return True
     names = first.split(options.get("delimiter") or {"csv": ",", "tsv": "\t"}[format])
-    return match_name(sample.text_column, [name.strip().strip('"') for name in names]) is not None
+    return match_name(sample.text_column, list(map(clean_name, names))) is not None
 
 
 def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], labels: Collection[str]) -> bool:
     """Whether a file to predict is surely in the format of the training corpus, and not plain text."""
     if format == "word/tag":
         separator = options.get("separator", "/")
-        pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
-        return len(pieces) > 1 and all(separator in piece for piece in pieces) and _are_known(pieces, separator, labels)
+        tags = [piece.rpartition(separator)[2] for piece in sample.pieces if separator in piece]
+        return len(sample.pieces) == len(tags) > 1 and 2 * sum(tag in labels for tag in tags) > len(tags)
     if format == "conllup" and "columns" in options:
         return has_tree_columns(sample, options["columns"])
     if format == "labelled":
         return _has_known_labels(sample, options, labels)
-    if format != "conll":
-        return format in match_formats(sample, "surely")
+    if format == "conll":
+        return _has_known_tags(sample, options, labels)
+    return format in match_formats(sample, "surely")
+
+
+def _has_known_tags(sample: Sample, options: Mapping[str, Any], labels: Collection[str]) -> bool:
+    """Whether the column of the tags has those that the model knows, or that of the predicates has marks."""
     tag_column = options.get("tag_column", -1)
     layout = find_layout(sample.lines, separator=options.get("separator"), comment=options.get("comment"))
     rows = layout.rows
@@ -458,7 +456,7 @@ def _has_known_labels(sample: Sample, options: Mapping[str, Any], labels: Collec
     roles, separator = list(options["columns"]), options.get("separator") or "\t"
     more = roles[-1:] == [MORE]
     width = len(roles) - more
-    rows = sample_rows(sample.filled, separator, quoted=False, most=most_fields(roles[:width], separator))
+    rows = split_rows(sample.filled, separator, quoted=False, most=count_splits(roles[:width], separator))
     fitting = [row for row in rows if len(row) == width or (more and len(row) > width)]
     if "label" not in roles or width < 2:
         return False
@@ -467,7 +465,7 @@ def _has_known_labels(sample: Sample, options: Mapping[str, Any], labels: Collec
     return 2 * len(known) > len(rows)
 
 
-def most_fields(roles: Sequence[str | None], separator: str) -> int:
+def count_splits(roles: Sequence[str | None], separator: str) -> int:
     """Number of separators to split at, from the end if negative; 0 for all.
 
     Words are separated by blanks, too: only those between the text and the other fields count.
@@ -486,11 +484,6 @@ def has_tree_columns(sample: Sample, columns: Sequence[str | None]) -> bool:
         and min(map(len, rows)) >= len(columns)
         and all(row[index] == "_" or row[index][:1].isdecimal() for row in rows for index in indices)
     )
-
-
-def _are_known(pieces: Sequence[str], separator: str, tags: Collection[str]) -> bool:
-    known = sum(piece.rpartition(separator)[2] in tags for piece in pieces)
-    return 2 * known > len(pieces)
 
 
 def _are_entity_tags(tags: Sequence[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from graphattn.builders._files import FilePath, display_name
@@ -41,13 +41,6 @@ def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None 
     path, skip : as for :func:`read_corpus`
     split : the rule that splits texts into words
 
-    Raises
-    ------
-    ConfigError
-        when there is no such rule
-    DataError
-        when a line has no text or no spans, or a span cuts a word or overlaps another; it names the line and the span
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -79,13 +72,7 @@ def _find_spans(record: dict[str, Any]) -> list[Any] | None:
     """The list of spans in a record; None if nobody annotated it."""
     annotations = record.get("annotations")
     if isinstance(annotations, list) and all(isinstance(item, dict) and "result" in item for item in annotations):
-        annotations = [item for item in annotations if not item.get("was_cancelled")]  # Label Studio's JSON
-        annotations = [item for item in annotations if item.get("ground_truth")] or annotations
-        if len(annotations) > 1:
-            hint = "Keep one of them, or mark it as ground truth."
-            raise DataError(f"{len(annotations)} annotations of one text", hint=hint)
-        regions = chain.from_iterable(item.get("result") or () for item in annotations)
-        return [item["value"] for item in regions if _is_span(item.get("value"))] if annotations else None
+        return _find_regions(annotations)
     lists = {name: value for name, value in record.items() if isinstance(value, list)}
     filled = [name for name, value in lists.items() if value and all(map(_is_span, value))]
     if len(filled) > 1:
@@ -101,13 +88,25 @@ def _find_spans(record: dict[str, Any]) -> list[Any] | None:
     raise DataError(f"no spans in the fields {fields}", hint=hint)
 
 
+def _find_regions(annotations: list[dict[str, Any]]) -> list[Any] | None:
+    """The spans of a text in Label Studio's JSON; None if nobody annotated it."""
+    annotations = [item for item in annotations if not item.get("was_cancelled")]
+    annotations = [item for item in annotations if item.get("ground_truth")] or annotations
+    if len(annotations) > 1:
+        hint = "Keep one of them, or mark it as ground truth."
+        raise DataError(f"{len(annotations)} annotations of one text", hint=hint)
+    if not annotations:
+        return None
+    return [item["value"] for item in annotations[0]["result"] or () if _is_span(item.get("value"))]
+
+
 def _is_span(item: object) -> bool:
     if isinstance(item, list):
         return len(item) == 3 and type(item[0]) is type(item[1]) is int
-    return isinstance(item, dict) and not {"start", "start_offset"}.isdisjoint(item) and _type_of(item) is not None
+    return isinstance(item, dict) and not {"start", "start_offset"}.isdisjoint(item) and _find_type(item) is not None
 
 
-def _type_of(span: dict[str, Any]) -> Any:
+def _find_type(span: dict[str, Any]) -> Any:
     names = (span.get("label"), span.get("type"), *(span.get("labels") or ()))
     return next((name for name in names if name is not None), None)
 
@@ -117,7 +116,7 @@ def _make_sentence(
 ) -> Sentence | None:
     text = _find_text(record)
     spans = sorted({_parse_span(item, text) for item in items})
-    words = _words(record.get("tokens"), text) or next(splitter.split_with_offsets([text]))
+    words = _find_words(record.get("tokens"), text) or next(splitter.split_with_offsets([text]))
     if not words and not spans:
         return None
     tags = ["O"] * len(words)
@@ -149,7 +148,7 @@ def _find_text(record: dict[str, Any]) -> str:
     return json_text(fields[name], name)
 
 
-def _words(tokens: Any, text: str) -> list[tuple[str, int]]:
+def _find_words(tokens: Any, text: str) -> list[tuple[str, int]]:
     """The words of Prodigy and spaCy with their offsets, without blank ones; empty if there are none."""
     if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
         return []
@@ -164,7 +163,7 @@ def _parse_span(item: Any, text: str) -> _CharacterSpan:
         span, covered = _CharacterSpan(*item), None
     else:
         ends = item.get("start", item.get("start_offset")), item.get("end", item.get("end_offset"))
-        span, covered = _CharacterSpan(*ends, _type_of(item)), item.get("text")
+        span, covered = _CharacterSpan(*ends, _find_type(item)), item.get("text")
     if not all(type(end) is int for end in span[:2]) or not isinstance(span.type, str) or not span.type.strip():
         raise _span_error(span, "has no two whole numbers and a name", "Write them as [0, 3, 'PER'].")
     if isinstance(covered, str) and text[span.start : span.end] != covered:

@@ -15,34 +15,32 @@ from graphattn.builders.readers._fields import (
     MISSING,
     LeftOutRecords,
     check_label_separator,
-    field_names,
     find_field,
     join_texts,
     json_label,
     json_text,
+    list_field_names,
     match_name,
     parse_label,
     parse_object,
     select_flagged_labels,
     split_pair,
 )
-from graphattn.builders.readers._rows import PlainRows, QuotedRows, Skip, parse_lines, parse_rows, rows_of_width
+from graphattn.builders.readers._rows import PlainRows, QuotedRows, Skip, parse_lines, parse_rows, reject_other_widths
 from graphattn.builders.readers._samples import (
     EXCEL_DELIMITER,
     MORE,
     SAMPLE_LINES,
     clean_name,
-    csv_delimiter,
+    count_splits,
+    find_csv_delimiter,
+    find_name_delimiter,
     is_header,
-    is_name,
-    most_fields,
-    sample_rows,
+    split_rows,
 )
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_LIKELY_DELIMITERS = (";", "\t", "|", ",")
-"""Delimiters to suggest when the header reads as one column."""
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _ROLES = ("label", "text", "second")
 
@@ -68,7 +66,7 @@ class _TableColumns(NamedTuple):
         return self._replace(label=()) if is_none else self
 
 
-def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
+def _list_names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(map(compose, (columns,) if isinstance(columns, str) else columns or ()))
 
 
@@ -112,13 +110,6 @@ def read_table(
     require_label : reject rows with an empty label; otherwise their label is None
     keep_rows : give each example all fields of its row, as :class:`~graphattn.builders._sentence.TableRow` (csv, tsv)
 
-    Raises
-    ------
-    ConfigError
-        when the format is unknown, the delimiter cannot be one, or ``label_separator`` is empty
-    DataError
-        when a column is missing (the message lists those present), or a row is broken; it names the line
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -129,7 +120,7 @@ def read_table(
     """
     name = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
-    by_role = _names(text), () if text_separator else _names(second), _names(label)
+    by_role = _list_names(text), () if text_separator else _list_names(second), _list_names(label)
     columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
     if name == "jsonl":
         return _read_json_lines(path, columns, skip)
@@ -166,20 +157,18 @@ def _read_delimited(
         delimiter = delimiter or (excel[1] if excel else usual)
         names, rows = _read_header(lines, delimiter, quoted=quoted)
         tab_or_delimiter = "a tab" if delimiter == "\t" else repr(delimiter)
-        filled = rows_of_width(
+        filled = reject_other_widths(
             rows,
             len(names),
-            lines.path,
             expected=f"the header names {len(names)}",
             hint=f"A text that contains {tab_or_delimiter} must "
             + ("be in double quotes." if quoted else "not be in this table."),
-            skip=skip,
         )
         columns = columns.drop_absent_label(names)
         index = _column_indices(names, columns, lines.path)
-        if quoted is None and isinstance(rows, PlainRows):
-            filled = _warn_of_quotes(filled, index["text"][0], lines.path)
         parse = _row_parser(index, columns)
+        if quoted is None and isinstance(rows, PlainRows):
+            parse = _warn_of_quotes(parse, index["text"][0], lines.path)
         if keep_rows:
             parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
         yield from parse_rows(filled, parse, lines.path, skip)
@@ -252,21 +241,23 @@ def _is_csv_quoted(text: str) -> bool:
     return text[:1] == '"' and _is_quoted(text) and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
 
 
-def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows; warn of the first whose text looks quoted."""
-    for line, row in rows:
-        looks_quoted = _is_csv_quoted(row[text])
-        if looks_quoted:
+def _warn_of_quotes(parse: _RowParser, text: int, path: str) -> _RowParser:
+    """A function from a row to its example that warns of the first row whose text looks quoted."""
+    has_warned = False
+
+    def parse_and_warn(line: int, row: list[str]) -> Example:
+        nonlocal has_warned
+        if not has_warned and _is_csv_quoted(row[text]):
+            has_warned = True
             warnings.warn(
                 f"{path}, line {line}: the text is in double quotes, which are read as part of it; quoted=True "
                 "(--quoted) removes them, quoted=False (--no-quoted) silences this warning",
                 GraphAttnWarning,
                 stacklevel=3,
             )
-        yield line, row
-        if looks_quoted:
-            break
-    yield from rows
+        return parse(line, row)
+
+    return parse_and_warn
 
 
 def _column_indices(names: list[str], columns: _TableColumns, path: str) -> dict[str, list[int]]:
@@ -294,9 +285,7 @@ def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_h
     if has_header and any("\t" in column for column in present):
         delimiter = "\t"
     elif has_header and len(present) == 1:
-        delimiter = next(
-            (sign for sign in _LIKELY_DELIMITERS if all(map(is_name, _split_header(present[0], sign)))), None
-        )
+        delimiter = find_name_delimiter(present[0])
     if delimiter is not None:
         return DataError(
             f"there is no column {shown}, only {known}",
@@ -310,11 +299,6 @@ def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_h
         alternative=_NO_LABELS if role == "label" else None,
         options=(role, "label", "columns"),
     )
-
-
-def _split_header(line: str, delimiter: str) -> list[str]:
-    """The names between delimiters; one that is none if there is no delimiter."""
-    return line.split(delimiter) if delimiter in line else [""]
 
 
 _NO_LABELS = "For texts without labels, set {label} to None."
@@ -331,10 +315,10 @@ def _read_json_lines(path: FilePath, columns: _TableColumns, skip: Skip | None) 
             return None
         by_role = columns.drop_absent_label(record).by_role()
         values = {role: [_find_value(record, role, column) for column in chosen] for role, chosen in by_role.items()}
-        label = _label_of(values["label"], columns)
+        label = _parse_labels(values["label"], columns)
         if isinstance(values["text"][0], list) and len(columns.text) == 1 and not columns.second:
             return _from_list(values["text"][0], label, columns.text[0], (name, line))
-        text, second = (_text_of(values[role], by_role[role]) for role in ("text", "second"))
+        text, second = (_join_values(values[role], by_role[role]) for role in ("text", "second"))
         if columns.text_separator is not None:
             return Example(*split_pair(text, columns.text_separator), label)
         return Example(text, second if columns.second else None, label)
@@ -346,16 +330,16 @@ def _read_json_lines(path: FilePath, columns: _TableColumns, skip: Skip | None) 
 def _find_value(record: dict[str, Any], role: str, column: str) -> Any:
     value = find_field(record, column)
     if value is MISSING:
-        raise _missing_column_error(role, column, field_names(record), has_header=False)
+        raise _missing_column_error(role, column, list_field_names(record), has_header=False)
     return value
 
 
-def _text_of(values: Sequence[Any], columns: Sequence[str]) -> str:
+def _join_values(values: Sequence[Any], columns: Sequence[str]) -> str:
     texts = [json_text(value, column) for value, column in zip(values, columns, strict=True)]
     return texts[0] if len(texts) == 1 else join_texts(texts)
 
 
-def _label_of(values: Sequence[Any], columns: _TableColumns) -> Label | None:
+def _parse_labels(values: Sequence[Any], columns: _TableColumns) -> Label | None:
     if len(values) > 1:
         return select_flagged_labels(
             {name: json.dumps(value) for name, value in zip(columns.label, values, strict=True)}
@@ -404,13 +388,6 @@ def read_labelled_lines(
     keep_rows : give each example all fields of its line, as many as the first line has, as
         :class:`~graphattn.builders._sentence.TableRow`
 
-    Raises
-    ------
-    ConfigError
-        when ``columns`` names no text, a role twice, or an unknown one, or a separator is empty
-    DataError
-        when a line has another number of fields or an empty label; it names the line
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -439,26 +416,28 @@ def read_labelled_lines(
             rows, sample = _open_rows(lines, ahead, separator, roles, more=more)
             has_header = _has_header(sample, len(roles), header, lines.path, more=more)
             names = next(rows)[1] if has_header else []
-            filled = rows_of_width(
+            filled = reject_other_widths(
                 rows,
                 len(roles),
-                lines.path,
                 expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
                 hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
                 too_many="Set {columns} to what each field holds: None skips one, '...' at the end all that follow.",
                 more=more,
-                skip=skip,
             )
             parse = _row_parser(index, in_columns)
             if keep_rows:
-                if len(names) < len(roles):
-                    others = len(sample[0]) - len(roles) if more else 0
-                    names = [*(role or "" for role in roles), *[""] * others]
-                names = [name.strip() or f"column {number}" for number, name in enumerate(names, start=1)]
+                names = _complete_names(names, roles, len(sample[0]) if more else len(roles))
                 parse = _keep_row(parse, names, quoted=isinstance(rows, QuotedRows))
             yield from parse_rows(filled, parse, lines.path, skip)
 
     return read()
+
+
+def _complete_names(names: Sequence[str], roles: Sequence[str | None], width: int) -> list[str]:
+    """Names of all columns: those of the header, or else the roles."""
+    if len(names) < len(roles):
+        names = [*(role or "" for role in roles), *[""] * (width - len(roles))]
+    return [name.strip() or f"column {number}" for number, name in enumerate(names, start=1)]
 
 
 def _open_rows(
@@ -467,19 +446,19 @@ def _open_rows(
     """The rows, and those of the lines read ahead."""
     if separator is not None or split_suffix(lines)[0] != ".csv":
         delimiter = separator or "\t"
-        most = most_fields(roles, delimiter)
-        return PlainRows(lines, delimiter, most), sample_rows(ahead, delimiter, quoted=False, most=most)
+        most = count_splits(roles, delimiter)
+        return PlainRows(lines, delimiter, most), split_rows(ahead, delimiter, quoted=False, most=most)
     if ahead and EXCEL_DELIMITER.fullmatch(ahead[0]):
         next(lines)
         delimiter, ahead = ahead[0][4], ahead[1:]
     else:
-        delimiter = csv_delimiter(ahead, lambda width: width == len(roles) or (more and width > len(roles)))
+        delimiter = find_csv_delimiter(ahead, lambda width: width == len(roles) or (more and width > len(roles)))
         if delimiter != ",":
             what = "tabs" if delimiter == "\t" else repr(delimiter)
             warnings.warn(Hint(f"{verbatim(lines.path)}: read {what} between the fields, not commas"), stacklevel=4)
     quoted = delimiter != "\t"
     rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
-    return rows, sample_rows(ahead, delimiter, quoted=quoted)
+    return rows, split_rows(ahead, delimiter, quoted=quoted)
 
 
 def _has_header(sample: list[list[str]], width: int, header: bool | None, path: str, *, more: bool) -> bool:

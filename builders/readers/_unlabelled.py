@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -39,31 +40,29 @@ def drop_labels(
 
     Of several labels of an example the others are kept.
     """
-    counts = {"texts": [0, 0], "words": [0, 0]}
-
-    def count(unit: str, before: int, after: int) -> None:
-        counts[unit][0] += before - after
-        counts[unit][1] += before
+    dropped, totals = Counter[str](), Counter[str]()
 
     def drop(item: Example | Sentence) -> Example | Sentence | None:
         if isinstance(item, Sentence) and item.tags is not None:
             shorter = _drop_words(item, labels)
-            count("words", item.num_words, shorter.num_words)
+            totals["words"] += item.num_words
+            dropped["words"] += item.num_words - shorter.num_words
             return shorter if shorter.num_words else None
         kept: Example | Sentence | None = None if item.label in labels else item
         if isinstance(item.label, tuple):
             rest = tuple(label for label in item.label if label not in labels)
             kept = item if len(rest) == len(item.label) else replace(item, label=rest) if rest else None
-        count("texts", 1, int(kept is not None))
+        totals["texts"] += 1
+        dropped["texts"] += kept is None
         return kept
 
     for item in map_with_errors(iter(items), drop, skip):
         if item is not None:
             yield item
-    for unit, (dropped, total) in counts.items():
+    names = " or ".join(map(repr, labels))
+    for unit, total in totals.items():
         if total:
-            names = " or ".join(map(repr, labels))
-            message = f"{path}: {dropped:,} of {total:,} {unit} are left out, with the label {names}"
+            message = f"{path}: {dropped[unit]:,} of {total:,} {unit} are left out, with the label {names}"
             warnings.warn(Hint(message), stacklevel=2)
 
 

@@ -30,11 +30,6 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
         entities or, if there are none, the only feature; None reads words alone. The features of the layers POS and
         Lemma are tags as they are
 
-    Raises
-    ------
-    DataError
-        when there is no such layer, or spans cut a word or overlap; it names the line and the span
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -57,7 +52,7 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
             if features[column].partition(".")[0] in _PER_WORD:
                 return [Sentence(words, tags=[_unescape(fields[at]) for fields in whole], origin=origin)]
             values = [(line, fields[0], fields[at]) for line, fields in rows]
-            return [Sentence(words, tags=_read_tags(values, features[column], lines.path), origin=origin)]
+            return [Sentence(words, tags=_read_tags(values, features[column]), origin=origin)]
 
         def parse(content: str) -> list[str] | None:
             fields = content.rstrip("\r\n").split("\t")
@@ -65,7 +60,7 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
                 return None if content.startswith("#") else []
             if len(fields) < _FIRST_FEATURE + len(features):
                 problem = f"{len(fields)} fields, but the header announces {_FIRST_FEATURE + len(features)}"
-                raise DataError(problem, path=lines.path, line=lines.line, hint="Export the file again.")
+                raise DataError(problem, hint="Export the file again.")
             return fields
 
         yield from read_groups(lines, parse, make, skip)
@@ -100,7 +95,7 @@ def _choose_feature(features: Sequence[str], layer: str, path: str) -> int:
     return features.index(matching[0])
 
 
-def _read_tags(values: list[tuple[int, str, str]], feature: str, path: str) -> list[str]:
+def _read_tags(values: list[tuple[int, str, str]], feature: str) -> list[str]:
     """The IOB2 tags of words: of their lines, their numbers (with a point if it is a part of a word), and values."""
     tags: list[str] = []
     before: tuple[str, str] | None = None
@@ -109,14 +104,14 @@ def _read_tags(values: list[tuple[int, str, str]], feature: str, path: str) -> l
         names = " and ".join(repr(_unescape(name)) for name, _ in spans)
         if spans and "." in word:
             hint = "Extend it to the whole word."
-            raise DataError(f"the span {names} cuts a word", path=path, line=line, field=feature, hint=hint)
+            raise DataError(f"the span {names} cuts a word", line=line, field=feature, hint=hint)
         if len(spans) > 1:
             hint = "Keep one of them: a word has one tag."
-            raise DataError(f"the spans {names} overlap", path=path, line=line, field=feature, hint=hint)
+            raise DataError(f"the spans {names} overlap", line=line, field=feature, hint=hint)
         if spans:
             name, number = spans[0]
             if name == "*" and "." in feature:
-                raise DataError("the span has no value", path=path, line=line, field=feature, hint="Give it one.")
+                raise DataError("the span has no value", line=line, field=feature, hint="Give it one.")
             name = feature if name == "*" else _unescape(name)
             tags.append(f"I-{name}" if number and (name, number) == before else f"B-{name}")
             before = (name, number)

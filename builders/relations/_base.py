@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._schema import TOKEN, CanonicalRelation
-from graphattn.builders._batch import Nodes, RelationArrays, check_edge_count
+from graphattn.builders._batch import Nodes, RelationArrays, indptr_from_degrees
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._csc import edges_per_sentence, indptr_from_degrees
+from graphattn.builders.relations._csc import edges_per_sentence
 from graphattn.exceptions import ConfigError
 
 COUNT_CHUNK = 1 << 23
@@ -25,7 +25,8 @@ class Relation(ABC):
     """One kind of edge. To add your own, derive from this class and define ``name`` and :meth:`edges`.
 
     Relations between the same node types compose: ``a | b`` is their union, ``a & b`` their intersection,
-    ``a.reverse()`` swaps sources and targets, ``a.within_words()`` keeps the edges inside a word.
+    ``a.reverse()`` swaps sources and targets, ``a.within_words()`` keeps the edges inside a word. Relations of the
+    library raise ConfigError for parameters that are out of bounds and for relations that do not compose.
 
     Attributes
     ----------
@@ -34,7 +35,7 @@ class Relation(ABC):
     needs_heads : whether every sentence must have dependency heads
     takes_heads : whether edges follow dependency heads, required or not
     needs_sentences : whether the layout must have the sentences of each text
-    needs_links : whether every sentence must have links
+    needs_links : whether edges follow the links of sentences
     needs_vectors : whether the builder must have a vector for each entry of its vocabulary
 
     Examples
@@ -44,9 +45,8 @@ class Relation(ABC):
     >>> class ToFirst(RangeRelation):
     ...     name = "to-first"
     ...     def bounds(self, layout):
-    ...         first = layout.positions == 0
-    ...         starts = np.repeat(layout.token_starts, layout.lengths)
-    ...         return starts, np.where(first, starts + np.repeat(layout.lengths, layout.lengths), starts)
+    ...         first, stop = layout.bounds_of_token
+    ...         return first, np.where(layout.positions == 0, stop, first)
     >>> layout = Layout(np.array([3]), np.array([3]), np.arange(3))
     >>> ToFirst().edges(layout).indices.tolist()
     [0, 1, 2]
@@ -98,10 +98,12 @@ class Relation(ABC):
         """
         pairs = np.maximum(layout.lengths, layout.word_counts).astype(np.int64) ** 2
         cuts = np.flatnonzero(np.diff(np.cumsum(pairs) // COUNT_CHUNK)) + 1
-        if not len(cuts):
-            return self.edges(layout).per_sentence
-        chunks = np.split(np.arange(len(layout)), cuts)
-        return np.concatenate([self.edges(layout.take(texts)).per_sentence for texts in chunks])
+        chunks = map(layout.take, np.split(np.arange(len(layout)), cuts)) if len(cuts) else [layout]
+        return np.concatenate([self._per_sentence(chunk, self.edges(chunk).indptr) for chunk in chunks])
+
+    def _per_sentence(self, layout: Layout, indptr: Ints) -> Ints:
+        """(B,) number of incoming edges of each sentence, from the (N_dst + 1,) first edge of each destination."""
+        return edges_per_sentence(layout, self.target, indptr, self.nodes(layout))
 
     def __or__(self, other: Relation) -> Relation:
         """Union."""
@@ -121,6 +123,13 @@ class Relation(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def iterate_operands(relation: Relation) -> Iterator[Relation]:
+    """The relation, then the relations that it is composed of, and those that they are composed of."""
+    yield relation
+    for operand in relation.operands():
+        yield from iterate_operands(operand)
 
 
 COMPOSITIONS: dict[str, Callable[..., Relation]] = {}
@@ -157,22 +166,15 @@ class RangeRelation(Relation):
     @override
     def edges(self, layout: Layout) -> RelationArrays:
         first, stop = self.bounds(layout)
-        indptr = indptr_from_degrees(stop - first)
-        check_edge_count(self.name, int(indptr[-1]))
+        indptr = indptr_from_degrees(self.name, stop - first)
         sources = np.arange(int(indptr[-1]), dtype=np.int32)
         sources += np.repeat((first - indptr[:-1]).astype(np.int32), stop - first)
-        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr, self.nodes(layout)))
+        return RelationArrays(indptr, sources)
 
     @override
     def num_edges(self, layout: Layout) -> Ints:
         first, stop = self.bounds(layout)
-        return edges_per_sentence(layout, self.target, indptr_from_degrees(stop - first), self.nodes(layout))
-
-
-def check_minimum(name: str, value: int, minimum: int) -> None:
-    """Raise ConfigError if a relation's parameter is too small."""
-    if value < minimum:
-        raise ConfigError(f"{name} is {value}; it must be at least {minimum}")
+        return self._per_sentence(layout, offsets_from_counts(stop - first))
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:

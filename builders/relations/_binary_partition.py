@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from graphattn._ragged import Ints, concatenate_ranges
-from graphattn._schema import SPAN, TOKEN
-from graphattn.builders._batch import Nodes, RelationArrays, check_edge_count
+from graphattn._ragged import Ints, concatenate_ranges, count_up, offsets_from_counts
+from graphattn._schema import SPAN
+from graphattn._validation import require_range
+from graphattn.builders._batch import Nodes, RelationArrays, indptr_from_degrees
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import CompoundRelation, RangeRelation, Relation, check_minimum
-from graphattn.builders.relations._csc import edges_per_sentence, indptr_from_degrees
+from graphattn.builders.relations._base import CompoundRelation, RangeRelation, Relation
 
 
 class BinaryPartition(CompoundRelation):
@@ -33,11 +33,6 @@ class BinaryPartition(CompoundRelation):
     ----------
     count : nodes of each level on each side, k in the paper
 
-    Raises
-    ------
-    ConfigError
-        if it is below 1
-
     References
     ----------
     Ye, Guo, Gan, Qiu, Zhang: BP-Transformer. 2019. arXiv:1911.04070, section 3.
@@ -54,7 +49,7 @@ class BinaryPartition(CompoundRelation):
     """
 
     def __init__(self, count: int = 1):
-        check_minimum("count", count, 1)
+        require_range("count", count, min=1)
         self.count = count
         self.name = f"binary:{count}"
 
@@ -81,7 +76,7 @@ class _NearTokens(_WithSpans, RangeRelation):
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         level = next(_iterate_levels(layout, self.count))
-        starts = np.repeat(layout.token_starts, layout.lengths)
+        starts, _ = layout.bounds_of_token
         return starts + level.left, starts + level.right_stop
 
 
@@ -93,19 +88,17 @@ class _FarSpans(_WithSpans):
     @override
     def edges(self, layout: Layout) -> RelationArrays:
         first, counts = self._ranges(layout)
-        indptr = indptr_from_degrees(counts.sum(axis=1))
-        check_edge_count(self.name, int(indptr[-1]))
-        sources = concatenate_ranges(first.ravel(), counts.ravel())
-        return RelationArrays(indptr, sources, edges_per_sentence(layout, TOKEN, indptr))
+        indptr = indptr_from_degrees(self.name, counts.sum(axis=1))
+        return RelationArrays(indptr, concatenate_ranges(first.ravel(), counts.ravel()))
 
     @override
     def num_edges(self, layout: Layout) -> Ints:
-        return edges_per_sentence(layout, TOKEN, indptr_from_degrees(self._ranges(layout)[1].sum(axis=1)))
+        return self._per_sentence(layout, offsets_from_counts(self._ranges(layout)[1].sum(axis=1)))
 
     def _ranges(self, layout: Layout) -> tuple[Ints, Ints]:
         """(N, ranges) first span of each range, ascending, and its number of spans."""
         sizes = _level_sizes(layout.lengths)
-        before = np.cumsum(sizes, axis=0) - sizes + _starts(sizes.sum(axis=0))
+        before = np.cumsum(sizes, axis=0) - sizes + offsets_from_counts(sizes.sum(axis=0))[:-1]
         first, stop = [np.empty((0, layout.num_tokens), np.int64)], [np.empty((0, layout.num_tokens), np.int64)]
         for begin, level in zip(before, islice(_iterate_levels(layout, self.count), 1, None), strict=True):
             offset = np.repeat(begin, layout.lengths)
@@ -166,14 +159,9 @@ def _spans(layout: Layout) -> Nodes:
     sizes = _level_sizes(layout.lengths)
     per_sentence = sizes.sum(axis=0)
     by_text = sizes.T.ravel()  # (B · levels,)
-    index = concatenate_ranges(np.zeros_like(by_text), by_text)
+    index = count_up(by_text)
     level = np.repeat(np.tile(np.arange(1, len(sizes) + 1), len(layout)), by_text)
     first = index << level
     stop = np.minimum((index + 1) << level, np.repeat(layout.lengths, per_sentence))
-    position = np.arange(len(index)) - np.repeat(_starts(per_sentence), per_sentence)
-    columns = {"position": position, "level": level, "first": first, "stop": stop}
+    columns = {"position": count_up(per_sentence), "level": level, "first": first, "stop": stop}
     return Nodes(per_sentence, {name: values.astype(np.int32) for name, values in columns.items()})
-
-
-def _starts(counts: Ints) -> Ints:
-    return np.cumsum(counts) - counts

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._schema import TOKEN, WORD
 from graphattn.builders._batch import Nodes, RelationArrays
 from graphattn.builders._layout import Layout
 from graphattn.builders.relations._base import COMPOSITIONS, Relation
-from graphattn.builders.relations._csc import destinations, edges_per_sentence, indptr_from_degrees
+from graphattn.builders.relations._csc import destinations
 from graphattn.builders.relations._word_group import WordGroup
 from graphattn.exceptions import ConfigError
 
@@ -29,11 +29,8 @@ class ComposedRelation(Relation):
             if operand not in operand.parts():
                 raise ConfigError(f"relation {operand.name!r} has several kinds of edges; compose its parts()")
         self._operands = operands
-        self.needs_heads = any(operand.needs_heads for operand in operands)
-        self.takes_heads = any(operand.takes_heads for operand in operands)
-        self.needs_sentences = any(operand.needs_sentences for operand in operands)
-        self.needs_links = any(operand.needs_links for operand in operands)
-        self.needs_vectors = any(operand.needs_vectors for operand in operands)
+        for need in ("needs_heads", "takes_heads", "needs_sentences", "needs_links", "needs_vectors"):
+            setattr(self, need, any(getattr(operand, need) for operand in operands))
 
     @override
     def operands(self) -> tuple[Relation, ...]:
@@ -47,24 +44,8 @@ class ComposedRelation(Relation):
     def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         return self._operands[0].reverse_data(data) if len(self._operands) == 1 else dict(data)
 
-    def _per_sentence(self, layout: Layout, indptr: Ints) -> Ints:
-        return edges_per_sentence(layout, self.target, indptr, self.nodes(layout))
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self._operands))})"
-
-
-def may_read_ids(relation: Relation) -> bool:
-    """Whether edges may depend on token ids: always possible in a user's relation, in ours only through vectors.
-
-    Examples
-    --------
-    >>> may_read_ids(WordGroup())
-    False
-    """
-    if isinstance(relation, ComposedRelation):
-        return any(map(may_read_ids, relation.operands()))
-    return relation.needs_vectors or not type(relation).__module__.startswith("graphattn.builders.relations.")
 
 
 class _SetOfEdges(ComposedRelation):
@@ -94,8 +75,8 @@ class _SetOfEdges(ComposedRelation):
         num_sources = max(_count_nodes(self, layout, self.source), 1)
         keys = self._combine([_edge_keys(operand.edges(layout), num_sources) for operand in self._operands])
         targets, sources = np.divmod(keys, num_sources)
-        indptr = indptr_from_degrees(np.bincount(targets, minlength=_count_nodes(self, layout, self.target)))
-        return RelationArrays(indptr, sources, self._per_sentence(layout, indptr))
+        indptr = offsets_from_counts(np.bincount(targets, minlength=_count_nodes(self, layout, self.target)))
+        return RelationArrays(indptr, sources)
 
     @abstractmethod
     def _combine(self, keys: list[Ints]) -> Ints:
@@ -130,11 +111,6 @@ class Union(_SetOfEdges):
 class Intersection(_SetOfEdges):
     """The edges that are in all of the relations.
 
-    Raises
-    ------
-    ConfigError
-        if there are fewer than two relations, they join different nodes, or one has several kinds of edges
-
     Examples
     --------
     >>> from graphattn.builders import Window, WordGroup
@@ -155,11 +131,6 @@ class Intersection(_SetOfEdges):
 
 class Reverse(ComposedRelation):
     """The edges of a relation with sources and destinations swapped; features of a direction are reversed too.
-
-    Raises
-    ------
-    ConfigError
-        if the relation has several kinds of edges
 
     Examples
     --------
@@ -182,10 +153,9 @@ class Reverse(ComposedRelation):
     def edges(self, layout: Layout) -> RelationArrays:
         arrays = self._operands[0].edges(layout)
         order = np.argsort(arrays.indices, kind="stable")  # by source; destinations are already ascending
-        indptr = indptr_from_degrees(np.bincount(arrays.indices, minlength=_count_nodes(self, layout, self.target)))
+        indptr = offsets_from_counts(np.bincount(arrays.indices, minlength=_count_nodes(self, layout, self.target)))
         data = self._operands[0].reverse_data({name: values[order] for name, values in arrays.data.items()})
-        sources = destinations(arrays.indptr)[order]
-        return RelationArrays(indptr, sources, self._per_sentence(layout, indptr), data)
+        return RelationArrays(indptr, destinations(arrays.indptr)[order], data)
 
     @override
     def num_edges(self, layout: Layout) -> Ints:

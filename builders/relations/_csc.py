@@ -6,23 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from graphattn._ragged import Ints, concatenate_ranges
+from graphattn._ragged import Ints, concatenate_ranges, offsets_from_counts
 from graphattn._schema import TOKEN, WORD
-from graphattn.builders._batch import Nodes, check_edge_count
+from graphattn.builders._batch import Nodes, indptr_from_degrees
 from graphattn.builders._layout import Layout
-
-
-def indptr_from_degrees(degrees: Ints) -> Ints:
-    """(N + 1,) first edge of each destination, from its (N,) number of edges.
-
-    Examples
-    --------
-    >>> indptr_from_degrees(np.array([2, 0, 1])).tolist()
-    [0, 2, 2, 3]
-    """
-    indptr = np.zeros(len(degrees) + 1, dtype=np.int64)
-    np.cumsum(degrees, out=indptr[1:])
-    return indptr
 
 
 def destinations(indptr: Ints) -> Ints:
@@ -61,10 +48,9 @@ def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> 
     degrees = (indptr[1:] - indptr[:-1])[words]
     arcs = concatenate_ranges(indptr[words], degrees)
     sizes = (stop - first)[sources[arcs]]
-    check_edge_count(name, int(sizes.sum()))
-    edge_ends = indptr_from_degrees(sizes)
+    edge_ends = indptr_from_degrees(name, sizes)
     return (
-        edge_ends[indptr_from_degrees(degrees)],
+        edge_ends[offsets_from_counts(degrees)],
         concatenate_ranges(first[sources[arcs]], sizes),
         np.repeat(arcs, sizes),
     )

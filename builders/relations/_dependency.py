@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._schema import DEPENDENCY, TOKEN, WORD
 from graphattn.builders._batch import RelationArrays
 from graphattn.builders._layout import Layout
 from graphattn.builders._sentence import Sentence
 from graphattn.builders.relations._base import Relation, check_choice
-from graphattn.builders.relations._csc import edges_per_sentence, expand_to_tokens, indptr_from_degrees
+from graphattn.builders.relations._csc import expand_to_tokens
 from graphattn.builders.relations._word_group import Membership
 
 UNIVERSAL_RELATIONS = tuple(
@@ -44,11 +44,6 @@ class Dependency(Relation):
     labels : names of dependency relations; by default those of Universal Dependencies, see :meth:`of` for other schemes
     required : whether every sentence must have a parse; otherwise a sentence without one gets only self-loops, with a
         warning
-
-    Raises
-    ------
-    ConfigError
-        for other nodes
     """
 
     name = DEPENDENCY
@@ -100,7 +95,7 @@ class Dependency(Relation):
             indptr, sources, arcs = expand_to_tokens(self.name, layout, indptr, sources)
             label, direction = label[arcs], direction[arcs]
         data: dict[str, npt.NDArray[Any]] = {"label": label.astype(np.int32), "direction": direction.astype(np.int8)}
-        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr), data)
+        return RelationArrays(indptr, sources, data)
 
     @override
     def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -126,5 +121,5 @@ def _word_arcs(layout: Layout) -> tuple[Ints, Ints, Ints, Ints]:
     label = np.concatenate([np.full(len(words), SELF), names, names])
     direction = np.repeat([SELF_LOOP, FROM_HEAD, FROM_DEPENDENT], [len(words), len(heads), len(heads)])
     order = np.argsort(target * max(len(words), 1) + source, kind="stable")
-    indptr = indptr_from_degrees(np.bincount(target, minlength=len(words)))
+    indptr = offsets_from_counts(np.bincount(target, minlength=len(words)))
     return indptr, source[order], label[order], direction[order]

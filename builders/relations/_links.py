@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from typing_extensions import override
 
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._schema import TOKEN, WORD
 from graphattn.builders._batch import RelationArrays
 from graphattn.builders._layout import Layout
 from graphattn.builders.relations._base import Relation, check_choice
-from graphattn.builders.relations._csc import edges_per_sentence, expand_to_tokens, indptr_from_degrees
+from graphattn.builders.relations._csc import expand_to_tokens
 
 
 class Links(Relation):
@@ -19,11 +19,6 @@ class Links(Relation):
     Parameters
     ----------
     on : ``"token"``, where a link joins all tokens of its two words, or ``"word"``
-
-    Raises
-    ------
-    ConfigError
-        for other nodes
 
     Examples
     --------
@@ -52,10 +47,10 @@ class Links(Relation):
         assert layout.links is not None
         links: Ints = layout.links.values + layout.word_starts[layout.links.row_of_value, None]
         sources, targets = links.T
-        indptr = indptr_from_degrees(np.bincount(targets, minlength=int(layout.word_counts.sum())))
+        indptr = offsets_from_counts(np.bincount(targets, minlength=int(layout.word_counts.sum())))
         if self.target == TOKEN:
             indptr, sources, _ = expand_to_tokens(self.name, layout, indptr, sources)
-        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
+        return RelationArrays(indptr, sources)
 
     def __repr__(self) -> str:
         return f"Links(on={self.target!r})"

@@ -195,11 +195,6 @@ def split_heads(relations: str | Iterable[str] | Mapping[str, object]) -> list[t
 def parse_relations(relations: str | Iterable[str]) -> list[Relation]:
     """Make the relations that a text names, separated by commas; numbers of heads are ignored.
 
-    Raises
-    ------
-    ConfigError
-        as :func:`parse_relation`
-
     Examples
     --------
     >>> parse_relations("window:3=4,star")
@@ -291,7 +286,10 @@ class _RelationParser:
         if function == "within-words":
             return relation.within_words()
         if relative:
-            return RelativePositions(relation, int(relative[1]))
+            try:
+                return RelativePositions(relation, int(relative[1]))
+            except ConfigError as error:
+                raise self.error(str(error)) from error
         names = suggest(function.partition(":")[0], _FUNCTIONS)
         raise self.error(
             f"unknown function {function!r}; {names}choose reverse(...), within-words(...) or relative:CLIP(...)"

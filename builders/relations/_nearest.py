@@ -10,10 +10,10 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn._ragged import Ints, concatenate_ranges
-from graphattn.builders._batch import RelationArrays, check_edge_count
+from graphattn._validation import require_range
+from graphattn.builders._batch import RelationArrays, indptr_from_degrees
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import Relation, check_minimum
-from graphattn.builders.relations._csc import edges_per_sentence, indptr_from_degrees
+from graphattn.builders.relations._base import Relation
 from graphattn.exceptions import DataError
 
 BLOCK = 1 << 22
@@ -34,11 +34,6 @@ class Nearest(Relation):
     vectors : (V, D) the vector of each token id; or the name of a token feature of shape (N, D); by default the
         builder's vectors
 
-    Raises
-    ------
-    ConfigError
-        if the count is below 1
-
     Examples
     --------
     >>> from graphattn.builders import TextGraphBuilder
@@ -49,15 +44,14 @@ class Nearest(Relation):
     """
 
     def __init__(self, count: int, vectors: npt.NDArray[np.floating] | str | None = None):
-        check_minimum("count", count, 1)
+        require_range("count", count, min=1)
         self.count, self._vectors, self.needs_vectors = count, vectors, vectors is None
         self.name = f"nearest:{count}"
 
     @override
     def edges(self, layout: Layout) -> RelationArrays:
         degrees = np.repeat(self._degrees(layout), layout.lengths)
-        indptr = indptr_from_degrees(degrees)
-        check_edge_count(self.name, int(indptr[-1]))
+        indptr = indptr_from_degrees(self.name, degrees)
         vectors = self._vectors_of(layout)
         indices = np.empty(int(indptr[-1]), np.int64)
         for texts, rows in _iterate_blocks(layout.lengths):
@@ -68,7 +62,7 @@ class Nearest(Relation):
             nearest = _find_nearest(block[:, rows], block, rows, min(self.count, length - 1))
             slots = concatenate_ranges(indptr[queries], degrees[queries])
             indices[slots] = (nearest + layout.token_starts[texts][:, None, None]).ravel()
-        return RelationArrays(indptr, indices, edges_per_sentence(layout, self.target, indptr))
+        return RelationArrays(indptr, indices)
 
     @override
     def num_edges(self, layout: Layout) -> Ints:

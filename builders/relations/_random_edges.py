@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn._ragged import Ints, concatenate_ranges
+from graphattn._ragged import Ints, count_up, offsets_from_counts
 from graphattn._schema import WORD
-from graphattn.builders._batch import RelationArrays, check_edge_count
+from graphattn._validation import require_range
+from graphattn.builders._batch import RelationArrays, check_edge_count, indptr_from_degrees
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import RangeRelation, Relation, check_minimum
-from graphattn.builders.relations._csc import edges_per_sentence, indptr_from_degrees
+from graphattn.builders.relations._base import RangeRelation, Relation
 from graphattn.builders.relations._dependency import UNKNOWN, Dependency
 from graphattn.builders.relations._word_group import Membership
 
@@ -30,7 +30,7 @@ class _Seeded(Relation):
     prefix: str
 
     def __init__(self, seed: int = 0):
-        check_minimum("seed", seed, 0)
+        require_range("seed", seed, min=0)
         self.seed = seed
         self.name = _with_seed(self.prefix, seed)
 
@@ -59,8 +59,8 @@ class Random(Relation):
     """
 
     def __init__(self, count: int, seed: int = 0):
-        check_minimum("count", count, 1)
-        check_minimum("seed", seed, 0)
+        require_range("count", count, min=1)
+        require_range("seed", seed, min=0)
         self.count, self.seed = count, seed
         self.name = _with_seed(f"random:{count}", seed)
 
@@ -68,12 +68,11 @@ class Random(Relation):
     def edges(self, layout: Layout) -> RelationArrays:
         lengths = np.repeat(layout.lengths, layout.lengths)
         degrees = np.minimum(lengths, self.count)
-        indptr = indptr_from_degrees(degrees)
-        check_edge_count(self.name, int(indptr[-1]))
+        indptr = indptr_from_degrees(self.name, degrees)
         drawn = self._draw_sources(lengths, layout.positions, degrees)
         is_edge = np.arange(drawn.shape[1]) < degrees[:, None]
-        sources = drawn + np.repeat(layout.token_starts, layout.lengths)[:, None]
-        return RelationArrays(indptr, sources[is_edge], edges_per_sentence(layout, self.target, indptr))
+        sources = drawn + layout.bounds_of_token[0][:, None]
+        return RelationArrays(indptr, sources[is_edge])
 
     @override
     def num_edges(self, layout: Layout) -> Ints:
@@ -110,13 +109,13 @@ class RandomPairs(_Seeded):
         check_edge_count(self.name, int((layout.lengths**2).sum()))
         lengths = np.repeat(layout.lengths, layout.lengths)
         targets = np.repeat(layout.positions, lengths)
-        sources = concatenate_ranges(np.zeros_like(lengths), lengths)
+        sources = count_up(lengths)
         smaller, larger = np.minimum(targets, sources), np.maximum(targets, sources)
         coins = draw_bits(self.seed, np.repeat(lengths, lengths), smaller, larger)
         is_edge = (targets == sources) | (coins & np.uint64(1)).astype(bool)
-        indptr = np.concatenate([[0], np.cumsum(is_edge)])[indptr_from_degrees(lengths)]
-        starts = np.repeat(np.repeat(layout.token_starts, layout.lengths), lengths)
-        return RelationArrays(indptr, (starts + sources)[is_edge], edges_per_sentence(layout, self.target, indptr))
+        indptr = offsets_from_counts(is_edge)[offsets_from_counts(lengths)]
+        starts = np.repeat(layout.bounds_of_token[0], lengths)
+        return RelationArrays(indptr, (starts + sources)[is_edge])
 
 
 class RandomArcs(_Seeded):
@@ -150,7 +149,7 @@ class RandomArcs(_Seeded):
         """(W,) 0-based head of each word within its sentence, -1 for the first in the shuffled order."""
         words = np.repeat(layout.word_counts, layout.word_counts)
         starts = np.repeat(layout.word_starts, layout.word_counts)
-        positions = np.arange(len(words)) - starts
+        positions = count_up(layout.word_counts)
         bits = draw_bits(self.seed, words, positions)
         order = np.lexsort((bits, layout.sentence_of_word))  # shuffles the words within each sentence
         earlier = (scramble(bits) % np.maximum(positions, 1).astype(np.uint64)).astype(np.int64)
@@ -175,10 +174,9 @@ class ShuffledGroup(_Seeded, RangeRelation):
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         first, stop = layout.word_bounds
         words = layout.word_counts
-        positions = np.arange(len(first)) - np.repeat(layout.word_starts, words)
-        bits = draw_bits(self.seed, np.repeat(words, words), positions)
+        bits = draw_bits(self.seed, np.repeat(words, words), count_up(words))
         sizes = (stop - first)[np.lexsort((bits, layout.sentence_of_word))]
-        ends = indptr_from_degrees(sizes)
+        ends = offsets_from_counts(sizes)
         return np.repeat(ends[:-1], sizes), np.repeat(ends[1:], sizes)
 
 

@@ -7,8 +7,9 @@ from typing_extensions import override
 
 from graphattn._ragged import Ints
 from graphattn._schema import ALL, ALL_WORDS, BACKWARD, FORWARD, TOKEN, WORD
+from graphattn._validation import require_range
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import RangeRelation, Relation, check_choice, check_minimum
+from graphattn.builders.relations._base import RangeRelation, Relation, check_choice
 
 
 class Complete(RangeRelation):
@@ -19,11 +20,6 @@ class Complete(RangeRelation):
     Parameters
     ----------
     on : ``"token"`` or ``"word"``
-
-    Raises
-    ------
-    ConfigError
-        for other nodes
     """
 
     def __init__(self, on: str = TOKEN):
@@ -33,9 +29,10 @@ class Complete(RangeRelation):
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        counts = layout.lengths if self.target == TOKEN else layout.word_counts
-        starts = np.repeat(np.cumsum(counts) - counts, counts)
-        return starts, starts + np.repeat(counts, counts)
+        if self.target == TOKEN:
+            return layout.bounds_of_token
+        starts, counts = layout.word_starts, layout.word_counts
+        return np.repeat(starts, counts), np.repeat(starts + counts, counts)
 
     def __repr__(self) -> str:
         return "Complete()" if self.target == TOKEN else f"Complete(on={self.target!r})"
@@ -51,11 +48,6 @@ class Global(RangeRelation):
     ----------
     count : number of global tokens
 
-    Raises
-    ------
-    ConfigError
-        if it is below 1
-
     References
     ----------
     Beltagy, Peters, Cohan: Longformer. 2020. arXiv:2004.05150, section 3.1.
@@ -69,15 +61,14 @@ class Global(RangeRelation):
     """
 
     def __init__(self, count: int = 1):
-        check_minimum("count", count, 1)
+        require_range("count", count, min=1)
         self.count = count
         self.name = f"global:{count}"
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        starts = np.repeat(layout.token_starts, layout.lengths)
-        lengths = np.repeat(layout.lengths, layout.lengths)
-        return starts, starts + np.where(layout.positions < self.count, lengths, self.count)
+        first, stop = layout.bounds_of_token
+        return first, np.where(layout.positions < self.count, stop, first + self.count)
 
     def __repr__(self) -> str:
         return f"Global({self.count})"
@@ -89,11 +80,6 @@ class Order(RangeRelation):
     Parameters
     ----------
     direction : ``"forward"``, ``"backward"``, or ``"both"`` for both relations
-
-    Raises
-    ------
-    ConfigError
-        for another direction
     """
 
     def __init__(self, direction: str = "both"):
@@ -106,11 +92,9 @@ class Order(RangeRelation):
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        starts = np.repeat(layout.token_starts, layout.lengths)
+        first, stop = layout.bounds_of_token
         tokens = np.arange(layout.num_tokens)
-        if self.direction == FORWARD:
-            return starts, tokens
-        return tokens + 1, starts + np.repeat(layout.lengths, layout.lengths)
+        return (first, tokens) if self.direction == FORWARD else (tokens + 1, stop)
 
     def __repr__(self) -> str:
         return f"Order({self.direction!r})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from typing_extensions import override
 
 from graphattn._ragged import Ints
 from graphattn._schema import TOKEN
+from graphattn._validation import require_range
 from graphattn.builders._batch import RelationArrays
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import Relation, check_minimum
+from graphattn.builders.relations._base import Relation, iterate_operands
 from graphattn.builders.relations._composition import ComposedRelation
 from graphattn.builders.relations._csc import destinations
 from graphattn.exceptions import ConfigError
@@ -55,7 +57,7 @@ class RelativePositions(ComposedRelation):
     """
 
     def __init__(self, relation: Relation, clip: int):
-        check_minimum("clip", clip, 1)
+        require_range("clip", clip, min=1)
         super().__init__(relation)
         if (relation.source, relation.target) != (TOKEN, TOKEN):
             raise ConfigError(f"relation {relation.name!r} does not join tokens, so it has no distances")
@@ -72,7 +74,7 @@ class RelativePositions(ComposedRelation):
         arrays = self._operands[0].edges(layout)
         distance = arrays.indices.astype(np.int64) - destinations(arrays.indptr)
         ids = (np.clip(distance, -self.clip, self.clip) + self.clip).astype(np.int32)
-        return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {**arrays.data, DISTANCE: ids})
+        return RelationArrays(arrays.indptr, arrays.indices, {**arrays.data, DISTANCE: ids})
 
     @override
     def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -97,8 +99,5 @@ def find_inner_distances(relation: Relation) -> RelativePositions | None:
     'relative:2(all)'
     >>> find_inner_distances(RelativePositions(Complete() & Window(3), 2))
     """
-    for operand in relation.operands():
-        inner = operand if isinstance(operand, RelativePositions) else find_inner_distances(operand)
-        if inner is not None:
-            return inner
-    return None
+    inner = islice(iterate_operands(relation), 1, None)
+    return next((operand for operand in inner if isinstance(operand, RelativePositions)), None)

@@ -1,4 +1,7 @@
-"""Relations ``sentence`` and ``document``: nodes for the sentences of a text and for the whole text."""
+"""Relations ``sentence`` and ``document``: nodes for the sentences of a text and for the whole text.
+
+Tokens, sentences and the document form a tree; tokens and the relay node of :mod:`.star` form another one.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from collections.abc import Mapping
 import numpy as np
 from typing_extensions import override
 
-from graphattn._ragged import Ints
-from graphattn._schema import DOCUMENT, SENTENCE, TOKEN
+from graphattn._ragged import Ints, count_up
+from graphattn._schema import DOCUMENT, RELAY, SENTENCE, TOKEN
 from graphattn.builders._batch import Nodes
 from graphattn.builders._layout import Layout
 from graphattn.builders.relations._base import CompoundRelation, RangeRelation, Relation
+
+_CHILDREN = {SENTENCE: TOKEN, DOCUMENT: SENTENCE, RELAY: TOKEN}
+"""Type of a parent -> type of its children."""
 
 
 class SentenceNodes(CompoundRelation):
@@ -37,10 +43,10 @@ class SentenceNodes(CompoundRelation):
     @override
     def parts(self) -> tuple[Relation, ...]:
         return (
-            _WithinSentence(self.name),
-            _SentenceToToken(self.name),
-            _TokenToSentence(self.name),
-            _BetweenSentences(self.name),
+            FromSiblings(self.name, SENTENCE),
+            FromParent(self.name, SENTENCE),
+            FromChildren(self.name, SENTENCE),
+            FromSiblings(self.name, DOCUMENT),
         )
 
 
@@ -67,99 +73,94 @@ class DocumentTree(CompoundRelation):
     @override
     def parts(self) -> tuple[Relation, ...]:
         return (
-            _SelfLoops(self.name, TOKEN),
-            _SentenceToToken(self.name),
-            _TokenToSentence(self.name),
-            _SelfLoops(self.name, SENTENCE),
-            _DocumentToSentence(self.name),
-            _SentenceToDocument(self.name),
-            _SelfLoops(self.name, DOCUMENT),
+            FromItself(self.name, TOKEN),
+            FromParent(self.name, SENTENCE),
+            FromChildren(self.name, SENTENCE),
+            FromItself(self.name, SENTENCE),
+            FromParent(self.name, DOCUMENT),
+            FromChildren(self.name, DOCUMENT),
+            FromItself(self.name, DOCUMENT),
         )
 
 
-class _WithSentences(RangeRelation):
-    needs_sentences = True
+class _TreeRelation(RangeRelation):
+    """A relation between tree nodes, under the name of a compound relation."""
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, name: str, source: str, target: str):
+        self.name, self.source, self.target = name, source, target
+        self.needs_sentences = SENTENCE in (source, target)
 
     @override
     def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
-        counts = {SENTENCE: layout.sentence_counts, DOCUMENT: np.ones(len(layout), np.int64)}
-        return {node_type: _number_nodes(counts[node_type]) for node_type in {self.source, self.target} - {TOKEN}}
+        counts = {node_type: _count_nodes(layout, node_type) for node_type in {self.source, self.target} - {TOKEN}}
+        return {
+            node_type: Nodes(count, {"position": count_up(count).astype(np.int32)})
+            for node_type, count in counts.items()
+        }
 
 
-class _SelfLoops(_WithSentences):
+class FromItself(_TreeRelation):
+    """Self-loops."""
+
     def __init__(self, name: str, node_type: str):
-        super().__init__(name)
-        self.source = self.target = node_type
+        super().__init__(name, node_type, node_type)
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        counts = {TOKEN: layout.lengths, SENTENCE: layout.sentence_counts, DOCUMENT: np.ones(len(layout), np.int64)}
-        nodes = np.arange(int(counts[self.target].sum()))
+        nodes = np.arange(int(_count_nodes(layout, self.target).sum()))
         return nodes, nodes + 1
 
 
-class _WithinSentence(_WithSentences):
-    @override
-    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        first, stop = _tokens_of_sentences(layout)
-        sentences = layout.inner_sentence_of_token
-        return first[sentences], stop[sentences]
+class FromParent(_TreeRelation):
+    """Every child attends to its parent."""
 
-
-class _SentenceToToken(_WithSentences):
-    source = SENTENCE
+    def __init__(self, name: str, parent: str):
+        super().__init__(name, parent, _CHILDREN[parent])
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        return layout.inner_sentence_of_token, layout.inner_sentence_of_token + 1
+        first, stop = _find_children(layout, self.source)
+        parents = np.repeat(np.arange(len(first)), stop - first)
+        return parents, parents + 1
 
 
-class _TokenToSentence(_WithSentences):
-    target = SENTENCE
+class FromChildren(_TreeRelation):
+    """Every parent attends to its children."""
 
-    @override
-    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        return _tokens_of_sentences(layout)
-
-
-class _BetweenSentences(_WithSentences):
-    source = target = SENTENCE
+    def __init__(self, name: str, parent: str):
+        super().__init__(name, _CHILDREN[parent], parent)
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        counts = layout.sentence_counts
-        starts = np.repeat(layout.sentence_starts, counts)
-        return starts, starts + np.repeat(counts, counts)
+        return _find_children(layout, self.target)
 
 
-class _DocumentToSentence(_WithSentences):
-    source, target = DOCUMENT, SENTENCE
+class FromSiblings(_TreeRelation):
+    """Every child attends to all children of its parent."""
 
-    @override
-    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        texts = np.repeat(np.arange(len(layout)), layout.sentence_counts)
-        return texts, texts + 1
-
-
-class _SentenceToDocument(_WithSentences):
-    source, target = SENTENCE, DOCUMENT
+    def __init__(self, name: str, parent: str):
+        super().__init__(name, _CHILDREN[parent], _CHILDREN[parent])
+        self.parent, self.needs_sentences = parent, True
 
     @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        return layout.sentence_starts, layout.sentence_starts + layout.sentence_counts
+        first, stop = _find_children(layout, self.parent)
+        return np.repeat(first, stop - first), np.repeat(stop, stop - first)
 
 
-def _tokens_of_sentences(layout: Layout) -> tuple[Ints, Ints]:
-    """First token of each sentence, and one past its last."""
-    sizes = np.bincount(layout.inner_sentence_of_token, minlength=int(layout.sentence_counts.sum()))
+def _count_nodes(layout: Layout, node_type: str) -> Ints:
+    """(B,) number of nodes of a type in each text."""
+    if node_type == TOKEN:
+        return layout.lengths
+    return layout.sentence_counts if node_type == SENTENCE else np.ones(len(layout), np.int64)
+
+
+def _find_children(layout: Layout, parent: str) -> tuple[Ints, Ints]:
+    """First child of each node of a type, and one past its last."""
+    sizes: Ints
+    if parent == SENTENCE:
+        sizes = np.bincount(layout.inner_sentence_of_token, minlength=int(layout.sentence_counts.sum()))
+    else:
+        sizes = _count_nodes(layout, _CHILDREN[parent])
     ends = np.cumsum(sizes)
     return ends - sizes, ends
-
-
-def _number_nodes(per_sentence: Ints) -> Nodes:
-    starts = np.cumsum(per_sentence) - per_sentence
-    position = np.arange(int(per_sentence.sum())) - np.repeat(starts, per_sentence)
-    return Nodes(per_sentence, {"position": position.astype(np.int32)})

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from typing_extensions import override
 
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._schema import RELAY
-from graphattn.builders._batch import Nodes, RelationArrays
+from graphattn.builders._batch import RelationArrays
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import CompoundRelation, RangeRelation, Relation
-from graphattn.builders.relations._csc import edges_per_sentence, indptr_from_degrees
+from graphattn.builders.relations._base import CompoundRelation, Relation
+from graphattn.builders.relations._sentence_nodes import FromChildren, FromItself, FromParent
 
 _NAME = "star"
 
@@ -37,7 +35,7 @@ class Star(CompoundRelation):
 
     @override
     def parts(self) -> tuple[Relation, ...]:
-        return _Ring(), _RelayToToken(), _TokenToRelay(), _RelaySelfLoop()
+        return _Ring(), FromParent(_NAME, RELAY), FromChildren(_NAME, RELAY), FromItself(_NAME, RELAY)
 
 
 class _Ring(Relation):
@@ -51,42 +49,9 @@ class _Ring(Relation):
         neighbours = (layout.positions[:, None] + np.array([-1, 0, 1])) % np.maximum(lengths, 1)[:, None]
         neighbours.sort(axis=1)
         is_new = np.diff(neighbours, axis=1, prepend=-1) > 0  # texts of one or two tokens have duplicates
-        sources = (neighbours + np.repeat(layout.token_starts, layout.lengths)[:, None])[is_new]
-        indptr = indptr_from_degrees(np.minimum(lengths, 3))
-        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
+        sources = (neighbours + layout.bounds_of_token[0][:, None])[is_new]
+        return RelationArrays(offsets_from_counts(np.minimum(lengths, 3)), sources)
 
     @override
     def num_edges(self, layout: Layout) -> Ints:
         return np.minimum(layout.lengths, 3) * layout.lengths
-
-
-class _WithRelay(RangeRelation):
-    name = _NAME
-
-    @override
-    def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
-        return {RELAY: Nodes(np.ones(len(layout), np.int64), {"position": np.zeros(len(layout), np.int32)})}
-
-
-class _RelayToToken(_WithRelay):
-    source = RELAY
-
-    @override
-    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        return layout.sentence_of_token, layout.sentence_of_token + 1
-
-
-class _TokenToRelay(_WithRelay):
-    target = RELAY
-
-    @override
-    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        return layout.token_starts, layout.token_starts + layout.lengths
-
-
-class _RelaySelfLoop(_WithRelay):
-    source = target = RELAY
-
-    @override
-    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        return np.arange(len(layout)), np.arange(len(layout)) + 1

@@ -11,14 +11,19 @@ import numpy.typing as npt
 from graphattn._ragged import Ints
 from graphattn.builders._batch import RelationArrays, check_edge_count
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import Relation
+from graphattn.builders.relations._base import Relation, iterate_operands
 from graphattn.exceptions import GraphAttnError, GraphError
 
 
 def is_third_party(relation: Relation) -> bool:
     """Whether a relation, or one of its operands, is defined outside this library."""
-    is_foreign = type(relation).__module__.partition(".")[0] != __name__.partition(".")[0]
-    return is_foreign or any(map(is_third_party, relation.operands()))
+    package, _, _ = __name__.partition(".")
+    return any(type(operand).__module__.partition(".")[0] != package for operand in iterate_operands(relation))
+
+
+def may_read_ids(relation: Relation) -> bool:
+    """Whether edges may depend on token ids: always possible in a user's relation, in ours only through vectors."""
+    return relation.needs_vectors or is_third_party(relation)
 
 
 @contextmanager
@@ -65,9 +70,6 @@ def validate_edges(name: str, arrays: RelationArrays, sources: Ints, destination
     for feature, values in arrays.data.items():
         if values.shape[:1] != (count,):
             raise GraphError(f"relation {name!r}: {feature!r} has shape {values.shape}; expected {count} rows")
-    ends = np.cumsum(destinations)
-    if not np.array_equal(arrays.per_sentence, indptr[ends] - indptr[ends - destinations]):
-        raise GraphError(f"relation {name!r}: per_sentence is not the number of incoming edges of each sentence")
     lowest, end = _source_limits(sources, destinations)
     degrees = np.diff(indptr)
     _check_inside(name, (indices >= np.repeat(lowest, degrees)) & (indices < np.repeat(end, degrees)))

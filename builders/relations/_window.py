@@ -7,13 +7,13 @@ import re
 import numpy as np
 from typing_extensions import override
 
-from graphattn._ragged import Ints, concatenate_ranges
+from graphattn._ragged import Ints, concatenate_ranges, offsets_from_counts
 from graphattn._scales import Scale
 from graphattn._schema import window
-from graphattn.builders._batch import RelationArrays, check_edge_count
+from graphattn._validation import require_range
+from graphattn.builders._batch import RelationArrays, indptr_from_degrees
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import RangeRelation, Relation, check_minimum
-from graphattn.builders.relations._csc import edges_per_sentence, indptr_from_degrees
+from graphattn.builders.relations._base import RangeRelation, Relation
 from graphattn.exceptions import ConfigError
 
 
@@ -49,10 +49,9 @@ class Window(RangeRelation):
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         widths = self.scale.widths(layout.lengths)
         reach = np.repeat(widths if self.as_radius else (widths - 1) // 2, layout.lengths)
-        starts = np.repeat(layout.token_starts, layout.lengths)
-        ends = starts + np.repeat(layout.lengths, layout.lengths)
+        first, stop = layout.bounds_of_token
         tokens = np.arange(layout.num_tokens)
-        return np.maximum(tokens - reach, starts), np.minimum(tokens + reach + 1, ends)
+        return np.maximum(tokens - reach, first), np.minimum(tokens + reach + 1, stop)
 
     def __repr__(self) -> str:
         return f"Window({str(self.scale)!r}{', as_radius=True' if self.as_radius else ''})"
@@ -82,7 +81,7 @@ class Dilated(Relation):
     """
 
     def __init__(self, scale: int | str | Scale, dilation: int):
-        check_minimum("dilation", dilation, 1)
+        require_range("dilation", dilation, min=1)
         self.scale, self.dilation = Scale(scale), dilation
         self.name = f"dilated:{self.scale}:{dilation}"
 
@@ -90,15 +89,14 @@ class Dilated(Relation):
     def edges(self, layout: Layout) -> RelationArrays:
         before, after = self._reach(layout)
         degrees = before + 1 + after
-        indptr = indptr_from_degrees(degrees)
-        check_edge_count(self.name, int(indptr[-1]))
+        indptr = indptr_from_degrees(self.name, degrees)
         sources = concatenate_ranges(np.arange(layout.num_tokens) - before * self.dilation, degrees, self.dilation)
-        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
+        return RelationArrays(indptr, sources)
 
     @override
     def num_edges(self, layout: Layout) -> Ints:
         before, after = self._reach(layout)
-        return edges_per_sentence(layout, self.target, indptr_from_degrees(before + 1 + after))
+        return self._per_sentence(layout, offsets_from_counts(before + 1 + after))
 
     def _reach(self, layout: Layout) -> tuple[Ints, Ints]:
         """(N,) number of sources before each token, and after it."""

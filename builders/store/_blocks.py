@@ -142,13 +142,11 @@ def text_blocks(
             if block:
                 content = block.removeprefix(_BYTE_ORDER_MARK) if line == 1 else block
                 digest = _digest(content)
+                place: dict[str, Any] = {"data": content}
                 if source.is_seekable:
                     start = offset + len(block) - len(content)
-                    yield TextBlock(
-                        source.path, format, options or {}, line, digest, None, os.fspath(path), start, len(content)
-                    )
-                else:
-                    yield TextBlock(source.path, format, options or {}, line, digest, content)
+                    place = {"path": os.fspath(path), "offset": start, "size": len(content)}
+                yield TextBlock(source.path, format, options or {}, line, digest, **place)
                 line += int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
                 offset += len(block)
             if not more:

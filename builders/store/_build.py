@@ -21,11 +21,10 @@ from typing import Any
 from graphattn.builders._files import atomic_file, display_name, file_sha256, folder_lock, resolve_path, write_error
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._jobs import Engine, LocalEngine
-from graphattn.builders._layout import REQUIRED
 from graphattn.builders._vocabulary import Vocabulary, check_options
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, rule_digest
 from graphattn.builders.parsers import Parser
-from graphattn.builders.relations._composition import may_read_ids
+from graphattn.builders.relations._validation import may_read_ids
 from graphattn.builders.store._blocks import BLOCK_BYTES, PARSED_BLOCK_BYTES, Block, CorpusFile, corpus_blocks
 from graphattn.builders.store._manifest import (
     GRAPHS,
@@ -93,7 +92,7 @@ class StoreSettings:
         relations, vocabulary = self.builder.relations, self.builder.vocabulary
         return ShardSettings(
             tokenizer=None if vocabulary is None else vocabulary.to_json(),
-            required=tuple(name for name in REQUIRED if any(getattr(r, f"needs_{name}") for r in relations)),
+            needed=tuple(name for name in ("heads", "links") if any(getattr(r, f"needs_{name}") for r in relations)),
             skip=self.skip,
             parser=self.parser,
             raw=self.raw,
@@ -194,30 +193,19 @@ class _Build:
 
     def _start(self, *, append: bool) -> Manifest:
         """Read the manifest, or write a new one; reject folders that this build must not change."""
-        names, settings = [corpus.name for corpus in self.corpora], self.settings.to_json()
-        if not (self.folder / MANIFEST).exists():
-            if any(path.name != ".writing" for path in self.folder.iterdir()):
-                raise DataError("exists already", path=self.folder, hint="Choose another --out, or remove it.")
-            if append:
-                raise DataError("has no store to append to", path=self.folder, hint="Leave out --append.")
-            manifest = Manifest(settings, names)
-            manifest.write(self.folder)
-            return manifest
-        try:
-            manifest = Manifest.read(self.folder, complete=append)
-        except DamagedManifestError:
-            if append:
-                raise
-            manifest = Manifest(settings, names)  # shards that are up to date stay
+        names = [corpus.name for corpus in self.corpora]
+        manifest = self._read_manifest(append=append)
+        if manifest is None:
+            manifest = Manifest(self.settings.to_json(), names)
             manifest.write(self.folder)
         earlier = manifest.settings
-        if isinstance(earlier["tokenizer"], dict) and "split" not in self.settings.learn:
-            learn = {**self.settings.learn, "split": earlier["tokenizer"]["split"]}
-            self.settings = replace(self.settings, learn=learn)
-            settings = self.settings.to_json()
-        if self.settings.block_bytes is None:
-            self.settings = replace(self.settings, block_bytes=manifest.settings.get("block_bytes"))
-            settings = self.settings.to_json()
+        learn, block_bytes = self.settings.learn, self.settings.block_bytes
+        if isinstance(earlier["tokenizer"], dict):
+            learn = {"split": earlier["tokenizer"]["split"], **learn}
+        if block_bytes is None:
+            block_bytes = earlier.get("block_bytes")
+        self.settings = replace(self.settings, learn=learn, block_bytes=block_bytes)
+        settings = self.settings.to_json()
         different = [name for name in settings if settings[name] != earlier.get(name)]
         if different and manifest.complete:
             previous = json.dumps(earlier.get(different[0]))
@@ -236,6 +224,20 @@ class _Build:
             manifest = replace(manifest, settings=settings)
             manifest.write(self.folder)
         return manifest
+
+    def _read_manifest(self, *, append: bool) -> Manifest | None:
+        """The manifest of an earlier build; None in an empty folder, or if it is damaged: valid shards stay anyway."""
+        if (self.folder / MANIFEST).exists():
+            try:
+                return Manifest.read(self.folder, complete=append)
+            except DamagedManifestError:
+                if append:
+                    raise
+        elif any(path.name != ".writing" for path in self.folder.iterdir()):
+            raise DataError("exists already", path=self.folder, hint="Choose another --out, or remove it.")
+        elif append:
+            raise DataError("has no store to append to", path=self.folder, hint="Leave out --append.")
+        return None
 
     def _write_shards(self, previous: Manifest, *, append: bool) -> int:
         """Write the missing and damaged shards; return the number of all."""
@@ -269,10 +271,9 @@ class _Build:
         )
 
     def _learn_vocabulary(self, count: int) -> Vocabulary:
-        counts = self._run_on_shards(count_shard_words, count, "counting words")
         words: Counter[str] = Counter()
-        for shard in counts:  # the order of the corpora breaks ties
-            words.update(shard)
+        for shard in self._run_on_shards(count_shard_words, count, "counting words"):
+            words.update(shard)  # the order of the corpora breaks ties
         return Vocabulary.train(words, **self.settings.learn)
 
     def _finalize(self, manifest: Manifest, count: int, vocabulary: Vocabulary) -> Manifest:
@@ -289,10 +290,7 @@ class _Build:
         vocabulary.save(self.folder / TOKENIZER)
         return replace(manifest, sha256={name: file_sha256(self.folder / name) for name in (TOKENIZER, SKIPPED)})
 
-    def _run_on_shards(
-        self, job: Callable[..., tuple[int, Any]], count: int, description: str, *args: Any
-    ) -> list[Any]:
+    def _run_on_shards(self, job: Callable[..., Any], count: int, description: str, *args: Any) -> list[Any]:
         """The results of a job on every shard, in order."""
-        results = self.engine.run(partial(job, self.folder, *args), range(count))
-        by_number = dict(self.watch(results, description))
-        return [by_number[number] for number in range(count)]
+        results = self.engine.run(partial(job, self.folder, *args), range(count), in_order=True)
+        return list(self.watch(results, description))

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from graphattn._ragged import Ints, Ragged
+from graphattn._ragged import Ints, Ragged, concatenate_ranges, count_up, offsets_from_counts
 from graphattn.builders._graph_builder import CLS_ID, TextGraphBuilder
-from graphattn.builders._layout import Layout, check_parsed, concatenate, missing_column_error
+from graphattn.builders._layout import Layout, check_parsed, concatenate, missing_heads_error
 from graphattn.builders._vocabulary import Vocabulary
 from graphattn.builders.store._tables import dictionary_codes, list_lengths, to_sentences
 from graphattn.exceptions import DataError
@@ -93,7 +93,7 @@ def _encode_tokens(
     column: pa.ChunkedArray, words: Ints, vocabulary: Vocabulary | None
 ) -> tuple[Ints, Ints, Mapping[str, npt.NDArray[Any]]]:
     """Tokens of each sentence, 0-based word of each token, and ids."""
-    word_ids = _count_up(words)
+    word_ids = count_up(words).astype(np.int32)
     if vocabulary is None:
         return words, word_ids, {}
     codes, dictionary = dictionary_codes(column)
@@ -101,11 +101,9 @@ def _encode_tokens(
     if len(ids) == len(dictionary):
         return words, word_ids, {"id": ids[codes]}
     counts = pieces[codes]
-    starts = (np.cumsum(pieces) - pieces)[codes]
-    token_ends = np.concatenate([[0], np.cumsum(counts)])
-    sentence_ends = np.cumsum(words)
-    lengths = token_ends[sentence_ends] - token_ends[sentence_ends - words]
-    return lengths, np.repeat(word_ids, counts), {"id": ids[np.repeat(starts, counts) + _count_up(counts)]}
+    lengths = np.diff(offsets_from_counts(counts)[offsets_from_counts(words)])
+    slots = concatenate_ranges(offsets_from_counts(pieces)[codes], counts)
+    return lengths, np.repeat(word_ids, counts), {"id": ids[slots]}
 
 
 def _encode_arcs(
@@ -116,7 +114,7 @@ def _encode_arcs(
     is_parsed = heads.is_valid().to_numpy(zero_copy_only=False)
 
     def describe(row: int) -> DataError:
-        return missing_column_error("heads", table["tokens"][row].as_py(), number=row, path=None, line=None)
+        return missing_heads_error(table["tokens"][row].as_py(), number=row, path=None, line=None)
 
     check_parsed(np.flatnonzero(~is_parsed & (words > 0)), describe, required=needs_heads)
     codes, names = dictionary_codes(table["deprels"])
@@ -129,9 +127,3 @@ def _encode_arcs(
     head_of = np.zeros(int(words.sum()), np.int64)
     head_of[np.repeat(is_parsed, words)] = heads.flatten().to_numpy()
     return head_of - 1, ids
-
-
-def _count_up(counts: Ints) -> Ints:
-    """0, 1, ... in each run, as int32."""
-    ends = np.cumsum(counts)
-    return (np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)).astype(np.int32)

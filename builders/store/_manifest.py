@@ -105,26 +105,7 @@ class Manifest:
         """
         path = folder / MANIFEST
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            if record["kind"] != _KIND:
-                raise ValueError(f"kind {record['kind']!r}")
-            version = record.get("format_version", record.get("version"))
-            if version != FORMAT_VERSION:
-                raise DataError(
-                    f"the store has version {version}, this GraphAttn reads version {FORMAT_VERSION}",
-                    path=folder,
-                    hint="Build it again, or use the GraphAttn that built it.",
-                )
-            if record.pop("checksum", None) != json_checksum(record):
-                raise ValueError("its checksum does not match")
-            require_keys(record, [item.name for item in fields(cls)])
-            manifest = read_record(record, cls)
-            require_keys(manifest.settings, _SETTINGS)
-            for name, annotation in _SETTINGS.items():
-                check_json(manifest.settings[name], annotation, f"settings.{name}")
-            sentences = sum(sum(entry.chunks) for entry in manifest.shards)
-            if sentences != manifest.sentences:
-                raise ValueError(f"its shards have {sentences:,} sentences, not {manifest.sentences:,}")
+            manifest = cls._parse(path.read_text(encoding="utf-8"), folder)
         except (FileNotFoundError, NotADirectoryError):
             raise DataError("is not a store", path=folder, hint="Give a folder that graphattn build wrote.") from None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -136,6 +117,30 @@ class Manifest:
                 raise DataError("is being written by another process", path=folder, hint=hint)
             hint = "Run the same graphattn build again to resume."
             raise DataError("is incomplete: its build was interrupted", path=folder, hint=hint)
+        return manifest
+
+    @classmethod
+    def _parse(cls, text: str, folder: Path) -> Manifest:
+        record = json.loads(text)
+        if record["kind"] != _KIND:
+            raise ValueError(f"kind {record['kind']!r}")
+        version = record.get("format_version")
+        if version != FORMAT_VERSION:
+            raise DataError(
+                f"the store has version {version}, this GraphAttn reads version {FORMAT_VERSION}",
+                path=folder,
+                hint="Build it again, or use the GraphAttn that built it.",
+            )
+        if record.pop("checksum", None) != json_checksum(record):
+            raise ValueError("its checksum does not match")
+        require_keys(record, [item.name for item in fields(cls)])
+        manifest = read_record(record, cls)
+        require_keys(manifest.settings, _SETTINGS)
+        for name, annotation in _SETTINGS.items():
+            check_json(manifest.settings[name], annotation, f"settings.{name}")
+        sentences = sum(sum(entry.chunks) for entry in manifest.shards)
+        if sentences != manifest.sentences:
+            raise ValueError(f"its shards have {sentences:,} sentences, not {manifest.sentences:,}")
         return manifest
 
 

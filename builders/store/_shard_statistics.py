@@ -22,7 +22,7 @@ from graphattn.builders.relations._validation import count_edges, is_third_party
 from graphattn.builders.store._layouts import table_layout
 from graphattn.builders.store._manifest import Manifest, ShardEntry
 from graphattn.builders.store._shards import Shard, shard_name
-from graphattn.builders.store._tables import count_words
+from graphattn.builders.store._tables import count_names, count_words
 
 _VALIDATED_PAIRS = 1 << 20
 """Pairs of tokens, of the shortest texts of a chunk, for which edges of users' relations are validated."""
@@ -74,19 +74,20 @@ class ShardStatistics:
             (self.tags, table["tags"]),
             (self.deprels, table["deprels"]),
         ):
-            counter.update(_count_names(column))
+            for name, count in count_names(column).items():
+                counter[compose(name)] += count
 
 
-def count_shard_words(folder: Path, number: int) -> tuple[int, dict[str, int]]:
-    """Count the words of a shard, in the order of first occurrence; return its number, too."""
+def count_shard_words(folder: Path, number: int) -> dict[str, int]:
+    """Count the words of a shard, in the order of first occurrence."""
     counts: Counter[str] = Counter()
     for table in _chunks(Shard(folder / shard_name(number)), ["tokens", "word_ids"]):
         counts.update(count_words(table))
-    return number, dict(counts)
+    return dict(counts)
 
 
-def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> tuple[int, ShardStatistics]:
-    """Count what a shard contains; return its number, too."""
+def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> ShardStatistics:
+    """Count what a shard contains."""
     name = shard_name(number)
     path = folder / name
     shard = Shard(path)
@@ -94,22 +95,18 @@ def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> 
     statistics = ShardStatistics(entry, shard.notes["cut"], shard.notes["skipped"])
     for table in _chunks(shard):
         statistics.add_chunk(table, builder)
-    return number, statistics
+    return statistics
 
 
 def finalize_manifest(manifest: Manifest, shards: Sequence[ShardStatistics], relations: Sequence[str]) -> Manifest:
     """The manifest of a complete store."""
-    counts = _sum(shards, "counts")
+    counts: dict[str, Any] = dict(_sum(shards, "counts"))
     lengths = _sum(shards, "lengths")
     edges = _sum(shards, "edges")
     return replace(
         manifest,
         shards=[shard.entry for shard in shards],
-        sentences=counts["sentences"],
-        words=counts["words"],
-        tokens=counts["tokens"],
-        parsed=counts["parsed"],
-        pairs=counts["pairs"],
+        **counts,
         longest=max((shard.longest for shard in shards), default=0),
         lengths={low: lengths[low] for low in sorted(lengths, key=int)},
         edges={name: edges[name] for name in relations},
@@ -143,20 +140,6 @@ def length_class(tokens: int) -> int:
 
 def _chunks(shard: Shard, columns: list[str] | None = None) -> Iterator[pa.Table]:
     return (shard.chunk(number, columns) for number in range(len(shard.chunk_sizes)))
-
-
-def _count_names(column: pa.ChunkedArray) -> Counter[str]:
-    """Name, composed -> count."""
-    values = column.combine_chunks()
-    if pa.types.is_list(values.type):
-        values = values.flatten()
-    values = values.drop_null()
-    counts = np.bincount(values.indices.to_numpy(), minlength=len(values.dictionary))
-    names: Counter[str] = Counter()
-    for name, count in zip(values.dictionary.to_pylist(), counts.tolist(), strict=True):
-        if count:
-            names[compose(name)] += count
-    return names
 
 
 def _shortest_texts(layout: Layout) -> npt.NDArray[np.integer[Any]]:

@@ -7,14 +7,13 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from graphattn.builders._files import lines_within
-from graphattn.builders._layout import missing_column_error
+from graphattn.builders._layout import missing_heads_error
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders._vocabulary import Vocabulary
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, WordSplitter, rule_digest
@@ -33,7 +32,7 @@ class ShardSettings:
     """Settings that determine, together with a block, the content of its shard."""
 
     tokenizer: str | None  # ``tokenizer.json`` whose rule splits raw texts into words; None for the rule ``split``
-    required: tuple[str, ...]  # columns that a sentence needs: heads, links
+    needed: tuple[str, ...]  # columns that relations read: heads, which a sentence must have, and links, which it may
     skip: bool  # skip sentences that cannot be used, instead of raising an error
     parser: Parser | None  # parses sentences without heads, or None
     # the parser splits raw texts into words; otherwise our rule does; sentences end at punctuation and blank lines
@@ -68,7 +67,7 @@ class ShardSettings:
             block.digest,
             "" if isinstance(block, ItemBlock) else [block.format, dict(block.options)],
             self.tokenizer,
-            self.required,
+            self.needed,
             None if self.parser is None else [self.parser.name, self.raw],
             rule_digest(self.split),
         ]
@@ -84,17 +83,17 @@ def write_block(folder: Path, settings: ShardSettings, task: tuple[int, Block]) 
     path, digest = folder / shard_name(number), settings.digest(block)
     if path.exists() and _is_up_to_date(path, digest, skip=settings.skip):
         return number
-    required = tuple(column for column in settings.required if column != "heads" or settings.parser is None)
+    needs_heads = "heads" in settings.needed and settings.parser is None
     skipped: list[Skipped] = []
     if isinstance(block, ItemBlock):
         skipped += block.skipped
         table = to_table(list(_split_items(block, settings)), list(_second_flags(block)))
     else:
-        table = _TextReader(block, required, skipped, skip=settings.skip).table()
+        table = _TextReader(block, skipped, needs_heads=needs_heads, skip=settings.skip).table()
     if settings.parser is not None:
         table = _parse_missing(table, settings.parser)
-    if required and isinstance(block, ItemBlock):
-        table = _drop_unusable(table, required, block, skipped, skip=settings.skip)
+    if needs_heads and isinstance(block, ItemBlock):
+        table = _drop_unparsed(table, block, skipped, skip=settings.skip)
     notes = {
         "digest": digest,
         "cut": settings.count_split_texts(block),
@@ -139,8 +138,8 @@ class _TextReader:
     """Reads a text block in columns where it is plain CoNLL-U, and by sentence otherwise."""
 
     block: TextBlock
-    required: tuple[str, ...]
     skipped: list[Skipped]
+    needs_heads: bool = field(kw_only=True)
     skip: bool = field(kw_only=True)
 
     def table(self) -> pa.Table:
@@ -157,7 +156,7 @@ class _TextReader:
             table = read_conllu_columns(data, **self.block.options)
             if table is not None:
                 table = add_null_columns(table)
-                if not any(table[column].null_count for column in self.required):
+                if not (self.needs_heads and table["heads"].null_count):
                     yield table
                     return
             middle = _nearest_sentence_end(data, len(data) // 2, SENTENCE_ENDS[self.block.format])
@@ -168,15 +167,15 @@ class _TextReader:
         yield to_table(self._sentences(data, line))
 
     def _sentences(self, data: bytes, line: int) -> list[Sentence]:
-        if not self.skip and not self.required:
+        if not self.skip and not self.needs_heads:
             return list(self._read(data, line))
         usable: list[Sentence] = []
         for first, piece in _pieces(data, line, by_line=self.block.format == "sentences"):
             try:
                 sentences = list(self._read(piece, first))
-                for sentence, column in product(sentences, self.required):
-                    if getattr(sentence, column) is None and sentence.num_words:
-                        raise missing_column_error(column, sentence.words, number=0, path=self.block.corpus, line=first)
+                for sentence in sentences:
+                    if self.needs_heads and sentence.heads is None and sentence.num_words:
+                        raise missing_heads_error(sentence.words, number=0, path=self.block.corpus, line=first)
             except DataError as error:
                 if not self.skip:
                     raise
@@ -210,23 +209,18 @@ def _pieces(data: bytes, line: int, *, by_line: bool) -> Iterator[tuple[int, byt
         yield first, piece
 
 
-def _drop_unusable(
-    table: pa.Table, required: tuple[str, ...], block: ItemBlock, skipped: list[Skipped], *, skip: bool
-) -> pa.Table:
-    """Drop the texts that lack a required column, both texts of a pair; raise an error instead unless ``skip``."""
-    has_words = table["length"].to_numpy() > 0
-    missing = np.stack([table[column].is_null().to_numpy() & has_words for column in required])
-    if not missing.any():
+def _drop_unparsed(table: pa.Table, block: ItemBlock, skipped: list[Skipped], *, skip: bool) -> pa.Table:
+    """Drop the texts without heads, both texts of a pair; raise an error instead unless ``skip``."""
+    unparsed = table["heads"].is_null().to_numpy() & (table["length"].to_numpy() > 0)
+    if not unparsed.any():
         return table
     item = np.cumsum(~table["second"].fill_null(False).to_numpy())  # 1-based item of each row
-    unusable = np.isin(item, item[missing.any(0)])
-    for row in np.flatnonzero(unusable if skip else missing.any(0)):
+    unusable = np.isin(item, item[unparsed])
+    for row in np.flatnonzero(unusable if skip else unparsed):
         tokens, number = table["tokens"][int(row)].as_py(), int(block.first + item[row] - 1)
-        is_missing = missing[:, row].any()
-        column = required[int((missing[:, row] if is_missing else missing[:, item == item[row]].any(1)).argmax())]
         if not skip:
-            raise missing_column_error(column, tokens, number=number, path=block.corpus, line=None)
-        reason = f"no {column}" if is_missing else f"the other text of its pair has no {column}"
+            raise missing_heads_error(tokens, number=number, path=block.corpus, line=None)
+        reason = "no heads" if unparsed[row] else "the other text of its pair has no heads"
         skipped.append(Skipped(block.corpus, f"sentence {number}", f"{reason} ({' '.join(tokens[:5])!r} ...)"))
     return table.filter(pa.array(~unusable))
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphattn._ragged import Ints
+from graphattn.builders._batching import cut_at_budgets
 from graphattn.builders._files import atomic_file
 from graphattn.builders.store._tables import FORMAT_VERSION, SCHEMA, STRING_PATHS
 from graphattn.exceptions import DataError
@@ -72,15 +73,7 @@ def _replace_last(content: bytes, old: bytes, new: bytes) -> bytes:
 
 def chunk_bounds(lengths: Ints) -> list[tuple[int, int]]:
     """Start and stop of each chunk of sentences with these lengths."""
-    ends = np.cumsum(lengths, dtype=np.int64)
-    bounds, start = [], 0
-    while start < len(lengths):
-        before = ends[start - 1] if start else 0
-        stop = int(np.searchsorted(ends, before + CHUNK_TOKENS, side="right"))
-        stop = min(max(stop, start + 1), start + CHUNK_SENTENCES)
-        bounds.append((start, stop))
-        start = stop
-    return bounds
+    return cut_at_budgets([(lengths, CHUNK_TOKENS), (np.ones_like(lengths), CHUNK_SENTENCES)])
 
 
 class Shard:
@@ -95,7 +88,7 @@ class Shard:
             metadata = self._file.metadata.metadata
             self._sha256: bytes = metadata[_SHA256_KEY]
             self.notes: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
-            version = self.notes.get("format_version", self.notes.get("version"))
+            version = self.notes.get("format_version")
             schema = self._file.schema.to_arrow_schema()
         except FileNotFoundError:
             raise DataError("the shard is missing", path=path, hint=_REPAIR) from None

@@ -9,7 +9,8 @@ from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, offsets_from_counts
 from graphattn.builders._files import file_sha256
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._layout import Layout
@@ -30,7 +31,7 @@ from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.store._layouts import table_layout
 from graphattn.builders.store._manifest import MANIFEST, REPAIR, TOKENIZER, Manifest, ShardEntry, find_damaged
 from graphattn.builders.store._shards import Shard, damage_error, system_error
-from graphattn.builders.store._tables import count_words, dictionary_codes, list_lengths, to_sentences
+from graphattn.builders.store._tables import count_names, count_words, list_lengths, to_sentences
 from graphattn.exceptions import DataError
 
 OPEN_SHARDS = 16
@@ -83,7 +84,7 @@ class Store(Sequence[Sentence], LazyCorpus):
         self.folder = Path(folder)
         self.manifest = Manifest.read(self.folder)
         sizes = [size for entry in self.manifest.shards for size in entry.chunks]
-        self.chunk_starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self.chunk_starts: Ints = offsets_from_counts(np.array(sizes, np.int64))
         self._chunk_files = [(entry, i) for entry in self.manifest.shards for i in range(len(entry.chunks))]
         self._cached_chunks = cached_chunks
         self._open: OrderedDict[str, Shard] = OrderedDict()
@@ -114,14 +115,13 @@ class Store(Sequence[Sentence], LazyCorpus):
         return to_sentences(self._load_chunk(chunk).slice(number - int(self.chunk_starts[chunk]), 1))[0]
 
     def __iter__(self) -> Iterator[Sentence]:
-        for number in range(self.num_chunks):
-            yield from to_sentences(self.chunk(number))
+        return chain.from_iterable(map(to_sentences, map(self.chunk, range(self.num_chunks))))
 
     def __repr__(self) -> str:
         return f"Store({str(self.folder)!r}: {len(self):,} sentences)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.folder, self._cached_chunks)
+        return partial(Store, self.folder, cached_chunks=self._cached_chunks), ()
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -255,10 +255,6 @@ class Store(Sequence[Sentence], LazyCorpus):
         return self._chunks[number]
 
 
-def _reopen(folder: Path, cached_chunks: int) -> Store:
-    return Store(folder, cached_chunks=cached_chunks)
-
-
 def open_store(path: Path) -> Store:
     """Open a store that is not empty."""
     store = Store(path)
@@ -296,8 +292,7 @@ class StoredTexts(LazyTexts):
         return self.store[int(self.numbers[index])]
 
     def __iter__(self) -> Iterator[Sentence]:
-        for part in self.parts():
-            yield from part
+        return chain.from_iterable(self.parts())
 
     @override
     def take(self, numbers: Sequence[int]) -> StoredTexts:
@@ -305,8 +300,9 @@ class StoredTexts(LazyTexts):
 
     @override
     def column(self, field: str) -> Sequence[Any]:
-        column = StoredColumn(self, field)
-        return column if field == "tags" else list(column)
+        if field == "tags":
+            return StoredTags(self)
+        return [label for table in self.tables(["label", "labels"]) for label in _intern_labels(table)]
 
     @override
     def words(self) -> Counter[str]:
@@ -319,8 +315,7 @@ class StoredTexts(LazyTexts):
     def deprels(self) -> Counter[str]:
         counts: Counter[str] = Counter()
         for table in self.tables(["deprels"]):
-            codes, names = dictionary_codes(table["deprels"])
-            counts.update(dict(zip(names, np.bincount(codes, minlength=len(names)).tolist(), strict=True)))
+            counts.update(count_names(table["deprels"]))
         return counts
 
     @override
@@ -344,31 +339,24 @@ class StoredTexts(LazyTexts):
             yield self.store.chunk(chunk, columns).take(numbers - starts[chunk])
 
 
-class StoredColumn(Sequence[Any]):
-    """The label or tags of each text, read when they are needed.
+class StoredTags(Sequence[Any]):
+    """The tags of each text, read when they are needed."""
 
-    ``field`` is ``"label"`` or ``"tags"``.
-    """
-
-    def __init__(self, texts: StoredTexts, field: str):
-        self._texts, self._field = texts, field
+    def __init__(self, texts: StoredTexts):
+        self._texts = texts
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return StoredColumn(self._texts[index], self._field)
-        return getattr(self._texts[index], self._field)
+        return StoredTags(self._texts[index]) if isinstance(index, slice) else self._texts[index].tags
 
-    def __iter__(self) -> Iterator[Any]:
-        is_label = self._field == "label"
-        for table in self._texts.tables(["label", "labels"] if is_label else [self._field]):
-            yield from _intern_labels(table) if is_label else _intern_lists(table[self._field])
+    def __iter__(self) -> Iterator[list[str] | None]:
+        return chain.from_iterable(_intern_lists(table["tags"]) for table in self._texts.tables(["tags"]))
 
-    def take(self, numbers: Sequence[int]) -> StoredColumn:
-        """The values of some texts."""
-        return StoredColumn(self._texts.take(numbers), self._field)
+    def take(self, numbers: Sequence[int]) -> StoredTags:
+        """The tags of some texts."""
+        return StoredTags(self._texts.take(numbers))
 
 
 def _intern_labels(table: pa.Table) -> Iterator[str | tuple[str, ...] | None]:

@@ -108,11 +108,20 @@ def list_lengths(column: pa.ChunkedArray) -> Ints:
 
 
 def dictionary_codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
-    """The flattened values of a column of lists of strings, as codes and the strings that they stand for."""
-    values = column.combine_chunks().flatten()
+    """The strings of a column, or of its lists, without nulls: as codes and the strings that they stand for."""
+    values = column.combine_chunks()
+    if pa.types.is_list(values.type):
+        values = values.flatten()
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
-    return values.indices.to_numpy(), values.dictionary.to_pylist()
+    return values.indices.drop_null().to_numpy(), values.dictionary.to_pylist()
+
+
+def count_names(column: pa.ChunkedArray) -> dict[str, int]:
+    """Count the strings of a column, or of its lists."""
+    codes, names = dictionary_codes(column)
+    counts = np.bincount(codes, minlength=len(names)).tolist()
+    return {name: count for name, count in zip(names, counts, strict=True) if count}
 
 
 def count_words(table: pa.Table) -> dict[str, int]:

@@ -10,7 +10,6 @@ from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
 from typing_extensions import override
 
 from graphattn._optional_packages import import_optional
@@ -182,20 +181,13 @@ class BenchCommands(LazyGroup):
         flags = [
             replace(flag, common=True) for flag in list_options(BenchOptions) if flag.name in benchmark.flags.split()
         ]
-        return make_command(with_flags(flags)(command), benchmark.help, f"graphattn bench {name} {benchmark.example}")
+        example = f"graphattn bench {name} {benchmark.example}"
+        return make_command(with_flags(flag_values=flags)(command), benchmark.help, example)
 
 
-app = typer.Typer(
-    cls=BenchCommands,
-    help="Measure speed and memory; only ratios within one run mean anything.",
-    no_args_is_help=True,
-    add_completion=False,
+group = BenchCommands(
+    name="bench", help="Measure speed and memory; only ratios within one run mean anything.", no_args_is_help=True
 )
-
-
-@app.callback()
-def benchmarks() -> None:
-    """Measure speed and memory; only ratios within one run mean anything."""
 
 
 def run(name: str, options: BenchOptions) -> None:

@@ -45,11 +45,13 @@ class StoreParsing(ParsingOptions):
 
 
 @with_flags(
-    [*list_options(StoreParsing, "Parser"), *list_options(CorpusOptions, "Corpus", without={"predicate_column"})]
+    parser=list_options(StoreParsing, "Parser"),
+    flag_values=list_options(CorpusOptions, "Corpus", without={"predicate_column"}),
 )
 def build(
     corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help="Corpora; several are read as one.")],
     flag_values: Values,
+    parser: Values,
     *,
     out: Annotated[Path, typer.Option(help="Folder of the store.")],
     relations: Annotated[
@@ -103,7 +105,7 @@ def build(
         from graphattn._dgl_graphs import import_dgl
 
         import_dgl()  # reports a missing package before the store is built
-    parsing, corpus_options = StoreParsing.from_values(flag_values), CorpusOptions.from_values(flag_values)
+    parsing, corpus_options = StoreParsing(**parser), CorpusOptions(**flag_values)
     learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
     vocabulary = None if tokenizer is None else _load_vocabulary(tokenizer, learn)
     if split is None:

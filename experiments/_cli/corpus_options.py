@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError, verbatim
-from graphattn.experiments._cli.flags import Values
 from graphattn.options import Option, Options, ParsingOptions, list_options, option
 
 if TYPE_CHECKING:
-    from graphattn.builders import Example, Sentence
     from graphattn.builders.readers._formats import CorpusKind
-    from graphattn.builders.store import Store
 
 CLASSIFY, PAIR, TAG, TRANSLATE = "classify", "pair", "tag", "translate"
 NONE = "none"
@@ -142,30 +139,6 @@ def parser_flags() -> list[Option]:
     return [
         replace(flag, default=None) for flag in list_options(ParsingOptions, "Parser (default: that of the training)")
     ]
-
-
-def split_parser_flags(flag_values: Values) -> tuple[Values, Values]:
-    """The flags of the parser, and all others."""
-    names = {flag.name for flag in parser_flags()}
-    parser = {name: value for name, value in flag_values.items() if name in names}
-    return parser, {name: value for name, value in flag_values.items() if name not in names}
-
-
-def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sentence]:
-    """Read a corpus or store, one example or sentence at a time."""
-    from graphattn.builders._files import is_store
-    from graphattn.builders.readers import read_corpus
-
-    if is_store(path):
-        from graphattn.builders.store._store import open_store
-
-        return iter(open_store(path))
-    return read_corpus(path, **options.reading)
-
-
-def count_texts(items: list[Example | Sentence] | Store) -> int:
-    """The number of texts or pairs that an estimator sees."""
-    return len(items) if isinstance(items, list) else len(items.texts())
 
 
 def reject_for_store(options: Iterable[str], path: Path) -> None:

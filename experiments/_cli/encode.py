@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments._cli.chunks import CHUNK, Chunk, TextError, apply_to_texts, iter_chunks
-from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
+from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import Address, EngineName, Jobs, MaxTokens, Precision, Values, with_flags
 from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
 from graphattn.experiments._cli.output import check_output, model_files, open_output
-from graphattn.experiments._cli.resumable import ChunkResult, ModelJob, Tally, keep_results, make_engine
+from graphattn.experiments._cli.resumable import (
+    CHUNK,
+    Chunk,
+    ChunkResult,
+    ModelJob,
+    Tally,
+    TextError,
+    apply_to_texts,
+    iter_chunks,
+    keep_results,
+    make_engine,
+)
 from graphattn.options import list_options
 
 if TYPE_CHECKING:
@@ -38,12 +48,13 @@ _CHUNKS_PER_GROUP = 64
 """Chunks in a row group of a Parquet file."""
 
 
-@with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
+@with_flags(flag_values=list_options(CorpusOptions, "Input", without=_UNUSED), parser=parser_flags())
 def encode(
     model: Annotated[
         Path, typer.Argument(help="Model directory of a classifier; or a Hugging Face directory, or a name on its hub.")
     ],
     flag_values: Values,
+    parser: Values,
     texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     out: Annotated[Path, typer.Option(help="File to write, .npy or .parquet.")] = Path("vectors.npy"),
@@ -65,10 +76,10 @@ def encode(
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
     from graphattn.experiments._cli.text_stream import read_numbered_texts
+    from graphattn.models.pretrained._checkpoint import is_hugging_face_directory
 
     model = _resolve_model(model)
     check_output(out, texts, *model_files(model))
-    parser, flag_values = split_parser_flags(flag_values)
     label_column = flag_values.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
         raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
@@ -79,6 +90,7 @@ def encode(
         parser=tuple(parser.items()),
         precision=precision,
         max_tokens_per_text=max_tokens_per_text,
+        is_hugging_face=is_hugging_face_directory(model),
     )
     estimator = load_once(replace(settings, threads=None))
     width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none

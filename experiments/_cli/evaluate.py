@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verbatim
-from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
+from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import Longest, MaxTokens, Precision, SearchChanges, Values, with_flags
 from graphattn.experiments._cli.loaded_models import change_search, load_model, reject_unused
 from graphattn.experiments._cli.output import check_output, encode_line, model_files, open_output, unpack_single
@@ -30,7 +30,7 @@ EXAMPLES = (
 )
 
 
-@with_flags([*list_options(CorpusOptions, "Corpus"), *parser_flags()])
+@with_flags(flag_values=list_options(CorpusOptions, "Corpus"), parser=parser_flags())
 def evaluate(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     corpus: Annotated[
@@ -41,6 +41,7 @@ def evaluate(
         ),
     ],
     flag_values: Values,
+    parser: Values,
     *,
     unknown: Annotated[
         Literal["wrong", "error"] | None,
@@ -81,7 +82,6 @@ def evaluate(
     Prints metrics in percent as JSON to standard output, and a table of the scores of each class to standard error.
     """
     _check_files(out, picture, mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)])
-    parser, flag_values = split_parser_flags(flag_values)
     estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
     options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
     options |= {"picture": picture, "mistakes": mistakes}

@@ -79,15 +79,16 @@ def _merge_help(flag: Option, alternatives: Mapping[str, Sequence[Option]]) -> s
     return f"{flag.help} ({'; '.join(notes)})" if notes else flag.help
 
 
-def with_flags(flags: Sequence[Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add flags to a command; its parameter ``flag_values`` receives the values of those in use.
+def with_flags(**groups: Sequence[Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add groups of flags to a command; the parameter named like a group receives the values of its used flags.
 
     ``--help`` lists the common flags and the command's own, ``--help-all`` all of them.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(function, eval_str=True)
-        parameters = [p for p in signature.parameters.values() if p.name != "flag_values"]
+        parameters = [p for p in signature.parameters.values() if p.name not in groups]
+        flags = [flag for group in groups.values() for flag in group]
         parameters += map(_make_parameter, flags)
         hidden = sum(not flag.common for flag in flags)
         if hidden:
@@ -95,10 +96,12 @@ def with_flags(flags: Sequence[Option]) -> Callable[[Callable[..., None]], Calla
 
         @wraps(function)
         def command(**values: Any) -> None:
-            words = {flag: values.pop(flag.name) for flag in flags}
-            flag_values = {flag.name: _parse_argument(flag, word) for flag, word in words.items() if word is not None}
+            words = {flag.name: values.pop(flag.name) for flag in flags}
             command_values = {name: value for name, value in values.items() if name not in ("help_all", "imported")}
-            function(**command_values, flag_values=flag_values)
+            for name, group in groups.items():
+                used = [flag for flag in group if words[flag.name] is not None]
+                command_values[name] = {flag.name: _parse_argument(flag, words[flag.name]) for flag in used}
+            function(**command_values)
 
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -185,7 +188,8 @@ class LazyGroup(TyperGroup):
 
     @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        self.commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}  # to suggest similar
+        summaries = self.list_summaries()  # to suggest similar names
+        self.commands = {name: TyperCommand(name, help=summary) for name, summary in summaries.items()}
         name, _, rest = super().resolve_command(ctx, args)
         return name, self.build_command(str(name), rest), rest
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphattn.exceptions import DataError
-from graphattn.experiments._cli.training_run import is_model
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Manifest
     from graphattn.models import Estimator
 
 EXAMPLES = "graphattn info store\n\ngraphattn info store --check\n\ngraphattn info model"
+_MODEL_FILES = ("config.json", "last.ckpt", "training.json")
+"""Files of a model directory or the folder of a run; only loading them verifies that."""
 _MAX_NAMES, _BAR_WIDTH = 20, 40
 _INTACT = "all checksums match"
 _BYTES_PER_EDGE, _BYTES_PER_TOKEN = 4, 12
@@ -41,7 +43,7 @@ def info(
     """
     from graphattn.builders._files import is_store
 
-    if is_model(folder):
+    if any(os.path.isfile(folder / name) for name in _MODEL_FILES):
         from graphattn.models import load
         from graphattn.models._saving import check_notes
 
@@ -132,8 +134,8 @@ def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
         f"size: {size:,} bytes",
         f"vocabulary: {_describe_vocabulary(estimator)}",
     ]
-    if estimator.labels_.classes:
-        classes = join_names([*map(str, estimator.labels_.classes)])
+    if estimator.task_.class_names:
+        classes = join_names([*map(str, estimator.task_.class_names)])
         lines.append(f"{estimator.task.label_field.removesuffix('s')}s: {classes}")
     heads = estimator.model_.encoder.heads_along()
     if heads:

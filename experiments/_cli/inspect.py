@@ -14,7 +14,7 @@ import typer
 
 from graphattn._validation import require_choice
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
+from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import Values, as_flag, with_flags
 from graphattn.experiments._cli.loaded_models import load_model
 from graphattn.experiments._cli.output import check_output, model_files, open_output, show_progress
@@ -55,10 +55,11 @@ class OutputFiles:
         return any(file is not None for file in (self.out, self.picture, self.html))
 
 
-@with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
+@with_flags(flag_values=list_options(CorpusOptions, "Input", without=_UNUSED), parser=parser_flags())
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model directory written by train.")],
     flag_values: Values,
+    parser: Values,
     text: Annotated[
         str | None, typer.Argument(help="A text (a pair with a tab between), or a file; - for standard input.")
     ] = None,
@@ -98,7 +99,6 @@ def inspect(
     With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
     of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
     """
-    parser, flag_values = split_parser_flags(flag_values)
     load = partial(load_model, parser=parser)
     selection = {"layer": layer, "head": head, "relation": relation}
     outputs = OutputFiles(out, picture, html, kind, other)
@@ -263,7 +263,8 @@ def _inspect_corpus(
     if outputs.picture is not None:
         from graphattn.experiments.drawing import draw_distances
 
-        print(draw_distances(summary, outputs.picture, layer=layer or 0))
+        draw_distances(summary, outputs.picture, layer=layer or 0)
+        print(outputs.picture)
 
 
 def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:

@@ -32,20 +32,24 @@ class ModelSettings:
     max_tokens_per_text: int | None = None  # see :func:`load_model`
     modules: tuple[str, ...] = ()  # the user's modules to import first
     threads: int | None = None  # threads of each process; None for PyTorch's default
+    is_hugging_face: bool = False  # whether it is a Hugging Face directory
 
     @classmethod
-    def of(cls, path: Path, *, engine: str = "local", jobs: int = 1, **options: Any) -> ModelSettings:
+    def of(
+        cls, path: Path, *, engine: str = "local", jobs: int = 1, is_hugging_face: bool = False, **options: Any
+    ) -> ModelSettings:
         """The settings for several processes, which share the threads of this one."""
         import torch
 
         from graphattn.experiments._cli.user_modules import list_imported_modules
         from graphattn.models._saving import read_digest
-        from graphattn.models.pretrained._checkpoint import digest_directory, is_hugging_face_directory
+        from graphattn.models.pretrained._checkpoint import digest_directory
 
         load_once.cache_clear()  # the model of an earlier command in this process
         threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
-        digest = digest_directory(path) if is_hugging_face_directory(path) else read_digest(path)
-        return cls(path, digest, modules=list_imported_modules(), threads=threads, **options)
+        digest = digest_directory(path) if is_hugging_face else read_digest(path)
+        modules = list_imported_modules()
+        return cls(path, digest, modules=modules, threads=threads, is_hugging_face=is_hugging_face, **options)
 
     @property
     def decisive(self) -> tuple[Any, ...]:
@@ -60,13 +64,12 @@ def load_once(settings: ModelSettings) -> Estimator:
     import torch
 
     from graphattn.experiments._cli.user_modules import import_modules
-    from graphattn.models.pretrained._checkpoint import is_hugging_face_directory
 
     if settings.threads is not None and settings.threads != torch.get_num_threads():
         torch.set_num_threads(settings.threads)
         os.environ["RAYON_NUM_THREADS"] = str(settings.threads)  # of the tokenizers
     import_modules(settings.modules)
-    read: Any = load_sentence_encoder if is_hugging_face_directory(settings.path) else load_model
+    read: Any = load_sentence_encoder if settings.is_hugging_face else load_model
     estimator: Estimator = read(
         settings.path,
         dict(settings.parser),
@@ -74,7 +77,9 @@ def load_once(settings: ModelSettings) -> Estimator:
         max_tokens_per_text=settings.max_tokens_per_text,
         digest=settings.digest,
     )
-    change_search(estimator, settings.search, settings.longest)
+    if settings.search or settings.longest is not None:
+        reject_unused(settings.path, estimator, search=settings.search, longest=settings.longest)
+        change_search(estimator, settings.search, settings.longest)
     return estimator
 
 
@@ -131,7 +136,7 @@ def _make_replaced_error(model: Path) -> ModelDirectoryError:
     return ModelDirectoryError(f"{model} was replaced while the command ran. Run it again to use the new model")
 
 
-def reject_unused(model: Path, estimator: Estimator | type[Estimator], **options: Any) -> None:
+def reject_unused(model: Path, estimator: Estimator, **options: Any) -> None:
     """Reject options that this task does not have; those that are not set are None, False or empty."""
     for name, value in options.items():
         if value and name not in estimator.task.prediction_options:

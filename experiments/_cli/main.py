@@ -21,11 +21,11 @@ from graphattn import __version__
 from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, Hint, MissingPackageError
 from graphattn.experiments._cli.flags import LazyGroup, as_flag, make_command
 from graphattn.experiments._cli.user_modules import (
+    MODULES,
     describe_failure,
     find_values,
     import_modules,
     import_option,
-    modules_in_environment,
 )
 
 COMMANDS = {
@@ -88,8 +88,8 @@ class Commands(LazyGroup):
             function, examples = USER_COMMANDS[name], f"graphattn --import MODULE {name}"
         else:
             module: Any = import_module(f"graphattn.experiments._cli.{name}")
-            if hasattr(module, "app"):
-                return typer.main.get_command(module.app)
+            if hasattr(module, "group"):
+                return module.group
             function, examples = getattr(module, name), module.EXAMPLES
         # each paragraph of its docstring becomes one line, which the help wraps
         about = "\n\n".join(" ".join(paragraph.split()) for paragraph in (getdoc(function) or "").split("\n\n"))
@@ -99,7 +99,7 @@ class Commands(LazyGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         modules, others = find_values("--import", args)
         with report_errors(ctx):  # first, since modules add commands and flags
-            import_modules([*modules_in_environment(), *modules])
+            import_modules([*os.environ.get(MODULES, "").replace(",", " ").split(), *modules])
         return super().parse_args(ctx, [*(f"--import={module}" for module in modules), *others])
 
     def invoke(self, ctx: Any) -> Any:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments._cli.chunks import CHUNK, Chunk, TextError, apply_to_texts, iter_chunks
-from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
+from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import (
     Address,
     EngineName,
@@ -28,13 +27,25 @@ from graphattn.experiments._cli.flags import (
 )
 from graphattn.experiments._cli.loaded_models import ModelSettings, load_once, reject_unused
 from graphattn.experiments._cli.output import check_output, encode_line, model_files, open_output
-from graphattn.experiments._cli.resumable import ChunkResult, ModelJob, Tally, keep_results, make_engine, stream_results
+from graphattn.experiments._cli.resumable import (
+    CHUNK,
+    Chunk,
+    ChunkResult,
+    ModelJob,
+    Tally,
+    TextError,
+    apply_to_texts,
+    iter_chunks,
+    keep_results,
+    make_engine,
+    stream_results,
+)
 from graphattn.experiments._cli.tables import PredictionTable
 from graphattn.options import list_options
 
 if TYPE_CHECKING:
     from graphattn.experiments._cli.text_stream import NumberedText
-    from graphattn.models import Estimator
+    from graphattn.models import Estimator, Task
 
 EXAMPLES = (
     'graphattn predict model "a lovely film"\n\n'
@@ -56,10 +67,11 @@ _OUTPUTS = {
 """Extension -> what such a file may have; the first by default."""
 
 
-@with_flags([*list_options(CorpusOptions, "Input", without=_UNUSED), *parser_flags()])
+@with_flags(flag_values=list_options(CorpusOptions, "Input", without=_UNUSED), parser=parser_flags())
 def predict(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     flag_values: Values,
+    parser: Values,
     texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
@@ -98,16 +110,9 @@ def predict(
     """
     from graphattn.builders.readers._samples import SAMPLE_LINES
     from graphattn.experiments._cli.text_stream import read_numbered_texts
-    from graphattn.models._estimators.loading import read_task
 
     if out is not None:
         check_output(out, texts, *model_files(model))
-    options = {"probabilities": probabilities, "n_best": n_best > 1, "plain": plain}
-    task = read_task(model)
-    reject_unused(model, task, **options, search=search, longest=longest)
-    form = _choose_output(output, out, task, plain=plain, n_best=n_best)
-    is_table = form in _TABLES
-    parser, flag_values = split_parser_flags(flag_values)
     settings = ModelSettings.of(
         model,
         engine=engine,
@@ -119,6 +124,9 @@ def predict(
         max_tokens_per_text=max_tokens_per_text,
     )
     estimator = load_once(replace(settings, threads=None))
+    reject_unused(model, estimator, probabilities=probabilities, n_best=n_best > 1, plain=plain)
+    form = _choose_output(output, out, estimator.task, plain=plain, n_best=n_best)
+    is_table = form in _TABLES
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
     numbered = read_numbered_texts(
         texts,
@@ -142,15 +150,15 @@ def predict(
     tally.report(estimator, hint)
 
 
-def _choose_output(output: str | None, out: Path | None, task: type[Estimator], *, plain: bool, n_best: int) -> str:
+def _choose_output(output: str | None, out: Path | None, task: type[Task], *, plain: bool, n_best: int) -> str:
     """The output that the extension of the file says, unless another is given; an error if they contradict."""
     suffix = "" if out is None else out.suffix.lower()
     allowed = _OUTPUTS.get(suffix, ())
     chosen = output or (allowed[0] if allowed else "json")
-    if chosen not in task.task.output_formats:
+    if chosen not in task.output_formats:
         named = f"{{output}} is {chosen!r}" if output else f"{{out}} ends in {suffix}"
         raise ConfigError(
-            f"{named}; a model that {task.task.description} has: {', '.join(task.task.output_formats)}",
+            f"{named}; a model that {task.description} has: {', '.join(task.output_formats)}",
             options=("output", "out"),
         )
     if allowed and chosen not in allowed:

@@ -220,6 +220,8 @@ def _reproduce_data_sets(
     from graphattn.experiments.papers import _rows as rows
     from graphattn.experiments.papers._comparison import compare_data_sets
 
+    if request.picture is not None:
+        _check_picture(request.picture, encoders or ())
     if not request.only_show:
         _run_data_sets(names, encoders, request)
     filters = (("data_set", names), ("encoder", encoders)) if request.only_show else ()
@@ -233,7 +235,17 @@ def _reproduce_data_sets(
     if request.picture is not None:
         from graphattn.experiments.papers._figures import draw_differences
 
-        draw_differences(rows.group_runs(selected), encoders or (), request.picture)
+        unchanged = [row for row in selected if not any((row.get("changes") or {}).values())]
+        draw_differences(rows.group_runs(unchanged), encoders or (), request.picture)
+
+
+def _check_picture(path: Path, encoders: Sequence[str]) -> None:
+    """Reject a picture that cannot be drawn before anything runs."""
+    from graphattn.experiments.drawing._canvas import check_format
+
+    check_format(path)
+    if len(encoders) < 2:
+        raise ConfigError("{picture} compares encoders; name two with {encoder}", options=("picture", "encoder"))
 
 
 def _run_data_sets(names: Sequence[str] | None, encoders: Sequence[str] | None, request: Request) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments._cli.corpus_options import CorpusOptions, reject_for_store, stream_items
+from graphattn.experiments._cli.corpus_options import CorpusOptions, reject_for_store
 from graphattn.experiments._cli.flags import Values, with_flags
 from graphattn.experiments._cli.output import open_output
 from graphattn.options import list_options
@@ -33,7 +33,7 @@ EXAMPLES = (
 _WINDOWS = "window:3,window:N/4"
 
 
-@with_flags(list_options(CorpusOptions, "Corpus"))
+@with_flags(flag_values=list_options(CorpusOptions, "Corpus"))
 def show(
     corpus: Annotated[str, typer.Argument(help="Corpus, or folder that build wrote; - for standard input.")],
     flag_values: Values,
@@ -125,7 +125,7 @@ def _choose_vocabulary(
 ) -> Vocabulary | None:
     """The tokenizer of the flag, that of the store, or the words of the text if ids are needed."""
     from graphattn.builders import Vocabulary
-    from graphattn.builders.relations._composition import may_read_ids
+    from graphattn.builders.relations._validation import may_read_ids
 
     if tokenizer is not None:
         return Vocabulary.load(tokenizer)
@@ -151,9 +151,10 @@ def _read_store(store: Store, index: int) -> Sentence:
 
 def _read_file(corpus: str, index: int, options: CorpusOptions) -> Source:
     from graphattn.builders import Sentence
+    from graphattn.builders.readers import read_corpus
 
     count = 0
-    for item in stream_items(Path(corpus), options):
+    for item in read_corpus(Path(corpus), **options.reading):
         for text in [item] if isinstance(item, Sentence) else [item.text, item.second]:
             if text is None:
                 continue

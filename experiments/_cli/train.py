@@ -106,18 +106,12 @@ class TrainCommands(LazyGroup):
         return make_command(function, f"{summary}\n\n{_ABOUT}", examples)
 
 
-app = typer.Typer(
-    cls=TrainCommands,
+group = TrainCommands(
+    name="train",
     help="Train a model on a corpus and save it with its metrics.",
     epilog="graphattn train classify --help lists the options of a task.",
     no_args_is_help=True,
-    add_completion=False,
 )
-
-
-@app.callback()
-def tasks() -> None:
-    """Train a model on a corpus and save it with its metrics."""
 
 
 def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
@@ -147,7 +141,7 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
     flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
-    return with_flags([*flags, _SKIP_BAD])(command)
+    return with_flags(flag_values=[*flags, _SKIP_BAD])(command)
 
 
 def train_model(

@@ -98,28 +98,7 @@ def _check_encoder(encoder: str, values: Values, of_encoders: Mapping[str, Mappi
             )
 
 
-def resolve_options(task: type[Estimator], flag_values: Values, config: Path | None = None) -> Values:
-    """The value of each option of a task and its encoder: defaults < model to continue from < file < flags.
-
-    When a flag chooses another encoder than the file, the options of the file's encoder are dropped.
-    """
-    from_file = {} if config is None else read_config(config, training_flags(task))
-    both = {**from_file, **flag_values}
-    trained = read_options(task, Path(both["init_from"]), both) if both.get("init_from") else {}
-    values = {**trained, **both}
-    flags, of_encoders = training_flags(task, values), _encoder_flags(task, values)
-    default: str = trained.get("encoder", task.task.default_encoder(pretrained=bool(values.get("pretrained"))))
-    encoder_of_file: str = from_file.get("encoder", default)
-    _check_encoder(encoder_of_file, from_file, of_encoders, f"{config}: ")
-    encoder: str = flag_values.get("encoder", encoder_of_file)
-    _check_encoder(encoder, flag_values, of_encoders, "--")
-    of_any, of_encoder = {name for options in of_encoders.values() for name in options}, of_encoders[encoder]
-    values |= {name: of_encoder[name].parse(values[name]) for name in both if name in of_encoder}
-    relevant = [of_encoder.get(flag.name, flag) for flag in flags if flag.name in of_encoder or flag.name not in of_any]
-    return {flag.name: values.get(flag.name, flag.default) for flag in relevant}
-
-
-def read_options(task: type[Estimator], model: Path, flag_values: Values) -> Values:
+def _read_options(task: type[Estimator], model: Path, flag_values: Values) -> Values:
     """The options of a model to continue from, without those of its training.
 
     Raises an error when the model has another task, or another value of an option of ``flag_values`` that describes it.
@@ -148,8 +127,26 @@ class TrainingPlan:
 
     @classmethod
     def of(cls, task: type[Estimator], flag_values: Values, config: Path | None = None) -> TrainingPlan:
-        """Resolve the options, see :func:`resolve_options`."""
-        return cls(task, resolve_options(task, flag_values, config))
+        """Resolve the options: defaults < model to continue from < file < flags.
+
+        When a flag chooses another encoder than the file, the options of the file's encoder are dropped.
+        """
+        from_file = {} if config is None else read_config(config, training_flags(task))
+        both = {**from_file, **flag_values}
+        trained = _read_options(task, Path(both["init_from"]), both) if both.get("init_from") else {}
+        values = {**trained, **both}
+        flags, of_encoders = training_flags(task, values), _encoder_flags(task, values)
+        default: str = trained.get("encoder", task.task.default_encoder(pretrained=bool(values.get("pretrained"))))
+        encoder_of_file: str = from_file.get("encoder", default)
+        _check_encoder(encoder_of_file, from_file, of_encoders, f"{config}: ")
+        encoder: str = flag_values.get("encoder", encoder_of_file)
+        _check_encoder(encoder, flag_values, of_encoders, "--")
+        of_any, of_encoder = {name for options in of_encoders.values() for name in options}, of_encoders[encoder]
+        values |= {name: of_encoder[name].parse(values[name]) for name in both if name in of_encoder}
+        relevant = [
+            of_encoder.get(flag.name, flag) for flag in flags if flag.name in of_encoder or flag.name not in of_any
+        ]
+        return cls(task, {flag.name: values.get(flag.name, flag.default) for flag in relevant})
 
     @property
     def corpus(self) -> CorpusOptions:

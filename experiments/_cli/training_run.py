@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import warnings
 from collections.abc import Mapping
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint, verbatim
-from graphattn.experiments._cli.corpus_options import count_texts
 from graphattn.experiments._cli.flags import Values
 from graphattn.experiments._cli.output import print_metrics, unpack_single
 
@@ -45,7 +43,7 @@ def fit_and_save(
     from graphattn.models.training.callbacks import EpochLines
 
     run_dir = estimator.training.run_dir
-    examples: dict[str, Any] = {name: count_texts(inputs) for name, (inputs, _) in corpora.items()}
+    examples: dict[str, Any] = {name: _count_texts(inputs) for name, (inputs, _) in corpora.items()}
     try:
         with warnings.catch_warnings():
             if report:
@@ -63,7 +61,7 @@ def fit_and_save(
     if not is_first_process():
         return {}
     if tests:
-        examples["test"] = unpack_single({name: count_texts(inputs) for name, (inputs, _) in tests.items()})
+        examples["test"] = unpack_single({name: _count_texts(inputs) for name, (inputs, _) in tests.items()})
     figures = collect_metrics(estimator, examples)
     measured, unmeasured = {}, None
     with warnings.catch_warnings():
@@ -83,6 +81,11 @@ def fit_and_save(
         print_run(figures, out)
         raise unmeasured
     return figures
+
+
+def _count_texts(items: Any) -> int:
+    """The number of texts or pairs that an estimator sees in a list or a store."""
+    return len(items) if isinstance(items, list) else len(items.texts())
 
 
 def _hint_at_vectors(estimator: Estimator, examples: int) -> None:
@@ -126,11 +129,6 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
         columns |= {f"test {name}": metrics for name, metrics in columns.pop("test").items()}
     print_metrics(columns)
     print(f"model: {out}")
-
-
-def is_model(path: Path) -> bool:
-    """Whether this looks like a model directory or the folder of a run; only loading it verifies that."""
-    return any(os.path.isfile(path / name) for name in ("config.json", "last.ckpt", "training.json"))
 
 
 def check_overwrite(out: Path, *, overwrite: bool) -> None:

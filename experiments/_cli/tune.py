@@ -114,7 +114,7 @@ class Search:
         return dict(json.loads(json.dumps({**values, **sizes}, default=str)))
 
 
-@with_flags(list_options(CorpusOptions, "Corpus"))
+@with_flags(flag_values=list_options(CorpusOptions, "Corpus"))
 def tune(
     task: Annotated[str, typer.Argument(help="Task, as of graphattn train.")],
     train: Annotated[list[Path], typer.Argument(help="Corpora to train on; for translate SOURCE,TARGET.")],

@@ -59,11 +59,6 @@ def list_imported_modules() -> tuple[str, ...]:
     return tuple(name for name in IMPORTED if name in sys.modules)
 
 
-def modules_in_environment() -> list[str]:
-    """The modules in the environment variable."""
-    return os.environ.get(MODULES, "").replace(",", " ").split()
-
-
 def import_modules(names: Iterable[str]) -> None:
     """Import installed modules, or modules in the working folder; errors name file and line."""
     here = os.getcwd()

@@ -257,7 +257,8 @@ class DenseAttention(AttentionContender):
 
     @override
     def prepare(self, problem: AttentionProblem) -> Callable[[], Sequence[Any]]:
-        masks = [_mask_padding(batch) for batch in problem.workload.batches]
+        batches = problem.workload.batches
+        masks = [None if is_uniform(batch) else prefix_mask(torch.tensor(batch))[:, None, None] for batch in batches]
         return lambda: masks
 
     @override
@@ -372,32 +373,25 @@ class PyGTransformerConv(AttendByRelation):
 
     @override
     def prepare(self, problem: AttentionProblem) -> Callable[[], list[dict[tuple[int, str], Callable[..., Tensor]]]]:
+        from torch_geometric import EdgeIndex
         from torch_geometric.nn import TransformerConv
 
         feats = problem.heads.head_feats
+        sort: Callable[[Tensor], Tensor] = (
+            partial(EdgeIndex, sort_order="col") if self.is_sorted else lambda index: index
+        )
         contexts: list[dict[tuple[int, str], Callable[..., Tensor]]] = []
         for graph in problem.build_graphs():
             edges = edges_of(graph, problem.heads.relations)
             indices = {name: torch.stack([relation.sources, relation.destinations]) for name, relation in edges.items()}
             contexts.append(
                 {
-                    (number, name): partial(
-                        TransformerConv(feats, feats, heads=count).propagate, self.make_index(indices[name])
-                    )
+                    (number, name): partial(TransformerConv(feats, feats, heads=count).propagate, sort(indices[name]))
                     for number, heads in enumerate(problem.heads.layers)
                     for name, count in heads.items()
                 }
             )
         return lambda: contexts
-
-    def make_index(self, edge_index: Tensor) -> Tensor:
-        """The edges as ``propagate`` gets them."""
-        if not self.is_sorted:
-            return edge_index
-        from torch_geometric import EdgeIndex
-
-        index: Tensor = EdgeIndex(edge_index, sort_order="col")
-        return index
 
     @override
     def attend(self, problem: AttentionProblem, context: Any, layers: LayerTensors) -> list[Tensor]:
@@ -406,11 +400,6 @@ class PyGTransformerConv(AttendByRelation):
                 context[number, name](query=query, key=key, value=value, edge_attr=None)
                 for number, name, (query, key, value) in split_by_relation(problem.heads, layers)
             ]
-
-
-def _mask_padding(lengths: Lengths) -> Tensor | None:
-    """(B, 1, 1, T) True at tokens; None if there is no padding."""
-    return None if is_uniform(lengths) else prefix_mask(torch.tensor(lengths))[:, None, None, :]
 
 
 OURS_ATTENTION = AttendHeads(OURS, "GraphAttn")

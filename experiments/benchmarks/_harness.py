@@ -52,37 +52,23 @@ class Job:
         return 1000 * (time.perf_counter() - start)
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Milliseconds of each run of a job, in the order of the rounds."""
+def summarize_times(times: Sequence[float]) -> Record:
+    """Median, quartiles and all milliseconds, for JSON."""
+    return {"median_ms": float(np.median(times)), "quartiles_ms": _quartiles(times), "times_ms": list(times)}
 
-    times: tuple[float, ...]
 
-    @property
-    def median(self) -> float:
-        """The median in milliseconds."""
-        return float(np.median(self.times))
-
-    def as_row(self) -> Record:
-        """Median, quartiles and all times, for JSON."""
-        return {
-            "median_ms": self.median,
-            "quartiles_ms": _quartiles(self.times),
-            "times_ms": list(self.times),
-        }
-
-    def compare_to(self, ours: Timing) -> Record:
-        """The ratio of the medians, and the quartiles of the ratios within each round."""
-        ratios = [time / our_time for time, our_time in zip(self.times, ours.times, strict=True)]
-        return {"ratio": self.median / ours.median, "ratio_quartiles": _quartiles(ratios)}
+def compare_times(times: Sequence[float], ours: Sequence[float]) -> Record:
+    """The ratio of the medians, and the quartiles of the ratios within each round."""
+    ratios = [time / our_time for time, our_time in zip(times, ours, strict=True)]
+    return {"ratio": float(np.median(times)) / float(np.median(ours)), "ratio_quartiles": _quartiles(ratios)}
 
 
 def _quartiles(values: Sequence[float]) -> list[float]:
     return [float(quartile) for quartile in np.percentile(values, [25, 75])]
 
 
-def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = math.inf) -> dict[str, Timing]:
-    """Time jobs in rounds, so that a busy machine slows all of them; the first job of a round rotates.
+def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = math.inf) -> dict[str, list[float]]:
+    """Milliseconds of jobs in rounds, so that a busy machine slows all of them; the first job of a round rotates.
 
     Each job runs once untimed before; no round starts after so many ``seconds`` of measured time.
     """
@@ -97,15 +83,15 @@ def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = m
         for name in names[first:] + names[:first]:
             times[name].append(jobs[name].time())
             spent += times[name][-1]
-    return {name: Timing(tuple(runs)) for name, runs in times.items()}
+    return times
 
 
 def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> dict[str, Record]:
     """Time jobs interleaved: name -> times, and for all but ``base`` their ratio to the times of ``base``."""
-    timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
+    times = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
     return {
-        name: timing.as_row() | (timing.compare_to(timings[base]) if name != base else {})
-        for name, timing in timings.items()
+        name: summarize_times(runs) | (compare_times(runs, times[base]) if name != base else {})
+        for name, runs in times.items()
     }
 
 
@@ -344,7 +330,7 @@ TIMES: dict[str, Callable[[Record], str]] = {
     "quartiles, ms": lambda row: " - ".join(map(format_number, row["quartiles_ms"])),
     "runs": lambda row: str(len(row["times_ms"])),
 }
-"""Heading -> cell, for rows with a :class:`Timing`."""
+"""Heading -> cell, for rows of :func:`summarize_times`."""
 
 CONTENDER_TIMES: dict[str, Callable[[Record], str]] = {
     "workload": column("workload"),

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from graphattn.builders import BudgetBatches
-from graphattn.experiments._cli.chunks import CHUNK
 from graphattn.experiments._cli.corpus_options import CorpusOptions
 from graphattn.experiments._cli.output import open_output
 from graphattn.experiments._cli.predict import predict_lines
+from graphattn.experiments._cli.resumable import CHUNK
 from graphattn.experiments._cli.text_stream import read_texts
 from graphattn.experiments.benchmarks._harness import (
     TIMES,
@@ -22,6 +22,7 @@ from graphattn.experiments.benchmarks._harness import (
     Settings,
     column,
     format_number,
+    summarize_times,
     time_interleaved,
     time_jobs,
 )
@@ -131,8 +132,8 @@ def make_encoder_job(estimator: Any, texts: Sequence[str]) -> tuple[Job, int]:
 def _measure_latency(estimator: Any) -> Record:
     random = np.random.default_rng(2)
     job = Job(lambda text: estimator.predict([text]), lambda: _make_text(SHORT, random))
-    times = time_interleaved({"sentence": job}, LATENCY_RUNS)["sentence"].as_row()
-    return _make_row(f"1x{SHORT}", "sentence", "one sentence", SHORT) | times
+    times = time_interleaved({"sentence": job}, LATENCY_RUNS)["sentence"]
+    return _make_row(f"1x{SHORT}", "sentence", "one sentence", SHORT) | summarize_times(times)
 
 
 def _make_row(workload: str, name: str, title: str, tokens: int) -> Record:

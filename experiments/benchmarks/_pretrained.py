@@ -39,11 +39,11 @@ from graphattn.experiments.benchmarks._harness import (
     Job,
     LeftOut,
     Settings,
-    Timing,
     column,
     compare,
     measure_times,
     measure_times_and_memory,
+    summarize_times,
     try_each,
 )
 from graphattn.experiments.benchmarks._processes import UnableError, measure_peak_memory
@@ -119,8 +119,7 @@ def measure_in_subprocess(
 
     def measure(contender: Contender) -> Record:
         memory = measure_peak_memory(contender, case.workload, keep_freed=False, backward=case.backward)
-        row = Timing((memory.run_ms,)).as_row()
-        return row | {"memory": memory.held + memory.added, "whole": memory.whole}
+        return summarize_times([memory.run_ms]) | {"memory": memory.held + memory.added, "whole": memory.whole}
 
     return try_each(contenders, measure, skipped, case.name)
 

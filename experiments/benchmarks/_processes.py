@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -52,15 +53,8 @@ def measure_peak_memory(
     Without ``keep_freed``, the allocator returns freed blocks of a megabyte or more at once, so that the peak is what a
     contender needs. Raises an UnableError if the process ends without a measurement.
     """
-    contender_class = type(contender)
-    request = [
-        contender_class.__module__,
-        contender_class.__name__,
-        vars(contender),
-        workload.name,
-        workload.batches,
-        backward,
-    ]
+    made_by = type(contender).__module__, type(contender).__name__
+    request = [*made_by, vars(contender), workload.name, workload.batches, backward]
     threads = str(torch.get_num_threads())
     variables = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     if not keep_freed:
@@ -129,10 +123,8 @@ def peak_bytes() -> int:
 
 def reset_peak() -> None:
     """Reset the peak where the system can (Linux)."""
-    try:
+    with suppress(OSError):
         CLEAR_FILE.write_text("5", encoding="ascii")
-    except OSError:
-        return
 
 
 @dataclass(frozen=True)
@@ -154,8 +146,11 @@ def build_in_subprocess(corpora: Sequence[Path], store: Path, *flags: str) -> Bu
         process = subprocess.Popen(command, cwd=store.parent, stdout=subprocess.DEVNULL, stderr=errors)
         watched = psutil.Process(process.pid)
         while process.poll() is None:
-            parent = max(parent, _resident(watched))
-            worker = max([worker, *map(_resident, _descendants(watched))])
+            with suppress(psutil.Error):  # the process, or one that it started, has just ended
+                parent = max(parent, watched.memory_info().rss)
+                for child in watched.children(recursive=True):
+                    with suppress(psutil.Error):
+                        worker = max(worker, child.memory_info().rss)
             time.sleep(_PAUSE)
         seconds = time.perf_counter() - start
         if process.returncode:
@@ -169,17 +164,3 @@ def _explain_failure(code: int, errors: str) -> str:
         return f"the process that built the store ended by signal {-code}; the memory may have been too small"
     last = (errors.strip().splitlines() or ["no error message"])[-1].removeprefix("error: ")
     return f"the process that built the store ended with code {code}: {last}"
-
-
-def _descendants(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return list(process.children(recursive=True))
-    except psutil.Error:
-        return []
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0

@@ -20,9 +20,7 @@ from graphattn.experiments.papers._data_sets import DATA_VARIABLE, data_folder
 
 Lengths = tuple[int, ...]
 
-TextColumns = tuple[str | None, ...]
-
-CORPORA: Mapping[str, tuple[str, TextColumns]] = {
+CORPORA: Mapping[str, tuple[str, tuple[str | None, ...]]] = {
     "mr": ("mr/all.tsv", ("label", "text")),
     "mtl16": ("mtl16/*.task.test", ("label", "text")),
     "imdb": ("imdb/test.tsv.xz", ("label", None, None, "text")),
@@ -155,7 +153,7 @@ def split_into_batches(lengths: Sequence[int], size: int) -> list[Lengths]:
 
 
 @lru_cache
-def _read_texts(folder: Path, pattern: str, columns: TextColumns) -> tuple[str, ...]:
+def _read_texts(folder: Path, pattern: str, columns: tuple[str | None, ...]) -> tuple[str, ...]:
     paths = sorted(folder.glob(pattern))
     if not paths:
         raise FileNotFoundError(pattern)

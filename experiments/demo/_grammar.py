@@ -16,81 +16,67 @@ dependency heads, and the sub-words of a word.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from graphattn.builders._sentence import Sentence
-from graphattn.exceptions import DataError
 
 LABELS = ("negative", "positive")
 LONGEST = 40
 """Most tokens of a sentence, after words are split into sub-words."""
 
+# A bar separates the sub-words of an adjective.
+_PRAISE = (
+    *"good great superb lovely fine charming pleasant impressive remarkable inspired".split(),
+    *"un|forgettable un|spoiled joy|ful taste|ful flaw|less fault|less".split(),
+)
+_BLAME = (
+    *"bad awful dreadful poor dull weak forgettable spoiled".split(),
+    *"un|pleasant un|impressive un|remarkable un|inspired joy|less taste|less flaw|ed fault|y".split(),
+)
+_PEOPLE_ARE = (
+    *"great lovely charming pleasant impressive inspired joyful".split(),
+    *"awful dreadful dull unpleasant unimpressive uninspired joyless".split(),
+)
 _NEGATORS = ("not", "never", "hardly")
 _SUBORDINATORS = ("although", "though", "while")
 _ADVERBS = ("really", "truly", "quite")
 _REPORTS = ("agreed", "felt", "thought", "said")
 _OUTCOMES = ("choice", "surprise", "experience")
 _PREPOSITIONS = ("from", "at")
-_PLACES = (("hotel", "hotels"), ("market", "markets"), ("village", "villages"), ("festival", "festivals"))
 
-# A bar separates the sub-words of an adjective.
-_PRAISE = (
-    *("good", "great", "superb", "lovely", "fine", "charming", "pleasant", "impressive", "remarkable", "inspired"),
-    *("un|forgettable", "un|spoiled", "joy|ful", "taste|ful", "flaw|less", "fault|less"),
-)
-_BLAME = (
-    *("bad", "awful", "dreadful", "poor", "dull", "weak", "forgettable", "spoiled"),
-    *("un|pleasant", "un|impressive", "un|remarkable", "un|inspired", "joy|less", "taste|less", "flaw|ed", "fault|y"),
-)
-_PEOPLE_ARE = (
-    *("great", "lovely", "charming", "pleasant", "impressive", "inspired", "joyful"),
-    *("awful", "dreadful", "dull", "unpleasant", "unimpressive", "uninspired", "joyless"),
-)
+
+def _split_forms(words: str) -> list[tuple[str, ...]]:
+    """The forms of each word: of nouns singular and plural, of verbs base, third person, past and participle."""
+    return [tuple(word.split("/")) for word in words.split()]
+
+
+_PLACES = _split_forms("hotel/hotels market/markets village/villages festival/festivals")
+_FOOD = {
+    "places": _PLACES,
+    "things": _split_forms(
+        "soup/soups cake/cakes roast/roasts order/orders fish/fish salmon/salmon trout/trout shrimp/shrimp"
+    ),
+    "people": _split_forms("waiter/waiters guest/guests cook/cooks owner/owners"),
+    "verbs": _split_forms(
+        "order/orders/ordered/ordered cook/cooks/cooked/cooked roast/roasts/roasted/roasted "
+        "praise/praises/praised/praised"
+    ),
+}
+_STAGE = {
+    "places": _PLACES,
+    "things": _split_forms(  # series twice, to be as frequent as all fish
+        "play/plays film/films show/shows review/reviews series/series series/series"
+    ),
+    "people": _split_forms("actor/actors critic/critics student/students director/directors"),
+    "verbs": _split_forms(
+        "film/films/filmed/filmed show/shows/showed/shown review/reviews/reviewed/reviewed "
+        "praise/praises/praised/praised"
+    ),
+}
 _PIECES = {word.replace("|", ""): tuple(word.split("|")) for word in (*_PRAISE, *_BLAME)}
 _POLARITY = {word.replace("|", ""): words is _PRAISE for words in (_PRAISE, _BLAME) for word in words}
-
-_Forms = TypeVar("_Forms", bound=tuple[str, ...])
-
-
-@dataclass(frozen=True, slots=True)
-class _Topic:
-    """Words of one topic: nouns as (singular, plural), verbs as (base, third person, past, participle)."""
-
-    things: tuple[tuple[str, str], ...]
-    people: tuple[tuple[str, str], ...]
-    verbs: tuple[tuple[str, str, str, str], ...]
-
-
-_TOPICS = (
-    _Topic(
-        things=(
-            *(("soup", "soups"), ("cake", "cakes"), ("roast", "roasts"), ("order", "orders")),
-            *(("fish", "fish"), ("salmon", "salmon"), ("trout", "trout"), ("shrimp", "shrimp")),
-        ),
-        people=(("waiter", "waiters"), ("guest", "guests"), ("cook", "cooks"), ("owner", "owners")),
-        verbs=(
-            ("order", "orders", "ordered", "ordered"),
-            ("cook", "cooks", "cooked", "cooked"),
-            ("roast", "roasts", "roasted", "roasted"),
-            ("praise", "praises", "praised", "praised"),
-        ),
-    ),
-    _Topic(
-        things=(
-            *(("play", "plays"), ("film", "films"), ("show", "shows"), ("review", "reviews")),
-            *(("series", "series"), ("series", "series")),  # twice, to be as frequent as all fish
-        ),
-        people=(("actor", "actors"), ("critic", "critics"), ("student", "students"), ("director", "directors")),
-        verbs=(
-            ("film", "films", "filmed", "filmed"),
-            ("show", "shows", "showed", "shown"),
-            ("review", "reviews", "reviewed", "reviewed"),
-            ("praise", "praises", "praised", "praised"),
-        ),
-    ),
-)
 
 
 def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]:
@@ -106,7 +92,7 @@ def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]
     positive | the salmon were never a dreadful choice .
     negative | although the fish were fine , the trout that the cooks never roast were poor .
     """
-    sentences = _distinct_sentences(random.Random(seed), subwords)
+    sentences = _generate_distinct(random.Random(seed), subwords)
     return [next(sentences) for _ in range(count)]
 
 
@@ -135,45 +121,22 @@ def explain(sentence: Sentence) -> str:
     positive: "dreadful" is blame, negated by "never"
     negative: "poor" is blame, and the clause with "although" does not count
     """
-    if not (sentence.words and sentence.heads and sentence.deprels):
-        raise DataError("the sentence has no heads and relation names", hint=_ONLY_GENERATED)
-    root = sentence.heads.index(0)
-    conjunction = _dependent_word(sentence, _find_dependent(sentence, root, "conj"), "cc")
-    predicate = _find_predicate(sentence, root, conjunction)
-    adjective = sentence.words[_find_dependent(sentence, predicate, "amod") or predicate]
-    if adjective not in _POLARITY:
-        raise DataError(f"{adjective!r} is not an adjective of this grammar", hint=_ONLY_GENERATED)
-    positive = _POLARITY[adjective]
-    reasons = [f'"{adjective}" is {"praise" if positive else "blame"}']
-    negator = _dependent_word(sentence, predicate, "advmod")
-    if negator in _NEGATORS:
-        positive = not positive
-        reasons.append(f'negated by "{negator}"')
-    if conjunction:
-        reasons.append(f'and what follows "{conjunction}" {"decides" if conjunction == "but" else "agrees"}')
-    elif subordinator := _dependent_word(sentence, _find_dependent(sentence, root, "advcl"), "mark"):
-        reasons.append(f'and the clause with "{subordinator}" does not count')
-    return f"{LABELS[positive]}: {', '.join(reasons)}"
-
-
-_ONLY_GENERATED = "Pass sentences of generate()."
-
-
-def _find_predicate(sentence: Sentence, root: int, conjunction: str) -> int:
-    """The predicate that decides: after "but", and of "they said that ..." the reported one."""
-    clause = (_find_dependent(sentence, root, "conj") if conjunction == "but" else None) or root
-    return _find_dependent(sentence, clause, "ccomp") or clause
-
-
-def _find_dependent(sentence: Sentence, head: int, relation: str) -> int | None:
-    """The first word that depends on ``head`` by this relation."""
-    arcs = zip(sentence.heads or (), sentence.deprels or (), strict=True)
-    return next((word for word, arc in enumerate(arcs) if arc == (head + 1, relation)), None)
-
-
-def _dependent_word(sentence: Sentence, head: int | None, relation: str) -> str:
-    word = None if head is None else _find_dependent(sentence, head, relation)
-    return "" if word is None else sentence.words[word]
+    clauses = " ".join(sentence.words[:-1]).split(" , ")
+    deciding, choice = clauses[0], []
+    for number, clause in enumerate(clauses):
+        opening = clause.split()[0]
+        if opening in ("and", "but"):
+            deciding = clauses[opening == "but"]
+            choice = [f'and what follows "{opening}" {"decides" if opening == "but" else "agrees"}']
+        elif opening in _SUBORDINATORS:
+            deciding = clauses[1 - number]
+            choice = [f'and the clause with "{opening}" does not count']
+    predicate = re.split(" (?:was|were) ", deciding)[1].split()
+    adjective = next(word for word in predicate if word in _POLARITY)
+    negators = [word for word in predicate if word in _NEGATORS]
+    evidence = [f'"{adjective}" is {"praise" if _POLARITY[adjective] else "blame"}']
+    evidence += [f'negated by "{negator}"' for negator in negators]
+    return f"{LABELS[_POLARITY[adjective] != bool(negators)]}: {', '.join(evidence + choice)}"
 
 
 @dataclass(slots=True)
@@ -186,14 +149,22 @@ class _Word:
     before: list[_Word] = field(default_factory=list)
     after: list[_Word] = field(default_factory=list)
 
+    def list_words(self, head: _Word | None = None) -> Iterator[tuple[_Word, _Word | None]]:
+        """All words of the tree in the order of the sentence, each with its head."""
+        for word in self.before:
+            yield from word.list_words(self)
+        yield self, head
+        for word in self.after:
+            yield from word.list_words(self)
 
-def _distinct_sentences(rng: random.Random, subwords: bool) -> Iterator[Sentence]:
+
+def _generate_distinct(rng: random.Random, subwords: bool) -> Iterator[Sentence]:
     known: set[Sequence[str]] = set()
     while True:
         first = rng.random() < 0.5
         for positive in (first, not first):
             while True:
-                whole = _as_sentence(_Writer(rng).make_sentence(positive), LABELS[positive])
+                whole = _make_sentence(_Writer(rng).write_sentence(positive), LABELS[positive])
                 split = _split_adjectives(whole)
                 if whole.tokens not in known and len(split) <= LONGEST:
                     break
@@ -201,24 +172,15 @@ def _distinct_sentences(rng: random.Random, subwords: bool) -> Iterator[Sentence
             yield split if subwords else whole
 
 
-def _as_sentence(root: _Word, label: str) -> Sentence:
-    ordered: list[tuple[_Word, _Word | None]] = []
-
-    def visit(node: _Word, above: _Word | None) -> None:
-        for child in node.before:
-            visit(child, node)
-        ordered.append((node, above))
-        for child in node.after:
-            visit(child, node)
-
-    visit(root, None)
-    number = {id(node): position for position, (node, _) in enumerate(ordered, start=1)}
+def _make_sentence(root: _Word, label: str) -> Sentence:
+    words = list(root.list_words())
+    numbers = {id(word): number for number, (word, _) in enumerate(words, start=1)}
     return Sentence(
-        tokens=tuple(node.form for node, _ in ordered),
-        heads=tuple(0 if above is None else number[id(above)] for _, above in ordered),
-        deprels=tuple(node.relation for node, _ in ordered),
+        tokens=[word.form for word, _ in words],
+        heads=[0 if head is None else numbers[id(head)] for _, head in words],
+        deprels=[word.relation for word, _ in words],
         label=label,
-        tags=tuple(node.tag for node, _ in ordered),
+        tags=[word.tag for word, _ in words],
     )
 
 
@@ -233,27 +195,36 @@ class _Writer:
 
     def __init__(self, rng: random.Random):
         self.rng = rng
-        self.topic = rng.choice(_TOPICS)
+        self.topic = rng.choice((_FOOD, _STAGE))
         self.used: set[str] = set()
 
-    def draw_chance(self, probability: float) -> bool:
+    def draw(self, probability: float) -> bool:
         return self.rng.random() < probability
 
-    def make_sentence(self, positive: bool) -> _Word:
+    def draw_form(self, **weights: int) -> str:
+        return self.rng.choices(list(weights), list(weights.values()))[0]
+
+    def draw_unused(self, words: list[tuple[str, ...]]) -> tuple[str, ...]:
+        """Choose a word that is not yet in the sentence, so that no cook cooks."""
+        forms = self.rng.choice([forms for forms in words if forms[0] not in self.used] or words)
+        self.used.add(forms[0])
+        return forms
+
+    def write_sentence(self, positive: bool) -> _Word:
         """One clause, or two: they agree, or one of them decides."""
-        form = self.rng.choices(("alone", "and", "but", "conceded first", "conceded last"), (32, 20, 16, 16, 16))[0]
+        form = self.draw_form(alone=32, agreeing=20, opposed=16, conceded_first=16, conceded_last=16)
         if form == "alone":
-            root = self.make_clause(positive, pronoun=self.draw_chance(0.25), reported=self.draw_chance(0.2))
-        elif form in ("and", "but"):
-            root = self.make_clause(positive == (form == "and"))
-            second = self.make_clause(positive, relation="conj", reported=self.draw_chance(0.2))
-            second.before[:0] = [_Word(",", ",", "punct"), _Word(form, "CC", "cc")]
+            root = self.write_clause(positive, pronoun=self.draw(0.25), reported=self.draw(0.2))
+        elif form in ("agreeing", "opposed"):
+            root = self.write_clause(positive == (form == "agreeing"))
+            second = self.write_clause(positive, "conj", reported=self.draw(0.2))
+            second.before[:0] = [_Word(",", ",", "punct"), _Word("and" if form == "agreeing" else "but", "CC", "cc")]
             root.after.append(second)
         else:
-            root = self.make_clause(positive, reported=self.draw_chance(0.2))
-            conceded = self.make_clause(not positive, relation="advcl")
+            root = self.write_clause(positive, reported=self.draw(0.2))
+            conceded = self.write_clause(not positive, "advcl")
             conceded.before.insert(0, _Word(self.rng.choice(_SUBORDINATORS), "IN", "mark"))
-            if form == "conceded first":
+            if form == "conceded_first":
                 conceded.after.append(_Word(",", ",", "punct"))
                 root.before.insert(0, conceded)
             else:
@@ -262,28 +233,30 @@ class _Writer:
         root.after.append(_Word(".", ".", "punct"))
         return root
 
-    def make_clause(
-        self, positive: bool, *, relation: str = "root", pronoun: bool = False, reported: bool = False
+    def write_clause(
+        self, positive: bool, relation: str = "root", *, pronoun: bool = False, reported: bool = False
     ) -> _Word:
         """A thing was good or bad, or: people said that it was."""
-        plural = self.draw_chance(0.5)
-        subject = _Word("they" if plural else "it", "PRP", "nsubj") if pronoun else self.make_thing(plural)
-        predicate = self.make_predicate(positive, plural, "ccomp" if reported else relation)
+        plural = self.draw(0.5)
+        subject = _Word("they" if plural else "it", "PRP", "nsubj") if pronoun else self.write_thing(plural)
+        predicate = self.write_predicate(positive, plural, "ccomp" if reported else relation)
         predicate.before.insert(0, subject)
         if not reported:
             return predicate
         predicate.before.insert(0, _Word("that", "IN", "mark"))
-        return _Word(self.rng.choice(_REPORTS), "VBD", relation, [self.make_people("nsubj")[0]], [predicate])
+        report = self.rng.choice(_REPORTS)
+        return _Word(report, "VBD", relation, [self.write_people("nsubj")[0]], [predicate])
 
-    def make_predicate(self, positive: bool, plural: bool, relation: str) -> _Word:
+    def write_predicate(self, positive: bool, plural: bool, relation: str) -> _Word:
         """The copula, an optional negation, and an adjective, optionally with a noun."""
-        negated = self.draw_chance(0.4)
-        adjective = self.make_adjective(positive != negated)
-        if self.draw_chance(0.4):
+        negated = self.draw(0.4)
+        words = _PRAISE if positive != negated else _BLAME
+        adjective = _Word(self.rng.choice(words).replace("|", ""), "JJ", "amod")
+        if self.draw(0.4):
             adverbs = _ADVERBS[:2] if negated else _ADVERBS  # nothing is "hardly quite good"
             adjective.before.append(_Word(self.rng.choice(adverbs), "RB", "advmod"))
         head = adjective
-        if self.draw_chance(0.25):
+        if self.draw(0.25):
             first = (adjective.before or [adjective])[0].form
             article = _Word("an" if first[0] in "aeiou" else "a", "DT", "det")
             head = _Word(self.rng.choice(_OUTCOMES), "NN", relation, [article, adjective])
@@ -293,64 +266,49 @@ class _Writer:
         head.before.insert(0, _Word("were" if plural else "was", "VBD", "cop"))
         return head
 
-    def make_thing(self, plural: bool) -> _Word:
+    def write_thing(self, plural: bool) -> _Word:
         """The subject: alone, with a place, or with a relative clause that separates it from its verb."""
-        noun = self.make_noun(self.topic.things, plural, "nsubj")
-        form = self.rng.choices(("alone", "place", "relative", "participle"), (35, 15, 35, 15))[0]
+        noun = self.write_noun("things", plural, "nsubj")
+        form = self.draw_form(alone=35, place=15, relative=35, participle=15)
         if form == "place":
-            noun.after.append(self.make_place())
+            noun.after.append(self.write_place())
         elif form == "relative":
-            noun.after.append(self.make_relative_clause())
+            noun.after.append(self.write_relative_clause())
         elif form == "participle":
-            by, _ = self.make_people("obl")
-            by.before.insert(0, _Word("by", "IN", "case"))
-            noun.after.append(_Word(self.choose_verb()[3], "VBN", "acl", [], [by]))
+            agent, _ = self.write_people("obl")
+            agent.before.insert(0, _Word("by", "IN", "case"))
+            noun.after.append(_Word(self.draw_unused(self.topic["verbs"])[3], "VBN", "acl", [], [agent]))
         return noun
 
-    def make_relative_clause(self) -> _Word:
+    def write_relative_clause(self) -> _Word:
         """Like "that the guests never ordered", in some tense; its negation negates no adjective."""
-        people, plural = self.make_people("nsubj")
-        base, third, past, participle = self.choose_verb()
-        negator = [_Word(self.rng.choice(_NEGATORS[1:]), "RB", "advmod")] if self.draw_chance(0.35) else []
-        tense = self.rng.choice(("present", "past", "perfect", "did not"))
-        if tense == "present":
-            verb = _Word(base, "VBP", "acl:relcl", negator) if plural else _Word(third, "VBZ", "acl:relcl", negator)
-        elif tense == "past":
-            verb = _Word(past, "VBD", "acl:relcl", negator)
-        elif tense == "perfect":
-            verb = _Word(participle, "VBN", "acl:relcl", [_Word("had", "VBD", "aux"), *negator])
-        else:
-            verb = _Word(base, "VB", "acl:relcl", [_Word("did", "VBD", "aux"), _Word("not", "RB", "advmod")])
-        verb.before[:0] = [_Word("that", "WDT", "obj"), people]
-        return verb
+        people, plural = self.write_people("nsubj")
+        base, third, past, participle = self.draw_unused(self.topic["verbs"])
+        negator = [_Word(self.rng.choice(_NEGATORS[1:]), "RB", "advmod")] if self.draw(0.35) else []
+        forms = {
+            "present": (base, "VBP", negator) if plural else (third, "VBZ", negator),
+            "past": (past, "VBD", negator),
+            "perfect": (participle, "VBN", [_Word("had", "VBD", "aux"), *negator]),
+            "did not": (base, "VB", [_Word("did", "VBD", "aux"), _Word("not", "RB", "advmod")]),
+        }
+        verb, tag, before = forms[self.rng.choice(list(forms))]
+        return _Word(verb, tag, "acl:relcl", [_Word("that", "WDT", "obj"), people, *before])
 
-    def make_people(self, relation: str) -> tuple[_Word, bool]:
+    def write_people(self, relation: str) -> tuple[_Word, bool]:
         """People who ordered or said something, and whether there are several; their adjectives do not decide."""
-        plural = self.draw_chance(0.5)
-        noun = self.make_noun(self.topic.people, plural, relation)
-        if self.draw_chance(0.25):
+        plural = self.draw(0.5)
+        noun = self.write_noun("people", plural, relation)
+        if self.draw(0.25):
             noun.before.append(_Word(self.rng.choice(_PEOPLE_ARE), "JJ", "amod"))
-        if self.draw_chance(0.2):
-            noun.after.append(self.make_place())
+        if self.draw(0.2):
+            noun.after.append(self.write_place())
         return noun, plural
 
-    def make_place(self) -> _Word:
-        place = self.make_noun(_PLACES, self.draw_chance(0.5), "nmod")
+    def write_place(self) -> _Word:
+        place = self.write_noun("places", self.draw(0.5), "nmod")
         place.before.insert(0, _Word(self.rng.choice(_PREPOSITIONS), "IN", "case"))
         return place
 
-    def make_noun(self, nouns: tuple[tuple[str, str], ...], plural: bool, relation: str) -> _Word:
-        forms = self.choose_unused(nouns)
+    def write_noun(self, nouns: str, plural: bool, relation: str) -> _Word:
+        forms = self.draw_unused(self.topic[nouns])
         return _Word(forms[plural], "NNS" if plural else "NN", relation, [_Word("the", "DT", "det")])
-
-    def choose_verb(self) -> tuple[str, str, str, str]:
-        return self.choose_unused(self.topic.verbs)
-
-    def make_adjective(self, praise: bool) -> _Word:
-        return _Word(self.rng.choice(_PRAISE if praise else _BLAME).replace("|", ""), "JJ", "amod")
-
-    def choose_unused(self, words: tuple[_Forms, ...]) -> _Forms:
-        """Choose a word that is not yet in the sentence, so that no cook cooks."""
-        forms = self.rng.choice([forms for forms in words if forms[0] not in self.used] or words)
-        self.used.add(forms[0])
-        return forms

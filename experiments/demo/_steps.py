@@ -100,9 +100,8 @@ class Demo:
         builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency()])
         sentences = grammar.generate(200, seed=self.seed, subwords=True)
         sentence = next(s for s in sentences if s.num_words < len(s) <= 18 and "," in s.tokens)
-        path = draw_graph(
-            builder.text_batch([sentence]), sentence, self.out / "graph.png", title=grammar.explain(sentence)
-        )
+        path = self.out / "graph.png"
+        draw_graph(builder.text_batch([sentence]), sentence, path, title=grammar.explain(sentence))
         return sentence, path
 
     def train(self, task: str) -> dict[str, float]:
@@ -138,7 +137,9 @@ class Demo:
 
         if len(attention.tokens["text"]) > MAX_TOKENS:
             return None
-        return draw_arcs(attention.only(layer=0), self.out / "attention.png", title="attention in the first layer")
+        path = self.out / "attention.png"
+        draw_arcs(attention.only(layer=0), path, title="attention in the first layer")
+        return path
 
     def corpus_file(self, task: str, split: str) -> Path:
         """A split of the corpus in the format that a task reads."""

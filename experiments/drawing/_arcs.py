@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from graphattn.builders._files import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing._canvas import (
     GREY,
@@ -38,7 +37,7 @@ _MARGIN = 0.3
 _COLUMNS = {"relation": "", "source": 0, "target": 0, "deprel": "", "weight": 0.0}
 
 
-def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str | None = None) -> Figure:
     """Draw the edges between different tokens as arcs, which point to the token that attends.
 
     Arcs to the right are above the tokens, arcs to the left below. An arc is the mean over the heads of its relation;
@@ -47,8 +46,12 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
     Parameters
     ----------
     attention : ``attention.only(layer=1)`` for one layer, or with a head; edges of other nodes are not drawn
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
+    path : writes this file, whose name ends in ``.png``, ``.svg`` or ``.pdf``
     title : first line; the prediction when None
+
+    Returns
+    -------
+    the figure, which notebooks show; ``savefig`` writes it
 
     Raises
     ------
@@ -61,8 +64,7 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
     --------
     >>> from graphattn.models import TextClassifier, TrainingOptions
     >>> classifier = TextClassifier(training=TrainingOptions(epochs=1)).fit(["good film", "bad film"] * 4, [1, 0] * 4)
-    >>> draw_arcs(classifier.attention("good film"), getfixture("tmp_path") / "arcs.svg").name
-    'arcs.svg'
+    >>> _ = draw_arcs(classifier.attention("good film"), getfixture("tmp_path") / "arcs.svg")
     """
     maps = {text: _select_maps(attention, text) for text in attention.sentences}
     if not any(maps.values()):
@@ -89,7 +91,7 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
             y -= row.above + 0.2
             row.draw(axes, y, colours)
             y -= row.below + 0.25
-    return Path(path)
+    return figure
 
 
 def _select_maps(attention: Attention, text: str) -> list[AttentionMap]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path as Curve
 
-from graphattn.builders._files import atomic_file, resolve_path
+from graphattn.builders._files import FilePath, atomic_file, resolve_path
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models.inspection.notebook import is_right_to_left
 
@@ -57,7 +57,7 @@ def isolate(text: str) -> str:
     return f"\N{FIRST STRONG ISOLATE}{text}\N{POP DIRECTIONAL ISOLATE}" if {"R", "AL"} & {*letters} else text
 
 
-def check_format(path: str | os.PathLike[str]) -> Path:
+def check_format(path: FilePath) -> Path:
     """Return the path if a picture can have its suffix."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
@@ -83,18 +83,28 @@ def default_style() -> Iterator[None]:
         yield
 
 
+class Picture(Figure):
+    """A figure that notebooks show, also where pyplot, which knows how to show figures, is not loaded."""
+
+    def _repr_png_(self) -> bytes:
+        with default_style(), BytesIO() as file:
+            self.savefig(file, format="png")
+            return file.getvalue()
+
+
 @contextmanager
-def new_picture(path: str | os.PathLike[str], width: float, height: float) -> Iterator[Figure]:
-    """A figure to draw on, which is written at the end."""
-    path = check_format(path)
+def new_picture(path: FilePath | None, width: float = 1, height: float = 1) -> Iterator[Figure]:
+    """A figure to draw on, which is written at the end if there is a path."""
+    path = None if path is None else check_format(path)
     with default_style():
         matplotlib.rcParams["font.family"] = font_families()
-        figure = Figure(figsize=(width, height), facecolor="white")
+        figure = Picture(figsize=(width, height), facecolor="white")
         yield figure
-        write_figure(figure, path)
+        if path is not None:
+            _write_figure(figure, path)
 
 
-def write_figure(figure: Figure, path: Path) -> None:
+def _write_figure(figure: Figure, path: Path) -> None:
     """Write a figure atomically, without a date."""
     suffix = path.suffix.lower()
     metadata = {".png": {"Software": "graphattn"}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]

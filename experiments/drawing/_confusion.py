@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from matplotlib import colormaps
+from matplotlib.figure import Figure
 
+from graphattn.builders._files import FilePath
 from graphattn.experiments.drawing._canvas import GREY, INK, add_fonts, check_count, new_picture, text_width
 from graphattn.models._reports import Outcomes
 from graphattn.models.inspection.notebook import printable
@@ -15,13 +14,17 @@ MAX_CLASSES = 60
 _SIZE, _CELL = 9.0, 0.5
 
 
-def draw_confusion(outcomes: Outcomes, path: str | os.PathLike[str]) -> Path:
+def draw_confusion(outcomes: Outcomes, path: FilePath | None = None) -> Figure:
     """Draw how many decisions of each gold class have each predicted class; colours are shares of the gold class.
 
     Parameters
     ----------
     outcomes : of a :class:`~graphattn.models._reports.Report`
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
+    path : writes this file, whose name ends in ``.png``, ``.svg`` or ``.pdf``
+
+    Returns
+    -------
+    the figure, which notebooks show; ``savefig`` writes it
 
     Raises
     ------
@@ -33,8 +36,7 @@ def draw_confusion(outcomes: Outcomes, path: str | os.PathLike[str]) -> Path:
     Examples
     --------
     >>> outcomes = Outcomes.of([(0, "bad", "bad"), (1, "good", "bad")], 2, ["bad", "good"])
-    >>> draw_confusion(outcomes, getfixture("tmp_path") / "confusion.png").name
-    'confusion.png'
+    >>> _ = draw_confusion(outcomes, getfixture("tmp_path") / "confusion.png")
     """
     names, matrix = outcomes.confusion()
     check_count(len(names), "classes", MAX_CLASSES)
@@ -60,7 +62,7 @@ def draw_confusion(outcomes: Outcomes, path: str | os.PathLike[str]) -> Path:
         axes.set_ylabel("gold", size=_SIZE, color=GREY)
         for spine in axes.spines.values():
             spine.set(color=GREY, linewidth=0.5)
-    return Path(path)
+    return figure
 
 
 def _cells(rows: list[list[int]]) -> list[tuple[tuple[int, int], int]]:

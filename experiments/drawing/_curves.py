@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from graphattn.builders._files import FilePath
 from graphattn.experiments.drawing._canvas import FAINT, GREY, INK, assign_colours, new_picture
 
 Curves = dict[str, list[tuple[float, float]]]
@@ -24,8 +25,10 @@ class Panel:
     curves: Curves
 
 
-def draw_panels(panels: Sequence[Panel], path: Path, *, up: str = "", logarithmic: bool = False) -> None:
-    """Write a picture of panels from left to right; ``up`` is the label of the vertical axes."""
+def draw_panels(
+    panels: Sequence[Panel], path: FilePath | None = None, *, up: str = "", logarithmic: bool = False
+) -> Figure:
+    """Draw panels from left to right; ``up`` is the label of the vertical axes."""
     colours = assign_colours(list(dict.fromkeys(name for panel in panels for name in panel.curves)))
     with new_picture(path, 4.5 * len(panels), 3.6) as figure:
         figure.set_layout_engine("constrained")
@@ -40,6 +43,7 @@ def draw_panels(panels: Sequence[Panel], path: Path, *, up: str = "", logarithmi
                 axes.legend(fontsize=7, frameon=False)
         axes = figure.axes[0]
         axes.set_ylabel(up, color=INK, size=9)
+    return figure
 
 
 def style_axes(axes: Axes, across: str) -> None:

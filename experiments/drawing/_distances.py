@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from graphattn.builders._files import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing._canvas import INK, assign_colours, new_picture
 from graphattn.experiments.drawing._curves import style_axes
@@ -22,7 +22,7 @@ from graphattn.models.inspection.notebook import printable
 LINES = ("-", "--", ":", "-.")
 
 
-def draw_distances(summary: AttentionSummary, path: str | os.PathLike[str], *, layer: int = 0) -> Path:
+def draw_distances(summary: AttentionSummary, path: FilePath | None = None, *, layer: int = 0) -> Figure:
     """Draw the share of attention at each distance: for the heads of a layer at the left, for all layers at the right.
 
     The largest distance is the one that contains 99 % of the attention of every layer.
@@ -30,8 +30,12 @@ def draw_distances(summary: AttentionSummary, path: str | os.PathLike[str], *, l
     Parameters
     ----------
     summary : of a corpus
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
+    path : writes this file, whose name ends in ``.png``, ``.svg`` or ``.pdf``
     layer : the layer of the heads
+
+    Returns
+    -------
+    the figure, which notebooks show; ``savefig`` writes it
 
     Raises
     ------
@@ -64,7 +68,7 @@ def draw_distances(summary: AttentionSummary, path: str | os.PathLike[str], *, l
         _finish_axes(left, f"Heads of layer {layer}", last, _join_units(summary, heads.relation))
         _finish_axes(right, "Layers (mean of their heads)", last, _join_units(summary, colours))
         left.set_ylabel("share of attention", color=INK, size=9)
-    return Path(path)
+    return figure
 
 
 def _common_distance(layers: pd.DataFrame) -> int:

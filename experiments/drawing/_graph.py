@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from graphattn._edges import GraphBatch, as_batch
 from graphattn._schema import DEPENDENCY, MEMBERSHIP, SENTENCE, TOKEN, WORD, CanonicalRelation
+from graphattn.builders._files import FilePath
 from graphattn.builders._sentence import Sentence
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing._canvas import assign_colours
@@ -24,18 +25,24 @@ if TYPE_CHECKING:
 def draw_graph(
     graph: Graph,
     sentence: Sentence | Sequence[str],
-    path: str | os.PathLike[str],
+    path: FilePath | None = None,
     *,
     weights: Mapping[str, Sequence[float]] | None = None,
     title: str | None = None,
-) -> Path:
+) -> Figure:
     """Draw the graph that a :class:`~graphattn.builders.TextGraphBuilder` built of one sentence.
 
     Parameters
     ----------
     graph : graph of this one sentence, with or without ``[CLS]``
     sentence : its tokens, as a list or as a sentence; dependency arcs of a parsed sentence are labelled
-    path, weights, title : as in :func:`draw_sentence`; weights are in the order of edge ids
+    path : writes this file, whose name ends in ``.png``, ``.svg`` or ``.pdf``
+    weights : relation -> the weight of each of its edges, in the order of edge ids
+    title : first line
+
+    Returns
+    -------
+    the figure, which notebooks show; ``savefig`` writes it
 
     Raises
     ------
@@ -48,9 +55,8 @@ def draw_graph(
     --------
     >>> from graphattn.builders import TextGraphBuilder, Window
     >>> sentence = Sentence(("time", "flies"))
-    >>> folder = getfixture("tmp_path")
-    >>> draw_graph(TextGraphBuilder([Window(3)]).text_batch([sentence]), sentence, folder / "graph.svg").name
-    'graph.svg'
+    >>> graph = TextGraphBuilder([Window(3)]).text_batch([sentence])
+    >>> _ = draw_graph(graph, sentence, getfixture("tmp_path") / "graph.svg")
     """
     sentence = sentence if isinstance(sentence, Sentence) else Sentence(tuple(sentence))
     graph = as_batch(graph)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from graphattn.builders._files import FilePath
 from graphattn.experiments.drawing._canvas import (
     FAINT,
     GREY,
@@ -33,7 +32,7 @@ MAX_HEADS = 64
 _LABEL, _HEAD, _TITLE = 7.5, 8.5, 12.0
 
 
-def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+def draw_matrices(attention: Attention, path: FilePath | None = None, *, title: str | None = None) -> Figure:
     """Draw a matrix for each head, and a row of matrices for each layer; rows attend to columns.
 
     Cells without an edge are grey. White lines separate words of several tokens.
@@ -41,8 +40,12 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
     Parameters
     ----------
     attention : of one text or pair; ``only`` selects layers and heads
-    path : ends in ``.png``, ``.svg`` or ``.pdf``
+    path : writes this file, whose name ends in ``.png``, ``.svg`` or ``.pdf``
     title : first line; the prediction when None
+
+    Returns
+    -------
+    the figure, which notebooks show; ``savefig`` writes it
 
     Raises
     ------
@@ -56,8 +59,7 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
     >>> from graphattn.models import TextClassifier, TrainingOptions
     >>> classifier = TextClassifier(training=TrainingOptions(epochs=1)).fit(["good film", "bad film"] * 4, [1, 0] * 4)
     >>> attention = classifier.attention("good film").only(layer=2)
-    >>> draw_matrices(attention, getfixture("tmp_path") / "heads.png").name
-    'heads.png'
+    >>> draw_matrices(attention).savefig(getfixture("tmp_path") / "heads.png")
     """
     heads = sorted({(each.layer, head, each.relation) for each in attention.maps for head in each.heads})
     labels = [printable(text, 14) for texts in attention.tokens.values() for text in texts]
@@ -94,7 +96,7 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
                 _write(figure, 0.08, bottom - 0.22, f"layer {members[0][0]}", size=_HEAD, color=GREY)
         note = "The row attends to the column; black is a weight of one, grey is no edge."
         _write(figure, 0.15, 0.1, note, size=8, color=GREY)
-    return Path(path)
+    return figure
 
 
 def make_heading(attention: Attention, width: float) -> str:

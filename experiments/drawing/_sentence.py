@@ -7,11 +7,9 @@ other nodes than tokens (a relay, spans) are matrices, too; these nodes follow t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -20,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 from matplotlib.path import Path as Curve
 
+from graphattn.builders._files import FilePath
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing._canvas import (
     FAINT,
@@ -32,12 +31,10 @@ from graphattn.experiments.drawing._canvas import (
     add_arrow,
     add_fonts,
     check_count,
-    check_format,
-    default_style,
     font_families,
+    new_picture,
     text_width,
     token_centres,
-    write_figure,
 )
 from graphattn.models.inspection.notebook import printable
 
@@ -55,7 +52,7 @@ _TextsAndCentres = tuple[list[str], list[float]]
 def draw_sentence(
     tokens: Sequence[str],
     edges: WordEdges,
-    path: str | os.PathLike[str],
+    path: FilePath | None = None,
     *,
     word_ids: Sequence[int] | None = None,
     word_relations: Collection[str] = (),
@@ -63,16 +60,13 @@ def draw_sentence(
     edge_labels: Mapping[str, Sequence[str]] | None = None,
     weights: Mapping[str, Sequence[float]] | None = None,
     title: str | None = None,
-) -> Path:
+) -> Figure:
     """Draw tokens and the edges between them.
 
     Examples
     --------
-    >>> folder = getfixture("tmp_path")
-    >>> draw_sentence(["time", "flies"], {"dependency": [(0, 1), (1, 0)]}, folder / "two.png").name
-    'two.png'
+    >>> _ = draw_sentence(["time", "flies"], {"dependency": [(0, 1), (1, 0)]}, getfixture("tmp_path") / "two.png")
     """
-    path = check_format(path)
     check_count(len(tokens), "tokens", MAX_TOKENS)
     words = list(range(len(tokens))) if word_ids is None else list(word_ids)
     weights, edge_labels, other_nodes = weights or {}, edge_labels or {}, other_nodes or {}
@@ -81,7 +75,7 @@ def draw_sentence(
         raise DataError(f"there are no edges of relation {unknown!r}", hint=f"There are: {', '.join(edges)}.")
     texts = [printable(token) for token in tokens]
     add_fonts(texts)
-    with default_style():
+    with new_picture(path) as figure:
         nodes = texts, token_centres(texts, words)
         word_nodes = _join_words(words, nodes)
         relations = [
@@ -89,10 +83,8 @@ def draw_sentence(
                            weights.get(name), edge_labels.get(name), other_nodes.get(name, ()))
             for name, colour in zip(edges, cycle(PALETTE), strict=False)
         ]  # fmt: skip
-        picture = _SentencePicture()
-        picture.draw(relations, *nodes, words, printable(title, _MAX_TITLE) if title else None)
-        picture.save(path)
-    return path
+        _SentencePicture(figure).draw(relations, *nodes, words, printable(title, _MAX_TITLE) if title else None)
+    return figure
 
 
 def _join_words(words: Sequence[int], nodes: _TextsAndCentres) -> _TextsAndCentres:
@@ -173,8 +165,8 @@ class DrawnRelation:
 class _SentencePicture:
     """A page that grows downwards: x starts at the first token, y at the top."""
 
-    def __init__(self) -> None:
-        self.figure = Figure(facecolor="white")
+    def __init__(self, figure: Figure) -> None:
+        self.figure = figure
         self.axes = self.figure.add_axes((0, 0, 1, 1))
         self.axes.set_axis_off()
         self._left, self._right, self._y = 0.0, _MIN_WIDTH, 0.0
@@ -206,14 +198,14 @@ class _SentencePicture:
         self._draw_tokens(texts, centres, words)
         self._draw_matrices(matrices)
         self._draw_note(arcs, matrices, any(relation.strengths is not None for relation in relations))
+        self._fit()
 
-    def save(self, path: Path) -> None:
-        """Fit the figure to the page and write it."""
+    def _fit(self) -> None:
+        """Fit the figure to the page."""
         width, height = self._right - self._left + 2 * _MARGIN, _MARGIN - self._y
         self.figure.set_size_inches(width, height)
         self.axes.set_xlim(self._left - _MARGIN, self._right + _MARGIN)
         self.axes.set_ylim(self._y, _MARGIN)
-        write_figure(self.figure, path)
 
     def _write(self, x: float, text: str, size: float, *, y: float | None = None, **options: Any) -> None:
         options = {"color": INK, "ha": "center", "va": "baseline", **options}

@@ -41,7 +41,7 @@ def estimate_error(runs: Runs) -> float:
     of_seeds = statistics.variance(scores) / len(scores) if len(scores) > 1 else 0.0
     errors = [float(run["test_error"]) for run in runs if "test_error" in run]
     if errors:
-        return math.hypot(math.sqrt(of_seeds), statistics.mean(errors))
+        return math.sqrt(of_seeds + statistics.mean(errors) ** 2)
     share = statistics.mean(scores) / 100
     texts = TEST_TEXTS.get(runs[0]["data_set"], math.inf)
     return math.sqrt(of_seeds + 1e4 * share * (1 - share) / texts)
@@ -108,7 +108,7 @@ def compare_rows(experiment: Experiment, rows: Sequence[Row], results: Mapping[s
     if experiment.averages and len(table) > 1:
         by_column = {column: [results[row.label] for row in rows if row.parts()[-1] == column] for column in columns}
         lines.append(["mean of these", *map(_format_mean_of_means, by_column.values())])
-    return format_markdown(lines)
+    return f"{experiment.full_name}: {experiment.title}\n\n{format_markdown(lines)}"
 
 
 def _format_mean_of_means(sets: Sequence[Runs]) -> str:

@@ -21,7 +21,7 @@ from graphattn.builders import Example
 from graphattn.builders._files import read_numbered_lines
 from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines, read_parallel
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models import Estimator
+from graphattn.models import TASKS, Estimator
 from graphattn.models.training._text_metrics import text_metrics
 
 DATA_VARIABLE = "GRAPHATTN_DATA"
@@ -47,14 +47,19 @@ class DataSet:
     words: str = r"\S+"  # regular expression of a word, for the baselines
     size: int | None = None  # number of training examples, drawn at random; None for all
 
+    @property
+    def per_word(self) -> bool:
+        """Whether each word has a label."""
+        return TASKS[self.task].task.per_word
+
     def files(self, *, on_test: bool = True) -> list[str]:
         """Its files below the data folder, without the test set's unless ``on_test``."""
         files = [self.train, self.dev, self.test if on_test else None]
         return [file for file in files if file is not None]
 
-    def load(self, split: str, folder: Path | None = None) -> list[Any]:
-        """Read ``train``, ``dev`` or ``test``; the folder is :func:`data_folder` when None."""
-        return list(self.read((folder or data_folder()) / getattr(self, split)))
+    def load(self, split: str, folder: Path) -> list[Any]:
+        """Read ``train``, ``dev`` or ``test`` below the data folder."""
+        return list(self.read(folder / getattr(self, split)))
 
     def load_splits(self, seed: int, folder: Path, *, on_test: bool = True, fold: int | None = None) -> dict[str, Any]:
         """The splits of a run: ``train``, and ``dev``, ``test`` or the held-out fold of ``train``, if they exist."""
@@ -271,20 +276,6 @@ ORIGINS = {
 """Folder of the data folder -> where its files come from."""
 
 
-def _make_gcn_set(name: str, train: str = "train.clean.tsv.xz", test: str = "test.clean.tsv.xz") -> DataSet:
-    """A corpus of text_gcn, with that paper's split, and unless its files are given its preprocessing."""
-    return DataSet("classify", f"text_gcn/{name}/{train}", f"text_gcn/{name}/{test}", _read_labelled)
-
-
-def _make_fold_set(name: str) -> DataSet:
-    return DataSet("classify", f"{name}/all.tsv", None, _read_labelled)
-
-
-def _make_mtl_set(domain: str) -> DataSet:
-    packed = ".xz" if domain == "imdb" else ""
-    return DataSet("classify", f"mtl16/{domain}.task.train{packed}", f"mtl16/{domain}.task.test", _read_labelled)
-
-
 def _read_imdb(path: Path) -> Iterator[Example]:
     return read_labelled_lines(path, columns=("label", None, None, "text"))
 
@@ -333,66 +324,70 @@ MTL_DOMAINS = {
 }
 """Name -> file of the domains of MTL-16."""
 
+
+def _make_set(
+    folder: str,
+    files: str,
+    task: str = "classify",
+    read: Callable[[Path], Iterable[Any]] = _read_labelled,
+    *,
+    make: type[DataSet] = DataSet,
+    **options: Any,
+) -> DataSet:
+    """A corpus in one folder, with its files for training, test and perhaps the dev set; without a test file, folds."""
+    train, test, dev = [*(f"{folder}/{file}" for file in files.split()), None, None][:3]
+    assert train is not None
+    return make(task, train, test, read, dev=dev, **options)
+
+
 DATA_SETS: dict[str, DataSet] = {
-    "sst2": DataSet("classify", "sst2/train.tsv", "sst2/test.tsv", _read_labelled, dev="sst2/dev.tsv"),
-    "sst5": DataSet("classify", "sst5/train.tsv", "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
+    "sst2": _make_set("sst2", "train.tsv test.tsv dev.tsv"),
+    "sst5": _make_set("sst5", "train.tsv test.tsv dev.tsv"),
     "sst2-phrases": DataSet("classify", _PHRASES, "sst2/test.tsv", _read_sst2_or_phrases, dev="sst2/dev.tsv"),
-    "sst5-phrases": DataSet("classify", _PHRASES, "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
-    "r8": _make_gcn_set("R8", "train.tsv.xz", "test.tsv"),
-    "r52": _make_gcn_set("R52", "train.tsv.xz", "test.tsv"),
-    "ohsumed": _make_gcn_set("ohsumed", "train.tsv.xz", "test.tsv.xz"),
-    "20ng": _make_gcn_set("20ng", "train.tsv.xz", "test.tsv.xz"),
-    **{name: _make_mtl_set(domain) for name, domain in MTL_DOMAINS.items()},
-    "imdb": DataSet("classify", "imdb/train.tsv.xz", "imdb/test.tsv.xz", _read_imdb, words=r"\w+(?:'\w+)?"),
-    "cr": _make_fold_set("cr"),
-    "mpqa": _make_fold_set("mpqa"),
-    "mr": _make_fold_set("mr"),
-    "gcn-r8": _make_gcn_set("R8", test="test.clean.tsv"),
-    "gcn-r52": _make_gcn_set("R52", test="test.clean.tsv"),
-    "gcn-mr": _make_gcn_set("MR", "train.tsv", "test.tsv"),
-    "gcn-ohsumed": _make_gcn_set("ohsumed"),
-    "gcn-20ng": _make_gcn_set("20ng"),
-    "sick": DataSet("pair", "sick/train.tsv", "sick/test.tsv", _read_pairs, dev="sick/dev.tsv"),
-    "mrpc": DataSet("pair", "mrpc/train.tsv", "mrpc/test.tsv", _read_pairs),
-    "rte": DataSet("pair", "rte/train.tsv", "rte/test.tsv", _read_pairs),
-    "snli": DataSet(
-        "pair", "snli_dev_test/train.tsv.xz", "snli_dev_test/test.tsv", _read_snli, dev="snli_dev_test/dev.tsv"
-    ),
-    "ewt": DataSet(
+    "sst5-phrases": _make_set("sst5", "phrases.train.tsv.xz test.tsv dev.tsv"),
+    "r8": _make_set("text_gcn/R8", "train.tsv.xz test.tsv"),
+    "r52": _make_set("text_gcn/R52", "train.tsv.xz test.tsv"),
+    "ohsumed": _make_set("text_gcn/ohsumed", "train.tsv.xz test.tsv.xz"),
+    "20ng": _make_set("text_gcn/20ng", "train.tsv.xz test.tsv.xz"),
+    **{name: _make_set("mtl16", f"{domain}.task.train {domain}.task.test") for name, domain in MTL_DOMAINS.items()},
+    "imdb-short": _make_set("mtl16", "imdb.task.train.xz imdb.task.test"),
+    "imdb": _make_set("imdb", "train.tsv.xz test.tsv.xz", read=_read_imdb, words=r"\w+(?:'\w+)?"),
+    "cr": _make_set("cr", "all.tsv"),
+    "mpqa": _make_set("mpqa", "all.tsv"),
+    "mr": _make_set("mr", "all.tsv"),
+    # "clean" files have that paper's preprocessing
+    "gcn-r8": _make_set("text_gcn/R8", "train.clean.tsv.xz test.clean.tsv"),
+    "gcn-r52": _make_set("text_gcn/R52", "train.clean.tsv.xz test.clean.tsv"),
+    "gcn-mr": _make_set("text_gcn/MR", "train.tsv test.tsv"),
+    "gcn-ohsumed": _make_set("text_gcn/ohsumed", "train.clean.tsv.xz test.clean.tsv.xz"),
+    "gcn-20ng": _make_set("text_gcn/20ng", "train.clean.tsv.xz test.clean.tsv.xz"),
+    "sick": _make_set("sick", "train.tsv test.tsv dev.tsv", "pair", _read_pairs),
+    "mrpc": _make_set("mrpc", "train.tsv test.tsv", "pair", _read_pairs),
+    "rte": _make_set("rte", "train.tsv test.tsv", "pair", _read_pairs),
+    "snli": _make_set("snli_dev_test", "train.tsv.xz test.tsv dev.tsv", "pair", _read_snli),
+    "ewt": _make_set(
+        "ud_english_ewt",
+        "en_ewt-ud-train.conllu.xz en_ewt-ud-test.conllu en_ewt-ud-dev.conllu",
         "tag",
-        "ud_english_ewt/en_ewt-ud-train.conllu.xz",
-        "ud_english_ewt/en_ewt-ud-test.conllu",
         partial(read_conllu, tags="upos"),
-        dev="ud_english_ewt/en_ewt-ud-dev.conllu",
     ),
-    "conll2003": DataSet(
-        "tag",
-        "conll2003_ner/eng.train.xz",
-        "conll2003_ner/eng.testb",
-        read_conll,
-        dev="conll2003_ner/eng.testa",
-        metric="f1",
-    ),
-    "wnut17": DataSet(
-        "tag", "wnut17_ner/train.conll", "wnut17_ner/test.conll", read_conll, dev="wnut17_ner/dev.conll", metric="f1"
-    ),
-    "ptb": DataSet(
-        "tag", "ptb_sample_pos/train.tsv", "ptb_sample_pos/test.tsv", read_conll, dev="ptb_sample_pos/dev.tsv"
-    ),
-    "multi30k": ParallelSet(
+    "conll2003": _make_set("conll2003_ner", "eng.train.xz eng.testb eng.testa", "tag", read_conll, metric="f1"),
+    "wnut17": _make_set("wnut17_ner", "train.conll test.conll dev.conll", "tag", read_conll, metric="f1"),
+    "ptb": _make_set("ptb_sample_pos", "train.tsv test.tsv dev.tsv", "tag", read_conll),
+    "multi30k": _make_set(
+        "multi30k_en_de",
+        "train.en test_2016_flickr.en val.en",
         "translate",
-        "multi30k_en_de/train.en",
-        "multi30k_en_de/test_2016_flickr.en",
         _read_multi30k,
-        dev="multi30k_en_de/val.en",
+        make=ParallelSet,
         metric="bleu",
     ),
-    "scitldr": ParallelSet(
+    "scitldr": _make_set(
+        "scitldr_a",
+        "train.jsonl.xz test.jsonl dev.jsonl",
         "translate",
-        "scitldr_a/train.jsonl.xz",
-        "scitldr_a/test.jsonl",
         _read_scitldr,
-        dev="scitldr_a/dev.jsonl",
+        make=ParallelSet,
         metric="rouge_l",
         summary=True,
     ),

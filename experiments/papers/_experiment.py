@@ -11,7 +11,8 @@ from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.tables import format_markdown
 from graphattn.experiments.papers._rows import format_mean
-from graphattn.experiments.papers._runs import Changes, Run, merge_changes, row_key
+from graphattn.experiments.papers._runs import Run, row_key
+from graphattn.experiments.papers._settings import Changes, merge_changes
 
 SEPARATOR = " / "
 """Between the parts of a label."""
@@ -144,14 +145,18 @@ def show_experiment(
         if part not in ends:
             continue
         lines.append(_average(part, figure, rows, results, len(lines[0]), measures[0]))
+    title = f"{experiment.full_name}: {experiment.title}"
+    return "\n\n".join(filter(None, [title, experiment.note, format_markdown(_drop_empty_columns(lines))]))
+
+
+def _drop_empty_columns(lines: list[list[str]]) -> list[list[str]]:
+    """Leave out columns of the paper and the dev set without a cell."""
     filled = [
         number
         for number, head in enumerate(lines[0])
         if any(line[number] for line in lines[1:]) or not (head == "dev" or head.endswith(", paper"))
     ]
-    lines = [[line[number] for number in filled] for line in lines]
-    title = f"{experiment.full_name}: {experiment.title}"
-    return "\n\n".join(filter(None, [title, experiment.note, format_markdown(lines)]))
+    return [[line[number] for number in filled] for line in lines]
 
 
 def _average(

@@ -5,28 +5,31 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from graphattn.builders._files import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing._canvas import INK, new_picture
 from graphattn.experiments.drawing._curves import Curves, Panel, draw_panels, style_axes
 from graphattn.experiments.papers._comparison import Runs, estimate_error
 from graphattn.experiments.papers._experiment import MEASURES, SEPARATOR, Experiment, measure_runs
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Results = Mapping[str, Sequence[Mapping[str, Any]]]
 """Label of a row -> rows of results, one for each seed."""
 _BY_EPOCH = {"last_bleu": "dev_bleu", "last_perplexity": "dev_perplexity"}
 
 
-def draw_experiment(experiment: Experiment, results: Results, path: Path) -> None:
+def draw_experiment(experiment: Experiment, results: Results, path: FilePath | None = None) -> Figure:
     """Draw the curves of a figure, means over seeds."""
     if experiment.curves is None:
         raise ConfigError(f"{experiment.full_name} is not drawn; leave {{picture}} out", options=("picture",))
     panels = {heading: curves for heading, curves in collect_panels(experiment, results).items() if curves}
     if not panels:
         raise ConfigError(f"{experiment.full_name} has no results to draw yet; run it first")
-    draw_panels([Panel(heading, experiment.curves, curves) for heading, curves in panels.items()], path)
+    return draw_panels([Panel(heading, experiment.curves, curves) for heading, curves in panels.items()], path)
 
 
 def collect_panels(experiment: Experiment, results: Results) -> dict[str, Curves]:
@@ -82,21 +85,23 @@ def find_differences(cells: Mapping[tuple[str, str], Runs], ours: str, other: st
     return found
 
 
-def draw_differences(cells: Mapping[tuple[str, str], Runs], encoders: Sequence[str], path: Path) -> None:
+def draw_differences(
+    cells: Mapping[tuple[str, str], Runs], encoders: Sequence[str], path: FilePath | None = None
+) -> Figure:
     """Draw the first encoder's scores minus each other one's, a panel for each, with bars of one standard error."""
     ours, *others = encoders
     panels = {other: differences for other in others if (differences := find_differences(cells, ours, other))}
     if not panels:
-        raise ConfigError("no data set has runs of two of these encoders; name them with --encoder")
+        raise ConfigError("no data set has test scores of the first encoder and another one")
     height = 1.0 + 0.22 * max(map(len, panels.values()))
     with new_picture(path, 4.2 * len(panels), height) as figure:
         figure.set_layout_engine("constrained")
-        for axes, (other, differences) in zip(
-            figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
-        ):
+        all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (other, differences) in zip(all_axes, panels.items(), strict=True):
             names, values, errors = zip(*reversed(differences), strict=True)
             axes.errorbar(values, range(len(names)), xerr=errors, fmt="o", ms=4, lw=1.2, color="#0072B2")
             axes.axvline(0, color=INK, lw=0.8)
             axes.set_yticks(range(len(names)), names)
             axes.set_title(f"{ours} minus {other}", size=10, color=INK, loc="left")
             style_axes(axes, "points on the test set")
+    return figure

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -48,11 +49,6 @@ class MirroredOptions(Options):
     learning_rate: float = option(1e-3, "highest learning rate, after a tenth of all steps", above=0)
 
 
-def make_mirrored_groups(encoder: str) -> dict[str, Options]:
-    """Group of options -> an instance with the defaults."""
-    return {"task": MirroredOptions(), "encoder": _default_encoder(encoder)}
-
-
 def _default_encoder(name: str) -> EncoderOptions:
     return replace(encoder_options(name), hidden=100, dropout=0.0)
 
@@ -91,19 +87,10 @@ class MirroredModel(nn.Module):
         return output
 
 
-class SequenceGraphs:
-    """Graphs of sequences of one length, built once for each number of sequences."""
-
-    def __init__(self, model: MirroredModel, task: MirroredOptions):
-        self.builder = TextGraphBuilder(model.encoder.relations())
-        self.words = ["x"] * task.length
-        self.by_count: dict[int, TextBatch] = {}
-
-    def batch(self, count: int) -> TextBatch:
-        """The graph of this many sequences."""
-        if count not in self.by_count:
-            self.by_count[count] = self.builder.text_batch([self.words] * count)
-        return self.by_count[count]
+def make_batcher(model: MirroredModel, task: MirroredOptions) -> Callable[[int], TextBatch]:
+    """A function from a number of sequences to their graph, which is built once for each number."""
+    builder = TextGraphBuilder(model.encoder.relations())
+    return cache(lambda count: builder.text_batch([["x"] * task.length] * count))
 
 
 def sum_mirrored(inputs: Tensor, terms: int) -> Tensor:
@@ -153,11 +140,11 @@ def _train(model: MirroredModel, task: MirroredOptions, seed: int) -> float:
     optimizer = torch.optim.Adam(model.parameters(), lr=task.learning_rate)
     rule = TrainingOptions(warmup=0.1, schedule="linear")
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: relative_rate(step, steps, rule))
-    graphs = SequenceGraphs(model, task)
+    batch = make_batcher(model, task)
     start = time.perf_counter()
     for _ in range(task.epochs):
         for inputs in draw_batches(task, seed):
-            loss = F.mse_loss(model(graphs.batch(len(inputs)), inputs), sum_mirrored(inputs, task.terms))
+            loss = F.mse_loss(model(batch(len(inputs)), inputs), sum_mirrored(inputs, task.terms))
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 5.0)
@@ -169,11 +156,11 @@ def _train(model: MirroredModel, task: MirroredOptions, seed: int) -> float:
 @torch.no_grad()
 def _evaluate(model: MirroredModel, task: MirroredOptions) -> dict[str, float]:
     model.eval()
-    graphs, total, squares = SequenceGraphs(model, task), 0.0, 0.0
+    batch, total, squares = make_batcher(model, task), 0.0, 0.0
     mean = task.terms / 4 + (1 / 12 if 2 * task.terms > task.length and task.length % 2 else 0)  # the middle is squared
     for inputs in draw_batches(task, _TEST_SEED):
         targets = sum_mirrored(inputs, task.terms)
-        total += float((model(graphs.batch(len(inputs)), inputs) - targets).square().mean(1).sum())
+        total += float((model(batch(len(inputs)), inputs) - targets).square().mean(1).sum())
         squares += float((targets - mean).square().mean(1).sum())
     return {"mse": round(total / task.samples, 6), "mse_of_mean": round(squares / task.samples, 6)}
 
@@ -186,11 +173,6 @@ class LayerCostOptions(Options):
     length: int = option(64, "tokens of a sentence", min=1)
     repeats: int = option(9, "timed runs", min=1)
     memory: bool = option(True, "also measure the peak memory, in a new process")
-
-
-def layer_groups(encoder: str) -> dict[str, Options]:
-    """Group of options -> an instance with the defaults."""
-    return {"task": LayerCostOptions()}
 
 
 def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -223,7 +205,7 @@ def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, An
 
 
 MEASUREMENTS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[[str], dict[str, Options]]]] = {
-    MIRRORED: (run_mirrored, make_mirrored_groups),
-    LAYER_COSTS: (measure_layer, layer_groups),
+    MIRRORED: (run_mirrored, lambda encoder: {"task": MirroredOptions(), "encoder": _default_encoder(encoder)}),
+    LAYER_COSTS: (measure_layer, lambda encoder: {"task": LayerCostOptions()}),
 }
-"""Generated data set -> what runs on it, and encoder -> its groups of options."""
+"""Generated data set -> what runs on it, and encoder -> its groups of options with the defaults."""

@@ -38,9 +38,10 @@ from graphattn.experiments.papers._observations import OBSERVATIONS, EpochFigure
 from graphattn.experiments.papers._rows import append_row, read_rows
 from graphattn.experiments.papers._settings import (
     TRANSFORMERS,
-    Groups,
+    Changes,
     data_files,
     make_estimator,
+    merge_changes,
     task_groups,
     uses_defaults,
 )
@@ -48,9 +49,6 @@ from graphattn.experiments.papers._transformers_loop import check_fine_tuning, f
 from graphattn.models import Estimator, SequenceTagger, TextClassifier
 from graphattn.models.training._loop import count_parameters
 from graphattn.options import Options
-
-Changes = Mapping[str, Mapping[str, Any]]
-"""Group of options -> changes to :func:`settings`."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +94,9 @@ def row_key(row: Mapping[str, Any]) -> str:
     return json.dumps(parts, sort_keys=True)
 
 
-def run(
-    data_set: str, encoder: str, seed: int, *, folder: Path | None = None, run_dir: Path | None = None, **options: Any
-) -> dict[str, Any]:
+def run(data_set: str, encoder: str, seed: int, *, folder: Path | None = None, **options: Any) -> dict[str, Any]:
     """Train and evaluate one model; ``options`` as for :class:`Run`, the rest as for :func:`execute_run`."""
-    return execute_run(Run(data_set, encoder, seed, **options), folder, run_dir)
+    return execute_run(Run(data_set, encoder, seed, **options), folder)
 
 
 def execute_run(item: Run, folder: Path | None = None, run_dir: Path | None = None) -> dict[str, Any]:
@@ -175,11 +171,6 @@ def check_changes(data_set: str, encoder: str, changes: Changes) -> None:
                     f"{group} of {encoder} on {data_set} has no option {name!r}; {suggest(name, known)}"
                     f"choose among: {', '.join(known)}"
                 )
-
-
-def merge_changes(first: Changes, second: Changes) -> Groups:
-    """Both changes; the second wins."""
-    return {group: {**first.get(group, {}), **second.get(group, {})} for group in dict.fromkeys([*first, *second])}
 
 
 def _train_and_measure(

@@ -19,6 +19,8 @@ from graphattn.options import Options
 
 Groups = dict[str, dict[str, Any]]
 """Group of options of an estimator -> those that differ from the defaults."""
+Changes = Mapping[str, Mapping[str, Any]]
+"""Group of options -> changes to :func:`settings`."""
 
 VECTOR_FILES = {
     "cbow": "embeddings_trained/w2v_cbow_50d.txt.xz",
@@ -34,7 +36,7 @@ FROZEN_VECTORS = ("skipgram", "fasttext", "googlenews")
 ALL_VECTORS = (*FROZEN_VECTORS, "twitter")
 DUO_VECTORS = ("cbow", "skipgram")
 
-DEFAULT_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
+DEFAULT_RUNS: Mapping[str, tuple[str, Changes]] = {
     "default": ("ms-trans", {}),
     "default-bilstm": ("bilstm", {"head": {"linear_branch": False}}),
 }
@@ -42,7 +44,7 @@ DEFAULT_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
 
 MINILM = "all-MiniLM-L6-v2"
 TRANSFORMERS = "transformers"
-PRETRAINED_RUNS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {
+PRETRAINED_RUNS: Mapping[str, tuple[str, Changes]] = {
     "pretrained": ("pretrained", {}),
     "frozen": ("pretrained", {"pretrained": {"tuned_layers": 0}}),
     # dev set of SST-2, 2,000 training texts: 80.6; with the default rate of fine-tuning 79.4
@@ -92,9 +94,7 @@ def uses_defaults(encoder: str) -> bool:
 
 def _choose_defaults(name: str, vectors: str = "") -> Groups:
     """Options of a run without any, except files of word vectors."""
-    groups: Groups = {"inputs": {}, "head": {}, "training": {}}
-    for group, values in DEFAULT_RUNS[name][1].items():
-        groups[group] |= values
+    groups = merge_changes({"inputs": {}, "head": {}, "training": {}}, DEFAULT_RUNS[name][1])
     if vectors:
         groups["inputs"]["vectors"] = _vector_files(vectors.split("+"))
     return groups
@@ -104,20 +104,17 @@ def _choose_pretrained(data_set: str, name: str, model: str = MINILM) -> Groups:
     """Options of a run on a pretrained model: its defaults, at most 256 tokens, characters of named entities."""
     corpus = find_data_set(data_set)
     groups: Groups = {"inputs": {}, "head": {}, "training": {}, "pretrained": {"pretrained": model}}
-    if corpus.task == "classify":
+    task = TASKS[corpus.task].task
+    if task.truncates and task.texts_per_input < 2:
         groups["inputs"]["max_tokens_per_text"] = 254  # besides [CLS] and [SEP]
     if corpus.metric == "f1":
         groups["inputs"]["characters"] = True
-    for group, values in PRETRAINED_RUNS[name][1].items():
-        groups[group] |= values
-    return groups
+    return merge_changes(groups, PRETRAINED_RUNS[name][1])
 
 
-def make_estimator(
-    data_set: str, encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]], folder: Path
-) -> Estimator:
+def make_estimator(data_set: str, encoder: str, seed: int, changes: Changes, folder: Path) -> Estimator:
     """The estimator of a run; ``changes`` are to the options of :func:`settings`, group by group."""
-    groups = _change_settings(data_set, encoder, changes)
+    groups = merge_changes(settings(data_set, encoder), changes)
     groups.setdefault("training", {}).update(seed=seed, progress=False)
     for group, name in _DATA_FILES:
         if groups.get(group, {}).get(name):
@@ -152,9 +149,9 @@ def encoder_name(encoder: str) -> str:
     return {**DEFAULT_RUNS, **PRETRAINED_RUNS}.get(name, (name,))[0]
 
 
-def data_files(data_set: str, encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def data_files(data_set: str, encoder: str, changes: Changes) -> list[str]:
     """The files of word vectors and pretrained models that a run needs, below the data folder."""
-    groups = _change_settings(data_set, encoder, changes)
+    groups = merge_changes(settings(data_set, encoder), changes)
     values = [groups.get(group, {}).get(name) or () for group, name in _TRAINING_FILES]
     return [name for names in values for name in ([names] if isinstance(names, str) else names)]
 
@@ -164,11 +161,9 @@ _DATA_FILES = (*_TRAINING_FILES, ("parsing", "parser_model"))
 """Options that are files of the data folder."""
 
 
-def _change_settings(data_set: str, encoder: str, changes: Mapping[str, Mapping[str, Any]]) -> Groups:
-    groups = settings(data_set, encoder)
-    for group, values in changes.items():
-        groups.setdefault(group, {}).update(values)
-    return groups
+def merge_changes(first: Changes, second: Changes) -> Groups:
+    """Both changes; the second wins."""
+    return {group: {**first.get(group, {}), **second.get(group, {})} for group in dict.fromkeys([*first, *second])}
 
 
 def _join_folder(names: str | Sequence[str], folder: Path) -> str | tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.experiments.papers._baselines import BASELINES
-from graphattn.experiments.papers._data_sets import DATA_SETS, DataSet, find_data_set
+from graphattn.experiments.papers._data_sets import DATA_SETS, DataSet, ParallelSet, find_data_set
 from graphattn.experiments.papers._measurements import LAYER_COSTS, MIRRORED
 from graphattn.experiments.papers._runs import Run, with_changes
 from graphattn.experiments.papers._settings import MINILM, TRANSFORMERS, VECTOR_FILES, Groups, make_estimator
@@ -42,7 +42,7 @@ def smoke_folder() -> Iterator[Path]:
                 f"{word} {' '.join(str((n + k) % 5 - 2) for k in range(number))}\n" for n, word in enumerate(_WORDS)
             )
             _write(folder / file, "".join(rows))
-        _write_model(folder / MINILM)
+        write_model(folder / MINILM)
         yield folder
 
 
@@ -52,9 +52,9 @@ def _write(path: Path, text: str) -> None:
     path.write_bytes(lzma.compress(content, preset=0) if path.suffix == ".xz" else content)
 
 
-def _write_model(folder: Path) -> None:
-    """Write a small random model with the layers and heads of MiniLM."""
-    words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", *_WORDS)
+def write_model(folder: Path, words: Sequence[str] = _WORDS) -> None:
+    """Write a small random model with the layers and heads of MiniLM, and a tokenizer of these words."""
+    words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", *words)
     tokenizer = Tokenizer(models.WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -73,7 +73,7 @@ def _text(number: int) -> str:
 def _line(data_set: DataSet, file: str, number: int) -> str:
     """A line of a corpus in the format of its file; a tagged sentence has several."""
     text, label = _text(number), "4" if number % 2 and file.startswith("sst5") else str(number % 2)
-    if data_set.task == "tag":
+    if data_set.per_word:
         rows = []
         for position, word in enumerate(text.split(), 1):
             tag = ("B-X" if number % 2 else "O") if data_set.metric == "f1" else f"T{position}"
@@ -98,7 +98,21 @@ def shrink(run: Run) -> Run:
         return with_changes(run, {"task": {"sentences": 2, "length": length, "repeats": 1, "memory": False}})
     if run.encoder in BASELINES:
         return run
-    return with_changes(run, _SHRINK[find_data_set(run.data_set).task](run))
+    training = {"epochs": 2 if "epochs" in run.changes.get("training", {}) else 1, "batch_size": SIZE}
+    changes: Groups = {"training": {**training, "max_tokens": None, "precision": "32", "average": None}}
+    if run.encoder == TRANSFORMERS:
+        return with_changes(run, changes)
+    changes["encoder"] = _shrink_encoder(run)
+    if isinstance(find_data_set(run.data_set), ParallelSet):
+        changes |= {
+            "decoder": {"decoder_layers": 1, "decoder_ffn": 4, "decoder_heads": 1},
+            "inputs": {"vocabulary_size": run.changes.get("inputs", {}).get("vocabulary_size", 1500) // 25},
+            "parsing": {"parser": "none"},
+            "search": {"beam": 1, "min_length": 0, "max_length": 3},
+        }
+    else:
+        changes["inputs"] = {"character_embedding": 2, "character_filters": 2}
+    return with_changes(run, changes)
 
 
 def _shrink_encoder(run: Run) -> dict[str, object]:
@@ -111,38 +125,3 @@ def _shrink_encoder(run: Run) -> dict[str, object]:
     small |= {"head_feats": None} if getattr(options, "head_feats", None) else {}
     small |= {"ffn": 4} if hasattr(options, "ffn") else {}
     return small
-
-
-def _shrink_training(run: Run) -> dict[str, object]:
-    epochs = 2 if "epochs" in run.changes.get("training", {}) else 1
-    return {"epochs": epochs, "batch_size": SIZE, "max_tokens": None, "precision": "32", "average": None}
-
-
-def _shrink_labelling(run: Run) -> Groups:
-    training = _shrink_training(run)
-    if run.encoder == TRANSFORMERS:
-        return {"training": training}
-    return {
-        "encoder": _shrink_encoder(run),
-        "inputs": {"character_embedding": 2, "character_filters": 2},
-        "training": training,
-    }
-
-
-def _shrink_translator(run: Run) -> Groups:
-    return {
-        "encoder": _shrink_encoder(run),
-        "decoder": {"decoder_layers": 1, "decoder_ffn": 4, "decoder_heads": 1},
-        "inputs": {"vocabulary_size": run.changes.get("inputs", {}).get("vocabulary_size", 1500) // 25},
-        "parsing": {"parser": "none"},
-        "search": {"beam": 1, "min_length": 0, "max_length": 3},
-        "training": _shrink_training(run),
-    }
-
-
-_SHRINK: dict[str, Callable[[Run], Groups]] = {
-    "classify": _shrink_labelling,
-    "pair": _shrink_labelling,
-    "tag": _shrink_labelling,
-    "translate": _shrink_translator,
-}

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 from typing_extensions import override
 
 from graphattn._optional_packages import import_optional
@@ -28,9 +29,11 @@ from graphattn.builders import BudgetBatches
 from graphattn.builders.tag_schemes import convert, detect_scheme
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._data_sets import DataSet
-from graphattn.models import SequenceTagger, TextClassifier
+from graphattn.models import TASKS, SequenceTagger, TextClassifier
 from graphattn.models._estimators.inputs import split_held_out
+from graphattn.models._estimators.tasks import Classification, Tagging
 from graphattn.models._options import TrainingOptions
+from graphattn.models._padding import prefix_mask
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._checkpoint import find_transformer, read_architecture
 from graphattn.models.pretrained._encoder import PretrainedEncoder
@@ -41,7 +44,6 @@ from graphattn.models.training._metrics import classification_metrics, tagging_m
 from graphattn.models.training._optimizer import make_optimizer, relative_rate
 
 LabelledTexts = tuple[list[Any], list[list[str]]]
-_TASKS = ("classify", "tag")
 _OPTIONS: Mapping[str, frozenset[str]] = {
     "training": frozenset(
         {
@@ -62,8 +64,9 @@ _PREDICTION_BATCH = 64
 
 def check_fine_tuning(corpus: DataSet, changes: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise a ConfigError for a corpus of pairs, an option that the loop does not have, or without ``transformers``."""
-    if corpus.task not in _TASKS:
-        raise ConfigError(f"the run transformers is for the tasks {' and '.join(_TASKS)}, not {corpus.task}")
+    task = TASKS[corpus.task].task
+    if task.texts_per_input > 1 or not issubclass(task, Classification | Tagging):
+        raise ConfigError(f"the run transformers is for the tasks classify and tag, not {task.name}")
     for group, values in changes.items():
         for name in values.keys() - _OPTIONS.get(group, frozenset()):
             raise ConfigError(
@@ -102,15 +105,12 @@ class FineTunedModel(nn.Module):
     @override
     def forward(self, texts: Sequence[Encoded]) -> Tensor:
         """(texts or words, classes) scores."""
-        size, longest = len(texts), max(len(text.ids) for text in texts)
-        ids, mask = torch.zeros(size, longest, dtype=torch.long), torch.zeros(size, longest, dtype=torch.long)
-        for row, text in enumerate(texts):
-            ids[row, : len(text.ids)] = torch.tensor(text.ids)
-            mask[row, : len(text.ids)] = 1
+        ids = pad_sequence([torch.tensor(text.ids) for text in texts], batch_first=True)
+        mask = prefix_mask(torch.tensor([len(text.ids) for text in texts])).long()
         states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         if self.per_word:
-            rows = torch.arange(size).repeat_interleave(torch.tensor([len(text.word_positions) for text in texts]))
-            vectors = states[rows, torch.tensor([word for text in texts for word in text.word_positions])]
+            places = [(row, position) for row, text in enumerate(texts) for position in text.word_positions]
+            vectors = states[torch.tensor(places).unbind(1)]
         else:
             kept = mask.unsqueeze(2)
             vectors = (states.float() * kept).sum(1) / kept.sum(1)
@@ -129,39 +129,38 @@ def learning_rates(architecture: Architecture, pretrained: PretrainedOptions) ->
 def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:
     """Fine-tune on the training set and measure the epoch that is best on the dev set."""
     transformers = import_transformers()
-    training, is_tagger = estimator.training, corpus.task == "tag"
-    folder = find_transformer(estimator.pretrained.pretrained or "")
-    sets = _read_sets(splits, corpus, training)
-    names = _list_classes(sets["train"][1], corpus)
-    architecture = read_architecture(folder)
-    cut = estimator.inputs.max_tokens_per_text
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    limit = architecture.max_length
+    folder, is_tagger = find_transformer(estimator.pretrained.pretrained or ""), estimator.task.per_word
+    architecture, tokenizer = read_architecture(folder), transformers.AutoTokenizer.from_pretrained(folder)
+    limit, cut = architecture.max_length, estimator.inputs.max_tokens_per_text
     if cut is not None:
         limit = min(limit, cut + tokenizer.num_special_tokens_to_add())
-    encode = partial(_encode, tokenizer, classes=names, limit=limit, is_tagger=is_tagger)
-    epochs = training.resolve_epochs(len(splits["train"]), **DEFAULT_EPOCHS)
+    epochs = estimator.training.resolve_epochs(len(splits["train"]), **DEFAULT_EPOCHS)
+    training = replace(estimator.training, epochs=epochs)
+    sets = _read_sets(splits, corpus, training)
+    classes = _list_classes(sets["train"][1], corpus)
+    encode = partial(_encode, tokenizer, classes, limit, is_tagger)
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         encoder = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32)
-        model = FineTunedModel(encoder, len(names), estimator.head.head_dropout, per_word=is_tagger)
+        model = FineTunedModel(encoder, len(classes), estimator.head.head_dropout, per_word=is_tagger)
         average = None if training.average is None else WeightAverage(training.average)
+
+        def score(name: str) -> float:
+            return _measure(corpus, sets[name][1], _predict(model, encode(*sets[name])), classes)
+
         seconds, scores = [], []
         best: dict[str, Tensor] = {}
-        dev = encode(*sets["dev"])
         rates = learning_rates(architecture, estimator.pretrained)
-        for took in _train_epochs(model, encode(*sets["train"]), replace(training, epochs=epochs), rates, average):
+        for took in _train_epochs(model, encode(*sets["train"]), training, rates, average):
             seconds.append(took)
             with nullcontext() if average is None else average.swap_in(model):
-                scores.append(_measure(corpus, sets["dev"][1], _predict(model, dev), names))
+                scores.append(score("dev"))
                 if scores[-1] == max(scores):
                     best = copy.deepcopy(model.state_dict())
         model.load_state_dict(best)
         start = time.perf_counter()
         measured = corpus.list_measured_splits(splits)
-        tests = {
-            name: _measure(corpus, sets[name][1], _predict(model, encode(*sets[name])), names) for name in measured
-        }
+        tests = {name: round(score(name), 2) for name in measured}
         inference = {
             "inference_seconds": round(time.perf_counter() - start, 3),
             "inference_texts": sum(len(splits[name]) for name in measured),
@@ -169,7 +168,7 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, split
     words = model.encoder.get_input_embeddings().weight.numel()
     return {
         "dev": round(max(scores), 2),
-        **{name: round(score, 2) for name, score in tests.items()},
+        **tests,
         "best_epoch": len(scores) - scores[::-1].index(max(scores)),
         "epochs": len(scores),
         "parameters": count_parameters(model),
@@ -222,7 +221,7 @@ def _read_sets(splits: Mapping[str, Any], corpus: DataSet, training: TrainingOpt
     if "dev" in sets:
         return sets
     texts, labels = sets["train"]
-    strata = None if corpus.task == "tag" else np.unique([row[0] for row in labels], return_inverse=True)[1]
+    strata = None if corpus.per_word else np.unique([row[0] for row in labels], return_inverse=True)[1]
     held = round(training.dev_fraction * len(texts))
     split = zip(("train", "dev"), split_held_out(len(texts), held, strata, training.seed), strict=True)
     return sets | {name: ([texts[n] for n in numbers], [labels[n] for n in numbers]) for name, numbers in split}
@@ -237,7 +236,7 @@ def _list_classes(labels: Sequence[Sequence[str]], corpus: DataSet) -> list[str]
 
 def _read_split(items: Sequence[Any], corpus: DataSet) -> LabelledTexts:
     """Texts and their labels: tags, entity tags as BIOES, or a list of one class."""
-    if corpus.task == "classify":
+    if not corpus.per_word:
         return [str(item.text) for item in items], [[str(item.label)] for item in items]
     tags = [list(item.tags) for item in items]
     if corpus.metric == "f1":
@@ -247,15 +246,10 @@ def _read_split(items: Sequence[Any], corpus: DataSet) -> LabelledTexts:
 
 
 def _encode(
-    tokenizer: Any,
-    texts: Sequence[Any],
-    labels: Sequence[Sequence[str]],
-    classes: Sequence[str],
-    limit: int,
-    is_tagger: bool,
+    tokenizer: Any, classes: Sequence[str], limit: int, is_tagger: bool, texts: list[Any], labels: list[list[str]]
 ) -> list[Encoded]:
     """Tokenize texts; words that were cut off have the position of the first token, and no label to learn."""
-    batch = tokenizer(list(texts), truncation=True, max_length=limit, is_split_into_words=is_tagger)
+    batch = tokenizer(texts, truncation=True, max_length=limit, is_split_into_words=is_tagger)
     numbers = {name: number for number, name in enumerate(classes)}
     rows = []
     for row, names in enumerate(labels):
@@ -291,7 +285,7 @@ def _measure(
 ) -> float:
     """The metric of a corpus, in percent."""
     predicted = [[classes[number] for number in row] for row in decisions]
-    if corpus.task == "classify":
+    if not corpus.per_word:
         metrics = classification_metrics([row[0] for row in gold], [row[0] for row in predicted])
     elif corpus.metric == "f1":
         predicted = [convert(row, "BIOES", "BIOES", repair=True) for row in predicted]

@@ -49,25 +49,21 @@ def _name_class(backend: type[Backend]) -> str:
     return f"{backend.__module__}.{backend.__qualname__}"
 
 
-def choose_backend(rows: Tensor) -> str:
-    """The backend of ``auto``: ``fused`` on a CPU (float32, float64, bfloat16), else ``torch``."""
-    return "fused" if rows.device.type == "cpu" and rows.dtype != torch.float16 else "torch"
-
-
 def load_backend(name: str, rows: Tensor, others: Iterable[str] = BACKENDS) -> Backend:
     """The backend of a name: ``auto`` for these rows, a registered one, or one of ``others``."""
     if name == "auto":
-        return _make_backend(choose_backend(rows), True)
+        is_fused = rows.device.type == "cpu" and rows.dtype != torch.float16
+        return _make_backend("fused" if is_fused else "torch", skips_identities=True)
     if name in REGISTERED:
         return REGISTERED[name]
     if name in BACKENDS and name in others:
-        return _make_backend(name, False)
+        return _make_backend(name, skips_identities=False)
     known = ", ".join(("auto", *others, *REGISTERED))
     raise BackendError(f"backend {name!r} does not exist; choose one of: {known}")
 
 
 @cache
-def _make_backend(name: str, skips_identities: bool) -> Backend:
+def _make_backend(name: str, *, skips_identities: bool) -> Backend:
     module, class_name = BACKENDS[name]
     backend: Backend = getattr(import_module(module), class_name)()
     backend.skips_identities = skips_identities

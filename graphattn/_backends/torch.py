@@ -71,6 +71,22 @@ class Segment(NamedTuple):
     sources: Tensor
     slots: slice
 
+    def sum(self, values: Tensor) -> Tensor:
+        """Sum the edges' values (E, ...) for each destination."""
+        sums = values.new_zeros(self.nodes.stop - self.nodes.start, *values.shape[1:])
+        return sums.index_add_(0, self.local, values)
+
+    def softmax(self, scores: Tensor) -> Tensor:
+        """Softmax of scores (E, ...) over the edges of each destination; overwrites the scores."""
+        index = self.local.view(-1, *[1] * (scores.dim() - 1)).expand_as(scores)
+        shape = (self.nodes.stop - self.nodes.start, *scores.shape[1:])
+        maximum = scores.new_full(shape, float("-inf")).scatter_reduce_(0, index, scores, "amax")
+        maximum.masked_fill_(maximum == float("-inf"), 0)
+        exps = scores.sub_(maximum[self.local]).exp_()
+        total = self.sum(exps)
+        total.masked_fill_(total == 0, 1)
+        return exps.div_(total[self.local])
+
 
 def iterate_segments(edges: Edges, width: int) -> Iterator[Segment]:
     """Segments of destinations with a bounded number of edges, or of one destination; an edge has ``width`` numbers."""
@@ -86,16 +102,6 @@ def iterate_segments(edges: Edges, width: int) -> Iterator[Segment]:
         local = torch.repeat_interleave(nodes, degrees.long(), output_size=slots.stop - slots.start)
         yield Segment(slice(start, stop), local, edges.indices[slots].long(), slots)
         start = stop
-
-
-def _softmax(scores: Tensor, local: Tensor, count: int) -> Tensor:
-    """Softmax of (E, H) scores over the edges of each of ``count`` destinations."""
-    index = local.unsqueeze(-1).expand_as(scores)
-    maximum = scores.new_full((count, scores.shape[1]), float("-inf")).scatter_reduce_(0, index, scores, "amax")
-    maximum = torch.where(maximum == float("-inf"), torch.zeros_like(maximum), maximum)
-    exps = torch.exp(scores - maximum[local])
-    total = exps.new_zeros(count, scores.shape[1]).index_add_(0, local, exps)
-    return exps / torch.where(total == 0, torch.ones_like(total), total)[local]
 
 
 class _SegmentAttention(Function):
@@ -116,18 +122,17 @@ class _SegmentAttention(Function):
         out = torch.zeros(edges.num_destinations, *value.shape[1:], dtype=sum_type, device=value.device)
         must_keep = return_weights or any(ctx.needs_input_grad[:4])
         weights = torch.empty(edges.num_edges if must_keep else 0, query.shape[1], dtype=sum_type, device=value.device)
-        for nodes, local, sources, slots in iterate_segments(
-            edges, query.shape[1] * max(query.shape[2], value.shape[2])
-        ):
+        for segment in iterate_segments(edges, query.shape[1] * max(query.shape[2], value.shape[2])):
+            nodes, local, sources, slots = segment
             scores = (query[nodes][local].to(sum_type) * key[sources].to(sum_type)).sum(-1) * scale  # (E, H)
             if bias is not None:
                 scores = scores + bias[slots]
-            chunk = _softmax(scores, local, nodes.stop - nodes.start)
+            chunk = segment.softmax(scores)
             if must_keep:
                 weights[slots] = chunk
             if keep is not None:
                 chunk = chunk * keep[slots]
-            out[nodes].index_add_(0, local, chunk.unsqueeze(-1) * value[sources].to(sum_type))
+            out[nodes] = segment.sum(chunk.unsqueeze(-1) * value[sources].to(sum_type))
         ctx.edges, ctx.scale, ctx.has_bias = edges, scale, bias is not None
         ctx.save_for_backward(query, key, value, weights, keep)
         return out.to(value.dtype), weights.to(value.dtype)
@@ -142,10 +147,8 @@ class _SegmentAttention(Function):
         grad_key = torch.zeros(key.shape, dtype=sum_type, device=key.device)
         grad_value = torch.zeros(value.shape, dtype=sum_type, device=value.device)
         grad_bias = torch.zeros_like(weights) if ctx.has_bias else None
-        for nodes, local, sources, slots in iterate_segments(
-            edges, query.shape[1] * max(query.shape[2], value.shape[2])
-        ):
-            count = nodes.stop - nodes.start
+        for segment in iterate_segments(edges, query.shape[1] * max(query.shape[2], value.shape[2])):
+            nodes, local, sources, slots = segment
             chunk = weights[slots]  # (E, H)
             upstream = grad_out[nodes][local].to(sum_type)  # (E, H, D_v)
             applied = chunk if keep is None else chunk * keep[slots]
@@ -154,13 +157,11 @@ class _SegmentAttention(Function):
             if keep is not None:
                 grad_chunk = grad_chunk * keep[slots]
             grad_chunk = grad_chunk + grad_weights[slots].to(sum_type)
-            inner = torch.zeros(count, chunk.shape[1], dtype=sum_type, device=chunk.device)
-            inner.index_add_(0, local, chunk * grad_chunk)
-            grad_scores = chunk * (grad_chunk - inner[local])
+            grad_scores = chunk * (grad_chunk - segment.sum(chunk * grad_chunk)[local])
             if grad_bias is not None:
                 grad_bias[slots] = grad_scores
             scaled = (grad_scores * ctx.scale).unsqueeze(-1)
-            grad_query[nodes].index_add_(0, local, scaled * key[sources].to(sum_type))
+            grad_query[nodes] = segment.sum(scaled * key[sources].to(sum_type))
             grad_key.index_add_(0, sources, scaled * query[nodes][local].to(sum_type))
         bias_gradient = None if grad_bias is None else grad_bias.to(query.dtype)
         gradients_of_inputs = (
@@ -194,8 +195,9 @@ class _SumByWeights(Function):
         ctx.save_for_backward(weights, value)
         sum_type = torch.float32 if value.element_size() < 4 else value.dtype
         out = value.new_zeros(edges.num_destinations, *value.shape[1:], dtype=sum_type)
-        for nodes, local, sources, slots in iterate_segments(edges, value.shape[1] * value.shape[2]):
-            out[nodes].index_add_(0, local, weights[slots].unsqueeze(-1) * value[sources].to(sum_type))
+        for segment in iterate_segments(edges, value.shape[1] * value.shape[2]):
+            shares = weights[segment.slots].unsqueeze(-1) * value[segment.sources].to(sum_type)
+            out[segment.nodes] = segment.sum(shares)
         return out.to(value.dtype)
 
     @staticmethod

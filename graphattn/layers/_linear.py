@@ -1,8 +1,12 @@
 """Linear layers and embeddings that are faster on a CPU than PyTorch's; results are equal up to rounding.
 
 PyTorch's float32 linear layers pass all rows to one BLAS call, which is slow for thousands of rows, and on AMD's
-processors for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on blocks of rows. For bfloat16 see
-:mod:`graphattn.layers._bfloat16`.
+processors for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on blocks of rows.
+
+In bfloat16, oneDNN compiles a kernel in about 5 ms for each new number of rows, and batches of texts have many. So the
+number of rows is rounded up to one of 16 values for each power of two. Weights are converted at each call: a kept copy
+could not notice every change, such as ``weight.data[0, 0] = 1``. That costs a few per cent for thousands of rows; a
+model whose weights are bfloat16 does without.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,7 +26,6 @@ from graphattn._backends.cpu.buffer_pool import MIN_BYTES, Pool
 from graphattn._gradients import Function, apply
 from graphattn._precision import at_least_float32
 from graphattn._transforms import is_transformed
-from graphattn.layers._bfloat16 import HAS_ONEDNN, multiplies_in_bfloat16, onednn, predict_bfloat16
 
 MIN_ROWS, MIN_PRODUCTS = 1024, 1 << 25
 """With fewer rows and fewer multiplications, oneDNN's set-up for each new number of rows costs more than it saves."""
@@ -29,6 +33,8 @@ BLOCK = 256
 """Rows per block."""
 MOST_ROWS = 4096
 """Rows that oneDNN multiplies at a time."""
+HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+"""Whether this build of PyTorch has oneDNN's linear operator, which ``torch.compile`` uses."""
 
 
 class Linear(nn.Linear):
@@ -69,8 +75,9 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     if is_transformed():
         return F.linear(inputs, weight, bias)
     if not torch.is_grad_enabled() and weight.dtype == torch.float32 and multiplies_in_bfloat16(inputs):
-        rows = predict_bfloat16(inputs.reshape(-1, inputs.shape[-1]), weight, bias)
-        return rows.view(*inputs.shape[:-1], weight.shape[0])
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        out = onednn(pad_rows(rows.bfloat16()), weight.bfloat16(), bias)[: len(rows)]
+        return out.view(*inputs.shape[:-1], weight.shape[0])
     if weight.dtype == torch.float32 and weight.numel() and multiplies_in_bfloat16(inputs):
         inputs, weight = inputs.bfloat16(), weight.bfloat16()
         bias = None if bias is None else bias.bfloat16()
@@ -208,6 +215,40 @@ def _is_float32_on_cpu(inputs: Tensor, weight: Tensor) -> bool:
         and inputs.device.type == weight.device.type == "cpu"
         and not torch.is_autocast_enabled("cpu")
     )
+
+
+def multiplies_in_bfloat16(inputs: Tensor) -> bool:
+    """Whether autocast computes products with these inputs in bfloat16, and the processor supports it."""
+    return (
+        inputs.device.type == "cpu"
+        and inputs.dtype in (torch.float32, torch.bfloat16)
+        and torch.is_autocast_enabled("cpu")
+        and torch.get_autocast_dtype("cpu") == torch.bfloat16
+        and HAS_ONEDNN
+        and _has_bfloat16()
+    )
+
+
+def pad_rows(rows: Tensor) -> Tensor:
+    """(N, I) or (N,), followed by zeros: less than N / 16 rows of them for large N."""
+    count = len(rows)
+    step = 1 << max(4, count.bit_length() - 5)
+    missing = -count % step
+    return F.pad(rows, (0, 0) * (rows.dim() - 1) + (0, missing)) if missing else rows  # padding always copies
+
+
+@cache
+def _has_bfloat16() -> bool:
+    """Whether oneDNN has products in bfloat16 on this processor."""
+    supported: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return supported
+
+
+def onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """:func:`torch.nn.functional.linear` by PyTorch's oneDNN operator, without gradients."""
+    bias = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
+    return out
 
 
 MAX_UNUSED_GRADIENT_BYTES = 1 << 30

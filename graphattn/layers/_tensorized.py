@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn._backends.cpu.tensorized.edges import weights_by_feature
-from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
+from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoredRows, ScoreRule
 from graphattn._edges import Edges, Graph, edges_for_layer
 from graphattn._tensorized import attend_tensorized
 from graphattn._transforms import OpaqueModule
@@ -202,12 +202,10 @@ class TensorizedAttention(OpaqueModule):
         results = []
         # one relation after the other, so that each frees its memory before the next
         for relation, (query, key, value, scores), gate in self._project(inputs):
+            tensors = query, key, self.attn_drop(value), scores
+            rows = ScoredRows(*(tensor.to(value.dtype).transpose(0, 1) for tensor in tensors))
             result, edge_weights = attend_tensorized(
-                edges[relation],
-                *(tensor.to(value.dtype).transpose(0, 1) for tensor in (query, key, self.attn_drop(value), scores)),
-                rule=self._rule,
-                backend=self.backend,
-                return_weights=weights is not None,
+                edges[relation], rows, self._rule, backend=self.backend, return_weights=weights is not None
             )
             if weights is not None and edge_weights is not None:
                 weights[relation] = edge_weights
@@ -226,8 +224,8 @@ class TensorizedAttention(OpaqueModule):
         weights = {}
         with torch.no_grad():
             for relation, tensors, _ in self._project(inputs):
-                rows = (tensor.transpose(0, 1) for tensor in tensors)
-                weights[relation] = edges[relation].by_id(weights_by_feature(edges[relation], *rows, rule=self._rule))
+                rows = ScoredRows(*(tensor.transpose(0, 1) for tensor in tensors))
+                weights[relation] = edges[relation].by_id(weights_by_feature(edges[relation], rows, self._rule))
         return weights
 
     @property

@@ -98,14 +98,7 @@ class DuoSoftmax(nn.Module):
 
 
 def make_duo_decoder(width: int, options: DecoderOptions, duo: DuoTransformerOptions) -> Decoder:
-    """The Duo Transformer's decoder.
-
-    Parameters
-    ----------
-    width : of a stream
-    options : depth, heads, feed-forward width, dropout
-    duo : the switches of Table 6
-    """
+    """The Duo Transformer's decoder; ``width`` is that of a stream."""
     layers = [DuoDecoderLayer(width, options, duo) for _ in range(options.decoder_layers)]
     return Decoder(width, layers, nn.Identity(), streams=STREAMS)
 

@@ -87,14 +87,9 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers with sinusoidal positions.
+    """A stack of decoder layers with sinusoidal positions and a norm after the last layer.
 
-    Parameters
-    ----------
-    width : of a stream of token vectors
-    layers : each calls its attention to the source ``source``
-    norm : after the last layer
-    streams : number of concatenated streams
+    ``width`` is that of one of the concatenated ``streams``; each layer calls its attention to the source ``source``.
     """
 
     def __init__(self, width: int, layers: Sequence[nn.Module], norm: nn.Module, *, streams: int = 1):
@@ -108,17 +103,10 @@ class Decoder(nn.Module):
         return DecoderState([layer.source.keys_values(memory.states) for layer in layers], memory.mask, beams)
 
     def forward(self, inputs: Tensor, state: DecoderState, weights: list[Tensor] | None = None) -> Tensor:
-        """Read T further tokens; several at once only at the beginning.
+        """Read T further tokens, (R, T, streams width) -> the same; several at once only at the beginning.
 
-        Parameters
-        ----------
-        inputs : (R, T, streams width) token vectors
-        state : gets the keys and values of the T tokens
-        weights : list to which each layer's (B, H, K T, S) attention to the source is appended
-
-        Returns
-        -------
-        (R, T, streams width)
+        ``state`` gets the keys and values of the T tokens, ``weights`` each layer's (B, H, K T, S) attention to the
+        source.
         """
         positions = torch.arange(state.length, state.length + inputs.shape[1], device=inputs.device)
         states = inputs + sinusoids(positions, self.width, residual_type(inputs)).repeat(1, self.streams)
@@ -129,13 +117,6 @@ class Decoder(nn.Module):
 
 
 def make_transformer_decoder(width: int, memory_width: int, options: DecoderOptions) -> Decoder:
-    """A Transformer decoder (Vaswani et al. 2017) with pre-norm (Wang et al. 2019), as in UMST.
-
-    Parameters
-    ----------
-    width : of token vectors
-    memory_width : of the encoder's output
-    options : depth, heads, feed-forward width, dropout
-    """
+    """A Transformer decoder (Vaswani et al. 2017) with pre-norm (Wang et al. 2019), as in UMST."""
     layers = [DecoderLayer(width, memory_width, options) for _ in range(options.decoder_layers)]
     return Decoder(width, layers, LayerNorm(width))

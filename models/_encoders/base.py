@@ -151,18 +151,23 @@ def run_layers(
     On a CPU, training on long texts keeps only the states between layers, and computes a layer again for its gradients.
     """
     for layer in layers:
-        layer_weights: LayerWeights | None = None if weights is None else {}
-        if weights is None and layer.training and _is_too_long_to_keep(states):
+        if weights is None and layer.training and is_too_long_to_keep(states):
             states = checkpoint(layer, edges, states, use_reentrant=False)
         else:
-            states = layer(edges, states, layer_weights)
-        if weights is not None and layer_weights is not None:
-            weights.append(layer_weights)
+            states = layer(edges, states, append_layer(weights))
     return states
 
 
-def _is_too_long_to_keep(states: Tensor) -> bool:
-    """Whether there are more nodes than of any shard of short texts, whose gradients are being computed on a CPU."""
+def append_layer(weights: list[LayerWeights] | None) -> LayerWeights | None:
+    """Append an empty mapping, which is returned for the next layer to fill; None if no weights are requested."""
+    if weights is None:
+        return None
+    weights.append({})
+    return weights[-1]
+
+
+def is_too_long_to_keep(states: Tensor) -> bool:
+    """Whether gradients of more nodes than a shard of short texts has are being computed on a CPU."""
     is_long = len(states) > _MOST_KEPT_NODES and states.device.type == "cpu"
     return is_long and states.requires_grad and torch.is_grad_enabled() and not is_transformed()
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from graphattn._aggregation import aggregate, mean_coefficients
-from graphattn._edges import Edges, edges_of
+from graphattn._edges import edges_of
 from graphattn._schema import ALL, ALL_WORDS, DEPENDENCY, MEMBERSHIP, WORD
 from graphattn.builders.relations import Complete, Dependency, Relation
 from graphattn.layers._dropout import Dropout
@@ -24,7 +24,7 @@ from graphattn.models._encoders.base import (
     position_vectors,
     run_layers,
 )
-from graphattn.models._encoders.transformer import TransformerLayer, TransformerOptions
+from graphattn.models._encoders.transformer import make_blocks
 from graphattn.options import option
 
 if TYPE_CHECKING:
@@ -56,15 +56,11 @@ class MultiStageEncoder(Encoder):
     def __init__(self, options: MultiStageOptions):
         super().__init__()
         self.options, self.width = options, options.hidden
-        self.token_blocks, self.word_blocks, self.phrase_blocks = (self._make_stage() for _ in range(3))
+        self.token_blocks = make_blocks(options)
+        self.word_blocks, self.phrase_blocks = (make_blocks(options, ALL_WORDS) for _ in range(2))
         self.arc_norm, self.norm = LayerNorm(options.hidden), LayerNorm(options.hidden)
         self.convolution = GraphConvolution(options.hidden)
         self.dropout = Dropout(options.dropout)
-
-    def _make_stage(self) -> nn.ModuleList:
-        names = ("hidden", "heads", "ffn", "dropout", "ffn_dropout", "attn_drop")
-        block = TransformerOptions(**{name: getattr(self.options, name) for name in names}, norm="pre")
-        return nn.ModuleList(TransformerLayer.of(block) for _ in range(self.options.layers))
 
     @override
     def relations(self) -> list[Relation]:
@@ -80,19 +76,9 @@ class MultiStageEncoder(Encoder):
         edges = edges_of(graph, [ALL, ALL_WORDS, MEMBERSHIP, DEPENDENCY], tokens.device)
         members = edges[MEMBERSHIP]
         tokens = tokens + position_vectors(graph, self.width, tokens)
-        tokens = _run_stage(self.token_blocks, ALL, edges[ALL], tokens, weights)
+        tokens = run_layers(self.token_blocks, edges, tokens, weights)
         words = aggregate(members, tokens, mean_coefficients(members)).to(tokens.dtype)
-        words = _run_stage(self.word_blocks, ALL_WORDS, edges[ALL_WORDS], words, weights)
+        words = run_layers(self.word_blocks, edges, words, weights)
         words = words + self.dropout(self.convolution(edges[DEPENDENCY], self.arc_norm(words)))
-        words = _run_stage(self.phrase_blocks, ALL_WORDS, edges[ALL_WORDS], words, weights)
+        words = run_layers(self.phrase_blocks, edges, words, weights)
         return aggregate(members.reverse[0], self.norm(words)).to(tokens.dtype)
-
-
-def _run_stage(
-    blocks: nn.ModuleList, name: str, edges: Edges, nodes: Tensor, weights: list[LayerWeights] | None
-) -> Tensor:
-    stage_weights: list[LayerWeights] | None = None if weights is None else []
-    nodes = run_layers(blocks, {ALL: edges}, nodes, stage_weights)  # a block calls its relation `all`
-    if weights is not None and stage_weights is not None:
-        weights.extend({name: block_weights[ALL]} for block_weights in stage_weights)
-    return nodes

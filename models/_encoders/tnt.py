@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from graphattn._edges import edges_of
 from graphattn._schema import ALL, GROUP
 from graphattn.builders.relations import Complete, Relation, WordGroup
 from graphattn.layers._norm import LayerNorm
-from graphattn.models._encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
-from graphattn.models._encoders.transformer import TransformerLayer, TransformerOptions
+from graphattn.models._encoders.base import BlockOptions, Encoder, LayerWeights, append_layer, position_vectors
+from graphattn.models._encoders.transformer import make_blocks
 from graphattn.options import option
 
 if TYPE_CHECKING:
@@ -27,12 +27,6 @@ class TNTOptions(BlockOptions):
     name = "tnt"
 
     share_blocks: bool = option(False, "share the weights of inner and outer blocks")
-
-    def make_blocks(self) -> nn.ModuleList:
-        """One pre-norm block per layer."""
-        names = ("hidden", "heads", "ffn", "dropout", "ffn_dropout", "attn_drop")
-        options = TransformerOptions(**{name: getattr(self, name) for name in names}, norm="pre")
-        return nn.ModuleList(TransformerLayer.of(options) for _ in range(self.layers))
 
 
 class TNTEncoder(Encoder):
@@ -49,8 +43,8 @@ class TNTEncoder(Encoder):
     def __init__(self, options: TNTOptions):
         super().__init__()
         self.options, self.width = options, options.hidden
-        self.outer = options.make_blocks()
-        self.inner = None if options.share_blocks else options.make_blocks()
+        self.outer = make_blocks(options)
+        self.inner = None if options.share_blocks else make_blocks(options)
         self.norm = LayerNorm(options.hidden)
 
     @override
@@ -67,11 +61,10 @@ class TNTEncoder(Encoder):
         tokens = tokens + position_vectors(graph, self.width, tokens)
         parts = tokens
         for inner, outer in zip(self.inner or self.outer, self.outer, strict=True):
-            inside: LayerWeights | None = None if weights is None else {}
-            across: LayerWeights | None = None if weights is None else {}
-            parts = inner({ALL: edges[GROUP]}, parts, inside)  # a block calls its relation `all`
-            tokens = outer(edges, tokens + parts, across)
-            if weights is not None and inside is not None and across is not None:
-                weights.append({GROUP: inside[ALL], **across})
+            layer_weights = append_layer(weights)
+            parts = inner({ALL: edges[GROUP]}, parts, layer_weights)  # a block calls its relation `all`
+            if layer_weights is not None:
+                layer_weights[GROUP] = layer_weights.pop(ALL)
+            tokens = outer(edges, tokens + parts, layer_weights)
         output: Tensor = self.norm(tokens)
         return output

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from graphattn.layers._multi_scale import MultiScaleAttention
 from graphattn.layers._norm import LayerNorm
 from graphattn.models._encoders.base import (
     FFN_DROPOUT,
+    BlockOptions,
     Encoder,
     EncoderOptions,
     LayerWeights,
@@ -81,10 +82,9 @@ class TransformerLayer(nn.Module):
         self.norm_first, self.ffn_first = options.norm == "pre", ffn_first
 
     @classmethod
-    def of(cls, options: TransformerOptions) -> TransformerLayer:
-        """A layer with multi-head attention along `all`."""
-        heads = {ALL: options.heads}
-        width = options.hidden // options.heads
+    def of(cls, options: TransformerOptions, relation: str = ALL) -> TransformerLayer:
+        """A layer with multi-head attention along a relation."""
+        heads, width = {relation: options.heads}, options.hidden // options.heads
         return cls(options, MultiScaleAttention(options.hidden, width, heads, attn_drop=options.attn_drop))
 
     def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
@@ -102,6 +102,13 @@ class TransformerLayer(nn.Module):
 
     def _feed_forward(self, tokens: Tensor) -> Tensor:
         return self.narrow(self.ffn_dropout(F.relu(self.widen(tokens), inplace=True)))
+
+
+def make_blocks(options: BlockOptions, relation: str = ALL) -> nn.ModuleList:
+    """Pre-norm blocks with multi-head attention along a relation, one for each layer of the options."""
+    shared = {item.name: getattr(options, item.name) for item in fields(BlockOptions)}
+    block = TransformerOptions(**shared, norm="pre")
+    return nn.ModuleList(TransformerLayer.of(block, relation) for _ in range(options.layers))
 
 
 class TransformerEncoder(Encoder):

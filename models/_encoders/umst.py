@@ -32,7 +32,7 @@ from graphattn.layers._linear import Embedding, Linear
 from graphattn.layers._norm import LayerNorm
 from graphattn.layers._rectified import FUSIONS, RectifiedAttention
 from graphattn.layers._upsampling import METHODS, Upsampling
-from graphattn.models._encoders.base import BlockOptions, Encoder, LayerWeights, position_vectors
+from graphattn.models._encoders.base import BlockOptions, Encoder, LayerWeights, append_layer, position_vectors
 from graphattn.options import option
 
 if TYPE_CHECKING:
@@ -286,10 +286,8 @@ class UMSTEncoder(Encoder):
             factor = math.sqrt(self.width) if self.options.scale_classes else 1.0
             tokens = tokens + factor * self.classes(word_classes(graph).to(tokens.device))
         for layer, numbers in zip(self.layers, self._mixers, strict=True):
-            layer_weights: LayerWeights | None = None if weights is None else {}
-            tokens = layer(text, tokens, {name: self.mixers[number] for name, number in numbers.items()}, layer_weights)
-            if weights is not None and layer_weights is not None:
-                weights.append(layer_weights)
+            mixers = {name: self.mixers[number] for name, number in numbers.items()}
+            tokens = layer(text, tokens, mixers, append_layer(weights))
         output: Tensor = self.norm(tokens)
         return output
 

@@ -5,10 +5,9 @@ training loop do not belong here.
 """
 
 from graphattn.models._estimators.estimator import Estimator
-from graphattn.models._estimators.pair_classifier import PairClassifier
 from graphattn.models._estimators.sequence_tagger import SequenceTagger
 from graphattn.models._estimators.tasks import Task
-from graphattn.models._estimators.text_classifier import TextClassifier
+from graphattn.models._estimators.text_classifier import PairClassifier, TextClassifier
 from graphattn.models._estimators.text_inputs import TextInputs, register_inputs
 from graphattn.models._estimators.text_regressor import PairRegressor, TextRegressor
 from graphattn.models._estimators.translator import Translator

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -19,8 +18,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, TruncationWarning
-from graphattn.models._corpus import Batch, Corpus, digest_of
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, warn_caller
+from graphattn.models._corpus import Corpus, digest_of
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions, encoder_options
 from graphattn.models._estimators.class_weights import deserialize_class_weight, serialize_class_weight
 from graphattn.models._estimators.inputs import (
@@ -31,20 +30,14 @@ from graphattn.models._estimators.inputs import (
     split_held_out,
     unpack_dev_set,
 )
-from graphattn.models._estimators.labels import LabelSet
-from graphattn.models._estimators.sklearn_protocol import (
-    complete_tags,
-    make_not_fitted_error,
-    make_requests,
-    set_requests,
-)
+from graphattn.models._estimators.sklearn_protocol import ScikitLearn, make_not_fitted_error
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.warm_start import check_same_kind, check_same_options, copy_weights
-from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._inspectable import Inspectable
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models._prediction import Predictions, count_truncation, encode_corpus
+from graphattn.models._prediction import Predictions, count_truncation, encode_corpus, predict_corpus
 from graphattn.models._reports import Report
 from graphattn.models._saving import ModelFiles, write_model
 from graphattn.models._text_model import TextModel
@@ -57,14 +50,11 @@ if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
 
     from graphattn.models.inspection import Attention
-    from graphattn.models.inspection._capture import ForwardCapture
-    from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
 _FITTING = RLock()
 """Held by the thread that fits; its callbacks may fit other estimators."""
 
 PRESETS = ("default", "paper")
-PRESET_HELP = "defaults for a good model, or the settings of the papers"
 
 
 @dataclass
@@ -80,7 +70,16 @@ class FileOptions(Options):
     test: Sequence[str] | None = option(None, "test set, evaluated once at the end; may be repeated", common=True)
 
 
-class Estimator(Parameters):
+@dataclass
+class PresetOptions(Options):
+    """Arguments of estimators besides their groups of options."""
+
+    preset: str = option(
+        PRESETS[0], "defaults for a good model, or the settings of the papers", choices=PRESETS, common=True
+    )
+
+
+class Estimator(Inspectable, ScikitLearn, Parameters):
     """Inputs, encoder and task, trained together: texts in, labels or texts out, in scikit-learn's conventions.
 
     A subclass is a constructor: it names its task, and has one argument for each group of options. Threads may fit and
@@ -213,6 +212,7 @@ class Estimator(Parameters):
         return self.task(**arguments)
 
     @property
+    @override
     def task_(self) -> Task:
         """The fitted task, with the current values of what may change after training; before ``fit`` a new one."""
         task: Task = vars(self).get("_fitted_task") or self._make_task()
@@ -329,21 +329,7 @@ class Estimator(Parameters):
         with _FITTING, self._rollback_on_failure():
             self._prepare_options()
             training = self._make_examples(X, y, "there are no training examples", sample_weight=sample_weight)
-            self._choose_epochs(len(training.labels))
-            if previous is not None:
-                labels = previous.task_.normalize_labels(training.labels, "training set")
-                training = replace(training, labels=labels)
-            with torch.random.fork_rng():
-                torch.manual_seed(self.training_.seed)
-                self.task_.fit(training, self._options, None if previous is None else previous.task_)
-                training, held_out = self._split_dev_set(training, dev)
-                metric = self._choose_metric(held_out)
-                check_same_kind(self.text_inputs_, None if previous is None else previous.text_inputs_)
-                training = self.task_.fit_inputs(self.text_inputs_, training, self._options, previous)
-                self._make_model(self.task_.class_weights(training.labels, training.weights))
-                self._hint_at_unused_parser()
-                if previous is not None:
-                    self._copy_model(previous)
+            training, held_out, metric = self._initialize_model(training, dev, previous)
             corpus, dev_corpus = self._encode_sets(training, held_out)
             self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
             self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
@@ -366,17 +352,6 @@ class Estimator(Parameters):
                 vars(self).clear()
                 vars(self).update(before)
 
-    def _choose_epochs(self, examples: int) -> None:
-        defaults = self.task.default_epochs(pretrained=bool(self.pretrained_.pretrained))
-        self.training_.epochs = self.training_.resolve_epochs(examples, **defaults)
-
-    def _choose_metric(self, held_out: Examples | None) -> str:
-        """The metric that chooses the best epoch."""
-        if held_out is not None:
-            self.training_.metric = self.task_.choose_dev_metric(held_out.labels, self.training_.metric)
-        names, main = self.task_.metric_names(), self.task_.main_metric
-        return self.training_.dev_metric(names, main, dev_set=held_out is not None)
-
     def _make_examples(
         self,
         X: Iterable[Any],
@@ -393,7 +368,39 @@ class Estimator(Parameters):
         return Examples(columns, labels, weights=check_weights(sample_weight, len(labels)))
 
     def _make_columns(self, X: Iterable[Any]) -> Columns:
-        return self.task_.columns(X, self.inputs_)
+        return self.task_.make_columns(X, self.inputs_)
+
+    def _initialize_model(
+        self, training: Examples, dev: Any, previous: Self | None
+    ) -> tuple[Examples, Examples | None, str]:
+        """Learn labels and vocabulary, and make the model.
+
+        Returns the training set with words in place of texts, the dev set, and the metric that chooses the best epoch.
+        """
+        defaults = self.task.default_epochs(pretrained=bool(self.pretrained_.pretrained))
+        self.training_.epochs = self.training_.resolve_epochs(len(training.labels), **defaults)
+        if previous is not None:
+            check_same_kind(self.text_inputs_, previous.text_inputs_)
+            labels = previous.task_.normalize_labels(training.labels, "training set")
+            training = replace(training, labels=labels)
+        with torch.random.fork_rng():
+            torch.manual_seed(self.training_.seed)
+            self.task_.fit(training, self._options, None if previous is None else previous.task_)
+            training, held_out = self._split_dev_set(training, dev)
+            metric = self._choose_metric(held_out)
+            training = self.task_.fit_inputs(self.text_inputs_, training, self._options, previous)
+            self._make_model(self.task_.weigh_classes(training.labels, training.weights))
+            self._hint_at_unused_parser()
+            if previous is not None:
+                self._copy_model(previous)
+        return training, held_out, metric
+
+    def _choose_metric(self, held_out: Examples | None) -> str:
+        """The metric that chooses the best epoch."""
+        if held_out is not None:
+            self.training_.metric = self.task_.choose_dev_metric(held_out.labels, self.training_.metric)
+        names, main = self.task_.list_metrics(), self.task_.main_metric
+        return self.training_.dev_metric(names, main, dev_set=held_out is not None)
 
     def _split_dev_set(self, training: Examples, dev: Any) -> tuple[Examples, Examples | None]:
         """Training set and dev set; when ``dev`` is None, a part of the training set."""
@@ -408,14 +415,11 @@ class Estimator(Parameters):
         if count < 1:
             return training, None
         if size - count < 2:
-            warnings.warn(
-                f"dev_fraction {self.training_.dev_fraction} of {size} examples would leave {size - count} to train "
-                "on, so nothing is held out and the last epoch is kept; lower dev_fraction",
-                GraphAttnWarning,
-                stacklevel=3,
-            )
+            problem = f"dev_fraction {self.training_.dev_fraction} of {size} examples would leave {size - count}"
+            remedy = "nothing is held out and the last epoch is kept; lower dev_fraction"
+            warn_caller(GraphAttnWarning(f"{problem} to train on, so {remedy}"))
             return training, None
-        rest, held = split_held_out(size, count, self.task_.strata(training.labels), self.training_.seed)
+        rest, held = split_held_out(size, count, self.task_.stratify(training.labels), self.training_.seed)
         return training.select(rest), training.select(held)
 
     def _make_model(self, weights: Tensor | None = None) -> None:
@@ -438,31 +442,24 @@ class Estimator(Parameters):
 
     def _hint_at_unused_parser(self) -> None:
         if self.parsing.parser != "none" and self.builder_.deprel_id is None:
-            hint = (
-                "no relation of the encoder uses dependencies, so {parser} has no effect; add the relation dependency"
-            )
-            warnings.warn(Hint(hint, options=("parser",)), stacklevel=3)
+            problem = "no relation of the encoder uses dependencies, so {parser} has no effect"
+            warn_caller(Hint(f"{problem}; add the relation dependency", options=("parser",)))
 
     def _encode_sets(self, training: Examples, held_out: Examples | None) -> tuple[Corpus, Corpus | None]:
         """Encode the training set and the dev set, with one warning of truncation if both are of one corpus."""
-        if held_out is None or held_out.numbers is None:
-            return self._encode_training_set(training), self._encode_dev_set(held_out)
-        with count_truncation() as truncated:
-            encoded = self._encode_training_set(training), self._encode_dev_set(held_out)
+        is_one_corpus = held_out is not None and held_out.numbers is not None
+        with count_truncation() if is_one_corpus else nullcontext((0, 0)) as truncated:
+            corpus = self._encode(training.columns, training.labels, where="training set", numbers=training.numbers)
+            if training.weights is not None:
+                corpus = corpus.with_weights(training.weights)
+            dev = None
+            if held_out is not None:
+                dev = self.task_.encode_dev_set(self.text_inputs_, held_out, parsing=self.parsing)
+                dev = dev if held_out.weights is None else dev.with_weights(held_out.weights)
         count, tokens = truncated
         if count:
-            warnings.warn(self.describe_truncation(count, tokens, "training set"), stacklevel=3)
-        return encoded
-
-    def _encode_training_set(self, training: Examples) -> Corpus:
-        corpus = self._encode(training.columns, training.labels, where="training set", numbers=training.numbers)
-        return corpus if training.weights is None else corpus.with_weights(training.weights)
-
-    def _encode_dev_set(self, held_out: Examples | None) -> Corpus | None:
-        if held_out is None:
-            return None
-        dev = self.task_.encode_dev_set(self.text_inputs_, held_out, parsing=self.parsing)
-        return dev if held_out.weights is None else dev.with_weights(held_out.weights)
+            warn_caller(self.describe_truncation(count, tokens, "training set"))
+        return corpus, dev
 
     def _train(
         self,
@@ -483,7 +480,7 @@ class Estimator(Parameters):
             corpus,
             self.training_,
             dev=dev,
-            evaluate=None if held_out is None else self._measure(held_out),
+            evaluate=None if held_out is None else self._make_measure(held_out),
             decide=self.task_.predict_dev_set,
             metric=metric,
             about=self._fingerprint(held_out, starts_anew=starts_anew),
@@ -492,9 +489,9 @@ class Estimator(Parameters):
             callbacks=callbacks,
         )
 
-    def _measure(self, held_out: Examples) -> Any:
-        """A function that measures decisions for the dev set."""
-        measure = partial(self.task_.metrics, held_out.labels)
+    def _make_measure(self, held_out: Examples) -> Any:
+        """Make a function that measures decisions for the dev set."""
+        measure = partial(self.task_.measure, held_out.labels)
         if held_out.weights is None or not self.task.weighted_metrics:
             return measure
         return partial(measure, weights=held_out.weights)
@@ -541,7 +538,7 @@ class Estimator(Parameters):
             self.vocabulary_.words,
             metric=metric,
             alone=self.best_epoch().get(f"dev_{metric}"),
-            evaluate=dict if held_out is None else self._measure(held_out),
+            evaluate=dict if held_out is None else self._make_measure(held_out),
             refit=refit,
             training=self.training_,
             callbacks=callbacks,
@@ -561,15 +558,14 @@ class Estimator(Parameters):
             hints.append(self.task_.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
         for hint in hints:
             if hint is not None:
-                warnings.warn(hint, stacklevel=3)
+                warn_caller(hint)
 
     # -- predicting ----------------------------------------------------------------------------------------------------
 
     def predict(self, X: Iterable[Any]) -> Any:
         """One prediction for each input, in their order."""
         self._check_fitted()
-        corpus = self._encode(self._make_columns(X))
-        return self.task_.decode(self.task_.predict(self.model_, corpus))
+        return self.task_.decode(self._decide(self._make_columns(X)))
 
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
@@ -609,7 +605,7 @@ class Estimator(Parameters):
         return self._rerun(self._make_columns(X), **options)
 
     def _rerun(self, columns: Columns, **options: Any) -> Predictions:
-        return self.task_.run(self.model_, self._encode(columns), **options)
+        return predict_corpus(self.model_, self._encode(columns), **options)
 
     def predict_with_probabilities(self, X: Iterable[Any]) -> tuple[Any, list[npt.NDArray[np.float32]]]:
         """Labels as from :meth:`predict`, and the probabilities of each input, in one pass."""
@@ -678,10 +674,6 @@ class Estimator(Parameters):
         """The number of token nodes of a text."""
         return self.text_inputs_.count_tokens(text)
 
-    def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
-        """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
-        return self.text_inputs_.describe_truncation(count, tokens, where)
-
     # -- evaluating ----------------------------------------------------------------------------------------------------
 
     @property
@@ -716,7 +708,7 @@ class Estimator(Parameters):
             raise ConfigError(f"sample_weight does not apply to {self.main_metric}; leave it out")
         examples = self._evaluation_set(X, y, unknown, sample_weight)
         weights = () if examples.weights is None else (examples.weights,)
-        return self.task_.metrics(examples.labels, self._decide(examples.columns), *weights)
+        return self.task_.measure(examples.labels, self._decide(examples.columns), *weights)
 
     def _decide(self, columns: Columns) -> list[Any]:
         return self.task_.predict(self.model_, self._encode(columns))
@@ -728,7 +720,7 @@ class Estimator(Parameters):
         if unknown not in (None, "wrong", "error"):
             raise ConfigError(f"unknown is {unknown!r}; choose wrong or error")
         self._check_fitted()
-        self.task_.metric_names()  # an error if a library is missing
+        self.task_.list_metrics()  # an error if a library is missing
         examples = self._make_examples(X, y, "there are no examples to evaluate on", sample_weight=sample_weight)
         labels = self.task_.normalize_labels(examples.labels, "evaluation set")
         self.task_.check_labels(labels, examples.columns, self.text_inputs_, unknown=unknown)
@@ -809,65 +801,9 @@ class Estimator(Parameters):
         with torch.inference_mode():
             return attention_of(self, inputs, self.capture(inputs.batch, features=features))
 
-    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
-        """Encode inputs for :meth:`capture`.
-
-        Parameters
-        ----------
-        X : the inputs
-        targets : a translator's target texts; its own outputs when None
-
-        Raises
-        ------
-        ConfigError
-            for targets if the estimator is not a translator
-        DataError
-            when the number of targets differs from the number of inputs
-        """
-        self._check_fitted()
-        columns = self._make_columns(X)
-        return self.task_.encode_inputs(self.text_inputs_, self.model_, columns, targets, self.parsing)
-
-    def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
-        """:meth:`encode_inputs` for one input; a row of a one-column array is its text.
-
-        Raises
-        ------
-        DataError
-            for an input without tokens
-        """
-        x = x.item() if isinstance(x, np.ndarray) and x.shape == (1,) else x
-        if self.task.texts_per_input == 1 and isinstance(x, list):
-            text = next((word for word in x if isinstance(word, str) and " " in word.strip()), None)
-            if text is not None:
-                problem = (
-                    f"a list has the words of one text, and {text[:30]!r} is one word of it; give a text without a list"
-                )
-                warnings.warn(Hint(problem), stacklevel=3)
-        inputs = self.encode_inputs([x], targets=None if target is None else [target])
-        self.task_.check_input(inputs)
-        return inputs
-
-    def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        """Run the model on a batch and keep its attention weights, see :meth:`Task.capture`."""
-        return self.task_.capture(self.model_, batch, features=features)
-
-    def target(
-        self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
-    ) -> ExplanationTarget:
-        """The quantity that attributions explain for one input, see :meth:`Task.choose_target`."""
-        return self.task_.choose_target(self.model_, inputs, scores, label=label, word=word)
-
-    def describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
-        """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
-        return self.task_.describe_prediction(self.model_, inputs, scores)
-
-    def score_copies(self, batch: Batch, **changes: Any) -> Tensor:
-        """(copies, items, classes) scores of a batch of copies of one input, see :meth:`Task.score_copies`."""
-        return self.task_.score_copies(self.model_, batch, **changes)
-
     # -- fitted attributes ---------------------------------------------------------------------------------------------
 
+    @override
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise make_not_fitted_error(
@@ -883,38 +819,6 @@ class Estimator(Parameters):
     def builder_(self) -> TextGraphBuilder:
         """Builds the graphs of the fitted model."""
         return self.text_inputs_.builder
-
-    @property
-    def labels_(self) -> LabelSet:
-        """The classes of the fitted model."""
-        return self.task_.labels
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The classes of the fitted model as an array."""
-        return self.task_.classes
-
-    # -- scikit-learn --------------------------------------------------------------------------------------------------
-
-    def get_metadata_routing(self) -> Any:
-        """Which arguments of ``fit`` and ``score`` are requested, as scikit-learn's ``MetadataRequest``."""
-        if not hasattr(self, "_metadata_request"):  # this name is copied by sklearn.base.clone
-            self._metadata_request = make_requests(type(self).__name__)
-        return self._metadata_request
-
-    def set_fit_request(self, **aliases: bool | str | None) -> Self:
-        """Which of ``sample_weight``, ``dev`` and ``callbacks`` a pipeline or search passes to ``fit``, or an alias."""
-        set_requests(self.get_metadata_routing(), "fit", aliases)
-        return self
-
-    def set_score_request(self, **aliases: bool | str | None) -> Self:
-        """Whether a pipeline or search passes ``sample_weight`` to ``score``, or an alias."""
-        set_requests(self.get_metadata_routing(), "score", aliases)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags, multilabel = super().__sklearn_tags__(), getattr(self, "multilabel", False)
-        return complete_tags(tags, self.task.estimator_type, multilabel=multilabel)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -963,7 +867,7 @@ class Estimator(Parameters):
         weights = {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
         weights |= self.text_inputs_.list_frozen_weights(self.model_)
         tokenizer, source_tokenizer = self.task_.list_tokenizers(self.text_inputs_)
-        return ModelFiles(config, self.labels_.classes, tokenizer, weights, notes, source_tokenizer)
+        return ModelFiles(config, self.task_.class_names, tokenizer, weights, notes, source_tokenizer)
 
     @classmethod
     def from_files(cls, files: ModelFiles) -> Self:
@@ -1027,7 +931,7 @@ class Estimator(Parameters):
             )
         family = lower.architecture.family
         missing = find_missing_layers(self.model_, family)
-        head = None if missing else convert_head(self.model_.head, family, self.classes_.tolist())
+        head = None if missing else convert_head(self.model_.head, family, np.asarray(self.task_.class_names).tolist())
         vocabulary: Any = self.vocabulary_
         embedding = self.model_.embedding.trained
         lower.to_huggingface(directory, embedding=embedding, vocabulary=vocabulary, head=head, missing=missing)

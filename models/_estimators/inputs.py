@@ -21,16 +21,6 @@ CHUNK = 1 << 14
 """Texts of a list that are processed together."""
 
 
-class SplitText(list[str]):
-    """The words of a raw text, with the text."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str, words: Iterable[str]):
-        super().__init__(words)
-        self.text = text
-
-
 def as_list(X: Iterable[Any], columns: int = 1) -> Any:
     """:func:`as_collection` as a list; a store's lazy corpus is returned unchanged."""
     return X if isinstance(X, LazyCorpus) else list(as_collection(X, columns))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from graphattn.builders._json_types import check_fields, check_json, require_keys
-from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError
+from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError, warn_caller
 from graphattn.models._encoders import options_class
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._options import INPUTS, resolve_precision
-from graphattn.models._saving import CONFIG, ModelFiles, is_run, read_config, read_model
+from graphattn.models._saving import CONFIG, ModelFiles, is_run, read_model
 
 EstimatorT = TypeVar("EstimatorT", bound=Estimator)
 
@@ -61,7 +60,10 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
 
 def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estimator:
     """The second half of :func:`load`, after the files were read."""
-    task = _find_task(path, files.config)
+    name = files.config.get("task")
+    if not isinstance(name, str) or name not in TASKS:
+        raise _error_for_unregistered(path, "task", name, known=TASKS)
+    task = TASKS[name]
     _check_config(path, files.config, task)
     try:
         estimator = task.from_files(files)
@@ -78,7 +80,7 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
     if is_run(Path(path)) and parent_process() is None:
         epoch, epochs = estimator.best_epoch()["epoch"], len(estimator.history_)
         message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"
-        warnings.warn(GraphAttnWarning(message), stacklevel=3)
+        warn_caller(GraphAttnWarning(message))
     return estimator
 
 
@@ -102,18 +104,6 @@ def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estima
             raise _error_for_unregistered(path, "inputs", level)
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{Path(path) / CONFIG} is damaged ({error}). Save the model again") from None
-
-
-def read_task(path: str | Path) -> type[Estimator]:
-    """The estimator class of a saved model, without loading the model."""
-    return _find_task(path, read_config(Path(path)))
-
-
-def _find_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
-    name = config.get("task")
-    if not isinstance(name, str) or name not in TASKS:
-        raise _error_for_unregistered(path, "task", name, known=TASKS)
-    return TASKS[name]
 
 
 def _error_for_unregistered(

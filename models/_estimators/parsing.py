@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from graphattn.builders._word_boundaries import Source, WordSplitter
 from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers._parser import parse_texts
 from graphattn.builders.relations._dependency import UNIVERSAL_RELATIONS
-from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.exceptions import DataError, GraphAttnWarning, warn_caller
 from graphattn.models._estimators.inputs import Columns
 
 _NEW_RELATIONS = 0.15
@@ -89,9 +88,9 @@ def check_scheme(counts: Counter[str], known: Sequence[str]) -> None:
 
 def warn_about_missing_parses(count: int, total: int) -> None:
     """Warn that ``count`` of ``total`` sources have no parse."""
-    warnings.warn(
-        f"{count} of {total} sources have no parse, and so no dependency arcs; give sources with heads (CoNLL-U, "
-        "sentences, a store), or a parser",
-        GraphAttnWarning,
-        stacklevel=2,
+    warn_caller(
+        GraphAttnWarning(
+            f"{count} of {total} sources have no parse, and so no dependency arcs; give sources with heads (CoNLL-U, "
+            "sentences, a store), or a parser"
+        )
     )

@@ -6,14 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders._word_boundaries import Source
+from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import TruncationWarning
 from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import Encoder, EncoderOptions
 from graphattn.models._estimators.inputs import Columns
+from graphattn.models._estimators.parsing import add_heads
 from graphattn.models._estimators.text_inputs import InputLayers, TextInputs
 from graphattn.models._estimators.word_checks import share_of_cut_words
 from graphattn.models._options import InputOptions
@@ -21,6 +26,7 @@ from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.pretrained._stack import learning_rates, make_pretrained, stack_encoders
+from graphattn.options import ParsingOptions
 
 
 class PretrainedInputs(TextInputs):
@@ -112,10 +118,6 @@ class PretrainedInputs(TextInputs):
             encoder.relations(), vocabulary=self.vocabulary, joins_pairs=self.pretrained.join_pairs
         )
 
-    @override
-    def copy_vectors(self, previous: Self, before: Any, model: Any) -> list[str]:
-        return []
-
     # -- encoding ------------------------------------------------------------------------------------------------------
 
     @property
@@ -177,3 +179,47 @@ class PretrainedInputs(TextInputs):
         super().restore(config, tokenizer, weights)
         self.vocabulary = PretrainedVocabulary.from_json(tokenizer)
         self.architecture = Architecture.from_dict(config["architecture"])
+
+
+class PretrainedSources(PretrainedInputs):
+    """Sources of a translator that a pretrained model reads; none of them may be longer than it reads."""
+
+    embedding_name = "sources"
+
+    def ids(self, texts: Sequence[Source]) -> Sequence[npt.NDArray[np.integer]]:
+        """The ids of each text's subwords, without special tokens."""
+        return self.vocabulary.encode_batch(texts)[1]
+
+    @override
+    def list_widths(self, encoder: EncoderOptions) -> Sequence[int]:
+        return [self.architecture.hidden]
+
+    @override
+    def make_embedding(self) -> Any:
+        sources, self._lower.embedding = self._lower.embedding, None
+        return sources
+
+    def split(self, columns: Columns) -> Columns:
+        """The pretrained tokenizer splits texts."""
+        return columns
+
+    def check_source_lengths(self, lengths: Sequence[int], numbers: Sequence[int] | None, where: str) -> None:
+        """Reject sources that are longer than the model reads; ``lengths`` are without special tokens."""
+        special = self.builder.count_special_tokens(1)
+        options = ("pretrained_length", "pretrained_heads")
+        self._lower.check_lengths(np.array(lengths, np.int64) + special, numbers, where=where, options=options)
+
+    @override
+    def add_heads(self, columns: Columns, parsing: ParsingOptions) -> Columns:
+        if self.builder.deprel_id is None:
+            return columns
+        splitter, parser = self.vocabulary.splitter, make_parser(parsing)
+        sentences = [splitter.sentences(column) for column in columns]
+        if parser is None:
+            return sentences
+        pairs = zip(sentences, columns, strict=True)
+        return [add_heads(of_column, column, splitter, parser) for of_column, column in pairs]
+
+    @override
+    def count_tokens(self, text: str) -> int:
+        return self.builder.count_special_tokens(1) + len(self.ids([text])[0])

@@ -15,26 +15,25 @@ from graphattn.builders.tag_schemes import SCHEMES
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._entities import TaggedText, format_conll
-from graphattn.models._estimators.estimator import PRESET_HELP, PRESETS, Estimator
+from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.tag import Tagging
+from graphattn.models._estimators.text_classifier import Classes, WeightedOptions
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained._options import PretrainedOptions
-from graphattn.options import Options, ParsingOptions, option
+from graphattn.options import ParsingOptions, option
 
 
 @dataclass
-class TaggerOptions(Options):
+class TaggerOptions(WeightedOptions):
     """Arguments of :class:`SequenceTagger` besides its groups of options."""
 
-    preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
-    class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     scheme: str = option("auto", "scheme of entity tags", choices=("auto", *SCHEMES))
     repair_tags: bool = option(False, "read invalid tags as conlleval does, instead of rejecting them")
 
 
 @register_task
-class SequenceTagger(Estimator):
+class SequenceTagger(Classes, Estimator):
     """Tag each word of a text (MS-Trans, section 4.2).
 
     Inputs are lists of words, :class:`Sentence`, or texts (split into words by the vocabulary). Entity tags are learnt

@@ -3,45 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
 from graphattn.exceptions import NotFittedError
 
 
-def make_requests(owner: str) -> Any:
-    """Which arguments of ``fit`` and ``score`` can be requested, as scikit-learn's ``MetadataRequest``."""
-    from sklearn.utils.metadata_routing import MetadataRequest
+class ScikitLearn:
+    """Metadata routing and tags as scikit-learn's tools expect them."""
 
-    requests = MetadataRequest(owner=owner)
-    for name in ("sample_weight", "dev", "callbacks"):
-        requests.fit.add_request(param=name, alias=None)
-    requests.score.add_request(param="sample_weight", alias=None)
-    return requests
+    task: ClassVar[Any]
 
+    def get_metadata_routing(self) -> Any:
+        """Which arguments of ``fit`` and ``score`` are requested, as scikit-learn's ``MetadataRequest``."""
+        from sklearn.utils.metadata_routing import MetadataRequest
 
-def set_requests(routing: Any, method: str, aliases: Mapping[str, bool | str | None]) -> None:
-    """Request arguments of a method."""
-    requests = getattr(routing, method)
-    unknown = aliases.keys() - requests.requests.keys()
-    if unknown:
-        raise TypeError(f"{method} has no argument {min(unknown)!r}; it has: {', '.join(requests.requests)}")
-    for name, alias in aliases.items():
-        requests.add_request(param=name, alias=alias)
+        if not hasattr(self, "_metadata_request"):  # this name is copied by sklearn.base.clone
+            requests = MetadataRequest(owner=type(self).__name__)
+            for name in ("sample_weight", "dev", "callbacks"):
+                requests.fit.add_request(param=name, alias=None)
+            requests.score.add_request(param="sample_weight", alias=None)
+            self._metadata_request = requests
+        return self._metadata_request
 
+    def set_fit_request(self, **aliases: bool | str | None) -> Self:
+        """Which of ``sample_weight``, ``dev`` and ``callbacks`` a pipeline or search passes to ``fit``, or an alias."""
+        return self._set_requests("fit", aliases)
 
-def complete_tags(tags: Any, estimator_type: str | None, *, multilabel: bool) -> Any:
-    """Tags of a classifier or regressor."""
-    from sklearn.utils import ClassifierTags, RegressorTags
+    def set_score_request(self, **aliases: bool | str | None) -> Self:
+        """Whether a pipeline or search passes ``sample_weight`` to ``score``, or an alias."""
+        return self._set_requests("score", aliases)
 
-    tags.estimator_type = estimator_type
-    if estimator_type == "classifier":
-        tags.classifier_tags = ClassifierTags(multi_label=multilabel)
-    elif estimator_type == "regressor":
-        tags.regressor_tags = RegressorTags()
-    tags.target_tags.required = estimator_type is not None
-    return tags
+    def _set_requests(self, method: str, aliases: Mapping[str, bool | str | None]) -> Self:
+        requests = getattr(self.get_metadata_routing(), method)
+        unknown = aliases.keys() - requests.requests.keys()
+        if unknown:
+            raise TypeError(f"{method} has no argument {min(unknown)!r}; it has: {', '.join(requests.requests)}")
+        for name, alias in aliases.items():
+            requests.add_request(param=name, alias=alias)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, RegressorTags
+
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.estimator_type = self.task.estimator_type
+        if tags.estimator_type == "classifier":
+            tags.classifier_tags = ClassifierTags(multi_label=getattr(self, "multilabel", False))
+        elif tags.estimator_type == "regressor":
+            tags.regressor_tags = RegressorTags()
+        tags.target_tags.required = tags.estimator_type is not None
+        return tags
 
 
 def make_not_fitted_error(message: str) -> NotFittedError:

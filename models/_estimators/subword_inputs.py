@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
-from graphattn.builders._subwords import Subwords
-from graphattn.builders._word_boundaries import Source
+from graphattn.builders._subwords import MarkedWords, Subwords, mark_blanks
+from graphattn.builders._word_boundaries import Source, WordSplitter
 from graphattn.builders.parsers import make_parser
-from graphattn.models._corpus import Corpus
 from graphattn.models._decoders.model import SharedEmbedding, WordVectorEmbedding
 from graphattn.models._decoders.options import SubwordOptions
 from graphattn.models._encoders import EncoderOptions, make_encoder
@@ -37,15 +36,15 @@ class SubwordInputs(TextInputs):
 
     @override
     def fit(self, columns: Columns, seed: int) -> Columns:
-        """Learn the subwords of all columns: of sources and targets."""
+        """Learn the subwords of all columns: of sources and targets; return their words, as :meth:`split` does."""
         options = self.options
-        texts = [text for column in columns for text in column]
-        self.set_subwords(
-            Subwords.train(texts, size=options.vocabulary_size, split=options.split, lowercase=options.lowercase)
-        )
+        splitter = WordSplitter.by_rule(options.split)
+        words = [mark_blanks(column, splitter) for column in columns]
+        rules: dict[str, Any] = {"split": options.split, "lowercase": options.lowercase}
+        self.set_subwords(Subwords.train(chain.from_iterable(words), size=options.vocabulary_size, **rules))
         if options.vectors is not None:
             self.vectors = self.subwords.look_up(options.vectors, seed=seed)
-        return columns
+        return words
 
     def set_subwords(self, subwords: Subwords) -> None:
         """Use these subwords."""
@@ -58,10 +57,6 @@ class SubwordInputs(TextInputs):
         if self.options.vectors is not None:  # the weights of the model are copied later
             self.vectors = model.embedding.pretrained.detach().numpy()
         return columns
-
-    @override
-    def finish(self, corpus: Corpus) -> None:
-        """Subwords are never unknown."""
 
     @override
     def make_layers(self, encoder: EncoderOptions, dropout: float) -> InputLayers:
@@ -83,11 +78,14 @@ class SubwordInputs(TextInputs):
     def list_widths(self, encoder: EncoderOptions) -> Sequence[int]:
         return [encoder.hidden] * encoder.streams
 
-    @override
-    def copy_vectors(self, previous: Self, before: Any, model: Any) -> list[str]:
-        return []
-
     # -- encoding ------------------------------------------------------------------------------------------------------
+
+    def split(self, columns: Columns) -> Sequence[Sequence[MarkedWords]]:
+        """The marked words of each text, so that later steps split it no more."""
+        return [mark_blanks(column, self.subwords.splitter) for column in columns]
+
+    def check_source_lengths(self, lengths: Sequence[int], numbers: Sequence[int] | None, where: str) -> None:
+        """Sources may have any length."""
 
     def ids(self, texts: Sequence[Source]) -> Sequence[npt.NDArray[np.integer]]:
         """The ids of each text's subwords."""
@@ -96,12 +94,12 @@ class SubwordInputs(TextInputs):
     @override
     def add_heads(self, columns: Columns, parsing: ParsingOptions) -> Columns:
         """Sentences of marked words, with the parser's heads if the encoder uses dependency arcs."""
-        splitter = self.subwords.splitter
-        sentences = [self.subwords.sources(column) for column in columns]
+        split, splitter = self.split(columns), self.subwords.splitter
+        sentences = [self.subwords.sources(column) for column in split]
         if self.builder.deprel_id is None or (parser := make_parser(parsing)) is None:
             return sentences
-        pairs = zip(sentences, columns, strict=True)
-        return [add_heads(of_column, column, splitter, parser) for of_column, column in pairs]
+        pairs = zip(sentences, split, strict=True)
+        return [add_heads(of_column, [words.text for words in column], splitter, parser) for of_column, column in pairs]
 
     @override
     def sentences(self, columns: Columns) -> list[list[Sentence]]:
@@ -123,11 +121,3 @@ class SubwordInputs(TextInputs):
         self.deprels = config["deprels"]
         if self.options.vectors is not None:
             self.vectors = weights["embedding.pretrained"].numpy()
-
-    @override
-    def list_frozen_weights(self, model: Any) -> dict[str, Tensor]:
-        return {}
-
-    @override
-    def restore_frozen_weights(self, model: Any, weights: dict[str, Tensor]) -> None:
-        """All weights are in the model's state."""

@@ -1,4 +1,4 @@
-"""The text classifier: predicts one or several classes of a text."""
+"""Classifiers: predict one or several classes of a text, or a class of a pair of texts."""
 
 from __future__ import annotations
 
@@ -11,24 +11,39 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import PRESET_HELP, PRESETS, Estimator
+from graphattn.models._estimators.estimator import Estimator, PresetOptions
 from graphattn.models._estimators.loading import register_task
-from graphattn.models._estimators.tasks.classify import Classification
+from graphattn.models._estimators.tasks.classify import Classification, PairClassification
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained._options import PretrainedOptions
-from graphattn.options import Options, ParsingOptions, option
+from graphattn.options import ParsingOptions, option
 
 
 @dataclass
-class ClassifierOptions(Options):
+class WeightedOptions(PresetOptions):
+    """Arguments of estimators whose classes have weights, besides their groups of options."""
+
+    class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
+
+
+@dataclass
+class ClassifierOptions(WeightedOptions):
     """Arguments of :class:`TextClassifier` besides its groups of options."""
 
-    preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
-    class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     multilabel: bool = option(False, "a text may have several labels, or none", common=True)
 
 
-class ClassScores:
+class Classes:
+    """The classes of the fitted model, for the estimators that predict some."""
+
+    @property
+    def classes_(self: Any) -> npt.NDArray[Any]:
+        """The classes, in the order of their ids."""
+        classes: npt.NDArray[Any] = self.task_.classes
+        return classes
+
+
+class ClassScores(Classes):
     """Probabilities and scores of the classes, for the estimators that predict classes."""
 
     def predict_proba(self: Any, X: Iterable[Any]) -> npt.NDArray[np.float32]:
@@ -109,3 +124,45 @@ class TextClassifier(ClassScores, Estimator):
         """(S,) classes; with ``multilabel`` a tuple for each input, or a (S, C) matrix if the labels were one."""
         predicted: npt.NDArray[Any] | list[tuple[Any, ...]] = super().predict(X)
         return predicted
+
+
+@register_task
+class PairClassifier(ClassScores, Estimator):
+    """Classify pairs of texts; both go through the same encoder (MS-Trans, section 4.3).
+
+    Inputs are pairs of texts or :class:`Example` with ``second``.
+
+    Parameters
+    ----------
+    encoder, inputs, head, training, class_weight, parsing, pretrained, preset, warm_start : as for
+        :class:`TextClassifier`
+    """
+
+    task = PairClassification
+    option_groups: ClassVar = {**Estimator.option_groups, "task": WeightedOptions}
+    unused_options = frozenset({"crf", "word_pieces", "predicate_embedding"})
+
+    def __init__(
+        self,
+        encoder: str | EncoderOptions | None = None,
+        *,
+        inputs: InputOptions | None = None,
+        head: HeadOptions | None = None,
+        training: TrainingOptions | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
+        preset: str = "default",
+        warm_start: bool = False,
+    ):
+        super().__init__(
+            encoder,
+            inputs=inputs,
+            head=head,
+            training=training,
+            class_weight=class_weight,
+            parsing=parsing,
+            pretrained=pretrained,
+            preset=preset,
+            warm_start=warm_start,
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from torch import Tensor
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders.parsers import make_parser
-from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning
+from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning, warn_caller
 from graphattn.models._characters import CharacterVocabulary
 from graphattn.models._corpus import Corpus, truncate_lengths
 from graphattn.models._encoders import Encoder, EncoderOptions
@@ -30,13 +29,10 @@ from graphattn.options import ParsingOptions
 
 @dataclass(frozen=True, eq=False)
 class InputLayers:
-    """The layers of a model below its head.
+    """The layers of a model below its head: token ids -> vectors -> rows.
 
-    Parameters
-    ----------
-    embedding, encoder : token ids -> vectors -> rows
-    options : of the encoder, for the width of its input
-    learning_rates : name of a parameter -> its maximum learning rate, if other than that of the training
+    ``options`` are those of the encoder, for the width of its input; ``learning_rates`` map names of parameters to
+    their maximum learning rates, if other than that of the training.
     """
 
     embedding: Any
@@ -156,9 +152,9 @@ class TextInputs:
     def make_layers(self, encoder: EncoderOptions, dropout: float) -> InputLayers:
         """Create embedding and encoder, and the builder; ``dropout`` is that below an encoder on pretrained states."""
 
-    @abstractmethod
     def copy_vectors(self, previous: Self, before: Any, model: Any) -> list[str]:
         """Copy the vectors of words from the model to continue from; return the names of these weights."""
+        return []
 
     # -- encoding ------------------------------------------------------------------------------------------------------
 
@@ -203,14 +199,14 @@ class TextInputs:
         data_set = "" if where == "data" else where
         corpus, cut, tokens = corpus.truncate(*self.length_limits)
         if cut:
-            warnings.warn(self.describe_truncation(cut, tokens, data_set), stacklevel=2)
+            warn_caller(self.describe_truncation(cut, tokens, data_set))
         self.check_lengths(corpus, numbers, data_set)
         if not labelled and not self._warned_of_words:
             cut_words, expected = self.cut_words, self.unknown_words
             warning = warn_about_words(columns, corpus.layouts, self.vocabulary, cut=cut_words, expected=expected)
             if warning is not None:
                 self._warned_of_words = True
-                warnings.warn(warning, stacklevel=3)
+                warn_caller(warning)
         return corpus
 
     def add_heads(self, columns: Columns, parsing: ParsingOptions) -> Columns:
@@ -290,11 +286,12 @@ class TextInputs:
 
     def list_frozen_weights(self, model: Any) -> dict[str, Tensor]:
         """Name -> weights of the model that are not in its state."""
-        return {"embedding.table": model.embedding.table}
+        return {"embedding.table": model.embedding.table} if isinstance(model.embedding, TokenEmbedding) else {}
 
     def restore_frozen_weights(self, model: Any, weights: dict[str, Tensor]) -> None:
         """Give a model that was saved its weights of :meth:`list_frozen_weights`, and take them out of ``weights``."""
-        model.embedding.table = weights.pop("embedding.table")
+        if isinstance(model.embedding, TokenEmbedding):
+            model.embedding.table = weights.pop("embedding.table")
 
 
 def register_inputs(level: str, inputs: type[TextInputs]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,24 +10,39 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import PRESET_HELP, PRESETS, Estimator
+from graphattn.models._estimators.estimator import Estimator, PresetOptions
 from graphattn.models._estimators.loading import register_task
-from graphattn.models._estimators.tasks.pair import PairRegression
-from graphattn.models._estimators.tasks.regress import Regression
+from graphattn.models._estimators.tasks.regress import PairRegression, Regression
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained._options import PretrainedOptions
-from graphattn.options import Options, ParsingOptions, option
+from graphattn.options import ParsingOptions
 
 
-@dataclass
-class RegressorOptions(Options):
-    """Arguments of :class:`TextRegressor` besides its groups of options."""
+class Regressor:
+    """The arguments, and mean and deviation of the targets, of the estimators that predict numbers."""
 
-    preset: str = option("default", PRESET_HELP, choices=PRESETS, common=True)
-
-
-class Moments:
-    """Mean and deviation of the targets, for the estimators that predict numbers."""
+    def __init__(
+        self,
+        encoder: str | EncoderOptions | None = None,
+        *,
+        inputs: InputOptions | None = None,
+        head: HeadOptions | None = None,
+        training: TrainingOptions | None = None,
+        parsing: ParsingOptions | None = None,
+        pretrained: PretrainedOptions | str | None = None,
+        preset: str = "default",
+        warm_start: bool = False,
+    ):
+        super().__init__(  # type: ignore[call-arg]
+            encoder,
+            inputs=inputs,
+            head=head,
+            training=training,
+            parsing=parsing,
+            pretrained=pretrained,
+            preset=preset,
+            warm_start=warm_start,
+        )
 
     @property
     def mean_(self: Any) -> float:
@@ -42,7 +56,7 @@ class Moments:
 
 
 @register_task
-class TextRegressor(Moments, Estimator):
+class TextRegressor(Regressor, Estimator):
     """Predict a number for each text: the head of :class:`TextClassifier` with one output and a squared error.
 
     Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; targets are numbers, in files the label.
@@ -68,33 +82,10 @@ class TextRegressor(Moments, Estimator):
     """
 
     task = Regression
-    option_groups: ClassVar = {**Estimator.option_groups, "task": RegressorOptions}
+    option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
     unused_options = frozenset(
         {"crf", "word_pieces", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs"}
     )
-
-    def __init__(
-        self,
-        encoder: str | EncoderOptions | None = None,
-        *,
-        inputs: InputOptions | None = None,
-        head: HeadOptions | None = None,
-        training: TrainingOptions | None = None,
-        parsing: ParsingOptions | None = None,
-        pretrained: PretrainedOptions | str | None = None,
-        preset: str = "default",
-        warm_start: bool = False,
-    ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            warm_start=warm_start,
-        )
 
     @override
     def predict(self, X: Iterable[Any]) -> npt.NDArray[np.float64]:
@@ -104,7 +95,7 @@ class TextRegressor(Moments, Estimator):
 
 
 @register_task
-class PairRegressor(Moments, Estimator):
+class PairRegressor(Regressor, Estimator):
     """Predict a number for each pair of texts, such as their similarity; both go through the same encoder.
 
     Inputs are pairs of texts or :class:`Example` with ``second``.
@@ -115,28 +106,5 @@ class PairRegressor(Moments, Estimator):
     """
 
     task = PairRegression
-    option_groups: ClassVar = {**Estimator.option_groups, "task": RegressorOptions}
+    option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
     unused_options = TextRegressor.unused_options - {"pair_features", "join_pairs"}
-
-    def __init__(
-        self,
-        encoder: str | EncoderOptions | None = None,
-        *,
-        inputs: InputOptions | None = None,
-        head: HeadOptions | None = None,
-        training: TrainingOptions | None = None,
-        parsing: ParsingOptions | None = None,
-        pretrained: PretrainedOptions | str | None = None,
-        preset: str = "default",
-        warm_start: bool = False,
-    ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            warm_start=warm_start,
-        )

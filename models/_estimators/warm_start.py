@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from graphattn.exceptions import ConfigError
+from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._token_embedding import TokenEmbedding
-
-if TYPE_CHECKING:
-    from graphattn.models._estimators.text_inputs import TextInputs
 
 _CHANGEABLE = {
     *("longest", "max_tokens_per_text", "min_count", "vocabulary_size"),
@@ -34,9 +32,9 @@ def check_same_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> Non
             )
 
 
-def check_same_kind(inputs: TextInputs, previous: TextInputs | None) -> None:
-    """Raise a ConfigError if only one of the next model and the previous one, if any, has a pretrained model."""
-    if previous is not None and inputs.uses_pretrained != previous.uses_pretrained:
+def check_same_kind(inputs: TextInputs, previous: TextInputs) -> None:
+    """Raise a ConfigError if only one of the next model and the previous one has a pretrained model."""
+    if inputs.uses_pretrained != previous.uses_pretrained:
         raise ConfigError(
             "{warm_start} continues a pretrained model only as such, and no other model with one; "
             "train from scratch, or change {pretrained}",

@@ -14,9 +14,9 @@ from graphattn.builders._layout import Layout
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._vocabulary import Vocabulary
-from graphattn.builders._word_boundaries import WordSplitter, words_of
+from graphattn.builders._word_boundaries import SplitText, WordSplitter, words_of
 from graphattn.exceptions import GraphAttnWarning, Hint
-from graphattn.models._estimators.inputs import Columns, SplitText
+from graphattn.models._estimators.inputs import Columns
 
 _SAMPLE = 1024  # texts of a training set
 _MANY_TOKENS = 1 << 22  # of a training set larger than memory

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -16,10 +15,10 @@ from typing_extensions import override
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders._vocabulary import SPECIAL_TOKENS
-from graphattn.builders._word_boundaries import Source, WordSplitter
-from graphattn.exceptions import GraphAttnWarning
+from graphattn.builders._word_boundaries import Source, SplitText, WordSplitter
+from graphattn.exceptions import GraphAttnWarning, warn_caller
 from graphattn.models._encoders import Encoder, EncoderOptions, make_encoder
-from graphattn.models._estimators.inputs import Columns, SplitText, check_same_tokenization, iter_chunks
+from graphattn.models._estimators.inputs import Columns, check_same_tokenization, iter_chunks
 from graphattn.models._estimators.text_inputs import InputLayers, TextInputs, register_inputs
 from graphattn.models._estimators.warm_start import copy_vectors
 from graphattn.models._estimators.word_checks import hint_at_unsplit_texts, share_of_cut_words
@@ -115,7 +114,7 @@ class WordInputs(TextInputs):
         self.cut_words = share_of_cut_words(columns, self.vocabulary.splitter)
         hint = hint_at_unsplit_texts(words) if self.vocabulary.level == "word" else None
         if hint is not None:
-            warnings.warn(hint, stacklevel=5)
+            warn_caller(hint)
 
     @override
     def describe_vectors(self, model: Any) -> Sequence[npt.NDArray[Any]]:
@@ -215,7 +214,7 @@ def _train_vocabulary(options: InputOptions, counts: Counter[str]) -> tuple[list
     spelling = Vocabulary.train([], **rules).spelling  # with lower case, "paris" gets the vector of "Paris"
     sets = [WordVectors.read(path).with_spelling(spelling) for path in options.vector_files()]
     if options.lowercase and (hint := hint_at_dotless_i(counts)):
-        warnings.warn(hint, stacklevel=6)
+        warn_caller(hint)
     extra: Iterable[str] = ()
     if sets and options.level == "word":
         warn_about_few_vectors(options.vector_files(), sets, counts, spelling)
@@ -239,8 +238,5 @@ def warn_about_few_vectors(
     for file, vectors in zip(files, sets, strict=True):
         _, share = vectors.coverage(normalized)
         if normalized and share < _FEW:
-            warnings.warn(
-                f"{file} has vectors for {share:.1%} of the words of the training set; check its language and spelling",
-                GraphAttnWarning,
-                stacklevel=2,
-            )
+            problem = f"{file} has vectors for {share:.1%} of the words of the training set"
+            warn_caller(GraphAttnWarning(f"{problem}; check its language and spelling"))

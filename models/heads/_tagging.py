@@ -92,12 +92,6 @@ class TaggingHead(Head):
         """(W, 2) log-probability of each word's tag, alone and given the tag of the word before; equal without a CRF.
 
         The probability of all tags of a segment is the first of its first word times the second of each other word.
-
-        Parameters
-        ----------
-        scores : (W, classes)
-        tags : (W,) tag ids
-        graph : the sentences
         """
         if self.crf is None:
             return scores.log_softmax(1).gather(1, tags.unsqueeze(1)).expand(-1, 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -136,7 +136,7 @@ class Attention:
             when there are more weights than :data:`graphattn.models.inspection.limits.MOST_ROWS`
         """
         limits.check_size("table", self.num_weights, limits.MOST_ROWS)
-        return self._rows(list(self._by_head()))
+        return self._rows(self._by_head())
 
     @property
     def num_weights(self) -> int:
@@ -200,7 +200,7 @@ class Attention:
         from scipy.sparse import coo_array
 
         first, size = self._offsets
-        selected = list(self.only(layer=layer, head=head)._by_head())
+        selected = self.only(layer=layer, head=head)._by_head()
         rows = np.concatenate([single.targets + first[single.target_part] for single in selected])
         columns = np.concatenate([single.sources + first[single.source_part] for single in selected])
         weights = np.concatenate([single.weights[:, 0] for single in selected])
@@ -214,7 +214,7 @@ class Attention:
         ConfigError
             when there is no such layer or head, or it has no weights by feature
         """
-        selected = list(self.only(layer=layer, head=head)._by_head())
+        selected = self.only(layer=layer, head=head)._by_head()
         if any(single.features is None for single in selected):
             raise ConfigError(
                 "there are no weights by feature; request them with attention(x, features=True) from a model with the "
@@ -257,7 +257,7 @@ class Attention:
         unknown = next((name for name in columns if name not in GROUPS), None)
         if unknown is not None:
             raise ConfigError(f"{{by}} is {unknown!r}; choose from: {', '.join(GROUPS)}", options=("by",))
-        degrees, heads, edges = self._degrees(), list(self._by_head()), []
+        degrees, heads, edges = self._degrees(), self._by_head(), []
         for single in heads:
             candidates = (degrees[_softmax_key(single)] > 1)[single.targets].nonzero()[0]
             edges.append(candidates[np.argsort(-single.weights[candidates, 0], kind="stable")[:k]])
@@ -311,10 +311,10 @@ class Attention:
 
         return attention_html(self)
 
-    def _by_head(self) -> Iterator[AttentionMap]:
+    def _by_head(self) -> list[AttentionMap]:
         """The maps of single heads, by layer and head."""
-        heads = [single for each in self.maps for single in each.by_head()]
-        return iter(sorted(heads, key=lambda single: (single.layer, single.first_head)))
+        heads = (single for each in self.maps for single in each.by_head())
+        return sorted(heads, key=lambda single: (single.layer, single.first_head))
 
     @cached_property
     def _offsets(self) -> tuple[dict[str, int], int]:
@@ -335,14 +335,6 @@ class Attention:
             nodes = word_nodes(text, sentence, cls=self.has_cls(text)).items()
             words |= {part: tuple(texts[numbers]) for part, numbers in nodes if part in words}
         return words
-
-    @cached_property
-    def _node_arrays(self) -> dict[str, Any]:
-        return {part: np.array(nodes, dtype=object) for part, nodes in self.tokens.items()}
-
-    @cached_property
-    def _word_arrays(self) -> dict[str, Any]:
-        return {part: np.array(words, dtype=object) for part, words in self.words.items()}
 
     @cached_property
     def _edge_kinds(self) -> dict[str, tuple[EdgeKinds, str]]:
@@ -372,9 +364,10 @@ class Attention:
         def repeat(name: str) -> Any:
             return np.repeat(np.array([getattr(single, name) for single in heads], dtype=object), counts)
 
-        def look_up(texts: dict[str, Any], part: str, positions: Sequence[Ints]) -> Any:
+        def look_up(texts: Mapping[str, Sequence[str]], part: str, positions: Sequence[Ints]) -> Any:
+            arrays = {name: np.array(own, dtype=object) for name, own in texts.items()}
             pairs = zip(heads, positions, strict=True)
-            return np.concatenate([texts[getattr(single, part)][rows] for single, rows in pairs])
+            return np.concatenate([arrays[getattr(single, part)][rows] for single, rows in pairs])
 
         parts = {"source_part": repeat("source_part"), "target_part": repeat("target_part")}
         weights = [single.weights[rows, 0] for single, rows in zip(heads, selections, strict=True)]
@@ -387,10 +380,10 @@ class Attention:
                 **(parts if len(self.tokens) > 1 else {}),
                 "source": np.concatenate(sources),
                 "target": np.concatenate(targets),
-                "source_token": look_up(self._node_arrays, "source_part", sources),
-                "target_token": look_up(self._node_arrays, "target_part", targets),
-                "source_word": look_up(self._word_arrays, "source_part", sources),
-                "target_word": look_up(self._word_arrays, "target_part", targets),
+                "source_token": look_up(self.tokens, "source_part", sources),
+                "target_token": look_up(self.tokens, "target_part", targets),
+                "source_word": look_up(self.words, "source_part", sources),
+                "target_word": look_up(self.words, "target_part", targets),
                 **({"deprel": np.concatenate(list(map(self.deprels, heads, selections)))} if self._edge_kinds else {}),
                 "weight": np.concatenate(weights),
             }

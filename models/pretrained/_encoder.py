@@ -26,10 +26,9 @@ from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._word_boundaries import Source
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.layers._bfloat16 import multiplies_in_bfloat16, pad_rows
 from graphattn.layers._dropout import Dropout
-from graphattn.layers._linear import Embedding, Linear, embedding
-from graphattn.models._encoders.base import Encoder, LayerWeights
+from graphattn.layers._linear import Embedding, Linear, embedding, multiplies_in_bfloat16, pad_rows
+from graphattn.models._encoders.base import Encoder, LayerWeights, append_layer, is_too_long_to_keep
 from graphattn.models._encoders.relation_heads import head_relation
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._checkpoint import (
@@ -349,24 +348,28 @@ class PretrainedEncoder(Encoder):
         states = self._embed(tokens, self._position_rows(positions, features.get("id")), features.get("segment"))
         count = len(states)
         if multiplies_in_bfloat16(states):
-            if not (self.architecture.is_modern or torch.is_grad_enabled()):
-                states = states.bfloat16()
-            if weights is None:  # weights with gradients come from operations without padded rows
-                states, positions = pad_rows(states), pad_rows(positions)
+            states, positions = self._round_states(states, positions, weights)
         edges = edges_of(graph, self.heads_along(), device)
         rotations = self._rotations(positions, at_least_float32(states).dtype)
         biases = self._biases(edges)
         for number, layer in enumerate(self.layers):
-            layer_weights: LayerWeights | None = None if weights is None else {}
             rotation = rotations[self.architecture.thetas[number]] if rotations else None
-            arguments = edges, states, rotation, biases, layer_weights
-            if self.gradient_checkpointing and self.training:
+            arguments = edges, states, rotation, biases, append_layer(weights)
+            if self.training and (self.gradient_checkpointing or (weights is None and is_too_long_to_keep(states))):
                 states = checkpoint(layer, *arguments, use_reentrant=False)
             else:
                 states = layer(*arguments)
-            if weights is not None and layer_weights is not None:
-                weights.append(layer_weights)
         return states[:count] if self.last_norm is None else self.last_norm(states[:count])
+
+    def _round_states(
+        self, states: Tensor, positions: Tensor, weights: list[LayerWeights] | None
+    ) -> tuple[Tensor, Tensor]:
+        """States in bfloat16, unless gradients or ModernBERT's residuals need more digits, and padded rows of both."""
+        if not (self.architecture.is_modern or torch.is_grad_enabled()):
+            states = states.bfloat16()
+        if weights is not None:  # weights with gradients come from operations without padded rows
+            return states, positions
+        return pad_rows(states), pad_rows(positions)
 
     def _position_rows(self, positions: Tensor, ids: Tensor | None) -> Tensor:
         """(N,) rows of the position vectors.

@@ -109,13 +109,7 @@ def _tokenizer_settings(
 ) -> tuple[dict[str, Any], dict[str, int | None]]:
     """``tokenizer_config.json``, and the ids of special tokens for ``config.json``."""
     files = architecture.side_files
-    tokens = {
-        name: next((token for token in spellings if tokenizer.token_to_id(token) is not None), None)
-        for name, spellings in _SPELLINGS.items()
-    }
-    for name, value in {**files.get(SPECIAL_TOKENS, {}), **files.get(TOKENIZER_CONFIG, {})}.items():
-        if name in tokens:
-            tokens[name] = value["content"] if isinstance(value, dict) else value
+    tokens = _find_special_tokens(files, tokenizer)
     known = {name: token for name, token in tokens.items() if token is not None}
     has_types = architecture.types > 1 and any(tokenizer.encode("a", "a").type_ids)
     inputs = ["input_ids", *(["token_type_ids"] if has_types else []), "attention_mask"]
@@ -126,6 +120,18 @@ def _tokenizer_settings(
     settings = {name: value for name, value in settings.items() if name not in _OUTSIDE}
     ids = {f"{name}_id": tokenizer.token_to_id(known[name]) if name in known else None for name in tokens}
     return settings, {**ids, **files.get(CONFIG, {})}
+
+
+def _find_special_tokens(files: Mapping[str, Any], tokenizer: Tokenizer) -> dict[str, str | None]:
+    """Name -> special token: what the directory's files say, or the first of our spellings that the tokenizer knows."""
+    tokens = {
+        name: next((token for token in spellings if tokenizer.token_to_id(token) is not None), None)
+        for name, spellings in _SPELLINGS.items()
+    }
+    for name, value in {**files.get(SPECIAL_TOKENS, {}), **files.get(TOKENIZER_CONFIG, {})}.items():
+        if name in tokens:
+            tokens[name] = value["content"] if isinstance(value, dict) else value
+    return tokens
 
 
 def _limit(limit: int | None, architecture: Architecture, max_length: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from graphattn.builders._pretrained_vocabulary import iterate_steps, replace_model
+from graphattn.builders._pretrained_vocabulary import iterate_steps
 from graphattn.builders._special_tokens import SpecialTokens
 from graphattn.exceptions import ModelDirectoryError
 
@@ -40,15 +40,19 @@ def check_tokenizer(tokenizer: Tokenizer, words: int) -> None:
     model = tokenizer.model
     if isinstance(model, models.WordPiece | models.WordLevel) and model.token_to_id(model.unk_token) is None:
         raise ValueError(f"its vocabulary lacks {model.unk_token}, which stands for unknown words")
-    config = json.loads(replace_model(tokenizer).to_str())
-    for step in _iterate_nested(config["pre_tokenizer"], "pretokenizers"):
+    for step in _iterate_nested(_to_json(tokenizer.pre_tokenizer), "pretokenizers"):
         if step["type"] == "FixedLength" and not step["length"]:
             raise ValueError("its pre_tokenizer has the length 0")
-    for step in _iterate_nested(config["post_processor"], "processors"):
+    for step in _iterate_nested(_to_json(tokenizer.post_processor), "processors"):
         for part in chain(step.get("single", []), step.get("pair", [])):
             token = part.get("SpecialToken", {}).get("id")
             if token is not None and token not in step["special_tokens"]:
                 raise ValueError(f"its post_processor has no ids of {token}")
+
+
+def _to_json(step: Any) -> dict[str, Any] | None:
+    config: dict[str, Any] | None = None if step is None else json.loads(step.__getstate__())
+    return config
 
 
 def _iterate_nested(config: dict[str, Any] | None, steps: str) -> Iterator[dict[str, Any]]:

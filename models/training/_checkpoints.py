@@ -16,7 +16,7 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
-from graphattn.builders._files import atomic_file, folder_lock, read_sealed, resolve_path, write_sealed
+from graphattn.builders._files import folder_lock, read_sealed, resolve_path, write_sealed
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, RunFolderError, TrainingError, verbatim
 from graphattn.models._options import TrainingOptions
 from graphattn.models._saving import CHECKPOINT
@@ -28,7 +28,6 @@ _CHANGEABLE = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
 """Options that may differ when a run resumes."""
 _DATA = ("training set", "dev set", "references", "vectors")
 """Settings that identify data; all others are options."""
-_REQUIRED = ("state_dict", "optimizer_states", "pytorch-lightning_version")
 
 
 @contextmanager
@@ -80,17 +79,7 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     if not options.resume:
         checkpoint.unlink(missing_ok=True)
     if checkpoint.exists():
-        earlier = _read_settings(folder / SETTINGS)
-        changed = next((name for name in {**settings, **earlier} if earlier.get(name) != settings.get(name)), None)
-        if changed is not None:
-            name = changed.rpartition(".")[2]  # without its group of options
-            kind, shown = ("data", name) if name in _DATA else ("options", f"{{{name}}}")
-            raise RunFolderError(
-                f"{verbatim(folder)} has a run with other {kind} ({shown}: {earlier.get(changed)!r}, now "
-                f"{settings.get(changed)!r})",
-                ". Give another {run_dir}, the same options and data to resume, or {resume=False} to start again",
-                options=(name, "run_dir", "resume"),
-            )
+        _check_settings(folder, settings)
         if read_sealed(checkpoint) is None:
             message = f"{verbatim(checkpoint)} is damaged, so the training starts again"
             warnings.warn(GraphAttnWarning(message), stacklevel=2)
@@ -98,19 +87,8 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     if not checkpoint.exists():
         (folder / HISTORY).unlink(missing_ok=True)
         (folder / BEST).unlink(missing_ok=True)
-    with atomic_file(folder / SETTINGS, sync=True) as temporary:
-        temporary.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    write_sealed(folder / SETTINGS, json.dumps(settings, indent=1).encode())
     return checkpoint if checkpoint.exists() else None
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(values, dict):
-            return values
-    except (OSError, ValueError):
-        pass
-    raise _error_for_damage(path)
 
 
 def _error_for_damage(path: Path) -> ConfigError:
@@ -120,13 +98,31 @@ def _error_for_damage(path: Path) -> ConfigError:
     )
 
 
+def _check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Reject the folder of a run with other settings."""
+    sealed = read_sealed(folder / SETTINGS)
+    if sealed is None:
+        raise _error_for_damage(folder / SETTINGS)
+    earlier = json.loads(sealed)
+    changed = next((name for name in {**settings, **earlier} if earlier.get(name) != settings.get(name)), None)
+    if changed is not None:
+        name = changed.rpartition(".")[2]  # without its group of options
+        kind, shown = ("data", name) if name in _DATA else ("options", f"{{{name}}}")
+        raise RunFolderError(
+            f"{verbatim(folder)} has a run with other {kind} ({shown}: {earlier.get(changed)!r}, now "
+            f"{settings.get(changed)!r})",
+            ". Give another {run_dir}, the same options and data to resume, or {resume=False} to start again",
+            options=(name, "run_dir", "resume"),
+        )
+
+
 def is_first_process() -> bool:
     """Whether this process writes files: the first of several."""
     return bool(rank_zero_only.rank == 0)  # type: ignore[attr-defined]
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Write checkpoints atomically, and load them without unpickling.
+    """Write checkpoints atomically.
 
     Lightning writes to the system's temporary folder and moves the file, which is not atomic across file systems.
     """
@@ -142,12 +138,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     @override
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
         try:
-            checkpoint: dict[str, Any] = torch.load(path, map_location=map_location or "cpu", weights_only=True)
-            # Lightning's processes exchange files of other names with weights only
-            if Path(path).name == CHECKPOINT and not all(key in checkpoint for key in _REQUIRED):
-                raise ValueError("not a checkpoint")
-            return checkpoint
+            return super().load_checkpoint(path, map_location, weights_only)
         except OSError:
             raise
-        except Exception as error:  # damaged files raise many types
+        except Exception as error:  # a callback's state that only unpickling restores
             raise _error_for_damage(Path(path)) from error

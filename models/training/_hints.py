@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphattn.builders._lazy_texts import LazyTexts
-from graphattn.builders.readers._literals import is_bracketed, parse_list
+from graphattn.builders.readers._fields import is_bracketed, parse_list
 from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import Hint, verbatim
 from graphattn.models._estimators.labels import plain_label

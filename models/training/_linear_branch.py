@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from inspect import unwrap
 from pathlib import Path
@@ -49,20 +48,9 @@ Fit = Callable[[Corpus], tuple[LinearBranch, Head]]
 """Corpus -> linear branch, and a head with the transitions of its CRF."""
 
 
-@dataclass
-class Mixture:
-    """Factors of the scores of the graph model and of the linear model.
-
-    ``decisions`` are those on the dev set, with the linear model of the training set alone; empty without a dev set.
-    """
-
-    deep: float
-    linear: float
-    decisions: list[Any] = field(default_factory=list)
-
-
-TYPICAL = Mixture(1 / 3, 2 / 3)
-"""The factors without a dev set; a graph model's scores grow while it is trained."""
+TYPICAL = (1 / 3, 2 / 3)
+"""Factors of the scores of the graph model and of the linear model without a dev set; the graph model's
+scores grow during training, so its factor is smaller."""
 
 
 def fit_linear_branch(
@@ -80,86 +68,53 @@ def fit_linear_branch(
 ) -> dict[str, float]:
     """Add a branch to a trained model, if the dev set is predicted no worse with it.
 
-    Returns its share, that of the graph encoder, and the dev metrics with it; nothing when it is left out.
+    Both branches are weighed by the likelihood of the dev set: the scores of the model become ``deep * graph + linear *
+    branch``, and so do the transitions of a CRF: a product of experts. Without a dev set the factors are
+    :data:`TYPICAL`. Returns the factors, and the dev metrics with the branch; nothing when it is left out.
 
-    ``alone`` is the dev metric without the branch, and ``evaluate`` measures decisions for the dev set. ``refit`` adds
-    the dev set to the training set of the branch that is kept.
+    ``words`` are the texts of the token ids; ``alone`` is the dev metric without the branch, and ``evaluate`` measures
+    decisions for the dev set. ``refit`` adds the dev set to the training set of the branch that is kept.
     """
     from graphattn.models.training.callbacks import shows_epochs  # imports Lightning
 
-    metrics = dict[str, float]()
     shown = shows_epochs(training, callbacks)
 
     def report(line: str) -> None:
         if shown:
             print(line, file=sys.stderr, flush=True)
 
-    def accept(decisions: list[Any]) -> bool:
-        assert alone is not None
-        metrics.update(evaluate(decisions))
-        accepted = metrics[metric] >= alone
-        report(
-            f"linear branch {'added' if accepted else 'left out'}: dev {metric.replace('_', ' ')} "
-            f"{metrics[metric]:.2f} with it, {alone:.2f} without"
-        )
-        return accepted
-
-    weights = model.head.class_weights
-    mixture = add_linear_branch(
-        model, corpus, dev, words, refit=refit, class_weights=weights, accept=accept, report=report
-    )
-    if mixture is None:
-        return {}
-    return {"deep": mixture.deep, "linear": mixture.linear, **{f"dev_{name}": value for name, value in metrics.items()}}
-
-
-def add_linear_branch(
-    model: TextModel,
-    training: Corpus,
-    dev: Corpus | None,
-    words: Sequence[str],
-    *,
-    refit: bool,
-    class_weights: Tensor | None = None,
-    accept: Callable[[list[Any]], bool] = lambda decisions: True,
-    report: Callable[[str], None] = lambda line: None,
-) -> Mixture | None:
-    """Fit a linear branch, weigh both branches by the likelihood of the dev set, and add it to a trained model.
-
-    The scores of the model become ``deep * graph + linear * branch``, and so do the transitions of a CRF: a product of
-    experts. Without a dev set the factors are :data:`TYPICAL`.
-
-    With ``refit``, the linear branch is fitted to both corpora in the end. ``accept`` says whether to add the branch,
-    from the decisions of both branches on the dev set; otherwise the model stays unchanged, and the result is None.
-    ``words`` are the texts of the token ids; ``report`` is called with a line after each fit.
-    """
-    fits: list[Fit] = [partial(_fit_ngrams, model.head, words, class_weights, strength) for strength in STRENGTHS]
+    fits: list[Fit] = [partial(_fit_ngrams, model.head, words, strength) for strength in STRENGTHS]
     if isinstance(model.head, TaggingHead):
         fits = [partial(fit_word_features, model.head)]
-    training = _drop_edges(training)
+    corpus = _drop_edges(corpus)
     start = time.monotonic()
     if dev is None:
-        branch, head = fits[len(fits) // 2](training)
+        branch, head = fits[len(fits) // 2](corpus)
         report(f"linear branch: {time.monotonic() - start:.1f} s")
-        _combine(model, branch, head, TYPICAL.deep, TYPICAL.linear)
-        return TYPICAL
+        return _combine(model, branch, head, *TYPICAL)
     scored, trials = _score(model, dev), list[_Trial]()
     total = len(fits) + refit
     for number, fit in enumerate(fits, 1):
-        trials.append(_Trial(fit, model.head, *fit(training), scored))
+        trials.append(_Trial(fit, model.head, *fit(corpus), scored))
         loss, seconds = trials[-1].loss / len(dev), time.monotonic() - start
         report(f"linear branch {number}/{total}: dev loss {loss:.4f}, {seconds:.1f} s")
         start = time.monotonic()
     best = min(trials, key=lambda trial: trial.loss)
-    decisions = best.decide()
-    if not accept(decisions):
-        return None
+    metrics = evaluate(best.decide())
+    assert alone is not None
+    is_added = metrics[metric] >= alone
+    report(
+        f"linear branch {'added' if is_added else 'left out'}: dev {metric.replace('_', ' ')} "
+        f"{metrics[metric]:.2f} with it, {alone:.2f} without"
+    )
+    if not is_added:
+        return {}
     branch, head = best.branch, best.branch_head
     if refit:
-        branch, head = best.fit(_join(training, _drop_edges(dev)))
+        branch, head = best.fit(_join(corpus, _drop_edges(dev)))
         report(f"linear branch {total}/{total}: with the dev set, {time.monotonic() - start:.1f} s")
-    _combine(model, branch, head, best.deep, best.linear)
-    return Mixture(best.deep, best.linear, decisions)
+    factors = _combine(model, branch, head, best.deep, best.linear)
+    return {**factors, **{f"dev_{name}": value for name, value in metrics.items()}}
 
 
 class _Trial:
@@ -183,7 +138,7 @@ class _Trial:
         with torch.no_grad():
             self.branch_scores = [branch(batch) for batch, _, _ in scored]
         # a normal prior on the logarithms helps where the dev set is small
-        start = np.log([TYPICAL.deep, TYPICAL.linear])
+        start = np.log(TYPICAL)
         result = minimize(
             lambda logs: self._loss(*np.exp(logs)) + 0.5 * float(np.sum((logs - start) ** 2)),
             start,
@@ -242,8 +197,8 @@ def _mix_transitions(head: Head, branch_head: Head, deep: float, linear: float) 
 
 
 @torch.no_grad()
-def _combine(model: TextModel, branch: LinearBranch, branch_head: Head, deep: float, linear: float) -> None:
-    """Scale both branches, and add the linear one to the model."""
+def _combine(model: TextModel, branch: LinearBranch, branch_head: Head, deep: float, linear: float) -> dict[str, float]:
+    """Scale both branches, and add the linear one to the model; returns the factors."""
     for target, added in zip(_transitions(model.head), _transitions(branch_head), strict=True):
         if target is not added:
             target.copy_(deep * target + linear * added)
@@ -251,14 +206,13 @@ def _combine(model: TextModel, branch: LinearBranch, branch_head: Head, deep: fl
         parameter.mul_(deep)
     branch.scale(linear)
     model.linear_branch = branch
+    return {"deep": deep, "linear": linear}
 
 
 # -- n-grams -----------------------------------------------------------------------------------------------------------
 
 
-def _fit_ngrams(
-    head: Head, words: Sequence[str], class_weights: Tensor | None, strength: float, corpus: Corpus
-) -> tuple[NgramBranch, Head]:
+def _fit_ngrams(head: Head, words: Sequence[str], strength: float, corpus: Corpus) -> tuple[NgramBranch, Head]:
     """Logistic regression on tf-idf; for numbers, ridge regression."""
     from scipy.sparse import csr_matrix, hstack, vstack
 
@@ -278,7 +232,7 @@ def _fit_ngrams(
     if isinstance(head, RegressionHead):
         coefficients, bias = _ridge_regression(design, corpus, strength)
     else:
-        coefficients, bias = fit_logistic_regression(design, corpus, classes, strength, class_weights)
+        coefficients, bias = fit_logistic_regression(design, corpus, classes, strength, head.class_weights)
     weights = coefficients[:, : len(branch.weights)]
     if shared is not None:
         weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T

@@ -173,7 +173,10 @@ def _make_average(options: TrainingOptions) -> Average | None:
     return None if options.average is None else WeightAverage(options.average)
 
 
-def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others: Sequence[Callback]) -> pl.Trainer:
+def _make_callbacks(
+    options: TrainingOptions, folder: Path, keep: KeepBest, others: Sequence[Callback]
+) -> list[Callback]:
+    """Our callbacks, and the user's ``others`` after them; callbacks that average weights come first."""
     averages: list[Callback] = [callback for callback in others if isinstance(callback, WeightAveraging)]
     if keep.average is not None:
         averages = [keep.average]
@@ -190,7 +193,11 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
         )
         if options.checkpoint_minutes is not None:
             callbacks.append(CheckpointsInEpochs(folder / CHECKPOINT, options.checkpoint_minutes))
-    callbacks += [callback for callback in others if not isinstance(callback, WeightAveraging)]
+    return [*callbacks, *(callback for callback in others if not isinstance(callback, WeightAveraging))]
+
+
+def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others: Sequence[Callback]) -> pl.Trainer:
+    callbacks = _make_callbacks(options, folder, keep, others)
     loggers: list[Logger] = []
     if options.run_dir is not None and options.logs:
         loggers = [CSVLogger(folder / "logs", "csv")]

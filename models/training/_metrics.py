@@ -117,18 +117,23 @@ def tagging_metrics(
     accuracy = 100 * _mean(flat_gold == flat_predicted, of_words)
     if scheme == "none":
         return {"accuracy": accuracy}
+    each = np.ones(len(gold)) if weights is None else weights
+    return {"accuracy": accuracy, **_score_entities(gold, predicted, scheme, each)}
+
+
+def _score_entities(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str, weights: ExampleWeights
+) -> dict[str, float]:
+    """Precision, recall and F1 of whole entities."""
     sides = [[{*extract_valid_spans(tags, scheme)} for tags in side] for side in (gold, predicted)]
     counted = [*sides, map(set.intersection, *sides)]
-    each = np.ones(len(gold)) if weights is None else weights
-    num_gold, num_predicted, right = (float(each @ [*map(len, spans)]) for spans in counted)
+    num_gold, num_predicted, right = (float(weights @ [*map(len, spans)]) for spans in counted)
     shares = {
         "precision": (right, num_predicted),
         "recall": (right, num_gold),
         "f1": (2 * right, num_gold + num_predicted),
     }
-    return {"accuracy": accuracy} | {
-        name: 100 * count / total if total else 0.0 for name, (count, total) in shares.items()
-    }
+    return {name: 100 * count / total if total else 0.0 for name, (count, total) in shares.items()}
 
 
 def _mean(right: npt.NDArray[np.bool_], weights: ExampleWeights | None) -> float:

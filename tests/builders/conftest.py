@@ -10,7 +10,7 @@ import pytest
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 
-RELATIONS = ("dog", "cat", "house", "sees", "bark", "über", "naïve", "the", "of", "a")
+WORDS = ("dog", "cat", "house", "sees", "bark", "über", "naïve", "the", "of", "a")
 
 
 def _conllu(sentence: Sentence) -> str:
@@ -41,7 +41,7 @@ def trees() -> Callable[..., list[Sentence]]:
             heads = [0, *(random.randint(1, word) for word in range(1, length))]
             sentences.append(
                 Sentence(
-                    random.choices(RELATIONS, k=length),
+                    random.choices(WORDS, k=length),
                     heads=heads,
                     deprels=["root", *random.choices(["nsubj", "obj", "x:y"], k=length - 1)],
                     tags=random.choices(["NOUN", "VERB"], k=length),

@@ -19,7 +19,7 @@ CHAIN, MEMBERSHIP = ("token", "next", "token"), ("token", "in", "word")
 
 @pytest.fixture
 def batch():
-    chain = RelationArrays(np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1]), np.array([4, 0]))
+    chain = RelationArrays(np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1]))
     return TextBatch(
         {"token": torch.tensor([3, 0]), "word": torch.tensor([2, 0])},
         {CHAIN: chain.to_edges(3), MEMBERSHIP: range_edges(np.array([0, 2]), np.array([2, 3]), 3, "in")},
@@ -33,8 +33,8 @@ def graph(dgl, batch):
     return batch.to_dgl()
 
 
-def test_arrays_are_converted_to_int32_edges():
-    edges = RelationArrays(np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1]), np.array([4, 0])).to_edges(3)
+def test_arrays_are_converted_to_int32_edges(batch):
+    edges = batch.edges[CHAIN]
     assert edges.indptr.dtype == edges.indices.dtype == torch.int32
     assert (edges.indptr.tolist(), edges.indices.tolist(), edges.num_sources) == ([0, 1, 2, 4], [0, 0, 0, 1], 3)
 
@@ -42,7 +42,6 @@ def test_arrays_are_converted_to_int32_edges():
 def test_ranges_are_not_materialized(batch):
     edges = batch.edges[MEMBERSHIP]
     assert edges.ranges is not None
-    assert edges._indices is None
     assert edges.indices.tolist() == [0, 1, 2]
 
 

@@ -73,11 +73,6 @@ def test_the_order_depends_on_seed_and_epoch():
     assert {frozenset(batch) for batch in order(1, 0)}.isdisjoint({frozenset(batch) for batch in order(1, 1)})
 
 
-def test_iterating_twice_within_an_epoch_gives_the_same_batches():
-    batches = BudgetBatches(np.arange(100), max_sentences=7)
-    assert list(batches) == list(batches)
-
-
 @pytest.mark.parametrize("budget", [{"max_sentences": 32}, {"max_tokens": 700}, {"max_edges": 5_000}])
 def test_batches_have_sentences_of_similar_length(budget):
     tokens = np.random.default_rng(0).geometric(0.05, 20_000)

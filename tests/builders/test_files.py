@@ -4,10 +4,12 @@ import io
 import lzma
 import os
 import random
-import subprocess
+import re
 import sys
 import threading
+import time
 from contextlib import suppress
+from multiprocessing import get_context
 
 import pytest
 from hypothesis import given
@@ -23,7 +25,7 @@ from graphattn.builders._files import (
     read_sealed,
     write_sealed,
 )
-from graphattn.exceptions import DataError, Hint
+from graphattn.exceptions import DataError
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 suffixes = pytest.mark.parametrize("suffix", PACK)
@@ -41,11 +43,6 @@ def message(path):
     return str(caught.value)
 
 
-def feed(monkeypatch, content, *, peekable=True):
-    buffer = io.BytesIO(content)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(buffer) if peekable else buffer))
-
-
 @suffixes
 def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
     path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("één\r\n\r\nzwei\nlast".encode()))
@@ -55,42 +52,28 @@ def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
         assert lines.line == 4
 
 
-@suffixes
-@pytest.mark.filterwarnings("error")
-def test_a_byte_order_mark_at_the_start_is_dropped(tmp_path, suffix):
-    path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("\ufeffa\nb \ufeffc\n".encode()))
-    assert list(read_numbered_lines(path)) == [(1, "a"), (2, "b \ufeffc")]
-
-
-def test_byte_order_marks_of_joined_files_are_dropped_with_one_hint(tmp_path):
-    path = write(tmp_path, "a.txt", "\ufeff\ufeffa\nabc\n\ufeffb\r\n\ufeff\nabc\ufeff\n".encode())
-    lines = open_text(path)
-    assert lines.sample(3) == ["a", "abc", "b"]
-    with pytest.warns(Hint, match="U\\+FEFF.*lines: 3$") as caught:
-        assert list(lines) == ["a\n", "abc\n", "b\n", "\n", "abc\ufeff\n"]
-    lines.close()
-    assert len(caught) == 1
-
-
-def test_cesu_8_is_read_with_one_hint(tmp_path):
-    pairs = "a \ud83d\ude00\r\nb\n\ud83d\ude00\n".encode("utf-8", "surrogatepass")
-    path = write(tmp_path, "a.txt", pairs)
-    with pytest.warns(Hint, match="CESU-8.*lines: 2$") as caught:
-        assert list(read_numbered_lines(path)) == [(1, "a 😀"), (2, "b"), (3, "😀")]
-    assert len(caught) == 1
-
-
 @pytest.mark.parametrize(
-    "damaged",
+    ("text", "expected", "hint"),
     [
-        "\ud83d\n".encode("utf-8", "surrogatepass"),
-        "été et caf".encode() + b"\xe9\n",
-        "русский\n".encode() + b"\xd0 end\n",
-        b"\xff\xfa\n" + "中文\n".encode(),
+        ("\ufeffa\nb \ufeffc\n", ["a", "b \ufeffc"], None),
+        (
+            "\ufeff\ufeffa\nabc\n\ufeffb\r\n\ufeff\nabc\ufeff\n",
+            ["a", "abc", "b", "", "abc\ufeff"],
+            "U\\+FEFF.*lines: 3$",
+        ),
+        ("a \ud83d\ude00\r\nb\n\ud83d\ude00\n", ["a 😀", "b", "😀"], "CESU-8.*lines: 2$"),
     ],
 )
-def test_damaged_utf_8_is_named_as_such(tmp_path, damaged):
-    assert "UTF-8 with damaged places" in message(write(tmp_path, "a.txt", "Пример\n".encode() + damaged))
+def test_byte_order_marks_and_surrogates_are_repaired_with_one_hint(tmp_path, recwarn, text, expected, hint):
+    for suffix, pack in PACK.items():
+        path = write(tmp_path, "a.txt" + suffix, pack(text.encode("utf-8", "surrogatepass")))
+        lines = open_text(path)
+        assert lines.sample(2) == expected[:2]
+        assert [line.removesuffix("\n") for line in lines] == expected
+        lines.close()
+        hints = [str(recwarn.pop().message) for _ in list(recwarn)]
+        assert len(hints) == (hint is not None)
+        assert all(re.search(hint, message) for message in hints)
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"])), min_size=1))
@@ -106,70 +89,73 @@ def test_a_line_can_be_longer_than_the_buffer(tmp_path):
     assert [len(text) for _, text in read_numbered_lines(path)] == [2_000_000, 3]
 
 
-def test_extensions_ignore_case(tmp_path):
-    assert list(read_numbered_lines(write(tmp_path, "A.TXT.GZ", gzip.compress(b"a")))) == [(1, "a")]
+@pytest.mark.parametrize(
+    ("name", "content", "lines"),
+    [
+        ("A.TXT.GZ", gzip.compress(b"a", mtime=0), ["a"]),
+        ("two.xz", lzma.compress(b"a\n") + lzma.compress(b"b\n"), ["a", "b"]),
+        ("a", b"BZh9 is a magic number\n", ["BZh9 is a magic number"]),
+    ],
+)
+def test_extensions_and_archives(tmp_path, name, content, lines):
+    assert [line for _, line in read_numbered_lines(write(tmp_path, name, content))] == lines
 
 
-def test_concatenated_archives_are_one_text(tmp_path):
-    path = write(tmp_path, "two.xz", lzma.compress(b"a\n") + lzma.compress(b"b\n"))
-    assert list(read_numbered_lines(path)) == [(1, "a"), (2, "b")]
-
-
-def test_missing_file(tmp_path):
+def test_paths_of_no_file(tmp_path):
     path = tmp_path / "no.txt"
     assert message(path) == f"{path}: there is no such file. Check the path."
-
-
-def test_directory(tmp_path):
+    assert message("a\0b") == "a\0b: cannot be opened (embedded null byte). Check the path and its permissions."
     assert message(tmp_path) == f"{tmp_path}: is a directory, not a file. Name a file inside it."
     (tmp_path / "store.json").write_text("{}")
     assert message(tmp_path).startswith(f"{tmp_path}: is a directory, not a file. It is a store, for Store,")
 
 
-def test_invalid_paths():
-    assert message("a\0b") == "a\0b: cannot be opened (embedded null byte). Check the path and its permissions."
+EMPTY = ": is empty. Give a file with at least one line."
+BINARY = "holds a NUL byte, so it is binary. Give UTF-8 text, plain or compressed as .gz, .xz or .bz2."
+CONVERT = ": is {0}, not UTF-8. Convert it: iconv -f {0} -t UTF-8 OLD > NEW."
+LATIN = (
+    ", line 2: byte 0xe9 at column 4 is not UTF-8. It is probably WINDOWS-1252, with words such as 'café'."
+    " If so, convert it: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
+)
+DAMAGED = (
+    " is not UTF-8. The file is UTF-8 with damaged places. Repair the line, or drop such bytes:"
+    " iconv -c -f UTF-8 -t UTF-8 OLD > NEW."
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", EMPTY),
+        ("\ufeff".encode(), EMPTY),
+        (b"x\0y\n", f", line 1: {BINARY}"),
+        (b"a\n" * 3 + b"x\0y\n", f", line 4: {BINARY}"),
+        (b"a\n" * 30_000 + b"x\0y\n", f", line 30001: {BINARY}"),
+        ("text\n".encode("UTF-16"), CONVERT.format("UTF-16")),
+        ("\ufefftext\n".encode("UTF-16-be"), CONVERT.format("UTF-16")),
+        ("\ufefftext\n".encode("UTF-16-le"), CONVERT.format("UTF-16")),
+        ("text\n".encode("UTF-32"), CONVERT.format("UTF-32")),
+        ("\ufefftext\n".encode("UTF-32-be"), CONVERT.format("UTF-32")),
+        ("\ufefftext\n".encode("UTF-32-le"), CONVERT.format("UTF-32")),
+        ("pos\t映画\n".encode("iso2022_jp"), CONVERT.format("ISO-2022-JP")),
+        (b"fine\ncaf\xe9 au lait\n", LATIN),
+        ("Пример\n\ud83d\n".encode("utf-8", "surrogatepass"), f", line 2: byte 0xed at column 1{DAMAGED}"),
+        ("Пример\nété et caf".encode() + b"\xe9\n", f", line 2: byte 0xe9 at column 13{DAMAGED}"),
+        ("Пример\n".encode() + "русский\n".encode() + b"\xd0 end\n", f", line 3: byte 0xd0 at column 1{DAMAGED}"),
+        ("Пример\n".encode() + b"\xff\xfa\n" + "中文\n".encode(), f", line 2: byte 0xff at column 1{DAMAGED}"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_what_is_no_text(tmp_path, content, expected):
+    for suffix, pack in PACK.items():
+        path = write(tmp_path, "file" + suffix, pack(content))
+        assert message(path) == f"{path}{expected}"
 
 
 @suffixes
-def test_empty_file(tmp_path, suffix):
-    expected = "{}: is empty. Give a file with at least one line."
-    empty = write(tmp_path, "empty" + suffix, b"")
-    assert message(empty) == expected.format(empty)
-    for content in (b"", "\ufeff".encode()):
-        packed = write(tmp_path, "packed" + suffix, PACK[suffix](content))
-        assert message(packed) == expected.format(packed)
-
-
-@suffixes
-@pytest.mark.parametrize("lines_before", [0, 3, 30_000])
-def test_binary_file(tmp_path, suffix, lines_before):
-    path = write(tmp_path, "a.bin" + suffix, PACK[suffix](b"a\n" * lines_before + b"x\0y\n"))
-    assert message(path) == (
-        f"{path}, line {lines_before + 1}: holds a NUL byte, so it is binary."
-        " Give UTF-8 text, plain or compressed as .gz, .xz or .bz2."
-    )
-
-
-@pytest.mark.parametrize("name", ["UTF-16", "UTF-32"])
-@pytest.mark.parametrize("order", ["", "-be", "-le"])
-def test_wide_encodings_with_a_byte_order_mark(tmp_path, name, order):
-    path = write(tmp_path, "wide.txt", (("\ufeff" if order else "") + "text\n").encode(name + order))
-    assert message(path) == f"{path}: is {name}, not UTF-8. Convert it: iconv -f {name} -t UTF-8 OLD > NEW."
-
-
-def test_japanese_in_ascii_bytes_is_no_text(tmp_path):
-    path = write(tmp_path, "mail.txt", "pos\t映画\n".encode("iso2022_jp"))
-    assert message(path) == f"{path}: is ISO-2022-JP, not UTF-8. Convert it: iconv -f ISO-2022-JP -t UTF-8 OLD > NEW."
-
-
-@suffixes
-def test_latin_1_names_line_and_column(tmp_path, suffix):
-    path = write(tmp_path, "latin.txt" + suffix, PACK[suffix](b"fine\ncaf\xe9 au lait\n"))
-    assert message(path) == (
-        f"{path}, line 2: byte 0xe9 at column 4 is not UTF-8."
-        " It is probably WINDOWS-1252, with words such as 'café'."
-        " If so, convert it: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
-    )
+def test_an_empty_file(tmp_path, suffix):
+    path = write(tmp_path, "file" + suffix, b"")
+    assert message(path) == f"{path}{EMPTY}"
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
@@ -208,24 +194,21 @@ def test_compression_follows_from_the_extension(tmp_path, suffix, content):
         assert str(path) in message(path)
 
 
-def test_a_text_can_start_like_bzip2(tmp_path):
-    assert list(read_numbered_lines(write(tmp_path, "a", b"BZh9 is a magic number\n"))) == [
-        (1, "BZh9 is a magic number")
-    ]
-
-
 @suffixes
-@pytest.mark.parametrize("peekable", [True, False])
-def test_standard_input_can_be_compressed_and_stays_open(monkeypatch, suffix, peekable):
-    feed(monkeypatch, PACK[suffix](b"a\r\nb"), peekable=peekable)
+def test_standard_input_can_be_compressed_and_stays_open(set_stdin, monkeypatch, suffix):
+    content = PACK[suffix](b"a\r\nb")
+    set_stdin(content)
+    assert list(read_numbered_lines("-")) == [(1, "a"), (2, "b")]
+    assert not sys.stdin.buffer.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))  # cannot be peeked into
     assert list(read_numbered_lines("-")) == [(1, "a"), (2, "b")]
     assert not sys.stdin.buffer.closed
 
 
-def test_standard_input_is_named_in_errors(monkeypatch):
-    feed(monkeypatch, b"")
+def test_standard_input_is_named_in_errors(set_stdin, monkeypatch):
+    set_stdin("")
     assert message("-") == "standard input: is empty. Give a file with at least one line."
-    feed(monkeypatch, b"\xff\n")
+    set_stdin(b"\xff\n")
     assert message("-").startswith("standard input, line 1: byte 0xff at column 1 is not UTF-8.")
     monkeypatch.setattr(sys, "stdin", None)
     assert message("-") == "standard input: is closed. Pipe a text into the command, or name a file."
@@ -314,27 +297,26 @@ def test_a_failed_replacement_is_undone(tmp_path, monkeypatch):
     assert [path.name for path in folder.iterdir()] == ["old"]
 
 
-HOLDER = """
-import sys
-from pathlib import Path
-from graphattn.builders._files import {lock}
-with {lock}(Path(sys.argv[1])) as temporary:
-    if temporary:
-        (temporary / "half").touch()
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
 def hold(lock, folder):
-    command = [sys.executable, "-c", HOLDER.format(lock=lock), str(folder)]
-    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert holder.stdout.readline() == "held\n"
+    """A process that holds the lock of a folder until it is killed."""
+    context = get_context("fork")
+    held = context.Event()
+
+    def wait():
+        with lock(folder) as temporary:
+            if temporary:
+                (temporary / "half").touch()
+            held.set()
+            time.sleep(600)
+
+    holder = context.Process(target=wait)
+    holder.start()
+    assert held.wait(60)
     return holder
 
 
 def test_a_folder_is_locked_until_its_process_ends(tmp_path):
-    holder = hold("folder_lock", tmp_path)
+    holder = hold(folder_lock, tmp_path)
     assert is_locked(tmp_path)
     with (
         pytest.raises(DataError, match=rf"is being written by another process \({holder.pid}\)"),
@@ -342,7 +324,7 @@ def test_a_folder_is_locked_until_its_process_ends(tmp_path):
     ):
         pass
     holder.kill()
-    holder.communicate()
+    holder.join()
     for _ in range(2):
         assert not is_locked(tmp_path)
         with folder_lock(tmp_path):
@@ -357,13 +339,13 @@ def test_writers_of_a_folder_wait_for_each_other_and_clean_up_after_a_kill(tmp_p
         with atomic_folder(folder) as temporary:
             (temporary / "whole").touch()
 
-    holder = hold("atomic_folder", folder)
+    holder = hold(atomic_folder, folder)
     writer = threading.Thread(target=fill)
     writer.start()
     writer.join(0.3)
     assert writer.is_alive()
     holder.kill()
-    holder.communicate()
+    holder.join()
     writer.join(60)
     assert [path.name for path in folder.iterdir()] == ["whole"]
     assert list(tmp_path.iterdir()) == [folder]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
 from graphattn.builders._jobs import LocalEngine, RayEngine, actor_error, gpu_share
+from graphattn.builders._jobs import __file__ as jobs_file
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.exceptions import BuildError, ConfigError, DataError
 
@@ -33,6 +34,11 @@ def die(number):
 
 def process_id(_):
     return os.getpid()
+
+def train_vocabulary(level):
+    from graphattn.builders import Vocabulary
+    texts = [" ".join(chr(97 + 7 * n * k % 26) + chr(97 + (n + k) % 26) for k in range(9)) for n in range(99)]
+    return hash("a"), Vocabulary.train(texts, level=level, size=150).to_json()
 """
 
 
@@ -67,6 +73,7 @@ def cluster(jobs):
 
 def test_every_task_runs_once(local, jobs):
     assert sorted(local.run(jobs.square, range(40))) == [n * n for n in range(40)]
+    assert list(local.run(jobs.square, range(40), in_order=True)) == [n * n for n in range(40)]
     assert list(local.run(jobs.square, [])) == []
 
 
@@ -102,6 +109,14 @@ def test_a_single_task_runs_in_this_process(local, jobs):
     assert list(local.run(jobs.process_id, [0])) == [os.getpid()]
     assert os.getpid() not in set(local.run(jobs.process_id, range(9)))
     assert set(LocalEngine(1).run(jobs.process_id, range(3))) == {os.getpid()}
+
+
+def test_a_vocabulary_is_the_same_in_another_process(local, jobs):
+    results = local.run(jobs.train_vocabulary, ["word", "bpe"], in_order=True)
+    for (there, trained), level in zip(results, ["word", "bpe"], strict=True):
+        here, expected = jobs.train_vocabulary(level)
+        assert trained == expected
+        assert here != there or "PYTHONHASHSEED" in os.environ
 
 
 def test_a_killed_process_is_reported(jobs):
@@ -196,7 +211,8 @@ def test_an_actor_that_cannot_start_shows_the_import_error():
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork server")
 def test_a_temporary_folder_whose_name_is_too_long_for_a_socket(tmp_path):
     (folder := tmp_path / ("long" * 30)).mkdir()
-    script = "from graphattn.builders._jobs import LocalEngine; list(LocalEngine(2).run(abs, [1, 2, 3]))"
+    # without the package's other modules, which take seconds to import
+    script = f"import runpy; engine = runpy.run_path({jobs_file!r})['LocalEngine'](2); list(engine.run(abs, [1, 2, 3]))"
     process = subprocess.run(
         [sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True
     )

@@ -26,25 +26,6 @@ def values(layout):
     return {name: None if (v := getattr(layout, name)) is None else v.tolist() for name in (*COLUMNS, *PLACES)}
 
 
-def test_columns_without_cls():
-    layout = Layout.of([SUBWORDS, EMPTY, PLAIN], with_cls=False, deprel_id=ids)
-    assert values(layout) == {
-        "lengths": [3, 0, 2],
-        "word_counts": [2, 0, 2],
-        "word_ids": [0, 0, 1, 0, 1],
-        "heads": [1, -1, -1, 0],
-        "deprels": [7, 8, 1, 1],
-        "token_starts": [0, 3, 3],
-        "word_starts": [0, 2, 2],
-        "sentence_of_token": [0, 0, 0, 2, 2],
-        "sentence_of_word": [0, 0, 2, 2],
-        "positions": [0, 1, 2, 0, 1],
-        "word_of_token": [0, 0, 1, 2, 3],
-    }
-    assert [bound.tolist() for bound in layout.word_bounds] == [[0, 2, 3, 4], [2, 3, 4, 5]]
-    assert (len(layout), layout.num_tokens) == (3, 5)
-
-
 def test_cls_is_a_separate_token_and_word():
     layout = Layout.of([SUBWORDS, EMPTY, PLAIN], with_cls=True, deprel_id=ids)
     assert values(layout) == {
@@ -74,16 +55,6 @@ def test_a_sentence_without_heads_is_reported_with_its_line():
     with pytest.raises(DataError) as caught:
         Layout.of([PLAIN, sentence], with_cls=False, deprel_id=ids)
     assert str(caught.value).startswith("trees.conllu, line 7, field 'heads': sentence ('a b' ...) has no heads, but")
-
-
-def test_a_sentence_without_heads_is_reported():
-    with pytest.raises(DataError) as caught:
-        Layout.of([PLAIN, Sentence(list("abcdefg"))], with_cls=False, deprel_id=ids)
-    assert str(caught.value) == (
-        "field 'heads': sentence 1 ('a b c d e' ...) has no heads, but the relation 'dependency' needs them. "
-        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
-        "(parser=stanza), or leave the relation out."
-    )
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float32, np.bool_])

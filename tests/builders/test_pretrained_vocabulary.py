@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -114,3 +115,18 @@ def test_copies(tokenizer, tmp_path):
 
 def test_lone_surrogates_are_replaced(tokenizer):
     assert PretrainedVocabulary(tokenizer).encode(json.loads('"a \\ud800"')).tolist()
+
+
+def test_the_file_is_parsed_once(tokenizer):
+    text, parsed = tokenizer.to_str(), []
+
+    def count(frame, event, function):
+        if event == "c_call" and function.__name__ in ("from_str", "to_str"):
+            parsed.append(function.__name__)
+
+    sys.setprofile(count)
+    try:
+        PretrainedVocabulary.from_json(text)
+    finally:
+        sys.setprofile(None)
+    assert parsed == ["from_str"]

@@ -8,7 +8,7 @@ import pytest
 
 from graphattn.builders._files import open_text
 from graphattn.builders._graph_builder import TextGraphBuilder
-from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders._sentence import Example
 from graphattn.builders.readers import read_corpus
 from graphattn.builders.relations import Window
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
@@ -45,20 +45,14 @@ def path(request, tmp_path):
     return tmp_path / request.param
 
 
-def test_each_record_is_a_line(path):
+def test_each_record_is_a_line_and_an_example(path, set_stdin):
     with open_text(path) as lines:
         assert list(map(json.loads, lines)) == ROWS
         assert lines.line == 3
-
-
-def test_records_are_examples(path):
     assert list(read_corpus(path, task="classify")) == [Example(row["text"], label=row["label"]) for row in ROWS]
     with pytest.raises(DataError) as caught:
         list(read_corpus(path, label="stars"))
     assert (caught.value.path, caught.value.line) == (str(path), 2)
-
-
-def test_standard_input(path, set_stdin):
     set_stdin(path.read_bytes())
     assert [example.label for example in read_corpus("-")] == ["pos", "neg", "nan"]
 
@@ -97,8 +91,11 @@ def test_class_numbers_of_hugging_face_data_sets_are_names(tmp_path):
         ]
 
 
-def test_text_without_its_type(tmp_path):
+def test_values_that_json_does_not_have(tmp_path):
     """Some writers leave out that bytes are text."""
+    write_parquet(tmp_path / "a.parquet", [{"text": "a", "label": True, "day": pa.scalar(0, pa.date32()).as_py()}])
+    with open_text(tmp_path / "a.parquet") as lines:
+        assert json.loads(next(lines)) == {"text": "a", "label": True, "day": "1970-01-01"}
     write_parquet(tmp_path / "a.parquet", [{"text": "süß".encode(), "label": b"1"}, {"text": b"\xff", "label": b"0"}])
     texts = read_corpus(tmp_path / "a.parquet")
     assert next(texts) == Example("süß", label="1")
@@ -137,12 +134,6 @@ def test_other_brackets_begin_a_text(tmp_path, text):
         assert list(lines) == [text]
 
 
-def test_values_that_json_does_not_have(tmp_path):
-    write_parquet(tmp_path / "a.parquet", [{"text": "a", "label": True, "day": pa.scalar(0, pa.date32()).as_py()}])
-    with open_text(tmp_path / "a.parquet") as lines:
-        assert json.loads(next(lines)) == {"text": "a", "label": True, "day": "1970-01-01"}
-
-
 def test_a_row_group_is_read_when_it_is_needed(tmp_path):
     """A damaged end does not keep the rows before it from being read."""
     path = tmp_path / "a.parquet"
@@ -157,8 +148,3 @@ def test_a_row_group_is_read_when_it_is_needed(tmp_path):
     with pytest.raises(DataError) as caught:
         list(texts)
     assert "damaged" in caught.value.message
-
-
-def test_tokens_are_sentences(tmp_path):
-    write_parquet(tmp_path / "a.parquet", [{"tokens": ["a", "b"], "tags": ["X", "Y"], "id": 1}])
-    assert list(read_corpus(tmp_path / "a.parquet", task="tag")) == [Sentence(("a", "b"), tags=("X", "Y"))]

@@ -81,12 +81,6 @@ def test_lower_case():
     assert subwords.text(subwords.ids(["Zwei HUNDE"])[0]) == "zwei hunde"
 
 
-def test_pickle(subwords):
-    again = pickle.loads(pickle.dumps(subwords))
-    assert again.vocabulary == subwords.vocabulary
-    assert again.text(again.ids(TEXTS)[0]) == TEXTS[0]
-
-
 def test_training_is_deterministic(subwords):
     again = Subwords.train(TEXTS * 3, size=90)
     assert again.vocabulary == subwords.vocabulary

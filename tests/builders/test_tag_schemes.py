@@ -100,20 +100,17 @@ def test_valid_spans_agree_with_seqeval_in_any_sequence(scheme, prefixes):
 
 
 @pytest.mark.parametrize(
-    ("tags", "spans"),
+    ("scheme", "tags", "spans"),
     [
-        (["O", "B-PER", "I-PER"], []),
-        (["I-PER", "B-PER", "I-PER"], [("PER", 0, 1), ("PER", 1, 3)]),
-        (["I-PER", "B-LOC", "O", "I-LOC"], [("PER", 0, 1), ("LOC", 3, 4)]),
+        ("IOB1", "O B-PER I-PER", []),
+        ("IOB1", "I-PER B-PER I-PER", [("PER", 0, 1), ("PER", 1, 3)]),
+        ("IOB1", "I-PER B-LOC O I-LOC", [("PER", 0, 1), ("LOC", 3, 4)]),
+        # Hyphens belong to types.
+        ("IOB2", "B-ion I-ion I-ion- B-ion- B--ion B", [("ion", 0, 2), ("ion-", 3, 4), ("-ion", 4, 5), ("", 5, 6)]),
     ],
 )
-def test_valid_spans_of_iob1(tags, spans):
-    assert extract_valid_spans(tags, "IOB1") == spans
-
-
-def test_hyphens_belong_to_types():
-    tags = ["B-ion", "I-ion", "I-ion-", "B-ion-", "B--ion", "B"]
-    assert extract_valid_spans(tags, "IOB2") == [("ion", 0, 2), ("ion-", 3, 4), ("-ion", 4, 5), ("", 5, 6)]
+def test_valid_spans(scheme, tags, spans):
+    assert extract_valid_spans(tags.split(), scheme) == spans
 
 
 @given(st.lists(marked_sentences(min_spans=1), min_size=1), schemes)
@@ -203,28 +200,24 @@ def test_tags_of_other_schemes(tag, repair):
 def test_plain_tags():
     assert extract_spans(["DT", "NN"], "none") == [("DT", 0, 1), ("NN", 1, 2)]
     assert write_tags([("DT", 0, 1), ("NN", 1, 2)], 2, "none") == ["DT", "NN"]
-    assert convert(["DT", "NN"], "none", "none") == ["DT", "NN"]
-
-
-@pytest.mark.parametrize(("source", "target"), [("none", "IOB2"), ("BIOES", "none")])
-def test_plain_tags_convert_only_to_plain_tags(source, target):
-    with pytest.raises(ConfigError, match=f"from {source} to {target}"):
-        convert(["O"], source, target)
-
-
-@pytest.mark.parametrize("wrong", [("A", 0, 0), ("A", 1, 4), ("A", -1, 1)])
-def test_invalid_spans(wrong):
-    with pytest.raises(DataError, match=re.escape(f"span {wrong} does not fit between token 0 and token 3")):
-        write_tags([wrong], 3, "IOB2")
-    with pytest.raises(DataError, match=re.escape("span ('B', 1, 3) does not fit between token 2 and token 3")):
-        write_tags([("A", 0, 2), ("B", 1, 3)], 3, "IOB2")
-
-
-def test_unknown_scheme():
-    with pytest.raises(ConfigError, match="no tag scheme 'IOBES'; choose one of IOB1, IOB2, BIOES, BILOU, "):
-        convert([], "IOB2", "IOBES")
-
-
-def test_plain_tags_are_copied():
     tags = ["DT", "NN"]
+    assert convert(tags, "none", "none") == tags
     assert convert(tags, "none", "none") is not tags
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: write_tags([("A", 0, 0)], 3, "IOB2"), DataError, "span ('A', 0, 0) does not fit between token 0 and"),
+        (lambda: write_tags([("A", 1, 4)], 3, "IOB2"), DataError, "span ('A', 1, 4) does not fit between token 0 and"),
+        (lambda: write_tags([("A", -1, 1)], 3, "IOB2"), DataError, "span ('A', -1, 1) does not fit between token 0"),
+        (lambda: write_tags([("A", 0, 2), ("B", 1, 3)], 3, "IOB2"), DataError, "between token 2 and token 3"),
+        (lambda: convert(["O"], "none", "IOB2"), ConfigError, "from none to IOB2"),
+        (lambda: convert(["O"], "BIOES", "none"), ConfigError, "from BIOES to none"),
+        (lambda: convert([], "IOB2", "IOBES"), ConfigError, "no tag scheme 'IOBES'; choose one of IOB1, IOB2, BIOES"),
+        (lambda: convert([], "none", "IOBES"), ConfigError, "no tag scheme 'IOBES'"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        call()

@@ -2,15 +2,14 @@
 
 import copy
 import json
-import os
 import pickle
-import subprocess
-import sys
+import re
+import tracemalloc
 from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -140,11 +139,6 @@ def test_annotations_of_words_are_kept(either):
     assert (sentence.label, sentence.tags) == ("l", ("x", "y", "z"))
 
 
-def test_a_sentence_of_this_vocabulary_is_returned_unchanged(either):
-    sentence = either.sentence("Unknown 漢字 x漢x words don't")
-    assert either.sentence(sentence) is sentence
-
-
 def test_text_never_has_the_ids_of_padding_and_cls():
     for level in ("word", "bpe"):
         vocabulary = Vocabulary.train(["a b"], level=level, lowercase=False, split="whitespace")
@@ -179,7 +173,13 @@ def test_caches_are_bounded(monkeypatch, either):
     monkeypatch.setattr(vocabulary_module, "_CACHE_SIZE", 10)
     fresh = copy.deepcopy(either)
     assert [fresh.encode(text).tolist() for text in texts] == expected
-    assert len(fresh._pieces) + len(fresh._cached_ids) < 40
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            fresh.encode([f"low{number}" * 20])  # whose pieces take 5 kB or more
+        assert tracemalloc.get_traced_memory()[0] < 200_000
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.lists(UNICODE, max_size=4))
@@ -201,14 +201,17 @@ def test_every_given_word_has_a_token(words, pieces, given_words):
         assert vocabulary.sentence(given_words).num_words == len(given_words)
 
 
+@pytest.fixture(scope="module")
+def decoded(either):
+    return Vocabulary.from_json(either.to_json())
+
+
 @given(st.lists(UNICODE, max_size=3))
-def test_decoding_and_encoding_gives_the_same_ids(words, pieces, texts):
-    for vocabulary in (words, pieces):
-        again = Vocabulary.from_json(vocabulary.to_json())
-        assert again == vocabulary
-        assert [ids.tolist() for ids in again.encode_batch(texts)[1]] == [
-            ids.tolist() for ids in vocabulary.encode_batch(texts)[1]
-        ]
+def test_decoding_and_encoding_gives_the_same_ids(either, decoded, texts):
+    assert decoded == either
+    assert [ids.tolist() for ids in decoded.encode_batch(texts)[1]] == [
+        ids.tolist() for ids in either.encode_batch(texts)[1]
+    ]
 
 
 @given(st.text("lowernwst dogthi,.'", min_size=1))
@@ -294,20 +297,7 @@ def test_bpe_respects_the_size_with_many_characters():
     assert {"x", "y", "z", *han[:44]} <= {*vocabulary.words}
 
 
-def test_training_is_reproducible_in_another_process():
-    code = (
-        "texts = [' '.join(chr(97 + (7 * n * k) % 26) + chr(97 + (n + k) % 26) for k in range(9)) for n in range(99)];"
-        "both = [Vocabulary.train(texts, level=level, size=150).to_json() for level in ('word', 'bpe')]"
-    )
-    script = f"import json; from graphattn.builders import Vocabulary; {code}; print(json.dumps(both))"
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}  # this process has another, random one
-    answer = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
-    names = {"Vocabulary": Vocabulary}
-    exec(code, names)
-    assert json.loads(answer.stdout) == names["both"]
-    assert [len(Vocabulary.from_json(text)) for text in names["both"]] == [150, 150]
-
-
+@settings(max_examples=20)
 @given(st.lists(st.text("abcdeé漢-'", min_size=1), min_size=1))
 def test_vocabulary_covers_its_corpus(corpus):
     vocabulary = Vocabulary.train(corpus)
@@ -354,40 +344,35 @@ def test_a_failing_save_keeps_the_old_file(words, pieces, tmp_path, monkeypatch)
 
 
 def test_saving_into_a_missing_folder(words, tmp_path):
-    path = tmp_path / "no" / "tokenizer.json"
-    with pytest.raises(ModelDirectoryError) as error:
-        words.save(path)
-    assert str(error.value) == (
-        f"{path}: cannot be written (No such file or directory). Check the folder and the space on the disk."
-    )
+    with pytest.raises(ModelDirectoryError, match=r"t\.json: cannot be written \(No such file or directory\)\. Check"):
+        words.save(tmp_path / "no" / "t.json")
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(ModelDirectoryError) as error:
-        Vocabulary.load(tmp_path / "t.json")
-    assert str(error.value) == f"{tmp_path}/t.json: no such file. Give the tokenizer.json of a model directory."
+DAMAGED = r"not a Hugging Face tokenizer \(.*\)\. Save the vocabulary again or copy the file again\."
 
 
-def test_folder_instead_of_file(tmp_path):
-    with pytest.raises(ModelDirectoryError, match=r": cannot be read as a tokenizer \(.*Is a directory"):
-        Vocabulary.load(tmp_path)
-
-
-@pytest.mark.parametrize("content", [b"", b"{}", b'{"version": "1.0"', b"[1, 2]"])
-def test_damaged_file(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"no such file\. Give the tokenizer\.json of a model directory\."),
+        (..., r"cannot be read as a tokenizer \(.*Is a directory.*\)\."),
+        (b"\xff\xfe\x00", r"cannot be read as a tokenizer \(.*\)\."),
+        (b"", DAMAGED),
+        (b"{}", DAMAGED),
+        (b'{"version": "1.0"', DAMAGED),
+        (b"[1, 2]", DAMAGED),
+    ],
+)
+def test_unreadable_files(tmp_path, content, message):
+    """The content is None for a missing file and ``...`` for a folder."""
     path = tmp_path / "tokenizer.json"
-    path.write_bytes(content)
+    if content is ...:
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
     with pytest.raises(ModelDirectoryError) as error:
         Vocabulary.load(path)
-    assert str(error.value).startswith(f"{path}: not a Hugging Face tokenizer (")
-    assert str(error.value).endswith("). Save the vocabulary again or copy the file again.")
-
-
-def test_file_that_is_not_utf8(tmp_path):
-    path = tmp_path / "tokenizer.json"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ModelDirectoryError, match="cannot be read as a tokenizer"):
-        Vocabulary.load(path)
+    assert re.fullmatch(f"{re.escape(str(path))}: {message}", str(error.value), re.DOTALL)
 
 
 def test_special_tokens_that_a_tokenizer_lacks_are_added():
@@ -484,20 +469,23 @@ def bare():
     return Tokenizer(models.WordLevel({"[CLS]": 0, "the": 1, "[PAD]": 2, "<unk>": 3, "[UNK]": 4}, unk_token="<unk>"))
 
 
-@pytest.mark.parametrize(
-    "make", [word_piece, byte_level, byte_level_without_special_tokens, sentence_piece, unigram, bare]
+@pytest.fixture(
+    scope="module",
+    params=[word_piece, byte_level, byte_level_without_special_tokens, sentence_piece, unigram, bare],
 )
+def foreign(request):
+    return Vocabulary(request.param())
+
+
 @given(text=st.one_of(UNICODE, st.just("The  quick fox\tdon't 漢字 <url> [CLS] ½ \x01")))
-def test_foreign_tokenizers(make, text):
-    vocabulary = Vocabulary(make())
-    assert vocabulary.words[:3] == list(SPECIAL_TOKENS)
-    split = vocabulary.split(text)
-    sentence = vocabulary.sentence(text)
-    assert sentence == vocabulary.sentence(split)
+def test_foreign_tokenizers(foreign, text):
+    assert foreign.words[:3] == list(SPECIAL_TOKENS)
+    split, sentence = foreign.split(text), foreign.sentence(text)
+    assert sentence == foreign.sentence(split)
     assert sentence.num_words == len(split)
-    ids = vocabulary.ids(sentence.tokens)
+    ids = foreign.ids(sentence.tokens)
     assert not {0, 2} & {*ids.tolist()}
-    assert ids.max(initial=0) < len(vocabulary)
+    assert ids.max(initial=0) < len(foreign)
 
 
 def test_word_piece_of_another_library():
@@ -548,10 +536,10 @@ def test_a_word_of_millions_of_characters_is_unknown(level, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_another_thread_may_fill_the_cache_between_any_two_steps():
+def test_another_thread_may_fill_the_cache_between_any_two_steps(monkeypatch):
+    monkeypatch.setattr(vocabulary_module, "_CACHE_SIZE", 100)
     vocabulary = Vocabulary.train(["a b c d e f g h i j 0 1 2 3 4 5 6 7 8 9"] * 3, level="bpe", size=40)
-
-    others = iter(([f"c{number}" for number in range(270_000)], ["c"]))
+    others = iter(([f"c{number}" for number in range(101)], ["c"]))
 
     class Words(list):
         """Tokenizes other words before each iteration, as another thread may."""
@@ -563,10 +551,11 @@ def test_another_thread_may_fill_the_cache_between_any_two_steps():
     assert vocabulary.ids_of_words(Words(["a", "bad", "a1"]))[0].tolist() == [1, 3, 2]
 
 
-@pytest.mark.parametrize("words", [500, 40_000])
-def test_bpe_has_fewer_pieces_than_a_small_corpus_has_words(words):
+@pytest.mark.parametrize(("words", "pieces"), [(500, 255), (2000, 300)])
+def test_bpe_has_fewer_pieces_than_a_small_corpus_has_words(monkeypatch, words, pieces):
+    monkeypatch.setattr(vocabulary_module, "_BPE_SIZE", 300)
     corpus = [f"{number:b}" for number in range(2**16, 2**16 + words)]
-    assert len(Vocabulary.train(corpus, level="bpe")) == min(8000, len(SPECIAL_TOKENS) + 2 + words // 2)
+    assert len(Vocabulary.train(corpus, level="bpe")) == pieces
 
 
 def test_bpe_has_every_character_of_a_small_corpus():

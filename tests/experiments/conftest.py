@@ -2,16 +2,17 @@
 
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Callable
+import time
+import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from graphattn.experiments._cli.main import app
+from graphattn.experiments._cli.main import app, main
 
 # One layer of two heads, without logs.
 TINY = (
@@ -48,19 +49,75 @@ def graphattn() -> Callable[..., Answer]:
     return run
 
 
-def _accept_ctrl_c() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+class Command:
+    """``graphattn`` in a fork of this process, which has the libraries loaded; used like ``subprocess.Popen``."""
+
+    def __init__(self, words: list[str], stdin: int, folder: Path):
+        (reading_out, out), (reading_err, err) = os.pipe(), os.pipe()
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            signal.alarm(240)  # a command that hangs does not outlive the tests
+            os.close(reading_out)
+            os.close(reading_err)
+            self._run(words, (stdin, out, err), folder)
+        os.close(out)
+        os.close(err)
+        self.stdout, self.stderr = os.fdopen(reading_out), os.fdopen(reading_err)
+
+    @staticmethod
+    def _run(words: list[str], streams: tuple[int, int, int], folder: Path) -> None:
+        """Call the command in the fork, with these files as its standard streams."""
+        code = 1
+        try:
+            for number, file in enumerate(streams):
+                os.dup2(file, number)
+                os.close(file)
+            sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", 1)
+            os.chdir(folder)
+            sys.argv = ["graphattn", *words]
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore Ctrl-C
+            main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def poll(self) -> int | None:
+        """The exit code; None while the command runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout: float = 120) -> int:
+        """The exit code, when the command ends."""
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            assert time.monotonic() < deadline, "the command does not end"
+            time.sleep(0.01)
+        return code
+
+    def communicate(self, timeout: float = 120) -> tuple[str, str]:
+        """The output and the errors, when the command ends."""
+        self.wait(timeout)
+        return self.stdout.read(), self.stderr.read()
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the command."""
+        os.kill(self.pid, number)
 
 
 @pytest.fixture(scope="session")
-def start_command() -> Callable[..., subprocess.Popen]:
-    """Start ``graphattn`` in a new process: ``start_command("train", ...)``."""
+def start_command() -> Callable[..., Command]:
+    """Start ``graphattn`` in another process: ``start_command("train", ...)``."""
 
-    def start(*words: object, **options: object) -> subprocess.Popen:
-        command = [sys.executable, "-m", "graphattn", *map(str, words)]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        # Background jobs of a shell ignore Ctrl-C, and so do their children.
-        return subprocess.Popen(command, **pipes, env={**os.environ}, preexec_fn=_accept_ctrl_c, **options)
+    def start(*words: object, stdin: int | None = None, cwd: Path = Path()) -> Command:
+        with open(os.devnull) as empty:
+            return Command([*map(str, words)], empty.fileno() if stdin is None else stdin, cwd)
 
     return start
 
@@ -115,6 +172,15 @@ def pair_classifier(graphattn, corpora_folder, tmp_path_factory) -> Path:
     answer = graphattn("train", "pair", corpora_folder / "pairs.tsv", "--out", out, *TINY)
     assert (answer.code, answer.err) == (0, "")
     return out
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """A data folder with small generated corpora, word vectors and a pretrained model."""
+    from graphattn.experiments.papers._smoke import smoke_folder
+
+    with smoke_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,11 @@
 Letters: N nodes, E edges, H heads, D features of a head.
 """
 
+import numpy as np
 import pytest
 import torch
 
+from graphattn import Edges, Scale
 from graphattn._backends.registry import BACKENDS
 
 
@@ -13,6 +15,49 @@ from graphattn._backends.registry import BACKENDS
 def backend(request):
     """The name of each backend; test_registry.py tests which of them `auto` is."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def windows():
+    """Make the windows of a scale in consecutive sentences, as ranges."""
+
+    def make(lengths, scale):
+        lengths = np.array(lengths, dtype=np.int64)
+        reach = np.repeat(Scale(scale).widths(lengths) // 2, lengths)
+        starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        here = np.arange(lengths.sum())
+        low, high = np.maximum(here - reach, starts), np.minimum(here + reach + 1, starts + np.repeat(lengths, lengths))
+        return Edges.of_ranges(torch.from_numpy(low), torch.from_numpy(high), len(here))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def mask_of():
+    """The (N_dst, N_src) mask of edges."""
+
+    def make(edges):
+        mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
+        mask[edges.destinations, edges.sources] = True
+        return mask
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def mask_of_sentences(edge_table):
+    """The mask of a relation in a batch of sentences with ``[CLS]``, by its definition."""
+
+    def make(relation, *sentences):
+        blocks = []
+        for sentence in sentences:
+            sizes = {"token": len(sentence) + 1, "word": sentence.num_words + 1}
+            blocks.append(torch.zeros(sizes[relation[2]], sizes[relation[0]]))
+            for here, there, *_ in edge_table(relation, sentence, True):
+                blocks[-1][here, there] = 1
+        return torch.block_diag(*blocks).bool()
+
+    return make
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +110,10 @@ def random_tensors():
 
 @pytest.fixture(scope="session")
 def dense_tensorized_attention():
-    """MTSA's definition (Eq. 10-12): an (n, n, H, F) tensor of alignment scores and a softmax for each feature."""
+    """MTSA's definition (Eq. 10-12): an (n, n, H, F) tensor of alignment scores and a softmax for each feature.
+
+    Returns the outputs, and the (n, n, H) weights averaged over the features.
+    """
 
     def compute(mask, query, key, value, source_scores, scale=None, function=lambda x: x, bias=0.0):
         scale = query.shape[-1] ** -0.5 if scale is None else scale
@@ -73,7 +121,7 @@ def dense_tensorized_attention():
         scores = pairs.unsqueeze(-1) + source_scores
         seen = mask.any(1)
         weights = scores[seen].masked_fill(~mask[seen][..., None, None], float("-inf")).softmax(1)
-        out = torch.zeros(len(mask), *value.shape[1:], dtype=value.dtype)
-        return out.index_copy(0, seen.nonzero()[:, 0], (weights * value).sum(1))
+        every = torch.zeros(scores.shape, dtype=value.dtype).index_copy(0, seen.nonzero()[:, 0], weights)
+        return (every * value).sum(1), every.mean(-1)
 
     return compute

@@ -79,21 +79,9 @@ def test_half_precision_is_summed_in_float32(dtype):
     assert values.grad.dtype == dtype
 
 
-@pytest.mark.parametrize(
-    ("shape", "coefficients", "message"),
-    [
-        ((4, 2), None, "values have shape (4, 2); expected (3, features)"),
-        ((3, 2, 2), None, "values have shape (3, 2, 2); expected (3, features)"),
-        ((3, 2), torch.ones(3), "coefficients have shape (3,); expected (2,)"),
-        (
-            (3, 2),
-            torch.ones(2, requires_grad=True),
-            "coefficients are constants and would get no gradient; use attend with a bias on the edges",
-        ),
-    ],
-)
-def test_invalid_inputs(shape, coefficients, message):
+@pytest.mark.parametrize("shape", [(4, 2), (3, 2, 2)])
+def test_invalid_inputs(shape):
     edges = Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 3)
     with pytest.raises(GraphError) as caught:
-        aggregate(edges, torch.zeros(shape), coefficients)
-    assert str(caught.value) == message
+        aggregate(edges, torch.zeros(shape))
+    assert str(caught.value) == f"values have shape {shape}; expected (3, features)"

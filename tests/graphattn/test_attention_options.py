@@ -50,14 +50,6 @@ def test_inputs_do_not_change(graph, random_tensors, backend):
     assert (bias == 0).all()
 
 
-def test_default_scale(graph, random_tensors, backend):
-    query, key, value = random_tensors(15, 15, width=9)
-    expected = attend(graph, query, key, value, etype="window:5", scale=1 / 3, backend=backend)
-    assert_close(attend(graph, query, key, value, etype="window:5", backend=backend), expected)
-    doubled = attend(graph, 2 * query, key, value, etype="window:5", scale=1 / 6, backend=backend)
-    assert_close(doubled, expected)
-
-
 class DeviceRecorder(Backend):
     """Records the devices of the edges, and returns the values."""
 
@@ -113,13 +105,6 @@ def test_invalid_arguments(graph, random_tensors, error, options, message):
     assert str(caught.value) == message
 
 
-def test_shapes_are_checked_for_each_backend(graph, random_tensors, backend):
-    query, key, value = random_tensors(15, 15)
-    with pytest.raises(GraphError) as caught:
-        attend(graph, query[:14], key, value, etype="window:1", backend=backend)
-    assert str(caught.value) == "query has shape (14, 2, 5); expected (15, heads, features)"
-
-
 @pytest.mark.parametrize("etype", ["window:1", "window:5", "forward", "all"])
 def test_dropout_rate_and_scale(graph, random_tensors, backend, etype):
     """With one-hot values the outputs are the weights, which show the mask."""
@@ -150,15 +135,3 @@ def test_weights_are_returned_before_dropout(graph, random_tensors, backend):
     dropped, same = attend(graph, *tensors, dropout=0.5, **options)
     assert_close(same, weights)
     assert not torch.allclose(dropped, out)
-
-
-def test_default_is_no_dropout(graph, random_tensors, backend):
-    tensors = random_tensors(15, 15)
-    first = attend(graph, *tensors, etype="window:5", backend=backend)
-    torch.manual_seed(1)
-    assert torch.equal(attend(graph, *tensors, etype="window:5", dropout=0.0, backend=backend), first)
-
-
-def test_etype_is_optional_for_a_single_relation(random_tensors, backend):
-    graph = TextGraphBuilder([Window(3)], cls=False).text_batch([["a", "b"]])
-    assert attend(graph, *random_tensors(2, 2), backend=backend).shape == (2, 2, 3)

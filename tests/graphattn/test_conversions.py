@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from graphattn import MultiScaleAttention, attend, tensorized_attend, to_networkx
+from graphattn import MultiScaleAttention, attend, from_networkx, tensorized_attend, to_networkx
 from graphattn._edges import Edges, as_batch, edges_of, features_of, lengths_of
-from graphattn._networkx_graphs import from_networkx
 from graphattn.builders import Complete, Dependency, Sentence, TextGraphBuilder, Window, WordGroup
 
 SENTENCES = [

@@ -9,8 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn import Edges, attend, tensorized_attend
-from graphattn import _dgl_graphs as dgl_graphs
+from graphattn import Edges, attend
 from graphattn.exceptions import GraphError
 
 matrices = st.integers(0, 6).flatmap(
@@ -90,20 +89,6 @@ def test_edges_of_pairs(ends, idtype):
     assert [ids.tolist() for ids in edges.ends_by_id()] == [sources.tolist(), targets.tolist()]
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "message"),
-    [
-        (3, 0, "indices must be from 0 to 2"),
-        (-1, 0, "indices must be from 0 to 2"),
-        (0, 2, "destinations must be from 0 to 1"),
-        (0, -1, "destinations must be from 0 to 1"),
-    ],
-)
-def test_ends_of_pairs_out_of_range(source, target, message):
-    with pytest.raises(GraphError, match=message):
-        Edges.of_pairs(torch.tensor([0, source]), torch.tensor([0, target]), 3, 2)
-
-
 @given(
     num_nodes=st.integers(1, 6),
     ends=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20),
@@ -149,37 +134,19 @@ def test_edges_of_a_graph_are_cached_until_it_changes(dgl):
     with graph.local_scope():
         graph.ndata["x"] = torch.zeros(3)
         assert Edges.of(graph) is edges
-    for change, sources in (
-        (lambda: graph.add_edges([2], [1]), [2, 0, 1, 2]),
-        (lambda: graph.remove_edges([0]), [0, 1, 2]),
-        (lambda: graph.add_nodes(1), [0, 1, 2]),
-        (lambda: graph.remove_nodes([2]), [0, 1]),
+    for change, arguments, sources in (
+        ("add_edges", ([2], [1]), [2, 0, 1, 2]),
+        ("remove_edges", ([0],), [0, 1, 2]),
+        ("add_nodes", (1,), [0, 1, 2]),
+        ("remove_nodes", ([2],), [0, 1]),
     ):
-        change()
+        getattr(graph, change)(*arguments)
         assert Edges.of(graph).sources.tolist() == sources
         assert Edges.of(graph).num_destinations == graph.num_nodes()
-
-
-@pytest.mark.parametrize("call", [attend, tensorized_attend])
-def test_attention_sees_a_change_in_place(dgl, call):
-    graph = dgl.graph(([0], [1]), num_nodes=2)
-    zeros, values = torch.zeros(2, 1, 1), torch.tensor([[[1.0]], [[3.0]]])
-    inputs = (zeros, zeros, values) if call is attend else (zeros, zeros, values, zeros)
-    assert call(graph, *inputs).flatten().tolist() == [0, 1]
-    graph.add_edges([1], [1])
-    assert call(graph, *inputs).flatten().tolist() == [0, 2]
-    graph.remove_edges([0])
-    assert call(graph, *inputs).flatten().tolist() == [0, 3]
-
-
-def test_the_cache_is_freed_with_its_graph(dgl):
-    graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3)
     reference = weakref.ref(Edges.of(graph))
-    before = len(dgl_graphs._CACHES)
-    del graph
+    del graph, edges
     gc.collect()
     assert reference() is None
-    assert len(dgl_graphs._CACHES) < before
 
 
 def test_training_after_inference_mode(dgl):
@@ -191,37 +158,63 @@ def test_training_after_inference_mode(dgl):
     assert values.grad is not None
 
 
-def test_copies_on_another_device_are_cached():
-    own = Edges(torch.tensor([0, 1]), torch.tensor([0]), 1)
-    assert own.to("meta") is own.to("meta") is own.to(torch.device("meta", 0))
-    assert own.to("cpu") is own.to("cpu:0") is own
-
-
-def test_edges_of_a_message_flow_block(dgl):
-    block = dgl.create_block(([0, 1, 3], [1, 0, 1]), num_src_nodes=4, num_dst_nodes=2)
-    edges = Edges.of(block)
-    assert (edges.num_sources, edges.num_destinations, edges.indices.tolist()) == (4, 2, [1, 0, 3])
-
-
 def test_moving_to_a_device():
     edges = Edges(torch.tensor([0, 1]), torch.tensor([0]), 1, torch.tensor([0]))
-    assert edges.to("cpu") is edges
+    assert edges.to("cpu") is edges.to("cpu:0") is edges
     moved = edges.to("meta")
+    assert moved is edges.to("meta") is edges.to(torch.device("meta", 0))
     assert {moved.indptr.device.type, moved.indices.device.type, moved.edge_ids.device.type} == {"meta"}
     assert (moved.num_sources, moved.num_edges, moved.num_destinations) == (1, 1, 1)
     assert Edges(torch.tensor([0, 1]), torch.tensor([0]), 1).to("meta").edge_ids is None
 
 
+SOURCES, DESTINATIONS = "indices must be from 0 to 2, the source nodes", "destinations must be from 0 to 1"
+RANGES = "ranges must begin before they end and stay within the 3 sources"
+PERMUTATION = "edge_ids must be a permutation of the numbers from 0 to 1"
+SHORT = torch.tensor([0, 1], dtype=torch.int16)
+
+
 @pytest.mark.parametrize(
-    ("indptr", "indices", "message"),
+    ("make", "arguments", "message"),
     [
-        (torch.int64, torch.int32, "indptr is torch.int64 and indices torch.int32; both must be int32, or both int64"),
-        (torch.int16, torch.int16, "indptr is torch.int16 and indices torch.int16; both must be int32, or both int64"),
+        (Edges, ([0, 1], [10**9], 3), SOURCES),
+        (Edges, ([0, 1], [-1], 3), SOURCES),
+        (Edges, ([0, 2], [1], 3), "indptr must rise from 0 to the number of edges, 1"),
+        (Edges, ([1, 1], [1], 3), "indptr must rise from 0 to the number of edges, 1"),
+        (Edges, ([0, 2, 1, 3], [0, 1, 2], 3), "indptr must rise from 0 to the number of edges, 3"),
+        (Edges, ([], [], 3), "indptr and indices have shapes (0,) and (0,); expected (destinations + 1,) and (edges,)"),
+        (
+            Edges,
+            ([0, 1], [[1]], 3),
+            "indptr and indices have shapes (2,) and (1, 1); expected (destinations + 1,) and (edges,)",
+        ),
+        (
+            Edges,
+            ([0, 1], SHORT[:1].int(), 1),
+            "indptr is torch.int64 and indices torch.int32; both must be int32, or both int64",
+        ),
+        (
+            Edges,
+            (SHORT, SHORT[:1], 1),
+            "indptr is torch.int16 and indices torch.int16; both must be int32, or both int64",
+        ),
+        (Edges, ([0, 2], [0, 1], 2, [0, 0]), PERMUTATION),
+        (Edges, ([0, 2], [0, 1], 2, [0, 2]), PERMUTATION),
+        (Edges, ([0, 2], [0, 1], 2, [0]), PERMUTATION),
+        (Edges.of_pairs, ([0, 3], [0, 0], 3, 2), SOURCES),
+        (Edges.of_pairs, ([0, -1], [0, 0], 3, 2), SOURCES),
+        (Edges.of_pairs, ([0, 0], [0, 2], 3, 2), DESTINATIONS),
+        (Edges.of_pairs, ([0, 0], [0, -1], 3, 2), DESTINATIONS),
+        (Edges.of_ranges, ([2], [1], 3), RANGES),
+        (Edges.of_ranges, ([-1], [1], 3), RANGES),
+        (Edges.of_ranges, ([0], [4], 3), RANGES),
+        (Edges.of_ranges, ([0, 1], [2], 3), RANGES),
     ],
 )
-def test_mixed_integer_types(indptr, indices, message):
+def test_invalid_arrays(make, arguments, message):
+    arrays = [torch.tensor(each, dtype=torch.int64) if isinstance(each, list) else each for each in arguments]
     with pytest.raises(GraphError) as caught:
-        Edges(torch.tensor([0, 1], dtype=indptr), torch.tensor([0], dtype=indices), 1)
+        make(*arrays)
     assert str(caught.value) == message
 
 
@@ -277,16 +270,10 @@ def test_is_identity_and_blocks_of_ranges():
     here = torch.arange(4, dtype=torch.int32)
     assert Edges.of_ranges(here, here + 1, 4).is_identity
     assert not Edges.of_ranges(here, here + 1, 5).is_identity
+    assert not Edges.of_ranges(torch.tensor([0, 1]), torch.tensor([2, 1]), 2).is_identity
     complete = Edges.of_ranges(torch.tensor([0, 0, 2, 2]), torch.tensor([2, 2, 4, 4]), 4)
     assert complete.blocks.tolist() == [2, 2]
     assert Edges.of_ranges(torch.tensor([0, 0, 2, 2]), torch.tensor([2, 3, 4, 4]), 4).blocks is None
-
-
-@pytest.mark.parametrize(("low", "high"), [([2], [1]), ([-1], [1]), ([0], [4]), ([0, 1], [2])])
-def test_invalid_ranges(low, high):
-    with pytest.raises(GraphError) as caught:
-        Edges.of_ranges(torch.tensor(low), torch.tensor(high), 3)
-    assert str(caught.value) == "ranges must begin before they end and stay within the 3 sources"
 
 
 @pytest.mark.parametrize("kind", [torch.int32, torch.int64])
@@ -315,31 +302,6 @@ def test_by_id():
     assert Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2).by_id(slots) is slots
 
 
-@pytest.mark.parametrize(
-    ("indptr", "indices", "message"),
-    [
-        ([0, 1], [10**9], "indices must be from 0 to 2, the source nodes"),
-        ([0, 1], [-1], "indices must be from 0 to 2, the source nodes"),
-        ([0, 2], [1], "indptr must rise from 0 to the number of edges, 1"),
-        ([1, 1], [1], "indptr must rise from 0 to the number of edges, 1"),
-        ([0, 2, 1, 3], [0, 1, 2], "indptr must rise from 0 to the number of edges, 3"),
-        ([], [], "indptr and indices have shapes (0,) and (0,); expected (destinations + 1,) and (edges,)"),
-        ([0, 1], [[1]], "indptr and indices have shapes (2,) and (1, 1); expected (destinations + 1,) and (edges,)"),
-    ],
-)
-def test_invalid_indptr_and_indices(indptr, indices, message):
-    with pytest.raises(GraphError) as caught:
-        Edges(torch.tensor(indptr, dtype=torch.int64), torch.tensor(indices, dtype=torch.int64), 3)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("ids", [[0, 0], [0, 2], [0]])
-def test_edge_ids_must_be_a_permutation(ids):
-    with pytest.raises(GraphError) as caught:
-        Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2, torch.tensor(ids))
-    assert str(caught.value) == "edge_ids must be a permutation of the numbers from 0 to 1"
-
-
 def test_edge_ids_from_inference_mode():
     with torch.inference_mode():
         edges = Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2, torch.tensor([1, 0]))
@@ -360,18 +322,6 @@ def test_ranges_keep_their_integer_type():
     low = torch.tensor([0, 0, 1], dtype=torch.int32)
     edges = Edges.of_ranges(low, low + 2, 3)
     assert {edges.indptr.dtype, edges.indices.dtype, edges.reverse[0].indptr.dtype} == {torch.int32}
-
-
-def test_two_sources_of_a_node_are_not_an_identity():
-    assert not Edges(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), 2).is_identity
-    assert not Edges.of_ranges(torch.tensor([0, 1]), torch.tensor([2, 1]), 2).is_identity
-
-
-@pytest.mark.parametrize(
-    ("indptr", "indices"), [([0, 2, 2], [0, 1]), ([0, 1, 2], [1, 0]), ([0, 2, 4, 5], [1, 2, 1, 2, 0])]
-)
-def test_ranges_across_or_inside_blocks_are_not_blocks(indptr, indices):
-    assert Edges(torch.tensor(indptr), torch.tensor(indices), len(indptr) - 1).blocks is None
 
 
 def test_edges_on_the_meta_device_are_not_checked():

@@ -95,17 +95,12 @@ layer_options = {
 
 
 @given(**layer_options)
-def test_all_heads_are_allocated(num_heads, num_layers, num_scales, alpha):
+def test_all_heads_are_allocated_within_one_of_the_exact_shares(num_heads, num_layers, num_scales, alpha):
     rows = allocate_heads(num_heads, num_layers, num_scales, alpha)
     assert [len(row) for row in rows] == [num_scales] * num_layers
     assert [sum(row) for row in rows] == [num_heads] * num_layers
     assert min(map(min, rows)) >= 0
     assert max(rows[-1]) - min(rows[-1]) <= 1, "the last layer spreads its heads evenly"
-
-
-@given(**layer_options)
-def test_counts_are_within_one_of_the_exact_shares(num_heads, num_layers, num_scales, alpha):
-    rows = allocate_heads(num_heads, num_layers, num_scales, alpha)
     for layer, row in enumerate(rows, start=1):
         z = [(num_scales - k) * alpha / layer if layer < num_layers else 0.0 for k in range(num_scales)]
         shares = [num_heads / sum(math.exp(other - mine) for other in z) for mine in z]

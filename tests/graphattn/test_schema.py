@@ -2,21 +2,12 @@
 
 import pytest
 
-from graphattn import Scale
 from graphattn import _schema as schema
 from graphattn.exceptions import GraphError
 
 WINDOW = ("token", "window:3", "token")
 WORDS = ("word", "dependency", "word")
 TOKENS = ("token", "dependency", "token")
-
-
-def test_public_names():
-    names = (schema.TOKEN, schema.WORD, schema.GROUP, schema.DEPENDENCY, schema.MEMBERSHIP)
-    assert names == ("token", "word", "group", "dependency", "in")
-    assert (schema.FORWARD, schema.BACKWARD, schema.ALL) == ("forward", "backward", "all")
-    assert schema.window(3) == schema.window(Scale("3")) == "window:3"
-    assert schema.window(Scale("n/16")) == "window:N/16"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import tracemalloc
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -32,12 +31,6 @@ def graph():
     return TextGraphBuilder(list(RELATIONS.values())).text_batch([["x"] * length for length in LENGTHS])
 
 
-def mask_of(edges):
-    mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
-    mask[edges.destinations, edges.sources] = True
-    return mask
-
-
 def draw(count, *, heads=2, width=5, feats=3, seed=0, spread=1.0, sources=None):
     """Query, key, value and source scores; ``spread`` scales the scores of pairs and sources."""
     random = torch.Generator().manual_seed(seed)
@@ -59,10 +52,10 @@ def assert_equal_results(out, expected, inputs, expected_inputs=None, atol=1e-10
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_equals_the_dense_definition(relation, function, backend, graph, dense_tensorized_attention):
+def test_equals_the_dense_definition(relation, function, backend, graph, mask_of, dense_tensorized_attention):
     edges = Edges.of(graph, relation)
     inputs = draw(edges.num_destinations)
-    expected = dense_tensorized_attention(mask_of(edges), *inputs, function=FUNCTIONS[function])
+    expected, _ = dense_tensorized_attention(mask_of(edges), *inputs, function=FUNCTIONS[function])
     assert_equal_results(
         tensorized_attend(graph, *inputs, etype=relation, scale_function=function, backend=backend), expected, inputs
     )
@@ -71,10 +64,10 @@ def test_equals_the_dense_definition(relation, function, backend, graph, dense_t
 @pytest.mark.parametrize("spread", [30.0, 300.0])
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_large_scores_do_not_underflow(relation, backend, spread, graph, dense_tensorized_attention):
+def test_large_scores_do_not_underflow(relation, backend, spread, graph, mask_of, dense_tensorized_attention):
     edges = Edges.of(graph, relation)
     inputs = draw(edges.num_destinations, spread=spread)
-    expected = dense_tensorized_attention(mask_of(edges), *inputs)
+    expected, _ = dense_tensorized_attention(mask_of(edges), *inputs)
     assert_equal_results(tensorized_attend(edges, *inputs, backend=backend), expected, inputs, atol=1e-10 * spread)
     single = tensorized_attend(edges, *(t.float() for t in inputs), backend=backend)
     torch.testing.assert_close(single.double(), expected, rtol=0, atol=2e-6 * spread)
@@ -97,18 +90,20 @@ def test_any_graph(backend, data, dense_tensorized_attention):
     destinations, sources = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
     cells = st.lists(st.booleans(), min_size=destinations * sources, max_size=destinations * sources)
     mask = torch.tensor(data.draw(cells)).view(destinations, sources)
-    indptr = F.pad(mask.sum(1).cumsum(0), (1, 0))
-    edges = Edges(indptr, mask.nonzero()[:, 1], sources)
     seed, spread = data.draw(st.integers(0, 5)), data.draw(st.sampled_from([1.0, 400.0]))
+    ids = torch.randperm(int(mask.sum()), generator=torch.Generator().manual_seed(seed))
+    edges = Edges(F.pad(mask.sum(1).cumsum(0), (1, 0)), mask.nonzero()[:, 1], sources, ids)
+    by_id = edges.ends_by_id()[::-1]
     inputs = draw(destinations, sources=sources, seed=seed, spread=spread)
     bias = torch.randn(edges.num_edges, 2, dtype=torch.float64, requires_grad=True)
-    on_pairs = torch.zeros(destinations, sources, 2, dtype=torch.float64).index_put(
-        (edges.destinations, edges.sources), bias
-    )
-    expected = dense_tensorized_attention(mask, *inputs, bias=on_pairs)
-    assert_equal_results(
-        tensorized_attend(edges, *inputs, bias=bias, backend=backend), expected, [*inputs, bias], atol=1e-10 * spread
-    )
+    on_pairs = torch.zeros(destinations, sources, 2, dtype=torch.float64).index_put(by_id, bias)
+    expected, means = dense_tensorized_attention(mask, *inputs, bias=on_pairs)
+    out = tensorized_attend(edges, *inputs, bias=bias, backend=backend)
+    assert_equal_results(out, expected, [*inputs, bias], atol=1e-10 * spread)
+    same, weights = tensorized_attend(edges, *inputs, bias=bias, backend=backend, return_weights=True)
+    assert torch.equal(same, out)
+    assert weights.is_leaf
+    torch.testing.assert_close(weights, means[by_id], rtol=0, atol=1e-10 * spread)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -169,30 +164,10 @@ def test_bias_of_minus_infinity_masks_edges(backend, graph, dense_tensorized_att
     bias = torch.zeros(edges.num_edges, 2, dtype=torch.float64).masked_fill(hidden.unsqueeze(1), float("-inf"))
     mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
     mask[edges.destinations[~hidden], edges.sources[~hidden]] = True
-    expected = dense_tensorized_attention(mask, *inputs)
+    expected, _ = dense_tensorized_attention(mask, *inputs)
     out = tensorized_attend(edges, *inputs, bias=bias, backend=backend)
     assert_equal_results(out, expected, inputs)
     assert not out[4].any()
-
-
-def test_weights_are_means_over_features_by_edge_id():
-    random = np.random.default_rng(3)
-    sources, targets = torch.from_numpy(random.integers(0, 6, (2, 25)))
-    sources, targets = torch.unique(torch.stack([sources, targets]), dim=1)[:, random.permutation(17)]
-    edges = Edges.of_pairs(sources, targets, 6, 6)
-    query, key, value, scores = inputs = draw(6)
-    bias = torch.randn(17, 2, dtype=torch.float64)
-    out, weights = tensorized_attend(edges, *inputs, bias=bias, return_weights=True)
-    pairs = (query[targets] * key[sources]).sum(-1) * 5**-0.5 + bias
-    logits = pairs.unsqueeze(-1) + scores[sources]
-    for node in range(6):
-        own = targets == node
-        shares = logits[own].softmax(0)
-        torch.testing.assert_close(out[node], (shares * value[sources[own]]).sum(0))
-        torch.testing.assert_close(weights[own], shares.mean(-1))
-    assert weights.is_leaf
-    plain = tensorized_attend(edges, *inputs, bias=bias)
-    assert torch.equal(out, plain)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -205,21 +180,6 @@ def test_half_precision_is_summed_in_float32(backend, dtype, graph):
     assert out.dtype == weights.dtype == dtype
     assert torch.equal(out, expected.to(dtype))
     assert all(t.dtype == dtype for t in torch.autograd.grad(out.sum(), inputs))
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
-def test_outputs_do_not_depend_on_the_rest_of_the_batch(backend, relation, graph):
-    inputs = [tensor.detach() for tensor in draw(graph.num_nodes())]
-    together = tensorized_attend(graph, *inputs, etype=relation, backend=backend)
-    start = 0
-    for length in LENGTHS:
-        alone = TextGraphBuilder([RELATIONS[relation]]).text_batch([["x"] * length])
-        own = [tensor[start : start + length + 1] for tensor in inputs]
-        torch.testing.assert_close(
-            together[start : start + length + 1], tensorized_attend(alone, *own), rtol=0, atol=1e-12
-        )
-        start += length + 1
 
 
 class Largest(TorchDispatchMode):
@@ -275,39 +235,43 @@ def test_auto_uses_blocks_for_dense_contiguous_keys(graph, monkeypatch):
     assert taken == ["attend_in_blocks"] * 3  # the last two used the kernels
 
 
-def failure(kind, *arguments, **keywords):
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (GraphError, {"etype": "group"}, "the graph has no relation 'group'; it has: all, backward, forward, window:7"),
+        (
+            ConfigError,
+            {"scale_function": "relu"},
+            "scale_function is 'relu'; choose one of: identity, sigmoid, log-sigmoid, tanh",
+        ),
+        (ConfigError, {"bound": 0.0}, "bound is 0.0; it must be above 0"),
+        (BackendError, {"backend": "dgl"}, "backend 'dgl' does not exist; choose one of: auto, blocks, fused, edges"),
+        (
+            BackendError,
+            {"backend": "blocks", "bias": torch.zeros(1)},
+            "backend 'blocks' takes relations with contiguous keys that are dense, and no bias; use 'auto'",
+        ),
+    ],
+)
+def test_invalid_options(graph, kind, options, message):
+    if "bias" in options:
+        options = {**options, "bias": torch.zeros(Edges.of(graph, "all").num_edges, 2, dtype=torch.float64)}
     with pytest.raises(kind) as caught:
-        tensorized_attend(*arguments, **keywords)
-    return str(caught.value)
+        tensorized_attend(graph, *draw(graph.num_nodes()), **{"etype": "all", **options})
+    assert str(caught.value) == message
 
 
-def test_errors(graph):
-    query, key, value, scores = inputs = draw(graph.num_nodes())
-    count = graph.num_nodes()
-    assert failure(GraphError, graph, query, key, value, scores[:, :1], etype="all") == (
-        f"source_scores are ({count}, 1, 3), torch.float64 on cpu; "
-        f"expected the same as value: ({count}, 2, 3), torch.float64 on cpu"
-    )
-    assert failure(GraphError, graph, query[1:], key, value, scores, etype="all") == (
-        f"query has shape ({count - 1}, 2, 5); expected ({count}, heads, features)"
-    )
-    assert failure(GraphError, graph, *inputs, etype="group") == (
-        "the graph has no relation 'group'; it has: all, backward, forward, window:7"
-    )
-    assert failure(ConfigError, graph, *inputs, etype="all", scale_function="relu") == (
-        "scale_function is 'relu'; choose one of: identity, sigmoid, log-sigmoid, tanh"
-    )
-    assert failure(ConfigError, graph, *inputs, etype="all", bound=0.0) == "bound is 0.0; it must be above 0"
-    assert failure(BackendError, graph, *inputs, etype="all", backend="dgl") == (
-        "backend 'dgl' does not exist; choose one of: auto, blocks, fused, edges"
-    )
-    sparse = Edges(torch.tensor([0, 1, 2]), torch.tensor([1, 0]), 2)
-    far = Edges(torch.tensor([0, 2, 2, 2]), torch.tensor([0, 2]), 3)
-    small = [tensor[:3].detach() for tensor in inputs]
-    assert failure(BackendError, far, *small, backend="blocks") == (
-        "backend 'blocks' takes relations with contiguous keys that are dense, and no bias; use 'auto'"
-    )
-    assert tensorized_attend(sparse, *(t[:2] for t in small)).shape == (2, 2, 3)
+def test_inputs_that_do_not_fit(graph):
+    query, key, value, scores = draw(graph.num_nodes())
+    with pytest.raises(
+        GraphError, match=r"^source_scores are \(47, 1, 3\), torch.float64 on cpu; expected the same as "
+    ):
+        tensorized_attend(graph, query, key, value, scores[:, :1], etype="all")
+    with pytest.raises(GraphError, match=r"^query has shape \(46, 2, 5\)"):
+        tensorized_attend(graph, query[1:], key, value, scores, etype="all")
+    scattered = Edges(torch.tensor([0, 2, 2, 2]), torch.tensor([0, 2]), 3)
+    with pytest.raises(BackendError, match="contiguous keys"):
+        tensorized_attend(scattered, *draw(3), backend="blocks")
 
 
 def test_graph_without_nodes():

@@ -136,72 +136,70 @@ def test_nothing_is_unfinished(modules):
     assert [f"{m.name}: {match.group()}" for m in modules.values() for match in markers.finditer(m.text)] == []
 
 
+def names_machine(text):
+    return bool(MACHINE_PATH.search(text) or find_uncited_hosts(text))
+
+
+def unpickles(line):
+    return bool(find_unpickling(ast.parse(line)))
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("rule", "texts", "expected"),
     [
-        "import pickle",
-        "from joblib import load",
-        "torch.load(path)",
-        "torch.load(path, weights_only=False)",
-        "numpy.load(path, allow_pickle=True)",
-        "yaml.load(text)",
-        "trainer.fit(model, ckpt_path=path)",
-        "Model.load_from_checkpoint(path)",
+        (
+            unpickles,
+            [
+                "import pickle",
+                "from joblib import load",
+                "torch.load(path)",
+                "torch.load(path, weights_only=False)",
+                "numpy.load(path, allow_pickle=True)",
+                "yaml.load(text)",
+                "trainer.fit(model, ckpt_path=path)",
+                "Model.load_from_checkpoint(path)",
+            ],
+            True,
+        ),
+        (
+            unpickles,
+            [
+                "torch.load(path, weights_only=True)",
+                "numpy.load(path)",
+                "yaml.safe_load(text)",
+                "trainer.fit(model, ckpt_path=path, weights_only=True)",
+                "safetensors.torch.load_file(path)",
+            ],
+            False,
+        ),
+        (names_machine, [f'open("/{folder}")' for folder in ("home/someone", "root", "work/data", "opt/x")], True),
+        (
+            names_machine,
+            [
+                f"{start}somewhere.{end}"
+                for start in ("see registry.", "://".join(["https", "files."]))
+                for end in ("com", "net", "org", "org/simple", "net.")
+            ],
+            True,
+        ),
+        (
+            names_machine,
+            ["https://arxiv.org/abs/2206.09337", "torch.nn", "np.net(x)", "file.org_mode", "a.com.txt"],
+            False,
+        ),
+        (names_machine, ["builders/work", "../shared/data", "and/or", "N/16", "https://example.org/home"], False),
+        (
+            starts_with_a_sentence,
+            [
+                "Spread the heads over the scales.\n\nParameters\n----------\n",
+                "``attend`` on one relation: the reference.",
+                ":meth:`build` for each sentence.",
+                "Two lines that\nmake one sentence.",
+            ],
+            True,
+        ),
+        (starts_with_a_sentence, ["spread the heads.", "Spread the heads", "", None], False),
     ],
 )
-def test_unpickling_is_detected(line):
-    assert find_unpickling(ast.parse(line))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "torch.load(path, weights_only=True)",
-        "numpy.load(path)",
-        "yaml.safe_load(text)",
-        "trainer.fit(model, ckpt_path=path, weights_only=True)",
-        "safetensors.torch.load_file(path)",
-    ],
-)
-def test_safe_loading_is_accepted(line):
-    assert find_unpickling(ast.parse(line)) == []
-
-
-@pytest.mark.parametrize("folder", ["home/someone", "root", "work/data", "opt/x"])
-def test_machine_paths_are_detected(folder):
-    assert MACHINE_PATH.search(f'open("/{folder}")')
-
-
-@pytest.mark.parametrize("suffix", ["com", "net", "org", "org/simple", "net."])
-def test_other_hosts_are_detected(suffix):
-    assert find_uncited_hosts(f"see registry.somewhere.{suffix}")
-    assert find_uncited_hosts("://".join(["https", f"files.somewhere.{suffix}"]))
-
-
-@pytest.mark.parametrize(
-    "text", ["https://arxiv.org/abs/2206.09337", "torch.nn", "np.net(x)", "file.org_mode", "a.com.txt"]
-)
-def test_cited_hosts_and_dotted_names_are_accepted(text):
-    assert find_uncited_hosts(text) == []
-
-
-@pytest.mark.parametrize("text", ["builders/work", "../shared/data", "and/or", "N/16", "https://example.org/home"])
-def test_other_slashes_are_accepted(text):
-    assert not MACHINE_PATH.search(text)
-
-
-@pytest.mark.parametrize(
-    ("docstring", "good"),
-    [
-        ("Spread the heads over the scales.\n\nParameters\n----------\n", True),
-        ("``attend`` on one relation: the reference.", True),
-        (":meth:`build` for each sentence.", True),
-        ("Two lines that\nmake one sentence.", True),
-        ("spread the heads.", False),
-        ("Spread the heads", False),
-        ("", False),
-        (None, False),
-    ],
-)
-def test_sentences_are_recognized(docstring, good):
-    assert starts_with_a_sentence(docstring) is good
+def test_rules(rule, texts, expected):
+    assert [text for text in texts if rule(text) is not expected] == []

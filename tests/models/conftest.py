@@ -186,6 +186,12 @@ def able(tiny: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
+def entity_tagger(corpus: Callable[..., tuple[list, list]], able: Callable[..., Any]) -> Any:
+    """A tagger without a CRF that has learnt entities; tests must not change it."""
+    return able("tagger").fit(*corpus("crf", 60))
+
+
+@pytest.fixture(scope="session")
 def parts(corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     """A model, and a corpus with targets: what `train` takes."""
 

@@ -1,6 +1,7 @@
 """Texts with and without [CLS], for every encoder and task."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ WITHOUT = {"mtsa", "duo", "duo-transformer"}
 """Encoders whose papers have no [CLS]."""
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("cls", [None, True, False])
+@pytest.mark.parametrize(
+    ("encoder", "cls"), [*((encoder, None) for encoder in ENCODERS), *product(("ms-trans", "mtsa"), (True, False))]
+)
 def test_the_default_depends_on_the_encoder(corpus, tiny, encoder, cls):
     options = replace(encoder_options(encoder), hidden=20)
     model = tiny("classifier", options, training={"epochs": 1}, inputs={"cls": cls}).fit(*corpus("classifier", 8))

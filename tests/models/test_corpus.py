@@ -123,15 +123,12 @@ def test_a_process_without_sentences_has_zero_weight(builder):
     assert batch.loss_normalizer == math.inf
 
 
-def test_batches_without_words(builder):
+def test_batches_and_corpora_without_words(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
     assert corpus[[1]].targets.tolist() == []
     assert corpus[[1]].loss_normalizer > 0
-
-
-def test_no_sentences(builder):
-    corpus = Corpus.encode(builder, [[]])
-    assert (len(corpus), corpus.lengths.tolist(), corpus.num_edges().tolist()) == (0, [], [])
+    nothing = Corpus.encode(builder, [[]])
+    assert (len(nothing), nothing.lengths.tolist(), nothing.num_edges().tolist()) == (0, [], [])
 
 
 def test_heads_of_sentences_are_used():
@@ -144,73 +141,41 @@ def test_heads_of_sentences_are_used():
     assert counts.tolist() == [4 + 4, 3 + 2]
 
 
-@pytest.mark.parametrize("change", ["texts", "order", "targets", "tags", "vocabulary", "nothing"])
-def test_different_corpora_have_different_fingerprints(builder, change):
-    def corpus(texts=TEXTS, targets=TAGS[0][:5], made_by=builder):
-        return Corpus.encode(made_by, [texts], targets=targets)
-
-    other = {
-        "texts": lambda: corpus(texts=[*TEXTS[:4], ["the"]]),
-        "order": lambda: corpus(texts=TEXTS[::-1]),
-        "targets": lambda: corpus(targets=np.array([0, 1, 2, 0, 2])),
-        "tags": lambda: corpus(targets=TAGS),
-        "vocabulary": lambda: corpus(
-            made_by=TextGraphBuilder([Window(1)], vocabulary=Vocabulary.train(TEXTS, lowercase=False))
-        ),
-        "nothing": corpus,
-    }[change]()
-    assert (other.fingerprint() == corpus().fingerprint()) == (change == "nothing")
+def fingerprint(texts=TEXTS, second=None, relation="window:1", lowercase=True, **options):
+    vocabulary = Vocabulary.train(TEXTS, lowercase=lowercase)
+    builder = TextGraphBuilder([parse_relation(relation)], vocabulary=vocabulary)
+    return Corpus.encode(builder, [texts] if second is None else [texts, second], **options).fingerprint()
 
 
-def test_fingerprint_depends_on_the_spelling(builder):
-    """The vocabulary can ignore case; character features do not."""
-    known = CharacterVocabulary.of(["Dog", "dog"])
+def parsed(**fields):
+    return [Sentence(["a", "dog"], **fields)]
 
-    def corpus(word):
-        return Corpus.encode(builder, [[[word, "barks"]]], characters=known)
 
-    assert corpus("Dog").fingerprint() != corpus("dog").fingerprint()
-    assert corpus("dog").fingerprint() == corpus("dog").fingerprint()
+OTHER, TARGETS, KNOWN = [*TEXTS[:4], ["the"]], TAGS[0][:5], CharacterVocabulary.of(["Dog", "dog"])
+TREE = {"relation": "dependency", "texts": parsed(heads=[2, 0], deprels=["det", "root"])}
 
 
 @pytest.mark.parametrize(
-    ("relation", "one", "other"),
+    ("one", "other"),
     [
-        ("dependency", {"heads": [2, 0]}, {"heads": [0, 1]}),
-        ("dependency", {"heads": [2, 0], "deprels": ["det", "root"]}, {"heads": [2, 0], "deprels": ["obj", "root"]}),
-        ("sentence", {"sentence_ids": [0, 0]}, {"sentence_ids": [0, 1]}),
-        ("links", {"links": [(0, 1)]}, {"links": [(1, 0)]}),
+        ({}, {"texts": OTHER}),
+        ({}, {"texts": TEXTS[::-1]}),
+        ({}, {"lowercase": False}),
+        ({"second": TEXTS}, {"second": OTHER}),
+        ({"targets": TARGETS}, {"targets": np.array([0, 1, 2, 0, 2])}),
+        ({"targets": TARGETS}, {"targets": TAGS}),
+        ({"targets": TAGS}, {"targets": (TAGS[0], np.array([2, 0, 2, 3, 1]))}),
+        # the vocabulary ignores case, and character features do not, even of unknown characters
+        *(({"texts": [[word]], "characters": KNOWN}, {"texts": [[word.lower()]]}) for word in ("Dog", "\u00d6")),
+        (TREE, {"texts": parsed(heads=[0, 1], deprels=["det", "root"])}),
+        (TREE, {"texts": parsed(heads=[2, 0], deprels=["obj", "root"])}),
+        ({"relation": "sentence", "texts": parsed(sentence_ids=[0, 0])}, {"texts": parsed(sentence_ids=[0, 1])}),
+        ({"relation": "links", "texts": parsed(links=[(0, 1)])}, {"texts": parsed(links=[(1, 0)])}),
     ],
 )
-def test_fingerprint_depends_on_the_sources_of_edges(relation, one, other):
-    builder = TextGraphBuilder([parse_relation(relation)], vocabulary=Vocabulary.train(TEXTS))
-
-    def fingerprint(given):
-        return Corpus.encode(builder, [[Sentence(["a", "dog"], **given)]]).fingerprint()
-
-    assert fingerprint(one) == fingerprint(one)
-    assert fingerprint(one) != fingerprint(other)
-
-
-def test_fingerprint_depends_on_the_second_texts_of_pairs(builder):
-    other = [*TEXTS[:4], ["the"]]
-    assert Corpus.encode(builder, [TEXTS, TEXTS]).fingerprint() != Corpus.encode(builder, [TEXTS, other]).fingerprint()
-
-
-def test_fingerprint_depends_on_unknown_characters(builder):
-    known = CharacterVocabulary.of(["dog"])
-    one, other = (Corpus.encode(builder, [[[word]]], characters=known).fingerprint() for word in ("\u00d6", "\u00f6"))
-    assert one != other
-
-
-def test_fingerprint_depends_on_the_lengths_of_targets():
-    texts = [["a"], ["b"]]
-    builder = TextGraphBuilder([Window(1)], vocabulary=Vocabulary.train(texts))
-    one, other = (
-        Corpus.encode(builder, [texts], targets=(np.arange(3), np.array(counts))).fingerprint()
-        for counts in ([1, 2], [2, 1])
-    )
-    assert one != other
+def test_different_corpora_have_different_fingerprints(one, other):
+    assert fingerprint(**one) == fingerprint(**one)
+    assert fingerprint(**one) != fingerprint(**{**one, **other})
 
 
 def test_digest_depends_on_the_position_of_none():

@@ -23,11 +23,6 @@ def tagger(able, corpus):
     return able("crf").fit(*corpus("crf", 60))
 
 
-@pytest.fixture(scope="module")
-def softmax_tagger(able, corpus):
-    return able("tagger").fit(*corpus("crf", 60))
-
-
 def test_offsets_are_those_of_the_raw_text(tagger):
     text = "  the plot:\tParis  NATO, was\u00a0never 👩‍🚀 Paris!\n"
     (tagged,) = tagger.predict_spans([text])
@@ -71,8 +66,8 @@ def sequence_probabilities(estimator, words):
 
 
 @pytest.mark.parametrize("kind", ["crf", "softmax"])
-def test_the_confidence_is_the_probability_of_exactly_this_entity(tagger, softmax_tagger, corpus, kind):
-    estimator = softmax_tagger
+def test_the_confidence_is_the_probability_of_exactly_this_entity(tagger, entity_tagger, corpus, kind):
+    estimator = entity_tagger
     if kind == "crf":
         estimator = deepcopy(tagger)
         first, last = (estimator.classes_.tolist().index(tag) for tag in ("B-LOC", "E-LOC"))
@@ -98,13 +93,13 @@ def test_one_word_has_its_marginal(tagger):
     assert tagged.spans[0].confidence == pytest.approx(float(rows[0, single]), abs=1e-6)
 
 
-def test_an_invalid_sequence_is_rated_as_the_entity_that_is_read(softmax_tagger, monkeypatch):
+def test_an_invalid_sequence_is_rated_as_the_entity_that_is_read(entity_tagger, monkeypatch):
     """Without a CRF the tags may be B-LOC O, which is read as S-LOC O."""
-    ids = {tag: number for number, tag in enumerate(softmax_tagger.classes_)}
+    ids = {tag: number for number, tag in enumerate(entity_tagger.classes_)}
     decided = torch.tensor([ids["B-LOC"], ids["O"]])
-    monkeypatch.setattr(softmax_tagger.model_.head, "decide", lambda scores, graph: decided)
-    (tagged,) = softmax_tagger.predict_spans([["the", "dull"]])
-    (rows,) = softmax_tagger.predict_proba([["the", "dull"]])
+    monkeypatch.setattr(entity_tagger.model_.head, "decide", lambda scores, graph: decided)
+    (tagged,) = entity_tagger.predict_spans([["the", "dull"]])
+    (rows,) = entity_tagger.predict_proba([["the", "dull"]])
     assert [span[:4] for span in tagged.spans] == [("LOC", 0, 3, "the")]
     assert tagged.spans[0].confidence == pytest.approx(float(rows[0, ids["S-LOC"]]), abs=1e-6)
 

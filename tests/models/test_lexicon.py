@@ -98,8 +98,7 @@ def names(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "tagger", "pair"])
-@pytest.mark.parametrize("level", ["word", "bpe"])
-@pytest.mark.parametrize("cls", [True, False])
+@pytest.mark.parametrize(("level", "cls"), [("word", True), ("bpe", False)])
 def test_a_model_with_a_lexicon(corpus, tiny, figures, names, tmp_path, kind, level, cls):
     """A batch equals single inputs; the saved model needs no file; the features change predictions."""
     inputs = {"level": level, "suffixes": 3, "gazetteer": names, "cls": cls}

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import fields, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from graphattn.builders import Sentence
 from graphattn.models import load
 from graphattn.models._encoders import ENCODERS, encoder_options
 
-TINY = {"hidden": 6, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
+TINY = {"hidden": 12, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
 KINDS = ("classifier", "pair", "tagger", "translator", "regressor")
 POOLINGS = ("concat", "max", "mean", "mean-max", "cls", "source2token")
 
@@ -25,26 +26,37 @@ def tiny_options(encoder, kind, **options):
     return replace(cls.for_tagging() if kind in ("tagger", "crf") else cls(), **values)
 
 
-@pytest.fixture
-def double_model(corpus, tiny):
-    """``double_model(kind, encoder options, head={...})``: a model in float64 with random weights, and a batch."""
+@pytest.fixture(scope="module")
+def train(corpus, tiny):
+    """``train(kind, encoder options, head={...})``: a small estimator after one epoch, and a corpus."""
 
-    def make(kind, encoder, **groups):
+    def fit(kind, encoder, **groups):
         inputs, labels = corpus(kind, 8)
-        training = {"epochs": 1, "dev_fraction": 0.0, "batch_size": 8}
         if kind != "translator":
-            groups = {**groups, "inputs": {"embedding": 3, "character_embedding": 2, "character_filters": 2}}
+            groups = {**groups, "inputs": {"characters": True, "character_filters": 3}}
+        training = {"epochs": 1, "dev_fraction": 0.0}
         estimator = tiny(kind, encoder, training=training, **groups).fit(inputs, labels)
-        data = estimator.encode(inputs[:3], labels[:3])
-        model = estimator.model_.double().eval()
-        if kind == "crf":
-            model.embedding.characters.embed.padding_idx = None  # its row has no gradient, whatever its effect
-        torch.manual_seed(1)
-        for parameter in model.parameters():
-            torch.nn.init.normal_(parameter, std=0.5)
-        return model, data[[0, 1, 2]]
+        return estimator, estimator.encode(inputs, labels)
 
-    return make
+    return fit
+
+
+@pytest.fixture(scope="module")
+def trained(train):
+    """``trained(kind, encoder)``: as :func:`train`, once for all tests of this file."""
+    return cache(lambda kind, encoder: train(kind, tiny_options(encoder, kind)))
+
+
+def draw_double_model(estimator):
+    """A copy of the model in float64 with random weights."""
+    model = deepcopy(estimator.model_).double().eval()
+    characters = getattr(model.embedding, "characters", None)
+    if characters is not None:
+        characters.embed.padding_idx = None  # its row has no gradient, whatever its effect
+    torch.manual_seed(1)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return model
 
 
 class Loss(torch.nn.Module):
@@ -58,8 +70,8 @@ class Loss(torch.nn.Module):
         return self.model.loss(batch)[0]
 
 
-def check_model(model, batch):
-    dtypes = {}
+def check_model(estimator, data):
+    model, batch, dtypes = draw_double_model(estimator), data[[0, 1, 2]], {}
 
     def note(name):
         def hook(module, inputs, output):
@@ -85,19 +97,15 @@ def check_model(model, batch):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_every_encoder_in_every_task(encoder, kind, double_model):
-    check_model(*double_model(kind, tiny_options(encoder, kind)))
+def test_every_encoder_in_every_task(encoder, kind, trained):
+    check_model(*trained(kind, encoder))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, tiny):
+def test_every_encoder_in_every_task_in_half_precision(encoder, kind, trained):
     """Sums of gradients do not stop growing: the mean gradient of repeated texts is that of the texts."""
-    inputs, labels = corpus(kind, 8)
-    groups = {} if kind == "translator" else {"inputs": {"characters": True, "character_filters": 3}}
-    options = tiny_options(encoder, kind, hidden=12)
-    estimator = tiny(kind, options, training={"epochs": 1, "dev_fraction": 0.0}, **groups).fit(inputs, labels)
-    data = estimator.encode(inputs, labels)
+    estimator, data = trained(kind, encoder)
     for dtype in (torch.bfloat16, torch.float16):
         model = deepcopy(estimator.model_).to(dtype).eval()
         exact, _ = deepcopy(model).double().loss(data[[2, 4]])
@@ -118,27 +126,26 @@ def test_every_encoder_in_every_task_in_half_precision(encoder, kind, corpus, ti
 
 
 @pytest.mark.parametrize("kind", ["multilabel", "crf", "pair regressor"])
-def test_other_heads(kind, double_model):
-    check_model(*double_model(kind, tiny_options("ms-trans", kind)))
+def test_other_heads(kind, train):
+    check_model(*train(kind, tiny_options("ms-trans", kind)))
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_every_pooling(pooling, double_model):
-    check_model(*double_model("classifier", tiny_options("ms-trans", "classifier"), head={"pooling": pooling}))
+def test_every_pooling(pooling, train):
+    check_model(*train("classifier", tiny_options("ms-trans", "classifier"), head={"pooling": pooling}))
 
 
 @pytest.mark.parametrize(
     "options", [{"block": "transformer", "norm": "pre"}, {"block": "srl"}, {"source_maps": 1}, {"variant": "paper"}]
 )
-def test_blocks_of_mtsa(options, double_model):
-    check_model(*double_model("tagger", tiny_options("mtsa", "tagger", **options)))
+def test_blocks_of_mtsa(options, train):
+    check_model(*train("tagger", tiny_options("mtsa", "tagger", **options)))
 
 
 def test_marks_of_predicates(tiny):
     sentences = [Sentence(["a", "b", "c"], tags=["X", "Y", "X"], predicates=[0, 1, 0])] * 4
     tagger = tiny("tagger", training={"epochs": 1, "dev_fraction": 0.0}).fit(sentences)
-    model = tagger.model_.double().eval()
-    check_model(model, tagger.encode(sentences, [sentence.tags for sentence in sentences])[[0, 1]])
+    check_model(tagger, tagger.encode(sentences, [sentence.tags for sentence in sentences]))
 
 
 @pytest.mark.parametrize(

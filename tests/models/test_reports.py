@@ -57,11 +57,6 @@ def test_several_labels_equal_scikit_learn(fitted, corpus):
     assert report["micro_f1"] == pytest.approx(classifier.score(texts, labels) * 100)
 
 
-@pytest.fixture(scope="module")
-def entity_tagger(able, corpus):
-    return able("tagger").fit(*corpus("crf", 60))
-
-
 def test_entities_equal_seqeval(entity_tagger, corpus):
     words, tags = corpus("crf", 80)
     report, predicted = entity_tagger.report(words, tags), entity_tagger.predict(words)

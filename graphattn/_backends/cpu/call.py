@@ -49,19 +49,24 @@ class Call:
         return self.compact and edges.is_identity
 
     @cached_property
+    def _heads_of_relations(self) -> list[tuple[Edges, slice, slice]]:
+        """(edges, their heads, their heads among those with scores) of each relation with heads."""
+        spans, first_head, first_scored = [], 0, 0
+        for edges, count in zip(self.edges, self.heads, strict=True):
+            end, scored_end = first_head + count, first_scored + (0 if self._omits(edges) else count)
+            if count:
+                spans.append((edges, slice(first_head, end), slice(first_scored, scored_end)))
+            first_head, first_scored = end, scored_end
+        return spans
+
+    @cached_property
     def groups(self) -> list[HeadGroup]:
         """Heads for one kernel each: all narrow relations together, every other relation separately."""
         groups, narrow = [], []
-        first_head = first_scored = 0
-        for edges, count in zip(self.edges, self.heads, strict=True):
-            heads, scored = np.arange(first_head, first_head + count), np.arange(first_scored, first_scored + count)
-            if self._omits(edges):
-                scored = np.full(count, -1)
-            else:
-                first_scored += count
-            first_head += count
-            if not count:
-                continue
+        for edges, span, scored_span in self._heads_of_relations:
+            heads, scored = np.arange(span.start, span.stop), np.arange(scored_span.start, scored_span.stop)
+            if not len(scored):
+                scored = np.full(len(heads), -1)
             split = split_runs(edges) if self.splits else None
             if split is not None:
                 groups.append(HeadGroup(heads, scored, plan_of(split[0])))
@@ -75,15 +80,10 @@ class Call:
     def others(self) -> list[OtherEdges]:
         """The edges that ``groups`` leave out."""
         others = []
-        first_head = first_scored = 0
-        for edges, count in zip(self.edges, self.heads, strict=True):
-            split = split_runs(edges) if self.splits and count else None
-            if split is not None:
-                call = Call([split[1]], [count], self.scale, self.dropout, plain=False)
-                heads, scored = slice(first_head, first_head + count), slice(first_scored, first_scored + count)
+        for edges, heads, scored in self._heads_of_relations if self.splits else ():
+            if (split := split_runs(edges)) is not None:
+                call = Call([split[1]], [heads.stop - heads.start], self.scale, self.dropout, plain=False)
                 others.append(OtherEdges(heads, scored, call))
-            first_head += count
-            first_scored += 0 if self._omits(edges) else count
         return others
 
     @cached_property

@@ -27,7 +27,7 @@ from graphattn._backends.cpu.buffer_pool import empty
 from graphattn._backends.cpu.call import Call, OtherEdges
 from graphattn._backends.cpu.tasks import Saved
 from graphattn._edges import Edges
-from graphattn._gradients import Function, apply, apply_pair
+from graphattn._gradients import Function, apply_pair
 from graphattn.exceptions import BackendError
 
 DTYPES = (torch.float32, torch.float64)
@@ -84,9 +84,10 @@ class FusedBackend(Backend):
             query, key, value = query.float(), key.float(), value.float()
             bias = None if bias is None else bias.float()
         plain = bias is None and not (return_weights and (dropout or torch.is_grad_enabled()))
-        call = Call([edges], [query.shape[1]], scale, dropout, plain=plain)
-        out, weights = apply_pair(_AttentionFunction, query, key, value, bias, call, return_weights)
-        return out.to(dtype), weights.to(dtype) if return_weights else None
+        heads = query.shape[1]
+        call = Call([edges], [heads], scale, dropout, plain=plain)
+        out, weights = apply_pair(_Attention, bias, call, return_weights, query, key, value)
+        return out.to(dtype), weights.view(heads, -1).t().to(dtype) if return_weights else None
 
 
 def _attend_projected(
@@ -98,8 +99,7 @@ def _attend_projected(
     """
     compact = rows.shape[1] != 3 * sum(heads)
     call = Call(edges, heads, scale, dropout, plain=True, compact=compact, splits=not return_weights)
-    weights = rows.new_zeros(int(call.weight_starts[-1]) if return_weights else 0)
-    out = apply(_ProjectedAttention, rows, call, weights)
+    out, weights = apply_pair(_Attention, None, call, return_weights, rows)
     if not return_weights:
         return out, []
     shapes = [(count, relation.num_edges) for relation, count in zip(edges, heads, strict=True)]
@@ -107,69 +107,52 @@ def _attend_projected(
     return out, [each.view(shape).t() for each, shape in zip(by_relation, shapes, strict=True)]
 
 
-class _AttentionFunction(Function):
+class _Attention(Function):
+    """Outputs and weights, head after head, for rows as one tensor (N, P, D), or as queries, keys and values."""
+
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, call: Call, return_weights: bool
+        ctx: Any, bias: Tensor | None, call: Call, return_weights: bool, *rows: Tensor
     ) -> tuple[Tensor, Tensor]:
-        query, key, value = (_with_contiguous_features(tensor.detach()) for tensor in (query, key, value))
-        heads = query.shape[1]
-        out = empty((query.shape[0], heads, value.shape[2]), value.dtype)
-        by_head = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
-        size = heads * call.edges[0].num_edges if return_weights else 0
-        weights = query.new_zeros(size)  # kernels skip weights of rows whose scores are all -inf
+        rows = tuple(_with_contiguous_features(tensor.detach()) for tensor in rows)
+        query, key, value = _split(rows, call)
+        heads = value.shape[1]
+        out = empty((len(query), *value.shape[1:]), value.dtype)
+        by_head = value.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
+        # kernels skip weights of rows whose scores are all -inf
+        weights = value.new_zeros(int(call.weight_starts[-1]) if return_weights else 0)
         row_max, inverse_sum = tasks.forward(call, query, key, value, by_head, out, weights)
-        out[call.edges[0].num_destinations :] = 0  # padded rows
-        ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
-        ctx.save_for_backward(query, key, value, by_head, out, row_max, inverse_sum)
-        return out, weights.view(heads, -1).t()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved = Saved(*(tensor.detach() for tensor in ctx.saved_tensors))
-        grad_out, grad_weights = (gradient.detach() for gradient in gradients)
-        grad_weights = grad_weights.t().contiguous() if ctx.has_weights else saved.bias.new_zeros(len(saved.bias), 0)
-        key_and_value = ctx.needs_input_grad[1:3]
-        needed = (True, *key_and_value)
-        # kernels do not touch the placeholder for gradients of frozen keys or values
-        grads = [
-            _empty_gradient(ctx.call, tensor.shape, tensor.dtype) if needs else tensor
-            for tensor, needs in zip(saved[:3], needed, strict=True)
-        ]
-        grad_bias = torch.zeros_like(saved.bias)
-        grad_out = _with_contiguous_features(grad_out)
-        tasks.backward(ctx.call, saved, grad_out, grad_weights, grads, grad_bias, needed=key_and_value)
-        input_gradients = (grad if needs else None for grad, needs in zip(grads, needed, strict=True))
-        return (*input_gradients, grad_bias.t() if ctx.has_bias else None, None, None)
-
-
-class _ProjectedAttention(Function):
-    @staticmethod
-    def forward(ctx: Any, projected: Tensor, call: Call, weights: Tensor) -> Tensor:
-        projected = projected.detach().contiguous()
-        query, key, value = _split(projected, call)
-        out = empty(value.shape, value.dtype)
-        no_bias = value.new_zeros(value.shape[1], 0)
-        row_max, inverse_sum = tasks.forward(call, query, key, value, no_bias, out, weights)
-        saved = Saved(query, key, value, no_bias, out, row_max, inverse_sum)
+        saved = Saved(query, key, value, by_head, out, row_max, inverse_sum)
         for other in call.others:
             _merge_other_edges(other, saved.of_heads(other))
         out[call.edges[0].num_destinations :] = 0  # padded rows
-        ctx.call = call
-        ctx.save_for_backward(projected, no_bias, out, row_max, inverse_sum)
-        return out
+        ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
+        ctx.save_for_backward(by_head, out, row_max, inverse_sum, *rows)
+        return out, weights
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        projected, no_bias, out, row_max, inverse_sum = (tensor.detach() for tensor in ctx.saved_tensors)
-        gradient = _empty_gradient(ctx.call, projected.shape, projected.dtype)
-        saved = Saved(*_split(projected, ctx.call), no_bias, out, row_max, inverse_sum)
-        grad_out = _with_contiguous_features(gradients[0].detach())
-        grads = _split(gradient, ctx.call)
-        tasks.backward(ctx.call, saved, grad_out, no_bias, grads, no_bias)
-        for other in ctx.call.others:
+        by_head, out, row_max, inverse_sum, *rows = (tensor.detach() for tensor in ctx.saved_tensors)
+        grad_out, grad_weights = (gradient.detach() for gradient in gradients)
+        call: Call = ctx.call
+        saved = Saved(*_split(rows, call), by_head, out, row_max, inverse_sum)
+        weights_shape = (len(by_head), -1 if ctx.has_weights else 0)
+        needed = (True, *ctx.needs_input_grad[4:])
+        # kernels do not touch the placeholder for gradients of frozen keys or values
+        row_gradients = [
+            _empty_gradient(call, tensor.shape, tensor.dtype) if needs else tensor
+            for tensor, needs in zip(rows, needed, strict=True)
+        ]
+        grads, grad_bias = _split(row_gradients, call), torch.zeros_like(by_head)
+        grad_out = _with_contiguous_features(grad_out)
+        key_and_value = (needed[1], needed[2]) if len(rows) > 1 else (True, True)
+        tasks.backward(
+            call, saved, grad_out, grad_weights.reshape(weights_shape), grads, grad_bias, needed=key_and_value
+        )
+        for other in call.others:
             _add_other_gradients(other, saved.of_heads(other), grad_out[:, other.heads], grads)
-        return gradient, None, None
+        input_gradients = (grad if needs else None for grad, needs in zip(row_gradients, needed, strict=True))
+        return grad_bias.t() if ctx.has_bias else None, None, None, *input_gradients
 
 
 def _merge_other_edges(other: OtherEdges, saved: Saved) -> None:
@@ -198,9 +181,10 @@ def _add_other_gradients(other: OtherEdges, saved: Saved, grad_out: Tensor, grad
         grad[:, heads] += addend
 
 
-def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
+def _split(rows: Sequence[Tensor], call: Call) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values."""
-    query, key, value = projected.split([call.scored, call.scored, sum(call.heads)], dim=1)
+    parts = rows[0].split([call.scored, call.scored, sum(call.heads)], dim=1) if len(rows) == 1 else rows
+    query, key, value = parts
     return query, key, value
 
 

@@ -29,13 +29,9 @@ CHUNK_ROWS = 256
 
 
 @dataclass(frozen=True)
-class RangePlan:
-    """Destinations with contiguous keys."""
+class ChunkPlan:
+    """Chunks of destinations with contiguous keys."""
 
-    low: np.ndarray  # (N_dst,) int64, first key of each destination
-    high: np.ndarray  # (N_dst,) int64, the key after the last of each destination
-    starts: np.ndarray  # (N_dst + 1,) int64, first slot of each destination
-    block: int  # destinations per matrix product, a multiple of 8
     # (C, 7) int64: first destination and the one after the last, first key and the one after the last, first of the
     # keys that no other chunk reads and the one after the last, number of shared keys of earlier chunks
     chunks: np.ndarray
@@ -46,6 +42,16 @@ class RangePlan:
         """Largest number of keys of a chunk."""
         return int((self.chunks[:, 3] - self.chunks[:, 2]).max(initial=0))
 
+
+@dataclass(frozen=True)
+class RangePlan(ChunkPlan):
+    """Destinations with contiguous keys along one relation."""
+
+    low: np.ndarray  # (N_dst,) int64, first key of each destination
+    high: np.ndarray  # (N_dst,) int64, the key after the last of each destination
+    starts: np.ndarray  # (N_dst + 1,) int64, first slot of each destination
+    block: int  # destinations per matrix product, a multiple of 8
+
     @cached_property
     def max_rows(self) -> int:
         """Largest number of destinations of a chunk."""
@@ -53,19 +59,15 @@ class RangePlan:
 
 
 @dataclass(frozen=True)
-class NarrowPlan:
-    """Destinations with contiguous keys in narrow ranges, along several relations between the same nodes."""
+class NarrowPlan(ChunkPlan):
+    """Destinations with contiguous keys in narrow ranges, along several relations between the same nodes.
+
+    Every destination is also a key of its chunk.
+    """
 
     pointers: list[Tensor]  # (N + 1,) first slot of each destination, for each relation that is not the identity
     lows: np.ndarray  # (R, N) int64, first key of each destination along each relation
     highs: np.ndarray  # (R, N) int64, the key after the last
-    chunks: np.ndarray  # as in :class:`RangePlan`; every destination is also a key of its chunk
-    shared: int  # as in :class:`RangePlan`
-
-    @cached_property
-    def max_keys(self) -> int:
-        """Largest number of keys of a chunk."""
-        return int((self.chunks[:, 3] - self.chunks[:, 2]).max(initial=0))
 
     @cached_property
     def slots(self) -> np.ndarray:
@@ -104,6 +106,15 @@ class EdgePlan:
 def plan_of(edges: Edges) -> RangePlan | EdgePlan:
     """The plan of a relation, cached in its edges."""
     return edges.compute_once("fused", _make_plan)
+
+
+def edge_plan_of(edges: Edges) -> EdgePlan:
+    """The plan of a relation for kernels that look up each source, cached in its edges."""
+    return edges.compute_once("fused, any edges", _make_edge_plan)
+
+
+def _make_edge_plan(edges: Edges) -> EdgePlan:
+    return EdgePlan(edges.indptr.numpy().astype(np.int64), edges.indices.numpy())
 
 
 def split_runs(edges: Edges) -> tuple[Edges, Edges] | None:
@@ -169,12 +180,10 @@ def _key_ranges(edges: Edges) -> tuple[np.ndarray, np.ndarray] | None:
     if edges.ranges is not None:
         low, high = (bound.numpy().astype(np.int64, copy=False) for bound in edges.ranges)
         return low, high
-    starts, indices = edges.indptr.numpy().astype(np.int64), edges.indices.numpy()
-    if not _has_contiguous_sources(starts, indices):
+    if edges.first_sources is None:
         return None
-    degrees = np.diff(starts)
-    low = np.zeros_like(degrees)
-    low[degrees > 0] = indices[starts[:-1][degrees > 0]]
+    degrees = np.diff(edges.indptr.numpy().astype(np.int64))
+    low = np.where(degrees > 0, edges.first_sources.numpy(), 0).astype(np.int64)  # int32 cannot hold the sentinels
     return low, low + degrees
 
 
@@ -182,7 +191,7 @@ def _make_plan(edges: Edges) -> RangePlan | EdgePlan:
     starts = edges.indptr.numpy().astype(np.int64)
     bounds = _key_ranges(edges)
     plan = None if bounds is None else _plan_ranges(*bounds, starts)
-    return plan if plan is not None else EdgePlan(starts, edges.indices.numpy())
+    return plan if plan is not None else edge_plan_of(edges)
 
 
 def _make_narrow_plan(relations: list[Edges]) -> NarrowPlan:
@@ -193,7 +202,7 @@ def _make_narrow_plan(relations: list[Edges]) -> NarrowPlan:
         assert bounds is not None
         lows[number], highs[number] = bounds
     chunks, shared = _add_shared_keys(_cut_narrow_chunks(lows, highs, NARROW_ROWS))
-    return NarrowPlan([edges.indptr for edges in windows], lows, highs, chunks, shared)
+    return NarrowPlan(chunks, shared, [edges.indptr for edges in windows], lows, highs)
 
 
 @plan_kernel
@@ -233,16 +242,6 @@ def _cut_narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
 
 
 @plan_kernel
-def _has_contiguous_sources(starts, indices):  # type: ignore[no-untyped-def]
-    """Whether the sources of each destination are consecutive numbers."""
-    for i in range(len(starts) - 1):
-        for slot in range(starts[i] + 1, starts[i + 1]):
-            if indices[slot] != indices[slot - 1] + 1:
-                return False
-    return True
-
-
-@plan_kernel
 def _find_runs(starts, indices, longest):  # type: ignore[no-untyped-def]
     """The largest range of consecutive sources of each destination, and the other edges in CSC form.
 
@@ -270,17 +269,13 @@ def _find_runs(starts, indices, longest):  # type: ignore[no-untyped-def]
     return low, high, pointers, rest[:number].copy()
 
 
-@plan_kernel
-def _source_extents(starts, indices):  # type: ignore[no-untyped-def]
+def _source_extents(starts: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(N_dst,) smallest source of each destination and the one after its largest; both 0 without edges."""
-    low = np.zeros(len(starts) - 1, np.int64)
-    high = np.zeros(len(starts) - 1, np.int64)
-    for i in range(len(starts) - 1):
-        for slot in range(starts[i], starts[i + 1]):
-            j = indices[slot]
-            if slot == starts[i]:
-                low[i], high[i] = j, j + 1
-            low[i], high[i] = min(low[i], j), max(high[i], j + 1)
+    low, high = np.zeros((2, len(starts) - 1), np.int64)
+    nonempty = np.flatnonzero(starts[1:] > starts[:-1])
+    if len(nonempty):
+        low[nonempty] = np.minimum.reduceat(indices, starts[nonempty])
+        high[nonempty] = np.maximum.reduceat(indices, starts[nonempty]) + 1
     return low, high
 
 
@@ -313,7 +308,7 @@ def _plan_ranges(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> Range
     block_low, block_high = _union_between(low, high, np.unique(np.append(np.arange(0, count, block), count)))
     if block * (block_high - block_low).sum() > 8 * edges + 32 * block * len(block_low):
         return None
-    return RangePlan(low, high, starts, block, chunks, shared)
+    return RangePlan(chunks, shared, low, high, starts, block)
 
 
 def _cut_into_chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, int]:

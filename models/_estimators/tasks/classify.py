@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from torch import Tensor
 from typing_extensions import override
 
-from graphattn.exceptions import DataError, verbatim
+from graphattn.exceptions import DataError, verbatim, warn_caller
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.indicators import (
     BOTH_FORMS,
@@ -26,15 +25,16 @@ from graphattn.models._estimators.indicators import (
     find_indicators,
     is_collection,
 )
-from graphattn.models._estimators.inputs import as_text, input_fields, resolve_labels, single_target
+from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
 from graphattn.models._estimators.labels import LabelSet, plain_label
 from graphattn.models._estimators.tasks.files import CorpusFiles
-from graphattn.models._estimators.tasks.task import Examples, LabelTask
+from graphattn.models._estimators.tasks.label_task import LabelTask
+from graphattn.models._estimators.tasks.task import Examples
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._prediction import Predictions
 from graphattn.models._reports import Outcomes
 from graphattn.models._saving import ModelFiles
-from graphattn.models.heads import ClassificationHead, Head
+from graphattn.models.heads import ClassificationHead, Head, PairHead
 
 
 class Classification(LabelTask):
@@ -156,7 +156,7 @@ class Classification(LabelTask):
         if not self.multilabel:
             hints.append(hint_at_lists(examples.labels, self.labels.classes))
         for hint in filter(None, hints):
-            warnings.warn(hint, stacklevel=4)
+            warn_caller(hint)
 
     @override
     def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
@@ -169,11 +169,11 @@ class Classification(LabelTask):
         return LabelSet.of(chain(self.list_names(labels), known), least=1 if self.multilabel else 2)
 
     @override
-    def strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
-        return None if self.multilabel else super().strata(labels)
+    def stratify(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
+        return None if self.multilabel else super().stratify(labels)
 
     @override
-    def targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[Any]:
+    def make_targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[Any]:
         if not self.multilabel:
             return self.labels.ids(labels, where=where)
         self._check_width(labels, where)
@@ -183,9 +183,9 @@ class Classification(LabelTask):
         return targets
 
     @override
-    def class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+    def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
         if not self.multilabel:
-            return super().class_weights(labels, weights)
+            return super().weigh_classes(labels, weights)
         of_texts = np.ones(len(labels)) if weights is None else weights
         of_labels = np.repeat(of_texts, [len(several) for several in labels])
         occurrences = self.list_names(labels)
@@ -219,14 +219,14 @@ class Classification(LabelTask):
         return "micro_f1" if self.multilabel else "accuracy"
 
     @override
-    def metric_names(self) -> list[str]:
+    def list_metrics(self) -> list[str]:
         from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
 
         ones = np.ones((1, 1), int)
         return list(multilabel_metrics(ones, ones) if self.multilabel else classification_metrics(ones[0], ones[0]))
 
     @override
-    def metrics(
+    def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
         from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
@@ -248,7 +248,7 @@ class Classification(LabelTask):
         return [tuple(sorted(several, key=repr)) for several in labels] if self.multilabel else list(labels)
 
     @override
-    def outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
+    def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
         known, predicted = self.labels.classes, self.decode_for_reports(decisions)
         if not self.multilabel:
             return Outcomes.of(zip(range(len(labels)), labels, predicted.tolist(), strict=True), len(labels), known)
@@ -266,8 +266,6 @@ class Classification(LabelTask):
         run = rerun(examples.columns, probabilities=True)
         predicted, rows = self.decode_for_reports(run.decisions), []
         for number, shares in enumerate(run.probabilities or []):
-            names = ("text", "second")[: len(examples.columns)]
-            texts = {name: as_text(column[number]) for name, column in zip(names, examples.columns, strict=True)}
             gold, found = examples.labels[number], plain_label(predicted[number])
             by_class = dict(zip(self.labels.classes, shares.tolist(), strict=True))
             confidence = by_class[found] if not self.multilabel else 0.0
@@ -276,7 +274,9 @@ class Classification(LabelTask):
                 confidence = max((p if name in found else 1 - p for name, p in wrong.items()), default=0.0)
                 gold, found = list(gold), list(found)
             if gold != found:
-                rows.append({**texts, "gold": gold, "predicted": found, "confidence": round(confidence, 6)})
+                rows.append(
+                    {**examples.show(number), "gold": gold, "predicted": found, "confidence": round(confidence, 6)}
+                )
         return rows
 
     @override
@@ -311,6 +311,22 @@ class Classification(LabelTask):
     def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
         super().restore(inputs, files)
         self.indicators = files.config["indicators"]
+
+
+class PairClassification(Classification):
+    """Classify pairs of texts; both go through the same encoder (MS-Trans, section 4.3)."""
+
+    name = corpus_kind = "pair"
+    description = "classifies pairs of texts"
+    texts_per_input = 2
+    _one_label_hint = "A pair has one."
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        if self.joins_pairs:
+            return super().make_head(width, options, weights)
+        smoothing = options["training"].label_smoothing
+        return PairHead(width, len(self.labels), options["head"], class_weights=weights, label_smoothing=smoothing)
 
 
 def _columns_of_ones(matrix: npt.NDArray[Any]) -> IndicatorRows:

@@ -1,17 +1,18 @@
-"""Read files and stores of labelled texts for a task."""
+"""Read files and stores of labelled texts, or of sources and targets, for a task."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders._files import TextLines, display_name, is_store, open_text
+from graphattn.builders._files import TextLines, display_name, is_store, open_text, split_suffix
+from graphattn.builders._foreign import reject_markup
 from graphattn.builders.readers._corpus import describe_corpus
 from graphattn.builders.readers._formats import resolve_like_training
 from graphattn.builders.readers._rows import Skip, raise_or_skip
@@ -19,10 +20,32 @@ from graphattn.exceptions import ConfigError, DataError
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
-    from graphattn.models._estimators.tasks.task import Task
 
+_TABLES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_NAMED_COLUMNS = (".csv", ".jsonl", ".ndjson")
 _OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "skip"})
 """Options of :func:`~graphattn.builders.readers.read_corpus` that say nothing about the format of a corpus."""
+
+
+class LabelChecks(Protocol):
+    """What reading needs of a :class:`~graphattn.models.Task`."""
+
+    @property
+    def corpus_kind(self) -> str:
+        """Kind of corpus for the readers."""
+
+    @property
+    def label_field(self) -> str:
+        """Attribute of an item with its label."""
+
+    def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
+        """Reject a label in a line of a file."""
+
+    def check_stored(self, store: Store, path: Path) -> None:
+        """Reject a store without labels."""
+
+    def check_file(self, labels: Sequence[Any], path: Path) -> None:
+        """Reject a file whose labels the task cannot use."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +64,7 @@ class CorpusFiles:
     split: str
 
 
-def read_labelled(task: Task, corpus: CorpusFiles) -> tuple[Any, Mapping[str, Any]]:
+def read_labelled(task: LabelChecks, corpus: CorpusFiles) -> tuple[Any, Mapping[str, Any]]:
     """The examples of files, or a store; and how the training corpus was read."""
     options, training = corpus.options, corpus.training
     files = [Path(path) for path in corpus.paths]
@@ -65,7 +88,7 @@ def read_labelled(task: Task, corpus: CorpusFiles) -> tuple[Any, Mapping[str, An
     return list(chain.from_iterable(corpora)), training
 
 
-def _open_store(task: Task, path: Path) -> Store:
+def _open_store(task: LabelChecks, path: Path) -> Store:
     from graphattn.builders.store._store import open_store
 
     store = open_store(path)
@@ -74,7 +97,7 @@ def _open_store(task: Task, path: Path) -> Store:
 
 
 def _read_file(
-    task: Task, path: Path, format: str, options: dict[str, Any], training: Mapping[str, Any]
+    task: LabelChecks, path: Path, format: str, options: dict[str, Any], training: Mapping[str, Any]
 ) -> tuple[list[Example | Sentence], Mapping[str, Any]]:
     from graphattn.builders.readers import read_corpus
 
@@ -110,10 +133,94 @@ def _read_file(
 
 
 def _resolve_reading(
-    task: Task, lines: TextLines, format: str, options: dict[str, Any], training: Mapping[str, Any]
+    task: LabelChecks, lines: TextLines, format: str, options: dict[str, Any], training: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any], Mapping[str, Any]]:
     """Format and options of a corpus; where the user leaves them open, those of the training corpus."""
     of_any_format = {name: value for name, value in options.items() if name in _OF_ANY_FORMAT}
     others = {name: value for name, value in options.items() if name not in _OF_ANY_FORMAT}
     format, others = resolve_like_training(lines, training, task.corpus_kind, format, others)
     return format, others | of_any_format, describe_corpus(lines, format=format, task=task.corpus_kind, **others)
+
+
+def read_pairs(corpus: CorpusFiles) -> tuple[list[Any], list[str]]:
+    """Sources and targets of two files, or of a store and a file, or of one table."""
+    paths, options = corpus.paths, corpus.options
+    if len(paths) == 1 and not os.path.exists(paths[0]):
+        paths = str(paths[0]).split(",")
+    files = [Path(path) for path in paths]
+    if len(files) == 2:
+        return _read_two_files(files[0], files[1], options.get("skip"))
+    if len(files) != 1:
+        hint = "Give sources and targets, or one table of both."
+        raise DataError(f"{len(files)} paths are given: {', '.join(map(str, files))}", hint=hint)
+    columns = options.get("text", "text"), options.get("second", "second")
+    return _read_table(files[0], *columns, options.get("skip"), header=options.get("header"))
+
+
+def _read_two_files(source: Path, target: Path, skip: Skip | None) -> tuple[list[Any], list[str]]:
+    from graphattn.builders.readers import read_parallel
+    from graphattn.builders.store import Store
+
+    if not is_store(source):
+        return _split_pairs(list(read_parallel(source, target, skip=skip)), source)
+    sentences, lines = list(Store(source)), [line for _, line in read_parallel(target, target)]
+    if len(sentences) != len(lines):
+        raise DataError(
+            f"has {len(sentences)} texts, {target} has {len(lines)} lines",
+            path=source,
+            hint="Give one target per source.",
+        )
+    return sentences, lines
+
+
+def _split_pairs(pairs: list[tuple[Any, str]], path: Path) -> tuple[list[Any], list[str]]:
+    if not pairs:
+        raise DataError("no pair can be used", path=path, hint="Give at least one.")
+    return [source for source, _ in pairs], [target for _, target in pairs]
+
+
+def _read_table(
+    path: Path, text: str, second: str, skip: Skip | None, *, header: bool | None
+) -> tuple[list[Any], list[str]]:
+    pairs, blank = [], []
+    with open_text(path) as lines:
+        for example in _read_rows(lines, text, second, skip, header=header):
+            sides = {"source": example.text, "target": example.second or ""}
+            side = next((name for name, content in sides.items() if not content.strip()), None)
+            if side is None:
+                pairs.append((example.text, example.second or ""))
+                continue
+            hint = "Delete the row, or complete it."
+            blank.append(DataError(f"the {side} is empty", path=lines.path, line=lines.line, hint=hint))
+    if blank and skip is None and len(blank) > 1:
+        blank[0].message += f", and {len(blank) - 1:,} more row{'s have' if len(blank) > 2 else ' has'} such a field"
+    for error in blank:
+        raise_or_skip(error, skip)
+    return _split_pairs(pairs, path)
+
+
+def _read_rows(
+    lines: TextLines, text: str, second: str, skip: Skip | None, *, header: bool | None
+) -> Iterator[Example]:
+    from graphattn.builders.readers import read_labelled_lines, read_table
+    from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
+
+    sample, extension = lines.sample(SAMPLE_LINES), split_suffix(lines)[0]
+    reject_markup(sample, lines.path)
+    if extension not in _TABLES and "".join(sample[:1]).startswith("{"):
+        extension = ".jsonl"
+    names = [name.strip() for line in sample[:1] for name in line.split("\t")]
+    if extension not in _NAMED_COLUMNS and (header is False or not {text, second} <= {*names}):
+        separator = find_parallel_separator(sample)
+        if separator is not None and (text, second) == ("text", "second"):  # other names require a header
+            columns = ("text", "second")
+            return read_labelled_lines(lines, columns=columns, separator=separator, header=header, skip=skip)
+        if len(names) > 2 and separator is None:
+            hint = "Name them in a header, or keep two: cut -f1,2 OLD > NEW.tsv."
+            problem = f"{len(names)} fields, of which none is named {text!r} or {second!r}"
+            raise DataError(problem, path=lines.path, line=1, hint=hint)
+        if extension != ".tsv":
+            hint = "Give sources and targets, or a CSV, TSV or JSON Lines of both."
+            raise DataError("not a table of sources and targets", path=lines.path, hint=hint)
+    rows = read_table(lines, text=text, second=second, label=None, format=_TABLES.get(extension, "tsv"), skip=skip)
+    return (row for row in rows if isinstance(row, Example))  # all are, since they have two texts

@@ -15,16 +15,15 @@ from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders.readers._unlabelled import find_marks
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
-from graphattn.models._estimators.inputs import as_text, input_fields, resolve_labels, single_target
-from graphattn.models._estimators.labels import LabelSet
+from graphattn.exceptions import ConfigError, DataError, verbatim
+from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._inspectable import EncodedInputs
 from graphattn.models._prediction import Predictions
 from graphattn.models._reports import Report, bootstrap_correlation
 from graphattn.models._saving import ModelFiles
-from graphattn.models.heads import Head, RegressionHead
+from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -86,12 +85,7 @@ class Regression(Task):
         return labels
 
     @override
-    def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
-        return LabelSet([])
-
-    @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        super().fit(examples, options, previous)
         scale = float(np.std(examples.labels))
         if min(examples.labels) == max(examples.labels) or scale < 1 / MAX_TARGET:
             raise DataError(
@@ -104,15 +98,7 @@ class Regression(Task):
             self.mean, self.scale = float(np.mean(examples.labels)), scale
 
     @override
-    def strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
-        return None
-
-    @override
-    def class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
-        return None
-
-    @override
-    def targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[np.float32]:
+    def make_targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[np.float32]:
         return ((np.array(labels) - self.mean) / self.scale).astype(np.float32)
 
     @override
@@ -122,11 +108,11 @@ class Regression(Task):
     # -- metrics and predictions ---------------------------------------------------------------------------------------
 
     @override
-    def metric_names(self) -> list[str]:
+    def list_metrics(self) -> list[str]:
         return ["pearson", "spearman", "r2"]  # the largest is the best; r2 chooses the smallest squared error
 
     @override
-    def metrics(
+    def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
         from graphattn.models.training._metrics import regression_metrics
@@ -136,10 +122,6 @@ class Regression(Task):
     @override
     def decode(self, decisions: list[Any]) -> npt.NDArray[np.float64]:
         return self.mean + self.scale * np.array(decisions, np.float64)
-
-    @override
-    def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
-        return None
 
     @override
     def report(
@@ -153,7 +135,7 @@ class Regression(Task):
     ) -> Report:
         gold, predicted = np.array(examples.labels), self.decode(decisions)
         return Report(
-            self.metrics(examples.labels, decisions),
+            self.measure(examples.labels, decisions),
             self.main_metric,
             interval=bootstrap_correlation(gold, predicted),
             ranges=_compare_ranges(gold, predicted),
@@ -175,8 +157,7 @@ class Regression(Task):
 
     @override
     def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
-        title = " / ".join(" ".join(sentence.words) for sentence in inputs.single.values())
-        return title, round(self.mean + self.scale * float(scores[0, 0]), 6), {}
+        return inputs.title, round(self.mean + self.scale * float(scores[0, 0]), 6), {}
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -193,6 +174,20 @@ class Regression(Task):
     def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
         super().restore(inputs, files)
         self.mean, self.scale = files.config["mean"], files.config["scale"]
+
+
+class PairRegression(Regression):
+    """Predict a number for each pair of texts; both go through the same encoder."""
+
+    name, corpus_kind = "regress-pair", "pair"
+    description = "predicts a number for pairs of texts"
+    texts_per_input = 2
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        if self.joins_pairs:
+            return super().make_head(width, options, weights)
+        return PairRegressionHead(width, 1, options["head"])
 
 
 def parse_number(label: Any, *, index: int | None = None, path: str | None = None, line: int | None = None) -> float:
@@ -240,10 +235,7 @@ def _compare_ranges(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.flo
 
 def _list_errors(examples: Examples, predicted: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
     """Texts with target, prediction and error."""
-    names = ("text", "second")[: len(examples.columns)]
-    rows = []
-    for number, (gold, value) in enumerate(zip(examples.labels, predicted.tolist(), strict=True)):
-        texts = {name: as_text(column[number]) for name, column in zip(names, examples.columns, strict=True)}
-        numbers = {"gold": gold, "predicted": round(value, 6), "error": round(value - gold, 6)}
-        rows.append({**texts, **numbers})
-    return rows
+    return [
+        {**examples.show(number), "gold": gold, "predicted": round(value, 6), "error": round(value - gold, 6)}
+        for number, (gold, value) in enumerate(zip(examples.labels, predicted.tolist(), strict=True))
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -21,7 +20,7 @@ from graphattn._ragged import Ints
 from graphattn.builders import Sentence
 from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, extract_spans
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, warn_caller
 from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._entities import EntitySpan, TaggedText, locate_words, merge_ranges
@@ -29,7 +28,8 @@ from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.inputs import Columns, input_fields, resolve_labels
 from graphattn.models._estimators.labels import LabelSet
 from graphattn.models._estimators.tasks.files import CorpusFiles
-from graphattn.models._estimators.tasks.task import Examples, LabelTask
+from graphattn.models._estimators.tasks.label_task import LabelTask
+from graphattn.models._estimators.tasks.task import Examples
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._prediction import Predictions, segment_probability
 from graphattn.models._reports import Outcomes
@@ -53,6 +53,7 @@ class Tagging(LabelTask):
     name = corpus_kind = "tag"
     description = "tags words"
     label_field = "tags"
+    per_word = True
     prediction_options = LabelTask.prediction_options | {"repair_tags"}
     output_formats = ("json", "spans", "conll", "html")
     changeable = ("repair_tags",)
@@ -118,7 +119,7 @@ class Tagging(LabelTask):
         return chain.from_iterable(map(self._encode_tags, labels))
 
     @override
-    def strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
+    def stratify(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
         return None
 
     @override
@@ -135,7 +136,7 @@ class Tagging(LabelTask):
         super().fit(examples, options, previous)
         hint = hint_at_marks(chain.from_iterable(examples.labels), tags=True) if self.scheme == "none" else None
         if hint is not None:
-            warnings.warn(hint, stacklevel=4)
+            warn_caller(hint)
 
     @override
     def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
@@ -149,7 +150,7 @@ class Tagging(LabelTask):
             raise
 
     @override
-    def class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+    def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
         of_tags = self.class_weight
         if isinstance(of_tags, Mapping) and self.scheme in _LEARNT_PREFIXES:
             ordered = sorted(of_tags, key=lambda tag: str(tag)[:1] == "B")  # in IOB1, B- overrides I- where both apply
@@ -169,13 +170,21 @@ class Tagging(LabelTask):
             )
         return [f"{prefix}{tag[1:]}" for prefix in known[str(tag)[:1]]]
 
+    @property
+    def _learnt_scheme(self) -> str:
+        return "none" if self.scheme == "none" else "BIOES"
+
     def _encode_tags(self, tags: Sequence[str]) -> list[str]:
-        """Convert the user's tags to BIOES."""
-        return list(tags) if self.scheme == "none" else convert(tags, self.scheme, "BIOES", repair=self.repair_tags)
+        """Convert the user's tags to those that are learnt."""
+        return convert(tags, self.scheme, self._learnt_scheme, repair=self.repair_tags)
 
     def _decode_tags(self, tags: Sequence[str]) -> list[str]:
-        """Convert BIOES to the user's scheme."""
-        return list(tags) if self.scheme == "none" else convert(tags, "BIOES", self.scheme, repair=True)
+        """Convert learnt tags to the user's scheme."""
+        return convert(tags, self._learnt_scheme, self.scheme, repair=True)
+
+    @property
+    def _entity_types(self) -> list[str]:
+        return sorted({tag[2:] for tag in self.labels.classes if tag != "O"})
 
     @override
     def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
@@ -200,19 +209,20 @@ class Tagging(LabelTask):
     ) -> Corpus:
         if inputs.predicates:
             _require_predicates(columns[0], where)
+        if labels is not None:
+            self._check_sizes(labels, columns, inputs, where, numbers)
         return super().encode(inputs, columns, labels, parsing=parsing, where=where, numbers=numbers)
 
     @override
-    def targets(self, labels: Sequence[Any], where: str) -> tuple[npt.NDArray[Any], Ints]:
+    def make_targets(self, labels: Sequence[Any], where: str) -> tuple[npt.NDArray[Any], Ints]:
         counts = np.fromiter(map(len, labels), np.int64, len(labels))
         kind = np.min_scalar_type(len(self.labels))  # usually one byte per word
         try:
             return self.labels.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
         except DataError:
             if self.scheme != "none":  # name the unknown type instead of a BIOES tag
-                types = LabelSet(sorted({tag[2:] for tag in self.labels.classes if tag != "O"}))
                 occurring = (tag[2:] for tags in labels for tag in tags if tag[1:2] == "-")
-                types.ids(occurring, where=where, what="entities of type")
+                LabelSet(self._entity_types).ids(occurring, where=where, what="entities of type")
             raise
 
     @override
@@ -261,9 +271,14 @@ class Tagging(LabelTask):
                 raise DataError(message, path=path, line=line, field="tags", hint=hint, options=_REPAIR_OPTIONS)
 
     @override
-    def check_sizes(
+    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
+        self._check_sizes(labels, columns, inputs, "evaluation set", None)
+        super().check_labels(labels, columns, inputs, unknown=unknown)
+
+    def _check_sizes(
         self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, where: str, numbers: Sequence[int] | None
     ) -> None:
+        """Reject tags whose number is not that of the words; ``numbers`` are those of the texts in the user's data."""
         column = columns[0]
         if isinstance(column, LazyTexts):
             words = column.num_words().tolist()
@@ -298,7 +313,7 @@ class Tagging(LabelTask):
         return "accuracy" if self.scheme in ("auto", "none") else "f1"
 
     @override
-    def metric_names(self) -> list[str]:
+    def list_metrics(self) -> list[str]:
         from graphattn.models.training._metrics import tagging_metrics
 
         return list(tagging_metrics([["O"]], [["O"]], self._metric_scheme))
@@ -308,31 +323,30 @@ class Tagging(LabelTask):
         return "BIOES" if self.scheme in LIKE_BIOES else self.scheme
 
     @override
-    def metrics(
+    def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
         from graphattn.models.training._metrics import tagging_metrics
 
         predicted = self.decode(decisions)
-        if self.repair_tags and self.scheme != "none":
-            labels = [convert(tags, self.scheme, self.scheme, repair=True) for tags in labels]
-        if self.scheme in LIKE_BIOES:
-            both = labels, predicted
-            labels, predicted = ([convert(tags, self.scheme, "BIOES") for tags in side] for side in both)
-        return tagging_metrics(labels, predicted, self._metric_scheme, weights)
+        scheme = self._metric_scheme
+        if self.repair_tags or scheme != self.scheme:
+            labels, predicted = (
+                [convert(tags, self.scheme, scheme, repair=self.repair_tags) for tags in side]
+                for side in (labels, predicted)
+            )
+        return tagging_metrics(labels, predicted, scheme, weights)
 
     @override
-    def outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
+    def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
         size, predicted = len(labels), self.decode(decisions)
         if self.scheme == "none":
             numbers = np.arange(size).repeat(list(map(len, labels))).tolist()
-            rows = zip(numbers, chain.from_iterable(labels), chain.from_iterable(predicted), strict=True)
-            return Outcomes.of(rows, size, self.labels.classes)
-        types = sorted({tag[2:] for tag in self.labels.classes if tag != "O"})
+            words = zip(numbers, chain.from_iterable(labels), chain.from_iterable(predicted), strict=True)
+            return Outcomes.of(words, size, self.labels.classes)
         pairs = enumerate(zip(labels, predicted, strict=True))
-        return Outcomes.of(
-            ((number, *types_of) for number, tags in pairs for types_of in self._align_entities(*tags)), size, types
-        )
+        rows = ((number, *types) for number, tags in pairs for types in self._align_entities(*tags))
+        return Outcomes.of(rows, size, self._entity_types)
 
     def _align_entities(self, gold: Sequence[str], predicted: Sequence[str]) -> list[tuple[str | None, str | None]]:
         """Gold and predicted type of the entities with the same words; None where there is none."""
@@ -371,8 +385,7 @@ class Tagging(LabelTask):
 
     def find_spans(self, inputs: TextInputs, column: Sequence[Any], run: Predictions) -> list[TaggedText]:
         """The text of each input, with type, offsets and confidence of its entities."""
-        types = sorted({tag[2:] for tag in self.classes.tolist() if tag != "O"})
-        located = locate_words(list(column), inputs.vocabulary.splitter)
+        located, types = locate_words(list(column), inputs.vocabulary.splitter), self._entity_types
         return [
             TaggedText(text, self._spans(text, offsets, ids, logs), types)
             for (text, offsets), ids, logs in zip(located, run.decisions, run.log_probabilities or [], strict=True)
@@ -451,7 +464,7 @@ def _require_predicates(column: Sequence[Any], where: str) -> None:
     """Reject sentences without marks of predicates."""
     for index, source in enumerate([None] if isinstance(column, LazyTexts) else column):
         if getattr(source, "predicates", None) is None:
-            path, line = getattr(source, "origin", None) or (None, None)
+            path, line = _origin(source)
             what = "this sentence" if path else f"sentence {index} of the {where}"
             raise DataError(
                 f"{what} marks no predicate, as those that the model learnt from do",

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import json
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
-from typing_extensions import override
 
 from graphattn._schema import TOKEN
 from graphattn.builders import Example, Sentence
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders._word_boundaries import strip_html
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, UnknownLabelError
+from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.class_weights import class_weights
-from graphattn.models._estimators.inputs import Columns, pair_columns, select, single_column
-from graphattn.models._estimators.labels import LabelSet, find_respellings
+from graphattn.models._estimators.inputs import Columns, as_text, pair_columns, select, single_column
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._inspectable import EncodedInputs
 from graphattn.models._options import INPUTS
-from graphattn.models._prediction import Predictions, predict_corpus, predict_decisions
-from graphattn.models._reports import Outcomes, Report
+from graphattn.models._prediction import Predictions, predict_decisions
+from graphattn.models._reports import Report
 from graphattn.models._saving import ModelFiles
 from graphattn.models._text_model import TextModel, Trainable
 from graphattn.models.heads import Head
@@ -81,12 +75,17 @@ class Examples:
         weights = None if self.weights is None else self.weights[numbers]
         return Examples(columns, select(self.labels, numbers), numbers, weights)
 
+    def show(self, number: int) -> dict[str, str]:
+        """An input as columns of a table."""
+        names = ("text", "second")[: len(self.columns)]
+        return {name: as_text(column[number]) for name, column in zip(names, self.columns, strict=True)}
+
 
 class Task:
     """What an :class:`~graphattn.models.Estimator` predicts: labels and targets, the head, metrics, reports, rows.
 
     A task is made anew for each fit, with the estimator's arguments as its attributes: ``class_weight``, and those of
-    its own. It has no life cycle: :meth:`fit` learns the labels, and :meth:`restore` reads them from a saved model.
+    its own. It has no life cycle: :meth:`fit` learns from the labels, and :meth:`restore` reads a saved model.
 
     Attributes
     ----------
@@ -95,6 +94,7 @@ class Task:
     corpus_kind : kind of corpus for the readers: ``classify`` (texts with labels), ``pair``, ``tag`` or ``translate``
     texts_per_input : 2 for pairs
     label_field : attribute of an ``Example`` or ``Sentence`` with its label
+    per_word : whether each word has a label
     prediction_options : flags of ``graphattn predict`` and ``evaluate`` that only some tasks have
     output_formats : of ``graphattn predict --output``
     source_and_target_files : whether a corpus is a file of sources and a file of targets
@@ -103,8 +103,10 @@ class Task:
     score_metric : the metric of ``score``; the main one when None
     estimator_type : scikit-learn's name of such estimators
     changeable : attributes of the estimator that may change after training, and which the task then reads again
-    linear_branch : the kind of linear branch that is added after training, if the options ask for one; None for none
-    labels : the classes
+    linear_branch : the class of the linear branch that is added after training, if the options ask for one; or None
+    truncates : whether long texts may be truncated
+    has_characters : whether words have character features by default
+    joins_pairs : whether the model reads the two texts of a pair as one sequence
     """
 
     name: ClassVar[str]
@@ -112,6 +114,7 @@ class Task:
     corpus_kind: ClassVar[str]
     texts_per_input: ClassVar[int] = 1
     label_field: ClassVar[str] = "label"
+    per_word: ClassVar[bool] = False
     prediction_options: ClassVar[frozenset[str]] = frozenset({"probabilities", "picture", "mistakes"})
     output_formats: ClassVar[tuple[str, ...]] = ("json", "csv", "tsv")
     source_and_target_files: ClassVar[bool] = False
@@ -122,21 +125,17 @@ class Task:
     changeable: ClassVar[tuple[str, ...]] = ()
     linear_branch: ClassVar[type[LinearBranch] | None] = NgramBranch
     truncates: ClassVar[bool] = True
-    """Whether long texts may be truncated."""
     has_characters: ClassVar[bool] = False
-    """Whether words have character features by default."""
     class_weight: Any = None
-    labels: LabelSet
     joins_pairs = False
-    """Whether the model reads the two texts of a pair as one sequence."""
 
     def __init__(self, **arguments: Any):
         vars(self).update(arguments)
 
     @property
-    def classes(self) -> npt.NDArray[Any]:
-        """The classes as an array."""
-        return np.asarray(self.labels.classes)
+    def class_names(self) -> list[Any]:
+        """The classes in the order of their ids; empty for a task without classes."""
+        return []
 
     # -- options -------------------------------------------------------------------------------------------------------
 
@@ -195,7 +194,7 @@ class Task:
 
     def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
         """How the training corpus was read, and its labels, to read texts to predict in the same way."""
-        return {"training": training, "labels": frozenset(map(str, self.labels.classes))}
+        return {"training": training, "labels": frozenset(map(str, self.class_names))}
 
     def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
         """Reject a label in a line of a file."""
@@ -217,7 +216,7 @@ class Task:
 
     # -- inputs and labels ---------------------------------------------------------------------------------------------
 
-    def columns(self, X: Iterable[Any], inputs: Any) -> Columns:
+    def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
         """Inputs as one column of sources, or two for pairs; without HTML if the options of inputs say so."""
         columns = pair_columns(X) if self.texts_per_input == 2 else single_column(X)
         if not inputs.strip_html:
@@ -235,82 +234,28 @@ class Task:
 
     def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         """Convert labels of a dev or evaluation set to the training set's notation."""
-        return self.unify_spelling(labels, self.labels.classes)
-
-    def unify_spelling(self, labels: Sequence[Any], known: Iterable[Any] = ()) -> Sequence[Any]:
-        """Labels whose names have one Unicode form each: the known one, or the first.
-
-        Without known ones, a hint says that there are several.
-        """
-        respellings = find_respellings(dict.fromkeys(self.list_names(labels)), known)
-        if not respellings:
-            return labels
-        if not known:
-            example = next(iter(respellings.values()))
-            warnings.warn(
-                Hint(
-                    f"{self.label_field.removesuffix('s')}s such as {example!r} are written in several Unicode forms; "
-                    "all are read as the form that occurs first"  # without counts, so that folds repeat one warning
-                ),
-                stacklevel=6,
-            )
-        return [self.respell(label, respellings) for label in labels]
-
-    def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
-        """The names in labels, each as often as it occurs."""
         return labels
 
-    def respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
-        """A label in which names have other spellings."""
-        return respellings.get(label, label)
-
-    @abstractmethod
-    def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
-        """The classes of the training set, and the known ones of the model to continue from."""
-
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        """Collect the classes, and reject examples without labels or texts to learn from.
+        """Learn from the labels of the training set (classes, scale, scheme); reject examples that cannot be used.
 
         ``previous`` is the task of the model to continue from, if any.
         """
-        from graphattn.models.training._hints import hint_at_invisible_ends
 
-        self.labels = self.collect_classes(examples.labels, [] if previous is None else previous.labels.classes)
-        if hint := hint_at_invisible_ends(self.labels.classes):
-            warnings.warn(hint, stacklevel=4)
-
-    def strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
+    def stratify(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
         """(S,) class ids for a stratified split; None for a random one."""
-        return self.labels.ids(labels)
+        return None
 
-    def class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+    def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
         """The weight of each class in the loss; ``weights`` are those of the examples."""
-        return class_weights(self.class_weight, self.labels, self.list_names(labels), weights)
-
-    def check_sizes(
-        self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, where: str, numbers: Sequence[int] | None
-    ) -> None:
-        """Reject labels whose number does not fit their inputs; ``numbers`` are those in the user's data."""
+        return None
 
     @abstractmethod
-    def targets(self, labels: Sequence[Any], where: str) -> Any:
+    def make_targets(self, labels: Sequence[Any], where: str) -> Any:
         """Labels as targets of a :class:`~graphattn.models._corpus.Corpus`."""
 
     def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
         """Reject labels that cannot be evaluated."""
-        self.check_sizes(labels, columns, inputs, "evaluation set", None)
-        try:
-            self.targets(labels, "evaluation set")
-        except UnknownLabelError as error:
-            if unknown == "error":
-                raise
-            if unknown is None and error.count == error.total:  # probably another column, or labels of another corpus
-                error.hint = f"{error.hint} No label here is known; {{unknown=wrong}} counts all as wrong."
-                error.options += ("unknown",)
-                raise
-            advice = error.alternative or "{unknown=error} rejects them"
-            message = f"{error.message} ({error.count:,} in all); these count as wrong. {advice}"
-            warnings.warn(GraphAttnWarning(message, options=("unknown", *error.options)), stacklevel=5)
 
     def encode(
         self,
@@ -324,12 +269,8 @@ class Task:
     ) -> Corpus:
         """Encode inputs, and targets if there are labels; error messages use ``where`` and ``numbers``."""
         inputs.check_tokenization(columns)
-        targets = None
-        if labels is not None:
-            self.check_sizes(labels, columns, inputs, where, numbers)
-            targets = self.targets(labels, where)
-        labelled = labels is not None
-        corpus = inputs.encode(columns, parsing=parsing, where=where, numbers=numbers, labelled=labelled)
+        targets = None if labels is None else self.make_targets(labels, where)
+        corpus = inputs.encode(columns, parsing=parsing, where=where, numbers=numbers, labelled=labels is not None)
         corpus.targets = targets
         return corpus
 
@@ -364,12 +305,12 @@ class Task:
 
         columns = examples.columns
         if len(columns) == 2 and (hint := hint_at_half_pairs(*columns)):
-            warnings.warn(hint, stacklevel=3)
+            warn_caller(hint)
         if previous is None:
             columns = inputs.fit(columns, options["training"].seed)
         else:
             columns = inputs.extend(previous.text_inputs_, previous.model_, columns)
-        return Examples(columns, examples.labels, examples.numbers, examples.weights)
+        return replace(examples, columns=columns)
 
     @abstractmethod
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
@@ -386,8 +327,7 @@ class Task:
 
     def match_classes(self, previous: Task) -> list[int]:
         """The new id of each class of the task to continue from."""
-        ids: list[int] = self.labels.ids(previous.labels.classes).tolist()
-        return ids
+        return []
 
     # -- metrics and predictions ---------------------------------------------------------------------------------------
 
@@ -397,14 +337,14 @@ class Task:
         """The metric of ``score``, which chooses the best epoch unless ``training.metric`` names another."""
 
     @abstractmethod
-    def metric_names(self) -> Sequence[str]:
+    def list_metrics(self) -> Sequence[str]:
         """The names of the metrics that can choose the best epoch, whose largest value is the best."""
 
     @abstractmethod
-    def metrics(
+    def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
-        """Metrics, those of :meth:`metric_names` in percent.
+        """Metrics, those of :meth:`list_metrics` in percent.
 
         ``weights`` are those of the examples, unless ``weighted_metrics`` is False.
         """
@@ -414,31 +354,20 @@ class Task:
         return metric
 
     def predict_dev_set(self, model: Any, corpus: Corpus) -> list[Any]:
-        """Predict the dev set during training; :meth:`metrics` takes the results."""
+        """Predict the dev set during training; :meth:`measure` takes the results."""
         return predict_decisions(model, corpus)
 
     def predict(self, model: Any, corpus: Corpus) -> list[Any]:
-        """Predict a corpus; :meth:`metrics` and :meth:`decode` take the results."""
+        """Predict a corpus; :meth:`measure` and :meth:`decode` take the results."""
         return predict_decisions(model, corpus)
 
     @abstractmethod
     def decode(self, decisions: list[Any]) -> Any:
         """Convert decisions to the labels of ``predict``."""
 
-    def decode_for_reports(self, decisions: list[Any]) -> Any:
-        """Convert decisions to labels for reports."""
-        return self.decode(decisions)
-
-    def make_hashable(self, labels: Iterable[Any]) -> list[Any]:
-        """The class of each item, hashable."""
-        return list(labels)
-
     def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
         """A hint if the decisions for the dev set are all alike or empty."""
-        from graphattn.models.training._hints import hint_at_single_class
-
-        gold, predicted = self.make_hashable(labels), self.make_hashable(self.decode_for_reports(decisions))
-        return hint_at_single_class(gold, predicted, has_vectors=has_vectors)
+        return None
 
     @abstractmethod
     def report(
@@ -452,10 +381,6 @@ class Task:
     ) -> Report:
         """Metrics, outcomes and mistakes of decisions; ``rerun`` predicts columns again."""
 
-    def run(self, model: Any, corpus: Corpus, **options: Any) -> Predictions:
-        """See :func:`~graphattn.models._prediction.predict_corpus`."""
-        return predict_corpus(model, corpus, **options)
-
     # -- rows of output ------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -464,19 +389,7 @@ class Task:
 
     def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
         """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
-        row = self.format_prediction(x, prediction)
-        if probabilities is not None:
-            row["probabilities"] = (
-                [self._by_class(word) for word in probabilities]
-                if probabilities.ndim == 2
-                else self._by_class(probabilities)
-            )
-        return row
-
-    def _by_class(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
-        """Class -> probability; keys are JSON strings, such as ``true`` for True."""
-        names = (name if isinstance(name, str) else json.dumps(name) for name in self.classes.tolist())
-        return {name: round(float(share), 6) for name, share in zip(names, probabilities, strict=True)}
+        return self.format_prediction(x, prediction)
 
     # -- inspection ----------------------------------------------------------------------------------------------------
 
@@ -513,6 +426,7 @@ class Task:
 
         return capture_scores(model, batch, features=features)
 
+    @abstractmethod
     def choose_target(
         self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
@@ -530,24 +444,10 @@ class Task:
         ConfigError
             when there is no such class or word
         """
-        from graphattn.models.inspection.attributions._targets import select_class
 
-        classes = self.classes.tolist()
-        label = find_respellings([label], classes).get(label, label)
-        return select_class(model.head, classes, scores, label=label, word=word)
-
+    @abstractmethod
     def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
         """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
-        head, graph = model.head, inputs.batch.graph
-        decisions = head.decide(scores, graph).cpu().numpy()
-        rows = head.probabilities(scores, graph).cpu().numpy().tolist()
-        label = self.decode_for_reports([decisions if head.per_word else decisions[0]])[0]
-        probabilities = [dict(zip(self.classes.tolist(), row, strict=True)) for row in rows]
-        return (
-            " / ".join(" ".join(sentence.words) for sentence in inputs.single.values()),
-            label.item() if isinstance(label, np.generic) else label,
-            tuple(probabilities) if head.per_word else probabilities[0],
-        )
 
     def score_copies(
         self,
@@ -591,36 +491,4 @@ class Task:
 
     def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
         """Restore the inputs, and what :meth:`fit` learnt."""
-        self.labels = LabelSet(files.labels)
         inputs.restore(files.config, files.tokenizer, files.weights)
-
-
-class LabelTask(Task):
-    """A task whose items have classes, so that its report says which were confused."""
-
-    @override
-    def report(
-        self,
-        examples: Examples,
-        decisions: list[Any],
-        *,
-        inputs: TextInputs,
-        rerun: Callable[..., Predictions],
-        others: Mapping[str, Sequence[str]] | None = None,
-    ) -> Report:
-        outcomes = self.outcomes(examples.labels, decisions)
-        wrong = examples.select(outcomes.wrong_inputs)
-        metrics = self.metrics(examples.labels, decisions)
-        return Report(
-            metrics, self.main_metric, outcomes, find_mistakes=partial(self.find_mistakes, wrong, inputs, rerun)
-        )
-
-    @abstractmethod
-    def outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
-        """Compare decisions with labels."""
-
-    @abstractmethod
-    def find_mistakes(
-        self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
-    ) -> list[dict[str, Any]]:
-        """Predict examples again; rows of the wrong decisions, see :attr:`Report.mistakes`."""

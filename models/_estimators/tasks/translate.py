@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count as count_from
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +18,8 @@ from typing_extensions import override
 
 from graphattn._validation import require_choice, require_multiple
 from graphattn.builders import Example, Sentence
-from graphattn.builders._files import TextLines, is_store, open_text, split_suffix
-from graphattn.builders._foreign import reject_markup
 from graphattn.builders._subwords import join_pieces
-from graphattn.builders._word_boundaries import Source
-from graphattn.builders.parsers import make_parser
-from graphattn.builders.readers._rows import Skip, raise_or_skip
-from graphattn.exceptions import ConfigError, DataError, Hint
+from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
 from graphattn.models._corpus import Batch, Corpus, ParallelCorpus, digest_of
 from graphattn.models._decoders import make_decoder
 from graphattn.models._decoders.generation import generate
@@ -34,19 +27,17 @@ from graphattn.models._decoders.model import SharedEmbedding, TranslationModel, 
 from graphattn.models._decoders.options import PRESETS, Preset, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
 from graphattn.models._estimators.inputs import Columns, as_list, input_fields, single_column
-from graphattn.models._estimators.labels import LabelSet
-from graphattn.models._estimators.parsing import add_heads, make_roots, warn_about_missing_parses
-from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
+from graphattn.models._estimators.parsing import make_roots, warn_about_missing_parses
+from graphattn.models._estimators.pretrained_inputs import PretrainedSources
 from graphattn.models._estimators.subword_inputs import SubwordInputs
-from graphattn.models._estimators.tasks.files import CorpusFiles
+from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._inspectable import EncodedInputs
 from graphattn.models._options import InputOptions
-from graphattn.models._prediction import Predictions, prediction_batches
+from graphattn.models._prediction import Predictions, run_model
 from graphattn.models._reports import Report
 from graphattn.models._saving import ModelFiles
-from graphattn.models._text_model import in_evaluation
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.training._text_metrics import (
     are_short,
@@ -63,56 +54,6 @@ if TYPE_CHECKING:
 
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
-
-_TABLES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_NAMED_COLUMNS = (".csv", ".jsonl", ".ndjson")
-
-
-class PretrainedSources(PretrainedInputs):
-    """Sources of a translator that a pretrained model reads; none of them may be longer than it reads."""
-
-    embedding_name = "sources"
-
-    def ids(self, texts: Sequence[Source]) -> Sequence[npt.NDArray[np.integer]]:
-        """The ids of each text's subwords, without special tokens."""
-        return self.vocabulary.encode_batch(texts)[1]
-
-    @override
-    def list_widths(self, encoder: EncoderOptions) -> Sequence[int]:
-        return [self.architecture.hidden]
-
-    @override
-    def make_embedding(self) -> Any:
-        sources, self._lower.embedding = self._lower.embedding, None
-        return sources
-
-    def check_source_lengths(self, ids: Sequence[Any], numbers: Sequence[int] | None, where: str) -> None:
-        """Reject sources that are longer than the model reads."""
-        lengths = np.array([*map(len, ids)], np.int64) + self.builder.count_special_tokens(1)
-        self._lower.check_lengths(lengths, numbers, where=where, options=("pretrained_length", "pretrained_heads"))
-
-    @override
-    def add_heads(self, columns: Columns, parsing: ParsingOptions) -> Columns:
-        if self.builder.deprel_id is None:
-            return columns
-        splitter, parser = self.vocabulary.splitter, make_parser(parsing)
-        sentences = [splitter.sentences(column) for column in columns]
-        if parser is None:
-            return sentences
-        pairs = zip(sentences, columns, strict=True)
-        return [add_heads(of_column, column, splitter, parser) for of_column, column in pairs]
-
-    @override
-    def count_tokens(self, text: str) -> int:
-        return self.builder.count_special_tokens(1) + len(self.ids([text])[0])
-
-    @override
-    def list_frozen_weights(self, model: Any) -> dict[str, Tensor]:
-        return {}
-
-    @override
-    def restore_frozen_weights(self, model: Any, weights: dict[str, Tensor]) -> None:
-        """All weights are in the model's state."""
 
 
 class Translation(Task):
@@ -187,17 +128,7 @@ class Translation(Task):
 
     @override
     def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
-        paths, options = corpus.paths, corpus.options
-        if len(paths) == 1 and not os.path.exists(paths[0]):
-            paths = str(paths[0]).split(",")
-        files = [Path(path) for path in paths]
-        if len(files) == 2:
-            return *_read_two_files(files[0], files[1], options.get("skip")), {}
-        if len(files) != 1:
-            hint = "Give sources and targets, or one table of both."
-            raise DataError(f"{len(files)} paths are given: {', '.join(map(str, files))}", hint=hint)
-        columns = options.get("text", "text"), options.get("second", "second")
-        return *_read_table(files[0], *columns, options.get("skip"), header=options.get("header")), {}
+        return *read_pairs(corpus), {}
 
     @override
     def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +145,7 @@ class Translation(Task):
     # -- inputs and targets --------------------------------------------------------------------------------------------
 
     @override
-    def columns(self, X: Iterable[Any], inputs: Any) -> Columns:
+    def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
         return [list(column) for column in single_column(X)]
 
     @override
@@ -237,32 +168,15 @@ class Translation(Task):
         return labels
 
     @override
-    def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
-        return LabelSet([])
-
-    @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        super().fit(examples, options, previous)
         for number, (source, target) in enumerate(zip(examples.columns[0], examples.labels, strict=True), 1):
             for name, text in (("source", source), ("target", target)):
                 if not (text.strip() if isinstance(text, str) else text):
                     raise DataError(f"{name} {number} is empty", hint="Delete the pair, or complete it.")
 
     @override
-    def strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
-        return None
-
-    @override
-    def class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
-        return None
-
-    @override
-    def targets(self, labels: Sequence[Any], where: str) -> Any:
+    def make_targets(self, labels: Sequence[Any], where: str) -> Any:
         return self.target_inputs.ids(labels)
-
-    @override
-    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
-        """Any text is a target."""
 
     @override
     def make_inputs(self, options: Mapping[str, Any]) -> TextInputs:
@@ -274,17 +188,16 @@ class Translation(Task):
 
     @override
     def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
-        sources, seed = examples.columns[0], options["training"].seed
+        (sources,), targets, seed = examples.columns, examples.labels, options["training"].seed
         if previous is not None:
             inputs.extend(previous.text_inputs_, previous.model_, [sources])
             if self.target_inputs is not inputs:
                 self.target_inputs.extend(previous.task_.target_inputs, previous.model_, [])
         elif self.target_inputs is inputs:
-            inputs.fit([sources, examples.labels], seed)
+            sources, targets = inputs.fit([sources, targets], seed)
         else:
-            inputs.fit([sources], seed)
-            self.target_inputs.fit([examples.labels], seed)
-        return examples
+            (sources,), (targets,) = inputs.fit([sources], seed), self.target_inputs.fit([targets], seed)
+        return replace(examples, columns=[sources], labels=targets)
 
     @override
     def encode(
@@ -297,18 +210,27 @@ class Translation(Task):
         where: str = "data",
         numbers: Sequence[int] | None = None,
     ) -> ParallelCorpus:
-        ids = None if labels is None else self.targets(labels, where)
-        is_dev_set = where == "dev set" and numbers is None  # held-out texts have numbers of the training set
-        source_ids = inputs.ids(columns[0])
-        for name, texts in (("source", source_ids), ("target", ids or [])):  # parsing may take hours
-            _check_lengths("dev " * is_dev_set + name, map(len, texts), self.inputs.longest, numbers)
-        if isinstance(inputs, PretrainedSources):
-            inputs.check_source_lengths(source_ids, numbers, "dev set" * is_dev_set)
+        ids = None if labels is None else self.make_targets(labels, where)
+        columns = inputs.split(columns)
+        check_lengths = partial(self._check_lengths, inputs, ids=ids, where=where, numbers=numbers)
+        if inputs.builder.deprel_id is not None:
+            check_lengths(list(map(len, inputs.ids(columns[0]))))  # parsing may take hours
         columns = inputs.add_heads(columns, parsing)
         if inputs.builder.deprel_id is not None:
             columns = [self._make_roots(columns[0])]
         inputs.check_relations(columns, where)
-        return ParallelCorpus.of(inputs.builder, columns[0], ids)
+        corpus = ParallelCorpus.of(inputs.builder, columns[0], ids)
+        check_lengths(corpus.layouts[0].lengths - inputs.builder.cls)
+        return corpus
+
+    def _check_lengths(
+        self, inputs: Any, lengths: Sequence[int], *, ids: Any, where: str, numbers: Sequence[int] | None
+    ) -> None:
+        """Reject sources with too many subwords, of which ``lengths`` are the numbers, and targets."""
+        is_dev_set = where == "dev set" and numbers is None  # held-out texts have numbers of the training set
+        for name, counts in (("source", lengths), ("target", map(len, ids or []))):
+            _reject_long("dev " * is_dev_set + name, counts, self.inputs.longest, numbers)
+        inputs.check_source_lengths(lengths, numbers, "dev set" * is_dev_set)
 
     def _make_roots(self, column: Sequence[Any]) -> list[Sentence]:
         """Each word of a source without a parse is a root; a warning says so once."""
@@ -349,18 +271,14 @@ class Translation(Task):
         model.learning_rates = layers.learning_rates
         return model, layers.options
 
-    @override
-    def match_classes(self, previous: Task) -> list[int]:
-        return []
-
     # -- metrics and predictions ---------------------------------------------------------------------------------------
 
     @override
-    def metric_names(self) -> Sequence[str]:
-        return list(self.metrics([""], [""]))  # raises before training if a library is missing
+    def list_metrics(self) -> Sequence[str]:
+        return list(self.measure([""], [""]))  # raises before training if a library is missing
 
     @override
-    def metrics(
+    def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
         return text_metrics(labels, decisions, tokenizer=self.training.bleu_tokenizer)
@@ -371,15 +289,15 @@ class Translation(Task):
 
         tokenizer = self.training.bleu_tokenizer
         if tokenizer == "auto" and (chosen := choose_tokenizer(labels)) != "13a":
-            warnings.warn(hint_at_tokenizer(chosen), stacklevel=4)
+            warn_caller(hint_at_tokenizer(chosen))
         if metric is None:
             useful = not are_short(labels, tokenizer=tokenizer)
         else:
             perfect = [label if isinstance(label, str) else label[0] for label in labels]
-            useful = self.metrics(labels, perfect).get(metric) != 0
+            useful = self.measure(labels, perfect).get(metric) != 0
         if useful:
             return metric
-        warnings.warn(hint_at_short_references(metric or self.main_metric), stacklevel=4)
+        warn_caller(hint_at_short_references(metric or self.main_metric))
         return "chrf"
 
     @override
@@ -419,7 +337,7 @@ class Translation(Task):
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
         references = examples.labels
-        report: dict[str, Any] = self.metrics(references, decisions)
+        report: dict[str, Any] = self.measure(references, decisions)
         tokenizer = self.training.bleu_tokenizer
         report["signatures"] = signatures(references, decisions, tokenizer=tokenizer)
         if others:
@@ -514,7 +432,6 @@ class Translation(Task):
 
     @override
     def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
-        self.labels = LabelSet([])
         self.target_inputs.restore(files.config, files.tokenizer, files.weights)
         if inputs is not self.target_inputs:
             assert files.source_tokenizer is not None
@@ -529,17 +446,19 @@ def _find_preset(preset: str) -> Preset:
 def compute_perplexity(model: TranslationModel, corpus: Corpus) -> float:
     """The exponential of the mean negative log-probability of a corpus' target subwords."""
     total, count = 0.0, 0
-    with in_evaluation(model), torch.inference_mode():
-        for numbers in prediction_batches(corpus):
-            batch = corpus[numbers]
-            assert batch.targets is not None
-            scores = model(batch)
-            total += float(F.cross_entropy(scores, batch.targets.to(scores.device), reduction="sum"))
-            count += len(batch.targets)
+
+    def add_batch(batch: Batch, _: list[int]) -> None:
+        nonlocal total, count
+        assert batch.targets is not None
+        scores = model(batch)
+        total += float(F.cross_entropy(scores, batch.targets.to(scores.device), reduction="sum"))
+        count += len(batch.targets)
+
+    run_model(model, corpus, add_batch)
     return math.exp(total / count)
 
 
-def _check_lengths(what: str, lengths: Iterable[int], longest: int, numbers: Iterable[int] | None) -> None:
+def _reject_long(what: str, lengths: Iterable[int], longest: int, numbers: Iterable[int] | None) -> None:
     """Reject texts of more than ``longest`` subwords; errors count texts from 1, like lines."""
     for number, length in zip(count_from() if numbers is None else numbers, lengths, strict=False):
         if length > longest:
@@ -548,72 +467,3 @@ def _check_lengths(what: str, lengths: Iterable[int], longest: int, numbers: Ite
                 hint="Shorten it, delete it, or raise {longest}.",
                 options=("longest",),
             )
-
-
-def _read_two_files(source: Path, target: Path, skip: Skip | None) -> tuple[list[Any], list[str]]:
-    from graphattn.builders.readers import read_parallel
-    from graphattn.builders.store import Store
-
-    if not is_store(source):
-        return _split_pairs(list(read_parallel(source, target, skip=skip)), source)
-    sentences, lines = list(Store(source)), [line for _, line in read_parallel(target, target)]
-    if len(sentences) != len(lines):
-        raise DataError(
-            f"has {len(sentences)} texts, {target} has {len(lines)} lines",
-            path=source,
-            hint="Give one target per source.",
-        )
-    return sentences, lines
-
-
-def _split_pairs(pairs: list[tuple[Any, str]], path: Path) -> tuple[list[Any], list[str]]:
-    if not pairs:
-        raise DataError("no pair can be used", path=path, hint="Give at least one.")
-    return [source for source, _ in pairs], [target for _, target in pairs]
-
-
-def _read_table(
-    path: Path, text: str, second: str, skip: Skip | None, *, header: bool | None
-) -> tuple[list[Any], list[str]]:
-    pairs, blank = [], []
-    with open_text(path) as lines:
-        for example in _read_rows(lines, text, second, skip, header=header):
-            sides = {"source": example.text, "target": example.second or ""}
-            side = next((name for name, content in sides.items() if not content.strip()), None)
-            if side is None:
-                pairs.append((example.text, example.second or ""))
-                continue
-            hint = "Delete the row, or complete it."
-            blank.append(DataError(f"the {side} is empty", path=lines.path, line=lines.line, hint=hint))
-    if blank and skip is None and len(blank) > 1:
-        blank[0].message += f", and {len(blank) - 1:,} more row{'s have' if len(blank) > 2 else ' has'} such a field"
-    for error in blank:
-        raise_or_skip(error, skip)
-    return _split_pairs(pairs, path)
-
-
-def _read_rows(
-    lines: TextLines, text: str, second: str, skip: Skip | None, *, header: bool | None
-) -> Iterator[Example]:
-    from graphattn.builders.readers import read_labelled_lines, read_table
-    from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
-
-    sample, extension = lines.sample(SAMPLE_LINES), split_suffix(lines)[0]
-    reject_markup(sample, lines.path)
-    if extension not in _TABLES and "".join(sample[:1]).startswith("{"):
-        extension = ".jsonl"
-    names = [name.strip() for line in sample[:1] for name in line.split("\t")]
-    if extension not in _NAMED_COLUMNS and (header is False or not {text, second} <= {*names}):
-        separator = find_parallel_separator(sample)
-        if separator is not None and (text, second) == ("text", "second"):  # other names require a header
-            columns = ("text", "second")
-            return read_labelled_lines(lines, columns=columns, separator=separator, header=header, skip=skip)
-        if len(names) > 2 and separator is None:
-            hint = "Name them in a header, or keep two: cut -f1,2 OLD > NEW.tsv."
-            problem = f"{len(names)} fields, of which none is named {text!r} or {second!r}"
-            raise DataError(problem, path=lines.path, line=1, hint=hint)
-        if extension != ".tsv":
-            hint = "Give sources and targets, or a CSV, TSV or JSON Lines of both."
-            raise DataError("not a table of sources and targets", path=lines.path, hint=hint)
-    rows = read_table(lines, text=text, second=second, label=None, format=_TABLES.get(extension, "tsv"), skip=skip)
-    return (row for row in rows if isinstance(row, Example))  # all are, since they have two texts

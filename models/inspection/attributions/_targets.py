@@ -122,14 +122,19 @@ def select_class(
         raise ConfigError("{word} is for taggers and translators, not for classifiers", options=("word",))
     if not len(scores):
         raise ConfigError("there is nothing to explain: the text has no words")
-    if word is not None and not 0 <= word < len(scores):
-        raise ConfigError(f"{{word}} is {word}; words count from 0 to {len(scores) - 1}", options=("word",))
+    if word is not None:
+        _check_word(word, len(scores))
     items = tuple(range(len(scores))) if word is None else (word,)
     predicted = _predict_classes(head, scores)
     selected = tuple(predicted[item] if label is None else classes.index(label) for item in items)
     independent = isinstance(head, ClassificationHead) and head.multilabel
     crf = head.crf if isinstance(head, TaggingHead) else None
     return ClassLogOdds(items, selected, independent, tuple(classes[number] for number in selected), crf)
+
+
+def _check_word(word: int, count: int) -> None:
+    if not 0 <= word < count:
+        raise ConfigError(f"{{word}} is {word}; words count from 0 to {count - 1}", options=("word",))
 
 
 def _predict_classes(head: Head, scores: Tensor) -> list[int]:
@@ -147,7 +152,6 @@ def select_text(tokens: Tensor, sentence: Sentence, word: int | None = None) -> 
     """
     if word is None:
         return TextLogProbability(tokens, slice(0, len(tokens)))
-    if not 0 <= word < sentence.num_words:
-        raise ConfigError(f"{{word}} is {word}; words count from 0 to {sentence.num_words - 1}", options=("word",))
+    _check_word(word, sentence.num_words)
     positions = np.flatnonzero(np.array(word_ids_of(sentence)[1:]) == word + 1)
     return TextLogProbability(tokens, slice(int(positions[0]), int(positions[-1]) + 1))

@@ -32,22 +32,10 @@ def test_a_line_of_other_blanks_is_not_blank(corpus, broken, blank):
 
 @pytest.mark.parametrize(
     ("tags", "expected"),
-    [("upos", ("PRON", "AUX", "PART", "VERB")), ("xpos", ("PRP", "VBP", "RB", "VB")), (None, None)],
-)
-def test_words_heads_relations_and_tags(corpus, tags, expected):
-    path = corpus("a.conllu", *SENTENCE.splitlines(), "", *SENTENCE.splitlines())
-    sentence = Sentence(
-        ("They", "do", "n't", "sleep"),
-        heads=(4, 4, 4, 0),
-        deprels=("nsubj", "aux", "advmod", "root"),
-        tags=expected,
-    )
-    assert list(read_conllu(path, tags=tags)) == [sentence, sentence]
-
-
-@pytest.mark.parametrize(
-    ("tags", "expected"),
     [
+        ("upos", ("PRON", "AUX", "PART", "VERB")),
+        ("xpos", ("PRP", "VBP", "RB", "VB")),
+        (None, None),
         ("lemma", ("they", "do", "not", "sleep")),
         ("deprel", ("nsubj", "aux", "advmod", "root")),
         ("DEPREL", ("nsubj", "aux", "advmod", "root")),
@@ -58,8 +46,17 @@ def test_words_heads_relations_and_tags(corpus, tags, expected):
         ("misc:SpaceAfter", ("O", "O", "O", "No")),
     ],
 )
-def test_any_column_or_key_can_be_the_tags(corpus, tags, expected):
-    assert next(read_conllu(corpus("a.conllu", *SENTENCE.splitlines()), tags=tags)).tags == expected
+def test_words_heads_relations_and_tags(corpus, tags, expected):
+    path = corpus("a.conllu", *SENTENCE.splitlines(), "", *SENTENCE.splitlines())
+    sentence = Sentence(
+        ("They", "do", "n't", "sleep"),
+        heads=(4, 4, 4, 0),
+        deprels=("nsubj", "aux", "advmod", "root"),
+        tags=expected,
+    )
+    sentences = list(read_conllu(path, tags=tags))
+    assert sentences == [sentence, sentence]
+    assert [sentence.origin for sentence in sentences] == [(str(path), 3), (str(path), 12)]
 
 
 def test_entities_in_misc(corpus):
@@ -83,6 +80,8 @@ def test_forms_can_contain_blanks_hashes_and_underscores(corpus):
 def test_unspecified_columns_are_none(corpus):
     bare = row(upos="_", xpos="_", head="_", deprel="_")
     assert list(read_conllu(corpus("a.conllu", bare))) == [Sentence(("word",))]
+    without_head = row(upos="_", xpos="_", head="_", deprel="nsubj")
+    assert list(read_conllu(corpus("a.conllu", without_head))) == [Sentence(("word",))]
     path = corpus("a.conllu", row(upos="_", deprel="_"), row("2", head="1", upos="X", deprel="_"))
     assert list(read_conllu(path)) == [Sentence(("word", "word"), heads=(0, 1), tags=("_", "X"))]
 
@@ -98,17 +97,3 @@ def test_unknown_tags(tags):
     with pytest.raises(ConfigError) as caught:
         read_conllu("missing", tags=tags)
     assert caught.value.options == ("tags",)
-
-
-def test_the_origin_is_the_line_of_the_first_word(corpus):
-    path = corpus("a.conllu", *SENTENCE.splitlines(), "", *SENTENCE.splitlines())
-    assert [sentence.origin for sentence in read_conllu(path)] == [(str(path), 3), (str(path), 12)]
-
-
-def test_a_line_of_blanks_ends_a_sentence(corpus):
-    assert len(list(read_conllu(corpus("a.conllu", row(), "  ", row())))) == 2
-
-
-def test_relations_without_heads_are_ignored(corpus):
-    sentence = next(read_conllu(corpus("a.conllu", row(head="_", deprel="nsubj"))))
-    assert (sentence.heads, sentence.deprels) == (None, None)

@@ -263,35 +263,27 @@ def test_the_first_malformed_item_is_raised_after_those_before_it(tmp_path, name
         assert str(caught.value).startswith(f"{path}, line ")
 
 
-@pytest.fixture
-def read(tmp_path):
-    """The items of a text, and (line, error) of each skipped line."""
-
-    def reading(name, text):
-        path = tmp_path / name
-        path.write_bytes(as_bytes(text))
-        errors = []
-        items = list(read_corpus(path, skip=errors.append))
-        return items, [(error.line, error.message) for error in errors]
-
-    return reading
+QUOTE = "the row that begins here has an unpaired double quote"
 
 
-def test_an_unclosed_quote_drops_one_line(read):
-    text = 'text,label\na,x\n"b,x\n"c, d",x\ne,x\n"f\ng",x\n"h,x\n'
-    items, errors = read("a.csv", text)
-    assert items == [Example(word, label="x") for word in ("a", "c, d", "e", "f\ng")]
-    assert errors == [(line, "the row that begins here has an unpaired double quote") for line in (3, 8)]
-
-
-def test_a_broken_line_ends_a_quoted_row(read):
-    text = b'text,label\n"a\n\xe9\nb",x\nc,x\n"d\n",x\n'
-    items, errors = read("a.csv", text)
-    assert items == [Example('b"', label="x"), Example("c", label="x"), Example("d\n", label="x")]
-    assert errors == [
-        (3, "byte 0xe9 at column 1 is not UTF-8"),
-        (2, "the row that begins here has an unpaired double quote"),
-    ]
+@pytest.mark.parametrize(
+    ("content", "texts", "errors"),
+    [
+        (b'a,x\n"b,x\n"c, d",x\ne,x\n"f\ng",x\n"h,x\n', ["a", "c, d", "e", "f\ng"], [(3, QUOTE), (8, QUOTE)]),
+        (
+            b'"a\n\xe9\nb",x\nc,x\n"d\n",x\n',
+            ['b"', "c", "d\n"],
+            [(3, "byte 0xe9 at column 1 is not UTF-8"), (2, QUOTE)],
+        ),
+        (b"a\n", [], [(2, "1 field, the header names 2")]),
+    ],
+)
+def test_an_unclosed_quote_drops_one_line(tmp_path, content, texts, errors):
+    path, skipped = tmp_path / "a.csv", []
+    path.write_bytes(b"text,label\n" + content)
+    items = list(read_corpus(path, skip=skipped.append))
+    assert items == [Example(text, label="x") for text in texts]
+    assert [(error.line, error.message) for error in skipped] == errors
 
 
 @settings(deadline=None)
@@ -306,9 +298,9 @@ def test_every_line_of_a_quoted_table_is_read_or_reported(tmp_path_factory, rows
     assert 1 + len(items) + inside + len({error.line for error in errors}) == text.count(b"\n")
 
 
-def test_errors_in_a_header_are_raised(read):
+def test_errors_in_a_header_are_raised(corpus):
     with pytest.raises(DataError, match="there is no column 'label'"):
-        read("a.csv", "text\na\n")
+        list(read_corpus(corpus("a.csv", "text", "a"), skip=lambda error: None))
 
 
 def test_a_damaged_archive_is_always_an_error(tmp_path):
@@ -317,7 +309,3 @@ def test_a_damaged_archive_is_always_an_error(tmp_path):
     for name in ("labelled", "fasttext", "word/tag", "conll"):
         with pytest.raises(UnreadableError, match="the archive ends too early"):
             list(read_corpus(tmp_path / "a.txt.gz", format=name, skip=lambda error: None))
-
-
-def test_a_table_without_valid_lines_has_no_items(read):
-    assert read("a.csv", "text,label\na\n") == ([], [(2, "1 field, the header names 2")])

@@ -57,37 +57,36 @@ def test_a_folder_without_labels_is_no_class(tmp_path, name):
         assert {example.label for example in read_corpus(tmp_path)} == {"neg", "pos"}
 
 
-def test_train_and_test_are_no_classes(tmp_path):
-    write(tmp_path, {f"{part}/{name}": content for part in ("train", "test") for name, content in IMDB.items()})
-    with pytest.raises(DataError) as caught:
-        read_corpus(tmp_path)
-    assert caught.value.path == tmp_path
-    assert str(tmp_path / "test") in caught.value.hint
-
-
-@pytest.mark.parametrize("name", ["data/train.csv", "data/train.parquet", "a/x.jsonl.gz", "de/dev.conllu", "a/b.tsv"])
-def test_a_table_is_no_text(tmp_path, name):
-    with pytest.raises(DataError) as caught:
-        read_corpus(write(tmp_path, {name: "text,label\na,b\n"}))
-    assert caught.value.path == tmp_path / name
-
-
-def test_a_folder_without_classes(tmp_path):
-    write(tmp_path, {"b.txt": "second", "a.txt": "first", "config.json": "{}"})
-    with pytest.raises(DataError) as caught:
-        read_corpus(tmp_path, task="classify")
-    assert "2 .txt files" in caught.value.message
-    source = detect(tmp_path, "tag", "optional")
-    assert (source.name, source.source) == ("folder", tmp_path)
-
-
 @pytest.mark.parametrize(
-    ("files", "hint"), [({}, "Name a file"), ({"model.safetensors": "x", "config.json": "x"}, "It is a model")]
+    ("files", "arguments", "path", "message"),
+    [
+        (
+            {"train/pos/1.txt": "a", "test/pos/1.txt": "b"},
+            {},
+            "",
+            "are the classes, such as {folder}/test.",
+        ),
+        ({"b.txt": "second", "a.txt": "first", "config.json": "{}"}, {"task": "classify"}, "", "has 2 .txt files"),
+        ({}, {}, "", "has no texts. Name a file"),
+        ({"model.safetensors": "x", "config.json": "x"}, {}, "", "is a directory, not a file. It is a model"),
+        (IMDB, {"task": "tag"}, "", "is a folder of texts, which does not serve task 'tag'"),
+        (IMDB, {"task": "pair"}, "", "is a folder of texts, which does not serve task 'pair'"),
+        *(
+            ({name: "text,label\na,b\n"}, {}, name, "is a table, not a text")
+            for name in ("data/train.csv", "data/train.parquet", "a/x.jsonl.gz", "de/dev.conllu", "a/b.tsv")
+        ),
+    ],
 )
-def test_a_folder_without_texts(tmp_path, files, hint):
+def test_folders_that_are_rejected(tmp_path, files, arguments, path, message):
     with pytest.raises(DataError) as caught:
-        read_corpus(write(tmp_path, files))
-    assert hint in caught.value.hint
+        read_corpus(write(tmp_path, files), **arguments)
+    assert caught.value.path == (tmp_path / path)
+    assert message.format(folder=tmp_path) in str(caught.value)
+
+
+def test_texts_without_classes_are_for_prediction(tmp_path):
+    source = detect(write(tmp_path, {"b.txt": "second", "a.txt": "first"}), "tag", "optional")
+    assert (source.name, source.source) == ("folder", tmp_path)
 
 
 def test_errors_name_the_file_and_others_can_be_read(tmp_path):
@@ -98,12 +97,6 @@ def test_errors_name_the_file_and_others_can_be_read(tmp_path):
     with pytest.raises(DataError) as caught:
         list(read_corpus(tmp_path))
     assert (caught.value.path, caught.value.line) == (str(tmp_path / "a/1"), 1)
-
-
-@pytest.mark.parametrize("task", ["tag", "pair"])
-def test_tasks_that_need_a_file(tmp_path, task):
-    with pytest.raises(DataError):
-        read_corpus(write(tmp_path, IMDB), task=task)
 
 
 def test_options_of_files(tmp_path):

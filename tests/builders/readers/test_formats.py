@@ -36,6 +36,8 @@ PLUS = ["# id = 1", "# global.columns = ID FORM UPOS PARSEME:MWE", "1\tDogs\tNOU
         ("a.tsv", ["0\treview", "1\ttext here", "", ""], "labelled"),
         ("a.tsv", ["1\tgood", "", "0\tbad", "0\tvery bad"], "labelled"),
         ("a.tsv", ["1\tgood", "no tab", "0\tbad", "0\tvery bad"], "labelled"),
+        ("a.txt", ["good\ta film", "", "bad\ta play"], "labelled"),
+        ("a.txt", ["good\ta film", "bad", "good\ta play"], "labelled"),
         ("a.tsv", ["no tab", "1\ttwo\ttabs", *["1\tgood", "0\tbad"] * 3], "labelled"),
         ("a.tsv", ["one two\tthree four\t1", "one\ttwo two\t0"], "labelled"),
         ("a.txt", ["__label__a text", "__label__b text"], "fasttext"),
@@ -211,15 +213,16 @@ def test_labels_are_optional(corpus, name, lines, task, expected):
         (["a b\tc d\t1", "a\tc\t0"], "pair", ("text", "second", "label")),
         (["yes\ta b\tc d", "no\ta\tc"], None, ("label", "text", "second")),
         ([f"a{number}\ttext {number}\tpos" for number in range(20)], "pair", ("text", "second", "label")),
+        # The label has fewer distinct values.
+        ([f"{name}\t{'FM'[at % 2]}" for at, name in enumerate(["Ada", "Bob", "Eve"] * 4)], None, ("text", "label")),
+        ([f"{'FM'[at % 2]}\t{name}" for at, name in enumerate(["Ada", "Bob", "Eve"] * 4)], None, ("label", "text")),
+        ([f"Ada{number // 2}\t{'FM'[number % 2]}" for number in range(200)], "classify", ("text", "label")),
+        (["1\tgood", "0\tbad"] * 3, "classify", ("label", "text")),
+        (["good\t1", "bad\t0"] * 3, "classify", ("text", "label")),
     ],
 )
 def test_columns(corpus, lines, task, columns):
     assert detect(corpus("a.tsv", *lines), task, format="labelled").columns == columns
-
-
-@pytest.mark.parametrize("lines", [("good\ta film", "", "bad\ta play"), ("good\ta film", "bad", "good\ta play")])
-def test_the_reader_reports_a_malformed_line_of_a_short_corpus(corpus, lines):
-    assert detect(corpus("a.txt", *lines)).name == "labelled"
 
 
 @pytest.mark.parametrize(
@@ -242,80 +245,62 @@ def test_columns_that_cannot_be_detected(corpus, lines, task, count):
     assert caught.value.options == ("columns",)
 
 
+TAGS = {"O", "B-PER", "NN"}
 TRAINED = {"format": "conll", "suffix": None, "tag_column": 1}
 ROLES = {"format": "conll", "suffix": ".txt", "predicate_column": 2, "tag_column": "4+"}
 TREES = {"format": "conllup", "suffix": ".tab", "columns": ("index", "token", "tag", "head")}
 TAGGED = ["Ada B-PER x", "sings O x", "", "Rome B-LOC x"]
+TREC = {"format": "labelled", "suffix": ".label", "columns": ["label", "text"], "separator": " "}
+REVIEWS = {"format": "csv", "suffix": ".csv", "text": "review", "label": "mood"}
 
 
-def resolve(path, training, *, task="tag", format="auto", labels=frozenset({"O", "B-PER", "NN"}), **options):
+def resolve(path, training, *, format="auto", labels=TAGS, **options):
+    task = "classify" if training.get("format") in ("labelled", "csv", "jsonl") else "tag"
     with open_text(path) as lines:
         return resolve_like_training(lines, training, task, format, options, labels=labels)
 
 
 @pytest.mark.parametrize(
-    ("name", "lines", "training", "expected"),
-    [
-        ("a.txt", TAGGED, TRAINED, "conll"),
-        ("a.txt", ["# id 1\td=e", *TAGGED], TRAINED, "conll"),
-        ("a.txt", ["dogs NN", "bark VB", "cats NN"], TRAINED, "conll"),  # tags that the model knows
-        ("a.txt", ["dogs VB", "bark NNS"], TRAINED, "auto"),
-        ("a.txt", ["type O", "blood O"], TRAINED, "auto"),
-        ("a.txt", ["type O", "blood O", "", "plus O"], TRAINED, "conll"),
-        ("a.txt", ["a NN"], TRAINED, "auto"),  # a text of two words
-        ("a.txt", ["Ada B-PER"], TRAINED, "conll"),
-        ("a.txt", ["Ada B-PER", "", "plus O"], TRAINED, "conll"),
-        ("a.txt", ["plus O"], TRAINED, "auto"),
-        ("a.txt", ["a text of words", "another text", "", "NN"], TRAINED, "auto"),
-        ("a.txt", ["Ada _ _", "sings _ _"], TRAINED, "conll"),
-        ("a.conll", ["a b"], TRAINED, "conll"),
-        ("a.conllu", [CONLLU], TRAINED, "auto"),
-        ("a.jsonl", ['{"text": "a"}'], TRAINED, "auto"),
-        ("a.txt", ["a|B-PER", "b|O"], {"format": "conll", "suffix": ".txt", "separator": "|"}, "conll"),
-        ("a.txt", ["a b - -", "c d e -", "", "f g - *", "i j k *", "l m - *"], ROLES, "conll"),
-        ("a.txt", ["raw text - so", "and more of this"], ROLES, "auto"),
-        ("a.txt", ["a_NN b_NN c_VB"], {"format": "word/tag", "suffix": ".txt", "separator": "_"}, "word/tag"),
-        ("a.txt", ["snake_case words"], {"format": "word/tag", "suffix": ".txt", "separator": "_"}, "auto"),
-        ("a.txt", [CONLLU], {"format": "conllu", "suffix": None, "tags": "misc:NE"}, "conllu"),
-        ("a.txt", TAGGED, {"format": "conllu", "suffix": None, "tags": "misc:NE"}, "auto"),
-        ("a.txt", TAGGED, {}, "auto"),
-        ("a.txt", ["## x", "1\tDogs\tX\t2", "2\tbark\tY\t0"], TREES, "conllup"),
-        ("a.txt", ["1\tDogs\tX", "2\tbark\tY"], TREES, "auto"),
-        ("a.txt", ["a text of words"], TREES, "auto"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:.*like the training corpus")
-def test_texts_to_predict_are_read_like_the_training_corpus(corpus, name, lines, training, expected):
-    options = {key: value for key, value in training.items() if key not in ("format", "suffix", "counts")}
-    assert resolve(corpus(name, *lines), training) == (expected, options if expected != "auto" else {})
-
-
-@pytest.mark.parametrize(
-    ("name", "lines", "training", "expected"),
-    [
-        ("a.txt", TAGGED, TRAINED, "conll"),
-        ("a.txt", ["a/X b/Y"], TRAINED, "auto"),
-        ("a.txt", ["a|X", "b|Y"], {**TRAINED, "suffix": ".txt"}, "conll"),  # no rule fits
-        ("a.txt", ["a|X", "b|Y"], TRAINED, "auto"),
-        ("a.txt", ["1\tDogs\tX\t2", "2\tbark\tY\t0"], TREES, "conllup"),
-        ("a.txt", TAGGED, TREES, "auto"),
-        ("a.conllu", [CONLLU], TRAINED, "auto"),
-        ("a.conllu", [CONLLU], {**TRAINED, "suffix": ".conllu"}, "conll"),  # as the user named it for this extension
-        ("a.cupt", ["1\ta\tX"], {"format": "conllup", "suffix": ".cupt", "columns": ["index", "token"]}, "conllup"),
-    ],
-)
-def test_corpora_with_tags_are_read_like_the_training_corpus(corpus, name, lines, training, expected):
-    options = {key: value for key, value in training.items() if key not in ("format", "suffix", "counts")}
-    assert resolve(corpus(name, *lines), training, labels=None) == (expected, options if expected != "auto" else {})
-
-
-TREC = {"format": "labelled", "suffix": ".label", "columns": ["label", "text"], "separator": " "}
-REVIEWS = {"format": "csv", "suffix": ".csv", "text": "review", "label": "mood"}
-
-
-@pytest.mark.parametrize(
     ("name", "lines", "training", "labels", "fits"),
     [
+        # Texts to predict, and the tags that the model knows.
+        ("a.txt", TAGGED, TRAINED, TAGS, True),
+        ("a.txt", ["# id 1\td=e", *TAGGED], TRAINED, TAGS, True),
+        ("a.txt", ["dogs NN", "bark VB", "cats NN"], TRAINED, TAGS, True),  # tags that the model knows
+        ("a.txt", ["dogs VB", "bark NNS"], TRAINED, TAGS, False),
+        ("a.txt", ["type O", "blood O"], TRAINED, TAGS, False),
+        ("a.txt", ["type O", "blood O", "", "plus O"], TRAINED, TAGS, True),
+        ("a.txt", ["a NN"], TRAINED, TAGS, False),  # a text of two words
+        ("a.txt", ["Ada B-PER"], TRAINED, TAGS, True),
+        ("a.txt", ["Ada B-PER", "", "plus O"], TRAINED, TAGS, True),
+        ("a.txt", ["plus O"], TRAINED, TAGS, False),
+        ("a.txt", ["a text of words", "another text", "", "NN"], TRAINED, TAGS, False),
+        ("a.txt", ["Ada _ _", "sings _ _"], TRAINED, TAGS, True),
+        ("a.conll", ["a b"], TRAINED, TAGS, True),
+        ("a.conllu", [CONLLU], TRAINED, TAGS, False),
+        ("a.jsonl", ['{"text": "a"}'], TRAINED, TAGS, False),
+        ("a.txt", ["a|B-PER", "b|O"], {"format": "conll", "suffix": ".txt", "separator": "|"}, TAGS, True),
+        ("a.txt", ["a b - -", "c d e -", "", "f g - *", "i j k *", "l m - *"], ROLES, TAGS, True),
+        ("a.txt", ["raw text - so", "and more of this"], ROLES, TAGS, False),
+        ("a.txt", ["a_NN b_NN c_VB"], {"format": "word/tag", "suffix": ".txt", "separator": "_"}, TAGS, True),
+        ("a.txt", ["snake_case words"], {"format": "word/tag", "suffix": ".txt", "separator": "_"}, TAGS, False),
+        ("a.txt", [CONLLU], {"format": "conllu", "suffix": None, "tags": "misc:NE"}, TAGS, True),
+        ("a.txt", TAGGED, {"format": "conllu", "suffix": None, "tags": "misc:NE"}, TAGS, False),
+        ("a.txt", TAGGED, {}, TAGS, False),
+        ("a.txt", ["## x", "1\tDogs\tX\t2", "2\tbark\tY\t0"], TREES, TAGS, True),
+        ("a.txt", ["1\tDogs\tX", "2\tbark\tY"], TREES, TAGS, False),
+        ("a.txt", ["a text of words"], TREES, TAGS, False),
+        # Corpora with tags.
+        ("a.txt", TAGGED, TRAINED, None, True),
+        ("a.txt", ["a/X b/Y"], TRAINED, None, False),
+        ("a.txt", ["a|X", "b|Y"], {**TRAINED, "suffix": ".txt"}, None, True),  # no rule fits
+        ("a.txt", ["a|X", "b|Y"], TRAINED, None, False),
+        ("a.txt", ["1\tDogs\tX\t2", "2\tbark\tY\t0"], TREES, None, True),
+        ("a.txt", TAGGED, TREES, None, False),
+        ("a.conllu", [CONLLU], TRAINED, None, False),
+        ("a.conllu", [CONLLU], {**TRAINED, "suffix": ".conllu"}, None, True),  # as the user named it for this extension
+        ("a.cupt", ["1\ta\tX"], {"format": "conllup", "suffix": ".cupt", "columns": ["index", "token"]}, None, True),
+        # Texts and corpora of a classifier.
         ("a.txt", ["A:b How far ?", "C:d Where ?", "A:b No"], TREC, {"A:b", "C:d"}, True),
         ("a.txt", ["How far ?", "A:b Where ?", "No"], TREC, {"A:b", "C:d"}, False),
         ("a.txt", ["0.5 How far ?", "-1 Where ?"], TREC, (), True),
@@ -333,10 +318,11 @@ REVIEWS = {"format": "csv", "suffix": ".csv", "text": "review", "label": "mood"}
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*like the training corpus")
-def test_texts_of_a_classifier_are_read_like_the_training_corpus(corpus, name, lines, training, labels, fits):
-    options = {key: value for key, value in training.items() if key not in ("format", "suffix")}
-    expected = (training["format"], options) if fits else ("auto", {})
-    assert resolve(corpus(name, *lines), training, task="classify", labels=labels) == expected
+def test_files_are_read_like_the_training_corpus(corpus, name, lines, training, labels, fits):
+    options = {key: value for key, value in training.items() if key not in ("format", "suffix", "counts")}
+    assert resolve(corpus(name, *lines), training, labels=labels) == (
+        (training["format"], options) if fits else ("auto", {})
+    )
 
 
 def test_given_options_win(corpus):

@@ -128,20 +128,6 @@ def test_generated_tables_without_a_header(name):
 
 
 @pytest.mark.parametrize(
-    ("lines", "columns"),
-    [
-        ([f"{name}\t{'FM'[number % 2]}" for number, name in enumerate(["Ada", "Bob", "Eve"] * 4)], ("text", "label")),
-        ([f"{'FM'[number % 2]}\t{name}" for number, name in enumerate(["Ada", "Bob", "Eve"] * 4)], ("label", "text")),
-        ([f"Ada{number // 2}\t{'FM'[number % 2]}" for number in range(200)], ("text", "label")),
-        (["1\tgood", "0\tbad"] * 3, ("label", "text")),
-        (["good\t1", "bad\t0"] * 3, ("text", "label")),
-    ],
-)
-def test_the_label_has_fewer_distinct_values(corpus, lines, columns):
-    assert detect(corpus("a.tsv", *lines), "classify").columns == columns
-
-
-@pytest.mark.parametrize(
     "lines",
     [
         ["Ada\tLovelace", "Bob\tDylan"] * 5,  # as many of both

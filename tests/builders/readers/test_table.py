@@ -9,79 +9,128 @@ from hypothesis import strategies as st
 
 from graphattn.builders._files import open_text
 from graphattn.builders._sentence import Example, Sentence
-from graphattn.builders.readers import detect, read_labelled_lines, read_table
+from graphattn.builders.readers import detect, read_corpus, read_labelled_lines, read_table
 from graphattn.builders.readers._rows import MAX_RECORD_LINES, QuotedRows
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
 
 texts = st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"]))
+LONG = "word " * 200_000
+PAIR = [Example("A dog runs", "An animal moves", "yes")]
+NAMES = {"text": "premise", "second": "hypothesis", "label": "gold"}
+NESTED = '{"tr": {"en": "A dog.", "de": {"text": "Ein Hund."}}, "labels": {"real-label": 2}, "a.b": "dotted"}'
+INNER = {"text": "tr.en", "second": "tr.de.text", "label": "labels.real-label"}
+FLAGS = {"text": ("title", "body"), "label": ("toxic", "obscene")}
+FLAGGED = [Example("A, b c", label=("obscene",)), Example("d", label=())]
 
 
-def problem(path, **options):
-    with pytest.raises(DataError) as caught:
-        list(read_table(path, **options))
-    return str(caught.value).replace(str(path), "FILE")
+def labelled(**texts):
+    """An example for each label, a digit after an underscore or a name, and its text."""
+    return [Example(text, label=label.removeprefix("_")) for label, text in texts.items()]
 
 
 @pytest.mark.parametrize(
-    ("name", "lines"),
+    ("name", "lines", "options", "expected"),
     [
-        ("a.csv", ["id,text,label", "7,good,1", "8,bad,0"]),
-        ("a.tsv", ["id\ttext\tlabel", "7\tgood\t1", "8\tbad\t0"]),
-        ("a.jsonl", ['{"id": 7, "text": "good", "label": 1}', '{"label": "0", "text": "bad"}']),
-        ("a.ndjson", ['{"text": "good", "label": "1"}', '{"label": 0, "text": "bad"}']),
+        # Columns are selected by name.
+        ("a.csv", ["id,text,label", "7,good,1", "8,bad,0"], {}, labelled(_1="good", _0="bad")),
+        ("a.tsv", ["id\ttext\tlabel", "7\tgood\t1", "8\tbad\t0"], {}, labelled(_1="good", _0="bad")),
+        (
+            "a.jsonl",
+            ['{"id": 7, "text": "good", "label": 1}', '{"label": "0", "text": "bad"}'],
+            {},
+            labelled(_1="good", _0="bad"),
+        ),
+        ("a.ndjson", ['{"text": "good", "label": "1"}'], {}, labelled(_1="good")),
+        ("a.csv", ["id,text,label", "7,good,1"], {"label": None}, [Example("good")]),
+        ("a.tsv", ["label \t text", "1\tgood"], {}, labelled(_1="good")),
+        ("a.csv", ["premise,hypothesis,gold", "A dog runs,An animal moves,yes"], NAMES, PAIR),
+        ("a.tsv", ["gold\thypothesis\tpremise", "yes\tAn animal moves\tA dog runs"], NAMES, PAIR),
+        ("a.jsonl", ['{"gold": "yes", "hypothesis": "An animal moves", "premise": "A dog runs"}'], NAMES, PAIR),
+        ("a.csv", ["Text,TEXT,label", "a,b,1"], {"text": "TEXT"}, labelled(_1="b")),
+        ("a.jsonl", [NESTED], INNER, [Example("A dog.", "Ein Hund.", "2")]),
+        ("a.jsonl", [NESTED], {"text": "a.b", "label": None}, [Example("dotted")]),
+        # Quotes, delimiters, and the ends of lines.
+        (
+            "a.csv",
+            ["text,label\r", '"He said ""no"",\r', 'twice",1\r', "plain,0\r"],
+            {},
+            labelled(_1='He said "no",\ntwice', _0="plain"),
+        ),
+        ("a.csv", ["text,label", '"good",1'], {"quoted": False}, labelled(_1='"good"')),
+        ("a.csv", ["text;label", "a,b;1"], {"delimiter": ";"}, labelled(_1="a,b")),
+        ("a.csv", ["sep=;", "text;label", '"one; two";1', "three;0"], {}, labelled(_1="one; two", _0="three")),
+        ("a.tsv", ["text\tlabel", '" unclosed\t1', '"closed"\t0'], {}, labelled(_1='" unclosed', _0='"closed"')),
+        ("a.tsv", ["text\tlabel", '"closed\ttab"\t0'], {"quoted": True}, labelled(_0="closed\ttab")),
+        # Blank lines at the end, and texts of any length.
+        ("a.csv", ["text,label", "a,1", "", ""], {}, labelled(_1="a")),
+        ("a.tsv", ["text\tlabel", "a\t1", "", ""], {}, labelled(_1="a")),
+        ("a.jsonl", ['{"text": "a", "label": 1}', " "], {}, labelled(_1="a")),
+        ("a.csv", ["text", "a", "", "b", ""], {"label": None}, list(map(Example, ["a", "", "b", ""]))),
+        ("a.tsv", ["text", "a", "", "b", ""], {"label": None}, list(map(Example, ["a", "", "b", ""]))),
+        ("a.csv", ["text,label"], {}, []),
+        ("a.csv", ["text,label", f'"{LONG}",1'], {}, labelled(_1=LONG)),
+        ("a.tsv", ["text\tlabel", f"{LONG}\t1"], {}, labelled(_1=LONG)),
+        ("a.jsonl", [json.dumps({"text": LONG, "label": 1})], {}, labelled(_1=LONG)),
+        # Several columns of the text, and one for each label.
+        ("a.csv", ["id,title,body,toxic,obscene", '1,"A, b",c,0,1', "2,,d,0,0"], FLAGS, FLAGGED),
+        ("a.tsv", ["title\tbody\ttoxic\tobscene", "A, b\tc\t0\t1.0", "\td\t0\t0"], FLAGS, FLAGGED),
+        (
+            "a.jsonl",
+            [
+                '{"title": "A, b", "body": "c", "toxic": 0, "obscene": 1}',
+                '{"title": "", "body": "d", "toxic": false, "obscene": 0.0}',
+            ],
+            FLAGS,
+            FLAGGED,
+        ),
     ],
 )
-def test_columns_are_selected_by_name(corpus, name, lines):
+def test_examples_of_tables(corpus, name, lines, options, expected):
     path = corpus(name, *lines)
-    assert list(read_table(path)) == [Example("good", label="1"), Example("bad", label="0")]
-    assert list(read_table(path, label=None)) == [Example("good"), Example("bad")]
+    assert list(read_table(path, **options)) == expected
     # The same bytes in a file without an extension.
-    other = corpus("other", *lines)
-    kind = "jsonl" if "json" in name else name[2:]
-    assert list(read_table(other, format=kind)) == list(read_table(path))
+    format = {"csv": "csv", "tsv": "tsv"}.get(name[2:], "jsonl")
+    assert list(read_table(corpus("other", *lines), format=format, **options)) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "lines"),
+    ("name", "lines", "options", "labels"),
     [
-        ("a.csv", ["premise,hypothesis,gold", "A dog runs,An animal moves,yes"]),
-        ("a.tsv", ["gold\thypothesis\tpremise", "yes\tAn animal moves\tA dog runs"]),
-        ("a.jsonl", ['{"gold": "yes", "hypothesis": "An animal moves", "premise": "A dog runs"}']),
+        (
+            "a.csv",
+            ["text,label", "a,joy|love", "b,", "c, joy |joy||", "d,a| |b|"],
+            {"label_separator": "|"},
+            [("joy", "love"), (), ("joy",), ("a", "b")],
+        ),
+        (
+            "a.jsonl",
+            ['{"text": "a", "label": ["x", 1]}', '{"text": "b", "label": []}', '{"text":"","label":"x;y"}'],
+            {"label_separator": ";"},
+            [("x", "1"), (), ("x", "y")],
+        ),
+        (
+            "a.jsonl",
+            [f'{{"text": "a", "label": {value}}}' for value in ("1", "2.5", "true", '" x "')],
+            {},
+            ["1", "2.5", "true", "x"],
+        ),
     ],
 )
-def test_pairs(corpus, name, lines):
-    examples = list(read_table(corpus(name, *lines), text="premise", second="hypothesis", label="gold"))
-    assert examples == [Example("A dog runs", "An animal moves", "yes")]
+def test_labels(corpus, name, lines, options, labels):
+    assert [example.label for example in read_table(corpus(name, *lines), **options)] == labels
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 @given(rows=st.lists(st.tuples(texts, texts, st.sampled_from("ab")), min_size=1))
-def test_csv_round_trip_with_pythons_writer(tmp_path_factory, rows):
+def test_what_python_writes_is_read_again(tmp_path_factory, name, rows):
+    path, columns = tmp_path_factory.mktemp("table") / name, ("text", "second", "label")
     table = io.StringIO(newline="")
-    writer = csv.writer(table)
-    writer.writerows([("text", "second", "label"), *rows])
-    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    if name == "a.csv":
+        csv.writer(table).writerows([columns, *rows])
+    else:
+        table.writelines(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
     path.write_text(table.getvalue(), encoding="utf-8", newline="")
     assert list(read_table(path, second="second")) == [Example(*row) for row in rows]
-
-
-@given(rows=st.lists(st.tuples(texts, texts, st.sampled_from("ab")), min_size=1))
-def test_json_lines_round_trip_with_pythons_writer(tmp_path_factory, rows):
-    path = tmp_path_factory.mktemp("jsonl") / "a.jsonl"
-    records = [dict(zip(("text", "second", "label"), row, strict=True)) for row in rows]
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    assert list(read_table(path, second="second")) == [Example(*row) for row in rows]
-
-
-def test_csv_fields_can_contain_quotes_delimiters_and_newlines(corpus):
-    path = corpus("a.csv", "text,label\r", '"He said ""no"",\r', 'twice",1\r', "plain,0\r")
-    assert list(read_table(path)) == [Example('He said "no",\ntwice', label="1"), Example("plain", label="0")]
-
-
-def test_tsv_quotes_are_ordinary_characters_by_default(corpus):
-    path = corpus("a.tsv", "text\tlabel", '" unclosed\t1', '"closed"\t0')
-    assert [example.text for example in read_table(path)] == ['" unclosed', '"closed"']
-    path = corpus("b.tsv", "text\tlabel", '"closed\ttab"\t0')
-    assert list(read_table(path, quoted=True)) == [Example("closed\ttab", label="0")]
 
 
 def test_one_warning_about_quoted_fields_of_a_tsv_file(corpus):
@@ -123,57 +172,21 @@ def test_names_may_differ_in_case(corpus, name, lines):
     assert list(read_table(path, text="sEcond", label=None)) == [Example("a play")]
 
 
-def test_the_case_of_a_name_decides_between_several(corpus):
-    path = corpus("a.csv", "Text,TEXT,label", "a,b,1")
-    assert list(read_table(path, text="TEXT")) == [Example("b", label="1")]
-    with pytest.raises(DataError, match="no column 'text'; the columns are 'Text', 'TEXT', 'label'"):
-        list(read_table(path))
-
-
-def test_delimiter(corpus):
-    assert list(read_table(corpus("a.csv", "text;label", "a,b;1"), delimiter=";")) == [Example("a,b", label="1")]
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
-def test_a_text_of_any_length(corpus, name):
-    long = "word " * 200_000
-    lines = {
-        "a.csv": ["text,label", f'"{long}",1'],
-        "a.tsv": ["text\tlabel", f"{long}\t1"],
-        "a.jsonl": [json.dumps({"text": long, "label": 1})],
-    }
-    assert list(read_table(corpus(name, *lines[name]))) == [Example(long, label="1")]
-
-
-def test_several_labels(corpus):
-    path = corpus("a.csv", "text,label", "a,joy|love", "b,", "c, joy |joy||")
-    labels = [example.label for example in read_table(path, label_separator="|")]
-    assert labels == [("joy", "love"), (), ("joy",)]
-    path = corpus(
-        "a.jsonl", '{"text": "a", "label": ["x", 1]}', '{"text": "b", "label": []}', '{"text":"","label":"x;y"}'
-    )
-    labels = [example.label for example in read_table(path, label_separator=";")]
-    assert labels == [("x", "1"), (), ("x", "y")]
-
-
-def test_json_labels_become_their_text(corpus):
-    path = corpus("a.jsonl", *(f'{{"text": "a", "label": {value}}}' for value in ("1", "2.5", "true", '" x "')))
-    assert [example.label for example in read_table(path)] == ["1", "2.5", "true", "x"]
-
-
 @pytest.mark.parametrize(
-    ("name", "header", "arguments", "options"),
+    ("name", "lines", "arguments", "options"),
     [
-        ("a.csv", "sentence,class", {}, {"text", "columns"}),
-        ("a.tsv", "text\tclass", {}, {"label", "columns"}),
-        ("a.jsonl", '{"text": "a", "label": "b"}', {"second": "other"}, {"second"}),
-        ("a.csv", "text;label", {}, {"delimiter"}),
-        ("a.csv", "text,label,text", {}, set()),
+        ("a.csv", ["sentence,class"], {}, {"text", "columns"}),
+        ("a.csv", ["Text,TEXT,label"], {}, {"text", "columns"}),
+        ("a.tsv", ["text\tclass"], {}, {"label", "columns"}),
+        ("a.jsonl", ['{"text": "a", "label": "b"}'], {"second": "other"}, {"second"}),
+        ("a.csv", ["text;label"], {}, {"delimiter"}),
+        ("a.csv", ["text,label,text"], {}, set()),
+        *(("a.csv", ["text,x,y", f"a,1,{cell}"], {"label": ("x", "y")}, {"label"}) for cell in ("-1", "2", "", "x")),
     ],
 )
-def test_missing_and_doubled_columns(corpus, broken, name, header, arguments, options):
-    path = corpus(name, header)
-    assert options <= {*broken(read_table(path, **arguments), path, 1)}
+def test_missing_and_doubled_columns_and_wrong_values(corpus, broken, name, lines, arguments, options):
+    path = corpus(name, *lines)
+    assert options <= {*broken(read_table(path, **arguments), path, len(lines))}
 
 
 def test_a_missing_column_has_a_hint(corpus):
@@ -182,11 +195,8 @@ def test_a_missing_column_has_a_hint(corpus):
     assert caught.value.message == f"there is no column 'label'; the columns are 'text', 'class', '{'x' * 37}...'"
     assert caught.value.hint == "Set {label} to one of them; if the first line is no header, set {columns}."
     assert caught.value.alternative == "For texts without labels, set {label} to None."
-
-
-def test_an_unclosed_quote_is_reported_where_its_row_begins(corpus, broken):
-    path = corpus("a.csv", "text,label", '"two', 'lines",1', '"open,1', *["next,0"] * 10)
-    assert broken(read_table(path), path, 4) == ("quoted",)
+    with pytest.raises(DataError, match=r"the columns are 'tr.en', 'tr.de.text', 'labels.real-label', 'a.b'"):
+        list(read_table(corpus("a.jsonl", NESTED), text="tr.fr"))
 
 
 def test_an_unclosed_quote_does_not_swallow_a_large_file(corpus):
@@ -197,22 +207,6 @@ def test_an_unclosed_quote_does_not_swallow_a_large_file(corpus):
         with pytest.raises(DataError, match="line 2: the row that begins here"):
             next(rows)
         assert lines.line == 2 + MAX_RECORD_LINES
-
-
-def test_blank_lines_at_the_end_are_skipped(corpus):
-    for name, lines in (("a.csv", ["text,label", "a,1"]), ("a.tsv", ["text\tlabel", "a\t1"])):
-        assert list(read_table(corpus(name, *lines, "", ""))) == [Example("a", label="1")]
-    assert list(read_table(corpus("a.jsonl", '{"text": "a", "label": 1}', " "))) == [Example("a", label="1")]
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
-def test_a_blank_line_in_a_table_of_one_column_is_an_empty_text(corpus, name):
-    path = corpus(name, "text", "a", "", "b", "")
-    assert [example.text for example in read_table(path, label=None)] == ["a", "", "b", ""]
-
-
-def test_a_header_alone_has_no_examples(corpus):
-    assert list(read_table(corpus("a.csv", "text,label"))) == []
 
 
 @pytest.mark.parametrize(
@@ -235,95 +229,69 @@ def test_invalid_options_are_errors_before_reading(read, arguments, option):
     assert caught.value.options == (option,)
 
 
-def test_quotes_of_a_csv_file_can_be_kept(corpus):
-    path = corpus("a.csv", "text,label", '"good",1')
-    assert next(read_table(path, quoted=False)) == Example('"good"', label="1")
-
-
-def test_blanks_around_column_names(corpus):
-    assert next(read_table(corpus("a.tsv", "label \t text", "1\tgood"))) == Example("good", label="1")
-
-
-@pytest.mark.parametrize(("length", "shown"), [(40, "x" * 40), (41, "x" * 37 + "...")])
-def test_long_column_names_are_truncated(corpus, length, shown):
-    path = corpus("a.csv", f"{'x' * length},label", "a,1")
-    assert f"the columns are '{shown}', 'label'." in problem(path)
-
-
-def test_blank_labels_between_separators_are_ignored(corpus):
-    path = corpus("a.csv", "text,label", "good,a| |b|")
-    assert next(read_table(path, label_separator="|")).label == ("a", "b")
-
-
 # Lines without a header.
 
 
-def test_label_and_text(corpus):
-    path = corpus("a.tsv", "1\tgood film ", '0\t"bad', "0\t")
-    assert list(read_labelled_lines(path)) == [
-        Example("good film ", label="1"),
-        Example('"bad', label="0"),
-        Example("", label="0"),
-    ]
-
-
 @pytest.mark.parametrize(
-    ("columns", "line"),
+    ("name", "lines", "options", "expected"),
     [
-        (("text", "second", "label"), "one\ttwo\tyes"),
-        (("label", "text", "second"), "yes\tone\ttwo"),
-        (["label", None, None, "text", None, "second"], "yes\t9\t17\tone\t\ttwo"),
+        ("a.tsv", ["1\tgood film ", '0\t"bad'], {}, labelled(_1="good film ", _0='"bad')),
+        ("a.tsv", ["0\t"], {}, labelled(_0="")),
+        ("a", ["one\ttwo\tyes"], {"columns": ("text", "second", "label")}, [Example("one", "two", "yes")]),
+        (
+            "a",
+            ["yes\t9\t17\tone\t\ttwo"],
+            {"columns": ["label", None, None, "text", None, "second"]},
+            [Example("one", "two", "yes")],
+        ),
+        ("a", ["one", "", "two", ""], {"columns": "text"}, list(map(Example, ["one", "", "two", ""]))),
+        (
+            "a",
+            ["joy,love\tone", "\ttwo"],
+            {"label_separator": ","},
+            [Example("one", label=("joy", "love")), Example("two", label=())],
+        ),
+        # Separators; CSV has commas and quotes, unless a separator is given.
+        ("a.txt", ['pos ||| "fine"'], {"separator": " ||| "}, labelled(pos='"fine"')),
+        ("a.csv", ['1;"a, b"'], {"separator": ";"}, labelled(_1='"a, b"')),
+        (
+            "a.csv",
+            ['"3","Wall St.","Bears, again', 'and again"'],
+            {"columns": ("label", None, "text")},
+            labelled(_3="Bears, again\nand again"),
+        ),
+        (
+            "a.csv",
+            ["sep=;", '"one; two";1', "three;0"],
+            {"columns": ("text", "label")},
+            labelled(_1="one; two", _0="three"),
+        ),
+        (
+            "a.csv",
+            ["sep=;", "text;label", '"one; two";1'],
+            {"columns": ("text", "label"), "header": True},
+            labelled(_1="one; two"),
+        ),
+        (
+            "a.txt",
+            ["so very good 1", "bad 0"],
+            {"columns": ("text", "label"), "separator": " "},
+            labelled(_1="so very good", _0="bad"),
+        ),
+        ("a.label", ["x How far ?", "y When ?"], {"separator": " "}, labelled(x="How far ?", y="When ?")),
+        # Fields that only some lines have, and a text in several columns, of which some are empty.
+        ("a.tsv", ["1\tone", "0\ttwo\tx\ty"], {"columns": ("label", "text", "...")}, labelled(_1="one", _0="two")),
+        ("a.csv", ['1,"one, 1"', "0,two,x"], {"columns": ("label", "text", "...")}, labelled(_1="one, 1", _0="two")),
+        (
+            "a.csv",
+            ['1,Wall St.,"Bears, again"', "0,,Bulls"],
+            {"columns": ("label", "text", "text")},
+            labelled(_1="Wall St. Bears, again", _0="Bulls"),
+        ),
     ],
 )
-def test_columns_in_any_order(corpus, columns, line):
-    assert list(read_labelled_lines(corpus("a", line), columns=columns)) == [Example("one", "two", "yes")]
-
-
-def test_lines_with_one_column_are_texts(corpus):
-    texts = [example.text for example in read_labelled_lines(corpus("a", "one", "", "two", ""), columns="text")]
-    assert texts == ["one", "", "two", ""]
-
-
-def test_separator_without_a_header(corpus):
-    path = corpus("a.txt", 'pos ||| "fine"')
-    assert list(read_labelled_lines(path, separator=" ||| ")) == [Example('"fine"', label="pos")]
-
-
-def test_a_csv_file_without_a_header_has_commas_and_quotes(corpus):
-    path = corpus("a.csv", '"3","Wall St.","Bears, again', 'and again"')
-    examples = list(read_labelled_lines(path, columns=("label", None, "text")))
-    assert examples == [Example("Bears, again\nand again", label="3")]
-
-
-def test_several_labels_without_a_header(corpus):
-    path = corpus("a", "joy,love\tone", "\ttwo")
-    assert [example.label for example in read_labelled_lines(path, label_separator=",")] == [("joy", "love"), ()]
-
-
-@pytest.mark.parametrize(
-    ("name", "lines", "columns", "options", "expected"),
-    [
-        # Fields that only some lines have.
-        ("a.tsv", ["1\tone", "0\ttwo\tx\ty"], ("label", "text", "..."), {}, [("one", "1"), ("two", "0")]),
-        ("a.csv", ['1,"one, 1"', "0,two,x"], ("label", "text", "..."), {}, [("one, 1", "1"), ("two", "0")]),
-        # A text in several columns, of which some are empty.
-        ("a.csv", ['1,Wall St.,"Bears, again"', "0,,Bulls"], ("label", "text", "text"), {}, None),
-        # The first word is the label, or the last one.
-        ("a.label", ["DESC:manner How did it go ?", "NUM:date When ?"], ("label", "text"), {"separator": " "}, None),
-        ("a.txt", ["so very good 1", "bad 0"], ("text", "label"), {"separator": " "}, None),
-    ],
-)
-def test_tables_of_other_people(corpus, name, lines, columns, options, expected):
-    expected = (
-        expected
-        or {
-            "a.csv": [("Wall St. Bears, again", "1"), ("Bulls", "0")],
-            "a.label": [("How did it go ?", "DESC:manner"), ("When ?", "NUM:date")],
-            "a.txt": [("so very good", "1"), ("bad", "0")],
-        }[name]
-    )
-    examples = list(read_labelled_lines(corpus(name, *lines), columns=columns, **options))
-    assert [(example.text, example.label) for example in examples] == expected
+def test_examples_of_lines(corpus, name, lines, options, expected):
+    assert list(read_labelled_lines(corpus(name, *lines), **options)) == expected
 
 
 @pytest.mark.parametrize(("line", "sign"), [('{}\tHe said, "no\t{}', "tabs"), ('{};"a; b, c";{}', "';'")])
@@ -335,56 +303,6 @@ def test_a_csv_file_without_commas_between_its_fields(corpus, line, sign):
     with pytest.raises(DataError) as caught:
         list(read_table(path))
     assert caught.value.options == (("delimiter",) if sign == "tabs" else ("text", "label", "columns"))
-
-
-def test_the_first_line_of_excel_names_the_delimiter(corpus):
-    lines = ["sep=;", "text;label", '"one; two";1', "three;0"]
-    expected = [Example("one; two", label="1"), Example("three", label="0")]
-    assert list(read_table(corpus("a.csv", *lines))) == expected
-    options = {"columns": ("text", "label")}
-    assert list(read_labelled_lines(corpus("a.csv", *lines), **options, header=True)) == expected
-    assert list(read_labelled_lines(corpus("a.csv", lines[0], *lines[2:]), **options)) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("a.csv", ["id,title,body,toxic,obscene", '1,"A, b",c,0,1', "2,,d,0,0"]),
-        ("a.tsv", ["title\tbody\ttoxic\tobscene", "A, b\tc\t0\t1.0", "\td\t0\t0"]),
-        (
-            "a.jsonl",
-            [
-                '{"title": "A, b", "body": "c", "toxic": 0, "obscene": 1}',
-                '{"title": "", "body": "d", "toxic": false, "obscene": 0.0}',
-            ],
-        ),
-    ],
-)
-def test_several_columns_of_the_text_and_one_for_each_label(corpus, name, lines):
-    examples = list(read_table(corpus(name, *lines), text=("title", "body"), label=("toxic", "obscene")))
-    assert examples == [Example("A, b c", label=("obscene",)), Example("d", label=())]
-
-
-@pytest.mark.parametrize("value", ["-1", "2", "", "x"])
-def test_a_column_of_a_label_that_holds_neither_0_nor_1(corpus, broken, value):
-    path = corpus("a.csv", "text,x,y", f"one,1,{value}")
-    assert broken(read_table(path, label=("x", "y")), path, 2) == ("label",)
-
-
-def test_nested_fields_of_json_lines(corpus):
-    record = {
-        "translation": {"en": "A dog.", "de": {"text": "Ein Hund."}},
-        "labels": {"real-label": 2},
-        "a.b": "dotted",
-    }
-    path = corpus("a.jsonl", json.dumps(record))
-    options = {"text": "translation.en", "second": "translation.de.text", "label": "labels.real-label"}
-    assert list(read_table(path, **options)) == [Example("A dog.", "Ein Hund.", "2")]
-    assert next(read_table(path, text="a.b", label=None)) == Example("dotted")
-    with pytest.raises(
-        DataError, match=r"the columns are 'translation.en', 'translation.de.text', 'labels.real-label'"
-    ):
-        list(read_table(path, text="translation.fr"))
 
 
 def test_lists_of_words_or_sentences_are_texts(corpus):
@@ -411,10 +329,6 @@ def test_an_unpaired_quote_in_the_header_names_the_fields(corpus):
         list(read_table(corpus("a.csv", '"sentence,label', "so good,1")))
     assert caught.value.line == 1
     assert "the fields '\"sentence', 'label'" in caught.value.hint
-
-
-def test_with_a_separator_a_csv_file_keeps_its_quotes(corpus):
-    assert list(read_labelled_lines(corpus("a.csv", '1;"a, b"'), separator=";")) == [Example('"a, b"', label="1")]
 
 
 @pytest.mark.parametrize("asked", ["opinión", "opinio\u0301n"])
@@ -448,3 +362,31 @@ def test_none_is_no_label_unless_a_column_has_this_name(corpus, name, lines):
         assert [example.label for example in read_table(path, label=label)] == ["x", "y"]
         path = corpus(name, *(line.format("kind") for line in lines))
         assert [example.label for example in read_table(path, label=label)] == [None, None]
+
+
+# What an annotator of Prodigy did not accept is no example.
+
+ANSWERS = ("accept", "reject", "ignore", "accept", None)
+
+
+@pytest.mark.parametrize("task", ["classify", "pair"])
+def test_only_accepted_examples_are_read(corpus, task):
+    rows = [
+        {"text": f"text {number}", "second": "b", "label": "X", **({} if answer is None else {"answer": answer})}
+        for number, answer in enumerate(ANSWERS)
+    ]
+    path = corpus("a.jsonl", *map(json.dumps, rows))
+    with pytest.warns(Hint, match="2 of 5 texts are left out, since their answer is reject or ignore"):
+        examples = list(read_corpus(path, task=task))
+    assert [example.text for example in examples] == ["text 0", "text 3", "text 4"]
+
+
+@pytest.mark.parametrize("options", [{"label": None}, {"text": "answer"}, {"label": "answer"}])
+def test_an_answer_that_is_no_decision(corpus, options):
+    """Without labels each text counts, and a column to read is no decision of an annotator."""
+    path = corpus(
+        "a.jsonl", '{"text": "a", "label": "x", "answer": "reject"}', '{"text": "b", "label": "y", "answer": "no"}'
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(read_corpus(path, **options))) == 2

@@ -1,5 +1,4 @@
 import io
-import warnings
 from itertools import islice
 
 import pytest
@@ -23,24 +22,40 @@ def test_sentences_end_at_blank_lines_and_documents(corpus):
     ]
 
 
-@pytest.mark.parametrize("separator", ["\u00a0", "\u3000", "|"])
-def test_a_separator_of_words_and_tags_that_is_no_ascii_blank(corpus, separator):
-    path = corpus("a", f"a{separator}DT dog\u2028s{separator}NN")
-    assert list(read_word_tag(path, separator=separator)) == [Sentence(("a", "dog\u2028s"), tags=("DT", "NN"))]
+@pytest.mark.parametrize(
+    ("lines", "options", "tokens", "tags"),
+    [
+        (NEWS, {"tag_column": 1}, "EU rejects", "NNP VBZ"),
+        (NEWS, {"tag_column": -2}, "EU rejects", "I-NP I-VP"),
+        (NEWS, {"tag_column": -4}, "EU rejects", "EU rejects"),
+        (NEWS, {"token_column": 1, "tag_column": 0}, "NNP VBZ", "EU rejects"),
+        (NEWS, {"tag_column": None}, "EU rejects", None),
+        ([" 10\u00a0000   CD", "a\u2028b NN"], {}, "10\u00a0000 a\u2028b", "CD NN"),  # other white space is no blank
+        (["a", "\u00a0", "b"], {"tag_column": None}, "a \u00a0 b", None),
+        (["1 -DOCSTART- O", "", "1 Ada B-PER"], {"token_column": 1}, "Ada", "B-PER"),
+        (["-DOCSTART- -X- O", "", "Ada\tB-PER", "", "-DOCSTART- -X- O", ""], {}, "Ada", "B-PER"),  # blanks between tabs
+        (["1 CD", "2 CD"], {}, "1 2", "CD CD"),  # never a number and a tag
+    ],
+)
+def test_columns_and_separators(corpus, lines, options, tokens, tags):
+    first = next(read_conll(corpus("a.conll", *lines), **options))
+    assert first == Sentence(tokens.split(" "), tags=tags and tags.split(" "))
 
 
 @pytest.mark.parametrize(
-    ("columns", "tokens", "tags"),
+    ("read", "arguments", "options"),
     [
-        ({"tag_column": 1}, ("EU", "rejects"), ("NNP", "VBZ")),
-        ({"tag_column": -2}, ("EU", "rejects"), ("I-NP", "I-VP")),
-        ({"tag_column": -4}, ("EU", "rejects"), ("EU", "rejects")),
-        ({"token_column": 1, "tag_column": 0}, ("NNP", "VBZ"), ("EU", "rejects")),
-        ({"tag_column": None}, ("EU", "rejects"), None),
+        (read_conll, {"separator": ""}, ("separator",)),
+        (read_conll, {"comment": ""}, ("comment",)),
+        (read_conll, {"tag_column": "4+"}, ("tag_column", "predicate_column")),
+        (read_conll, {"tag_column": "+", "predicate_column": 3}, ("tag_column",)),
+        *((read_word_tag, {"separator": separator}, ("separator",)) for separator in ("", " ", "\\", "/ /", "/\n")),
     ],
 )
-def test_any_column(corpus, columns, tokens, tags):
-    assert next(read_conll(corpus("a", *NEWS), **columns)) == Sentence(tokens, tags=tags)
+def test_invalid_options(read, arguments, options):
+    with pytest.raises(ConfigError) as caught:
+        read("missing", **arguments)
+    assert caught.value.options == options
 
 
 def test_a_tab_on_the_first_line_makes_tabs_the_separator(corpus):
@@ -49,15 +64,7 @@ def test_a_tab_on_the_first_line_makes_tabs_the_separator(corpus):
     assert next(sentences) == Sentence(("New York", "#", "\u00a0"), tags=("B-LOC", "O", "O"))
     with pytest.raises(DataError, match=r"line 5: 1 column, but 2 on the lines before"):
         next(sentences)
-
-
-def test_any_number_of_blanks_but_no_other_white_space_separates(corpus):
-    path = corpus("a", " 10\u00a0000   CD", "a\u2028b NN")
-    assert next(read_conll(path)) == Sentence(("10\u00a0000", "a\u2028b"), tags=("CD", "NN"))
-
-
-def test_separator(corpus):
-    assert next(read_conll(corpus("a", "New York|LOC"), separator="|")) == Sentence(("New York",), tags=("LOC",))
+    assert next(read_conll(corpus("b", "New York|LOC"), separator="|")) == Sentence(("New York",), tags=("LOC",))
 
 
 def test_comments_are_skipped_only_with_the_option(corpus):
@@ -86,30 +93,9 @@ def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, broken, line, optio
     assert broken(sentences, path, 5001) == options
 
 
-@pytest.mark.parametrize("option", ["separator", "comment"])
-def test_empty_marks(option):
-    with pytest.raises(ConfigError) as caught:
-        read_conll("missing", **{option: ""})
-    assert caught.value.options == (option,)
-
-
-def test_docstart_lines_are_detected_in_the_token_column(corpus):
-    path = corpus("a.conll", "1 -DOCSTART- O", "", "1 Ada B-PER")
-    assert [sentence.tokens for sentence in read_conll(path, token_column=1)] == [("Ada",)]
-
-
-def test_a_document_may_begin_with_blanks_between_tabs(corpus):
-    path = corpus("a.txt", "-DOCSTART- -X- O", "", "New York\tB-LOC", "", "-DOCSTART- -X- O", "", "Ada\tB-PER")
-    assert [sentence.tokens for sentence in read_conll(path)] == [("New York",), ("Ada",)]
-
-
 def test_the_origin_is_the_first_line(corpus):
     path = corpus("a", "", *NEWS)
     assert [sentence.origin for sentence in read_conll(path)] == [(str(path), 4), (str(path), 8)]
-
-
-def test_a_no_break_space_can_be_a_word(corpus):
-    assert next(read_conll(corpus("a", "a", "\u00a0", "b"), tag_column=None)) == Sentence(("a", "\u00a0", "b"))
 
 
 words = st.text(st.characters(exclude_characters=" \t\n\r\0\\", exclude_categories=["Cs"]), min_size=1)
@@ -125,28 +111,21 @@ def test_word_tag_round_trip(tmp_path_factory, sentences):
     assert read == [[("x", "X")], *sentences]
 
 
-def test_the_last_unescaped_separator_splits_word_and_tag(corpus):
-    path = corpus("a.pos", r"and/or/CC  1\/2/CD //SYM \//SYM w/\/", "", r"http://x.y/URL")
-    assert list(read_word_tag(path)) == [
-        Sentence(("and/or", "1/2", "/", "/", "w"), tags=("CC", "CD", "SYM", "SYM", "\\/")),
-        Sentence(("http://x.y",), tags=("URL",)),
-    ]
-
-
-@pytest.mark.parametrize(("separator", "line"), [("_", "a/b_DT c_NN"), ("|||", "a/b|||DT c|||NN")])
-def test_separator_of_word_and_tag(corpus, separator, line):
-    assert list(read_word_tag(corpus("a", line), separator=separator)) == [Sentence(("a/b", "c"), tags=("DT", "NN"))]
-
-
-@pytest.mark.parametrize("separator", ["", " ", "\\", "/ /", "/\n"])
-def test_invalid_separators(separator):
-    with pytest.raises(ConfigError) as caught:
-        read_word_tag("missing", separator=separator)
-    assert caught.value.options == ("separator",)
-
-
-def test_a_backslash_before_other_characters_is_kept(corpus):
-    assert next(read_word_tag(corpus("a.pos", r"C:\dir/NN"))) == Sentence((r"C:\dir",), tags=("NN",))
+@pytest.mark.parametrize(
+    ("line", "separator", "tokens", "tags"),
+    [
+        (r"and/or/CC  1\/2/CD //SYM \//SYM w/\/", "/", "and/or 1/2 / / w", "CC CD SYM SYM \\/"),
+        ("http://x.y/URL", "/", "http://x.y", "URL"),
+        (r"C:\dir/NN", "/", r"C:\dir", "NN"),  # a backslash before other characters
+        ("a/b_DT c_NN", "_", "a/b c", "DT NN"),
+        ("a/b|||DT c|||NN", "|||", "a/b c", "DT NN"),
+        ("a\u00a0DT dog\u2028s\u00a0NN", "\u00a0", "a dog\u2028s", "DT NN"),
+        ("a\u3000DT dog\u2028s\u3000NN", "\u3000", "a dog\u2028s", "DT NN"),
+    ],
+)
+def test_the_last_unescaped_separator_splits_word_and_tag(corpus, line, separator, tokens, tags):
+    expected = Sentence(tokens.split(" "), tags=tags.split(" "))
+    assert list(read_word_tag(corpus("a.pos", line, ""), separator=separator)) == [expected]
 
 
 def test_a_column_marks_predicates(corpus):
@@ -160,41 +139,86 @@ def test_a_column_marks_predicates(corpus):
     assert caught.value.options == ("predicate_column",)
 
 
+COMMENTS = "lines before sentences that begin with # are comments, such as {!r}".format
+HEADER = "read {!r} as a header; header=False keeps it".format
+COUNTS = "column 0 counts the words, so token_column is 1"
+PAIRS = ["dogs NNS", "bark VBP", "", "cats NNS", "sleep VBP"]
+ENTITIES = ["anna _ _ B-PER", "sang _ _ O"]
+HASHTAGS = ["# id = 1", "#win\tNN\twin", "a\tDT\ta", "", "# id = 2", "#\tSYM\thash", "b\tDT\tb"]
 EMPTY_NODES = ["1-2 du _", "1 de ADP", "2 le DET", "3 pain NOUN", "3.1 e VERB", "", "1 oui INTJ", ""]
 
 
-def test_multi_word_tokens_and_empty_nodes_are_no_words(corpus):
-    """As in CoNLL-U; where the first column does not count, the same spelling is a word."""
-    path = corpus("a.conll", *EMPTY_NODES)
-    expected = [Sentence(("de", "le", "pain"), tags=("ADP", "DET", "NOUN")), Sentence(("oui",), tags=("INTJ",))]
-    with pytest.warns(Hint, match="column 0 counts the words, so token_column is 1"):
-        assert list(read_conll(path)) == expected
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert list(read_conll(path, token_column=1)) == expected
-        assert next(read_conll(path, token_column=0)).tokens == ("1", "2", "3")
-        assert next(read_conll(corpus("b.conll", "1-2 CD", "3.1 CD"))).tokens == ("1-2", "3.1")
+@pytest.mark.parametrize(
+    ("lines", "options", "hints", "words"),
+    [
+        # Comments have other columns, or no tag of an entity; without such a sign they are words.
+        (["# id 0001\tdomain=en", *ENTITIES], {}, [COMMENTS("# id 0001\tdomain=en")], "anna sang"),
+        (["# id 1 x", *ENTITIES], {}, [COMMENTS("# id 1 x")], "anna sang"),
+        (["# newdoc", "# sent_id = 7", *PAIRS], {}, [COMMENTS("# newdoc")], "dogs bark/cats sleep"),
+        (["# text = a b", "dogs\tNNS", "bark\tVBP"], {}, [COMMENTS("# text = a b")], "dogs bark"),
+        (["#\ttab\tand more", "dogs\tNNS", "bark\tVBP"], {}, [COMMENTS("#\ttab\tand more")], "dogs bark"),
+        (["# 1", *PAIRS[:3], "# 2", *PAIRS[:2]], {}, [COMMENTS("# 1")], "dogs bark/dogs bark"),
+        (["# id 1", "# B-PER", "anna B-PER", "# O", "", "# id 2", "#1 B-LOC"], {}, [COMMENTS("# id 1")], "# anna #/#1"),
+        (HASHTAGS, {}, [COMMENTS("# id = 1")], "#win a/# b"),
+        (["#win NN win", "a DT a", "", "#no NN no", "b DT b"], {}, [], "#win a/#no b"),
+        (["# NN", "a NN"], {}, [], "# a"),
+        (["#tag O", "b B-PER"], {}, [], "#tag b"),
+        (["#a NN", "b NN", "", "# NN", "c VB"], {}, [], "#a b/# c"),
+        (["# O", "# O"], {}, [], "# #"),
+        (["# a\tb\tc", "anna B-PER", "sang O"], {}, [COMMENTS("# a\tb\tc")], "anna sang"),
+        (["# a\tb\tc", "New York\tB-LOC", "sang\tO"], {"comment": "#"}, [], "New York sang"),
+        # A header names the token, or has no tag or number where all others have.
+        (["WORD POS", *PAIRS], {}, [HEADER("WORD, POS")], "dogs bark/cats sleep"),
+        (["Token\tTag", "dogs\tB-X", "bark\tO"], {}, [HEADER("Token, Tag")], "dogs bark"),
+        (["Wort Klasse", "Ada B-PER", "singt O"], {}, [HEADER("Wort, Klasse")], "Ada singt"),
+        (["Wort Klasse", "Ada B-PER", "singt O"], {"tag_column": None}, [HEADER("Wort, Klasse")], "Ada singt"),
+        (["Wort Klasse", "Ada B-PER", "singt O"], {"header": False}, [], "Wort Ada singt"),
+        (["nr wort klasse", "1 Ada NE", "2 . $."], {}, [COUNTS, HEADER("nr, wort, klasse")], "Ada ."),
+        (["Foreword FW", *PAIRS], {}, [], "Foreword dogs bark/cats sleep"),
+        (["word NNS", *PAIRS], {}, [], "word dogs bark/cats sleep"),
+        (["O O", "b B-X"], {}, [], "O b"),
+        (["Ada B-PER", "singt O"], {}, [], "Ada singt"),
+        (["Ada B-PER", "singt O"], {"header": True}, [], "singt"),
+        # A column that counts the words; then multi-word tokens and empty nodes are none.
+        (["1 a X", "2 b Y", "", "1 c X"], {}, [COUNTS], "a b/c"),
+        (["0 a X", "1 b Y", "", "0 c X", "1 d Y"], {}, [COUNTS], "a b/c d"),
+        (EMPTY_NODES, {}, [COUNTS], "de le pain/oui"),
+        (EMPTY_NODES, {"token_column": 1}, [], "de le pain/oui"),
+        (EMPTY_NODES, {"token_column": 0}, [], "1 2 3/1"),
+        (["1-2 CD", "3.1 CD"], {}, [], "1-2 3.1"),
+        (["1 a X", "", "1 b X"], {}, [], "1/1"),  # a file of the word "1" alone
+        (["1 CD", "2 CD", "", "7 CD"], {}, [], "1 2/7"),
+        (["1 a X", "3 b Y"], {}, [], "1 3"),
+    ],
+)
+def test_comments_headers_and_counts(corpus, recwarn, lines, options, hints, words):
+    path = corpus("a.conll", *lines)
+    sentences = list(read_conll(path, **options))
+    assert "/".join(" ".join(sentence.tokens) for sentence in sentences) == words
+    assert [str(warning.message) for warning in recwarn] == [f"{path}: {hint}" for hint in hints]
 
 
-def test_two_columns_are_never_a_number_and_a_tag(corpus):
-    assert next(read_conll(corpus("a.conll", "1 CD", "2 CD"))).tokens == ("1", "2")
+ROWS = [f"doc {number} w{number} X" for number in range(10)]
 
 
-@pytest.mark.parametrize("first", ["WORD\tPOS", "token\ttag", "Wort\tKlasse"])
-def test_a_header_is_no_word(corpus, first):
-    path = corpus("a.conll", first, "dogs\tB-X", "bark\tO", "", "cats\tB-X")
-    with pytest.warns(Hint, match=f"read '{', '.join(first.split())}' as a header; header=False keeps it"):
-        assert [sentence.tokens for sentence in read_conll(path)] == [("dogs", "bark"), ("cats",)]
-    with pytest.warns(Hint):
-        assert next(read_conll(path, tag_column=None)).tokens == ("dogs", "bark")
-    assert next(read_conll(path, header=False)).tokens == (first.split()[0], "dogs", "bark")
-    assert next(read_conll(corpus("b.conll", "a X", "b Y"), header=True)).tokens == ("b",)
-
-
-def test_comments_before_sentences_are_found(corpus):
-    path = corpus("a.conll", "# id 1\tdomain=en", "# B-PER", "anna B-PER", "# O", "", "# id 2\tdomain=en", "#1 O")
-    with pytest.warns(Hint, match="comments, such as '# id 1"):
-        assert [sentence.tokens for sentence in read_conll(path)] == [("#", "anna", "#"), ("#1",)]
+@pytest.mark.parametrize(
+    ("lines", "is_word"),
+    [
+        (ROWS, False),
+        (ROWS[:9], True),
+        ([*ROWS[:5], "", *(row.replace("doc", "other") for row in ROWS)], False),
+        (["#begin document (doc)", *ROWS[:3]], False),
+        (["very much X"] * 20, True),
+    ],
+)
+def test_the_name_of_the_document_is_no_word(corpus, lines, is_word):
+    sentences = read_conll(corpus("a.conll", *lines))
+    if is_word:
+        assert {*next(sentences).tokens} == {lines[0].split()[0]}
+        return
+    with pytest.raises(DataError, match="so it is not the word") as caught:
+        next(sentences)
+    assert caught.value.options == ("token_column",)
 
 
 def test_a_stream_needs_its_first_sentence_only(set_stdin):
@@ -303,18 +327,11 @@ def test_sentences_with_invalid_roles_can_be_skipped(corpus):
     assert ([len(sentence) for sentence in sentences], [error.line for error in skipped]) == ([4, 4, 2], [6])
 
 
-@pytest.mark.parametrize("options", [{"tag_column": "4+"}, {"tag_column": "+", "predicate_column": 3}])
-def test_invalid_columns_of_roles(options):
-    with pytest.raises(ConfigError) as caught:
-        read_conll("missing", **options)
-    assert "tag_column" in caught.value.options
-
-
 def test_a_column_in_brackets_has_spans(corpus):
     """The names of CoNLL-2012; sentences of this format differ in width."""
     path = corpus("a.txt", *(line.replace("It PRP *", "It PRP (X)") for line in CONLL_2012))
     tags = [sentence.tags for sentence in read_conll(path, token_column=3, tag_column=5)]
     assert tags == [("O", "O", "O", "O"), ("O",), ("B-X", "O")]
-    with pytest.raises(DataError, match="so it is not the word") as caught:
-        next(read_conll(path))
-    assert caught.value.options == ("token_column",)
+    path = corpus("a.txt", "a (A0* *", "b *) 1:VID", "c * 1")
+    tags = [next(read_conll(path, tag_column=column)).tags for column in range(3)]
+    assert tags == [("a", "b", "c"), ("B-A0", "I-A0", "O"), ("*", "1:VID", "1")]

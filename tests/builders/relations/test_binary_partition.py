@@ -63,8 +63,8 @@ def definition_for(count):
 @settings(max_examples=30)
 @given(count=st.integers(1, 5), lengths=st.lists(st.integers(0, 40), max_size=3), cls=st.booleans())
 def test_binary_partition_equals_its_definition(follows, count, lengths, cls):
-    texts = [Sentence(["x"] * length) for length in lengths]
-    follows(BinaryPartition(count), texts, definition_for(count), cls=cls)
+    texts, define = [Sentence(["x"] * length) for length in lengths], definition_for(count)
+    follows(BinaryPartition(count), texts, lambda text: define(len(text) + cls), cls=cls)
 
 
 @settings(max_examples=30)

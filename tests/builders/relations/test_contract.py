@@ -90,27 +90,32 @@ def test_names_are_read_back(shown):
 @pytest.mark.parametrize("shown", RELATIONS)
 @settings(max_examples=8)
 @given(random=st.randoms(use_true_random=False), cls=st.booleans())
-def test_a_batch_equals_its_texts(concatenates, random_sentence, shown, random, cls):
-    """Edges stay inside their text, and counts need no edges."""
+def test_a_batch_equals_its_texts(pairs, random_sentence, shown, random, cls):
+    """Nodes, features and edges of single texts follow each other; counts need no edges."""
     relation, _ = RELATIONS[shown]
     vectors = np.random.default_rng(0).normal(size=(4, 3)) if relation.needs_vectors else None
     builder = TextGraphBuilder([relation], cls=cls, vectors=vectors)
     texts = [complete(random_sentence(random, size), random) for size in (5, 0, 1, 7)]
     tokens = [np.array([random.randrange(4) for _ in text.tokens], np.int64) for text in texts]
-    features = {"id": (tokens, 2)}
-    singles = [
-        builder.text_batch(builder.layout([text], features={"id": ([ids], 2)}))
-        for text, ids in zip(texts, tokens, strict=True)
-    ]
-    layout = builder.layout(texts, features=features)
-    batch = builder.text_batch(layout)
-    concatenates(batch, singles)
+    layouts = [builder.layout([text], features={"id": ([ids], 2)}) for text, ids in zip(texts, tokens, strict=True)]
+    layout = builder.layout(texts, features={"id": (tokens, 2)})
+    batch, singles = builder.text_batch(layout), list(map(builder.text_batch, layouts))
+    for kind, counts in batch.node_counts.items():
+        assert counts.tolist() == [single.num_nodes(kind) for single in singles]
+        for name, values in batch.node_features[kind].items():
+            assert values.tolist() == [row for single in singles for row in single.node_features[kind][name].tolist()]
     for part in builder.relations:
-        arrays = part.edges(layout)
-        counts = batch.batch_num_edges(part.canonical).tolist()
-        assert part.num_edges(layout).tolist() == arrays.per_sentence.tolist() == counts
+        kind, expected = part.canonical, []
+        shifts = [batch.node_counts[end].cumsum(0) - batch.node_counts[end] for end in (part.target, part.source)]
+        for single, *shift in zip(singles, *(ends.tolist() for ends in shifts), strict=True):
+            expected += [(target + shift[0], source + shift[1]) for target, source in pairs(single, kind)]
+        assert pairs(batch, kind) == expected
+        counts = [single.edges[kind].num_edges for single in singles]
+        assert batch.batch_num_edges(kind).tolist() == part.num_edges(layout).tolist() == counts
+        for name, values in batch.edge_features[kind].items():
+            assert values.tolist() == [row for single in singles for row in single.edge_features[kind][name].tolist()]
         ends = (batch.batch_num_nodes(end).numpy() for end in (part.source, part.target))
-        validate_edges(part.name, arrays, *ends)
+        validate_edges(part.name, part.edges(layout), *ends)
     if isinstance(relation, CompoundRelation):
         assert relation.num_edges(layout).tolist() == builder.num_edges(layout).tolist()
 
@@ -138,21 +143,11 @@ def complete(sentence, random):
 )
 @settings(max_examples=10)
 @given(random=st.randoms(use_true_random=False), cls=st.booleans())
-def test_edges_equal_the_table(assert_agrees, sentences_of_many_lengths, relation, random, cls):
-    assert_agrees(relation, sentences_of_many_lengths(random), cls)
+def test_edges_equal_the_table(follows, edge_table, random_sentence, relation, random, cls):
+    def definition(sentence):
+        return {relation.canonical: [edge[:2] for edge in edge_table(relation.canonical, sentence, cls)]}
 
-
-@pytest.mark.parametrize(
-    ("relation", "expected"),
-    [
-        (WordGroup(), [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2), (3, 3)]),
-        (Membership(), [(0, 0), (1, 1), (1, 2), (2, 3)]),
-        (Order("forward"), [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]),
-    ],
-)
-def test_edges_of_a_small_text_with_cls(assert_agrees, relation, expected):
-    edges, _ = assert_agrees(relation, [Sentence(["un", "known", "word"], word_ids=[0, 0, 1])], cls=True)
-    assert [edge[:2] for edge in edges] == expected
+    follows(relation, [random_sentence(random, size) for size in (0, 1, 4, 9)], definition, cls=cls)
 
 
 def global_edges(length):
@@ -173,12 +168,8 @@ def star(length):
 @settings(max_examples=20)
 @given(lengths=st.lists(st.integers(0, 9), max_size=4), cls=st.booleans())
 def test_edges_equal_their_definition(follows, relation, definition, lengths, cls):
-    follows(relation, [Sentence(["x"] * length) for length in lengths], definition, cls=cls)
-
-
-def test_only_the_star_adds_the_relay():
-    assert "relay" not in TextGraphBuilder([Window(3)]).text_batch([["a"]]).node_counts
-    assert TextGraphBuilder([Window(3), Star()]).text_batch([["a"]]).num_nodes("relay") == 1
+    texts = [Sentence(["x"] * length) for length in lengths]
+    follows(relation, texts, lambda text: definition(len(text) + cls), cls=cls)
 
 
 def test_a_compound_relation_itself_has_no_edges():

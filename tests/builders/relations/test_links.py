@@ -1,12 +1,14 @@
 """Edges that the user provides."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphattn._edges import Edges
 from graphattn.builders import Links, Sentence, TextGraphBuilder, Window
-from graphattn.exceptions import DataError
+from graphattn.builders._layout import warn_of_missing_links
+from graphattn.exceptions import GraphAttnWarning
 
 
 @st.composite
@@ -24,14 +26,12 @@ def linked_texts(draw):
 def test_links_equal_the_pairs(pairs, on, texts, cls):
     relation = Links(on)
     builder = TextGraphBuilder([relation, Window(1)], cls=cls)
-    for text, graph in zip(texts, map(builder.text_batch, [[text] for text in texts]), strict=True):
+    for text in texts:
         expected = {(target + cls, source + cls) for source, target in text.links}
         if on == "token":
-            words = [0] * cls + [word + cls for word in text.word_ids]
-            expected = {
-                (i, j) for i, word in enumerate(words) for j, other in enumerate(words) if (word, other) in expected
-            }
-        assert pairs(graph, relation.canonical) == sorted(expected)
+            words = list(enumerate([0] * cls + [word + cls for word in text.word_ids]))
+            expected = {(i, j) for i, word in words for j, other in words if (word, other) in expected}
+        assert pairs(builder.text_batch([text]), relation.canonical) == sorted(expected)
 
 
 def test_selected_texts_keep_their_links(pairs):
@@ -41,12 +41,28 @@ def test_selected_texts_keep_their_links(pairs):
     assert pairs(graph, ("token", "links", "token")) == [(1, 3), (3, 1), (5, 8), (8, 5)]
 
 
-def test_missing_links():
-    builder = TextGraphBuilder([Links() | Window(1)])
-    with pytest.raises(DataError) as caught:
-        builder.text_batch([Sentence(["a"], links=[]), Sentence(["so", "it", "goes"])])
-    assert str(caught.value) == (
-        "field 'links': sentence 1 ('so it goes' ...) has no links, but the relation 'links' needs them. Read a corpus "
-        "with a column of links, give Sentence(links=...), or leave out Links()."
+def test_texts_may_lack_links(pairs, recwarn):
+    warn_of_missing_links.cache_clear()
+    builder = TextGraphBuilder([Links() | Window(1)], cls=False)
+    graph = builder.text_batch([Sentence(["a", "b"], links=[(0, 1)]), Sentence(["so", "it"]), Sentence([])])
+    assert set(pairs(graph, ("token", "links|window:1", "token"))) == {(0, 0), (1, 0), (1, 1), (2, 2), (3, 3)}
+    without = Sentence(["so", "it"])
+    layouts = builder.layout([without]), builder.layout([replace(without, links=[])])
+    assert [layout.links.counts.tolist() for layout in layouts] == [[0], [0]]
+    builder.text_batch([["more"]])
+    (warning,) = recwarn.list
+    assert warning.category is GraphAttnWarning
+    assert warning.filename == __file__
+    assert str(warning.message) == (
+        "none of these texts has links, so the relation 'links' has no edges. Read a corpus with a field of links, or "
+        "give Sentence(links=...); [] says that a text has none"
     )
-    assert Edges.of(builder.text_batch([Sentence([])])).num_edges == 1
+
+
+@pytest.mark.parametrize(
+    "texts", [[], [Sentence([])], [Sentence(["a"], links=[]), Sentence(["b"])], [Sentence(["a"], links=[])]]
+)
+def test_texts_where_some_or_none_need_links_give_no_warning(texts, recwarn):
+    warn_of_missing_links.cache_clear()
+    TextGraphBuilder([Links()]).text_batch(texts)
+    assert not recwarn.list

@@ -33,10 +33,8 @@ def rows_of(relation, arrays, *, cls=False):
     texts = [Sentence(["x"] * len(array)) for array in arrays]
     layout = builder.layout(texts, features={"place": (arrays, np.zeros(width))})
     edges = relation.edges(layout)
-    assert relation.num_edges(layout).tolist() == edges.per_sentence.tolist()
     rows = np.split(edges.indices, edges.indptr[1:-1])[: layout.num_tokens]
-    starts = np.repeat(layout.token_starts, layout.lengths)
-    return [(row - start).tolist() for row, start in zip(rows, starts, strict=True)]
+    return [(row - start).tolist() for row, start in zip(rows, layout.bounds_of_token[0], strict=True)]
 
 
 @pytest.mark.parametrize("block", [nearest.BLOCK, 64, 5])

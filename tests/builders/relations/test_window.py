@@ -51,19 +51,12 @@ def test_widths_of_scales_are_odd(make):
 @given(
     scale=st.sampled_from([1, 3, 5, 7, "N", "N/2", "N/4"]),
     dilation=st.integers(1, 6),
-    lengths=st.lists(st.integers(0, 25), max_size=4),
+    length=st.integers(0, 25),
     cls=st.booleans(),
 )
-def test_dilated_windows(follows, scale, dilation, lengths, cls):
-    def definition(length):
-        reach = (Scale(scale).width(length) - 1) // 2
-        return {
-            ("token", f"dilated:{scale}:{dilation}", "token"): [
-                (i, j)
-                for i in range(length)
-                for j in range(length)
-                if (i - j) % dilation == 0 and abs(i - j) <= reach * dilation
-            ]
-        }
-
-    follows(Dilated(scale, dilation), [Sentence(["x"] * length) for length in lengths], definition, cls=cls)
+def test_dilated_windows(follows, scale, dilation, length, cls):
+    tokens = range(length + cls)
+    reach = (Scale(scale).width(len(tokens)) - 1) // 2 * dilation
+    expected = [(i, j) for i in tokens for j in tokens if (i - j) % dilation == 0 and abs(i - j) <= reach]
+    relation = Dilated(scale, dilation)
+    follows(relation, [Sentence(["x"] * length)], lambda _: {relation.canonical: expected}, cls=cls)

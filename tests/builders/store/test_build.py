@@ -4,9 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +21,11 @@ from graphattn.exceptions import DataError
 
 def content(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def flip(data, place):
+    """The data with one other bit."""
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
 
 
 def inodes(folder):
@@ -45,7 +47,7 @@ def test_from_5000_texts_on_there_is_work_for_several_processes(tmp_path):
 
 
 def test_a_store_keeps_the_size_of_its_shards(tmp_path, write, trees):
-    """A store of an earlier version, whose default was a fixed size, is repaired and extended."""
+    """Also if a later build leaves the size out."""
     corpora = [CorpusFile(write("a.jsonl", trees(30))), CorpusFile(write("b.jsonl", trees(20, seed=1)))]
     fixed, default = (StoreSettings(TextGraphBuilder([Window(3)]), block_bytes=size) for size in (1000, None))
     build_store(corpora, tmp_path / "fixed", fixed)
@@ -83,10 +85,6 @@ def test_tags_of_any_column(tmp_path, write, trees, settings):
     assert Store(tmp_path / "plus").manifest.skipped == 1
 
 
-NEEDS_HEADS = (
-    "but the relation 'dependency' needs them. Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with "
-    "a parser), or a parser (parser=stanza), or leave the relation out."
-)
 DATA = Path(__file__).parents[2] / "data" / "stores"
 """Stores of format version 1, and their corpora."""
 
@@ -161,14 +159,18 @@ def test_a_vocabulary_of_the_builder_is_kept(tmp_path, write, trees):
     assert Store(tmp_path / "s").vocabulary == vocabulary
 
 
-def test_any_number_of_processes_gives_the_same_bytes(tmp_path, write, trees, settings):
+def test_any_number_of_processes_gives_the_same_bytes(tmp_path, write, trees):
+    (tmp_path / "c.csv").write_text("text,label\n" + "a dog barks,x\nbroken\n" * 40)
     corpora = [CorpusFile(write("a.conllu", trees(60))), CorpusFile(write("b.jsonl", trees(60, seed=2)))]
+    corpora.append(CorpusFile(tmp_path / "c.csv"))
+    settings = StoreSettings(TextGraphBuilder([Window(3)]), skip=True, block_bytes=1000)
     build_store(corpora, tmp_path / "one", settings)
     engine = LocalEngine(2)
     build_store(corpora, tmp_path / "two", settings, engine=engine)
     engine.close()
     assert content(tmp_path / "one") == content(tmp_path / "two")
-    assert len(Store(tmp_path / "one").manifest.shards) > 8
+    manifest = Store(tmp_path / "one").manifest
+    assert (len(manifest.shards) > 8, manifest.skipped) == (True, 40)
 
 
 def test_an_interrupted_build_resumes(tmp_path, write, trees, settings):
@@ -203,19 +205,6 @@ def test_an_interrupted_build_resumes(tmp_path, write, trees, settings):
     )
 
 
-def test_a_damaged_shard_of_an_interrupted_build_is_written_again(tmp_path, write, trees, settings):
-    """Also where Parquet has no checksum."""
-    corpora = [CorpusFile(write("a.conllu", trees(60)))]
-    build_store(corpora, tmp_path / "s", settings)
-    before, inodes_before = content(tmp_path / "s"), inodes(tmp_path / "s")
-    path = tmp_path / "s" / "sentences" / "part-000001.parquet"
-    path.write_bytes(path.read_bytes().replace(b'"cut": 0', b'"cut": 1'))
-    Manifest(settings.to_json(), ["a.conllu"]).write(tmp_path / "s")
-    build_store(corpora, tmp_path / "s", settings)
-    assert content(tmp_path / "s") == before
-    assert {name for name, inode in inodes(tmp_path / "s").items() if inode != inodes_before[name]} == {path.name}
-
-
 def test_an_append_that_was_killed_before_the_manifest_resumes(tmp_path, write, trees, settings):
     """Until then the vocabulary of the longer store is an error, instead of ids that another one gave."""
     first = CorpusFile(write("a.conllu", trees(9)))
@@ -233,78 +222,60 @@ def test_an_append_that_was_killed_before_the_manifest_resumes(tmp_path, write, 
     assert content(folder) == complete
 
 
-def test_a_complete_store_keeps_its_shards(tmp_path, write, trees, settings):
-    corpora = [CorpusFile(write("a.conllu", trees(60)))]
-    build_store(corpora, tmp_path / "s", settings)
-    before = content(tmp_path / "s")
-    path = write("a.conllu", [*trees(30), *trees(30, seed=3)])
-    with pytest.raises(DataError, match="has changed since the complete store was built") as caught:
-        build_store(corpora, tmp_path / "s", settings)
-    assert caught.value.path == str(path)
-    assert content(tmp_path / "s") == before
+CHANGED = "has changed since the complete store was built"
 
 
-@pytest.mark.parametrize("corpus", ["gone", "changed", "shorter"])
-def test_a_failing_repair_changes_nothing(tmp_path, write, trees, settings, corpus):
+@pytest.mark.parametrize(("corpus", "message"), [("gone", "no such file"), ("changed", CHANGED), ("shorter", CHANGED)])
+def test_a_failing_repair_changes_nothing(tmp_path, write, trees, settings, corpus, message):
     """The readable shards of a damaged store are neither deleted nor replaced."""
     path, folder = write("a.conllu", trees(60)), tmp_path / "s"
     build_store([CorpusFile(path)], folder, settings)
-    shards = sorted((folder / "sentences").iterdir())
-    content = bytearray(shards[0].read_bytes())
-    content[40] ^= 4
-    shards[0].write_bytes(content)
-    before = {shard: shard.read_bytes() for shard in shards}
+    shard = folder / "sentences" / "part-000000.parquet"
+    shard.write_bytes(flip(shard.read_bytes(), 40))
+    before = content(folder)
     if corpus == "gone":
         path.unlink()
     else:  # only the sentences of the first block, or other sentences
         kept = sum(Manifest.read(folder).shards[0].chunks)
         write("a.conllu", trees(60)[:kept] if corpus == "shorter" else trees(60, seed=3))
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match=message) as caught:
         build_store([CorpusFile(path)], folder, settings)
-    assert {shard: shard.read_bytes() for shard in (folder / "sentences").iterdir()} == before
+    assert caught.value.path == str(path)
+    assert content(folder) == before
 
 
-def test_damaged_shards_are_rebuilt(tmp_path, write, trees, settings):
+@pytest.mark.parametrize("complete", [True, False])
+def test_damaged_shards_are_rebuilt(tmp_path, write, trees, settings, complete):
+    corpora, folder = [CorpusFile(write("a.conllu", trees(60)))], tmp_path / "s"
+    build_store(corpora, folder, settings)
+    before, inodes_before = content(folder), inodes(folder)
+    names = [f"part-00000{number}.parquet" for number in range(3)]
+    whole = [before[f"sentences/{name}"] for name in names]
+    damages = [b"PAR1 no more", flip(whole[1], len(whole[1]) // 3), whole[2].replace(b'"cut": 0', b'"cut": 1')]
+    for name, damaged in zip(names, damages, strict=True):
+        (folder / "sentences" / name).write_bytes(damaged)
+    if not complete:
+        Manifest(settings.to_json(), ["a.conllu"]).write(folder)
+    build_store(corpora, folder, settings)
+    assert content(folder) == before
+    assert {name for name, inode in inodes(folder).items() if inode != inodes_before[name]} == {*names}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_build_resumes(tmp_path, write, trees, settings, run_in_fork, jobs):
     corpora = [CorpusFile(write("a.conllu", trees(60)))]
-    build_store(corpora, tmp_path / "s", settings)
-    before = content(tmp_path / "s")
-    (tmp_path / "s" / "sentences/part-000002.parquet").write_bytes(b"PAR1 no more")
-    flipped = bytearray(before["sentences/part-000001.parquet"])
-    flipped[len(flipped) // 3] ^= 1
-    (tmp_path / "s" / "sentences/part-000001.parquet").write_bytes(flipped)
-    build_store(corpora, tmp_path / "s", settings)
-    assert content(tmp_path / "s") == before
+    build_store(corpora, tmp_path / "whole", settings)
 
+    def kill(items, _):
+        for number, item in enumerate(items):
+            if number == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield item
 
-SCRIPT = """
-import sys
-from pathlib import Path
-from graphattn.builders import Dependency, TextGraphBuilder, Window
-from graphattn.builders._jobs import LocalEngine
-from graphattn.builders.store import CorpusFile, StoreSettings, build_store
-if __name__ == "__main__":
-    settings = StoreSettings(TextGraphBuilder([Window(3), Window("N/4"), Dependency()]), block_bytes=1000)
-    engine = LocalEngine(2)
-    build_store([CorpusFile(Path(sys.argv[1]))], Path(sys.argv[2]), settings, engine=engine)
-    engine.close()
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_build_resumes(tmp_path, write, trees, settings):
-    path = write("a.conllu", trees(250))
-    build_store([CorpusFile(path)], tmp_path / "whole", settings)
-    (tmp_path / "build.py").write_text(SCRIPT)
-    command = [sys.executable, str(tmp_path / "build.py"), str(path), str(tmp_path / "killed")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while len(inodes(tmp_path / "killed")) < 5:
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    build_store([CorpusFile(path)], tmp_path / "killed", settings)
+    killed = lambda: build_store(corpora, tmp_path / "killed", settings, engine=LocalEngine(jobs), watch=kill)  # noqa: E731
+    assert run_in_fork(killed) == -signal.SIGKILL
+    assert 2 < len(inodes(tmp_path / "killed")) < len(inodes(tmp_path / "whole"))
+    build_store(corpora, tmp_path / "killed", settings)
     assert content(tmp_path / "whole") == content(tmp_path / "killed")
 
 
@@ -330,90 +301,110 @@ def test_texts_are_split_into_words(tmp_path, settings):
     ]  # fmt: skip
 
 
+TREE = "1\tw\t_\t_\t_\t_\t0\tx\t_\t_\n\n"
 BROKEN = "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\tx\t_\t_\n\n"
 LATE = "# text = a b\n1\ta\t_\t_\t_\t_\t0\tx\t_\t_\n2\tb\t_\t_\t_\t_\t5\tx\t_\t_\n\n"
 FAR = "1\ta\t_\t_\t_\t_\t7\tx\t_\t_\n\n"
 UNPARSED = "1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+PARSED_JSON = '{"tokens": ["b"], "heads": [0]}\n\n'
+LINKED = (
+    '{"tokens": ["a", "b"], "heads": [0, 1], "links": [[0, 1]]}\n'
+    '{"tokens": []}\n'
+    '{"tokens": ["c"], "heads": [0]}\n'
+    '{"tokens": ["d"], "links": []}\n'
+    '{"tokens": ["e"], "heads": [0], "links": []}\n'
+)
+FROM_1 = "Heads are 1-based word numbers, 0 for a root."
+NO_HEADS = "has no heads, but the relation 'dependency' needs them"
+PARSE = (
+    "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser (parser=stanza), "
+    "or leave the relation out."
+)
+UNKNOWN_ENCODING = (
+    "The encoding is unknown. Find out which it is, and convert the file: iconv -f IT -t UTF-8 OLD > NEW."
+)
+PAIRS = {"second": "second"}
 
 
-def test_invalid_sentences_are_reported_with_their_lines(tmp_path, write, trees, settings):
-    path = write("a.conllu", trees(50))
-    for broken, message in [
-        (BROKEN, "field 'heads': heads form a cycle through word 1 ('a'). Each word must lead to a root."),
-        (FAR, "field 'heads': word 1 ('a') has head 7, the sentence has 1 words. Heads are 1-based word numbers, 0 "
-         "for a root."),
-        (LATE, "field 'heads': word 2 ('b') has head 5, the sentence has 2 words. Heads are 1-based word numbers, 0 "
-         "for a root."),
-    ]:  # fmt: skip
-        with open(path, "a") as file:
-            line = path.read_text().count("\n") + 1
-            file.write(broken)
-        with pytest.raises(DataError) as caught:
-            build_store([CorpusFile(path)], tmp_path / f"s{line}", settings)
-        assert str(caught.value) == f"{path}, line {line + 2 * (broken == LATE)}, {message}"
-        write("a.conllu", trees(50))
+@pytest.mark.parametrize(
+    ("name", "content", "relations", "message"),
+    [
+        ("a.conllu", TREE * 50 + BROKEN, [Dependency()],
+         ", line 101, field 'heads': heads form a cycle through word 1 ('a'). Each word must lead to a root."),
+        ("a.conllu", TREE * 50 + FAR, [Dependency()],
+         f", line 101, field 'heads': word 1 ('a') has head 7, the sentence has 1 words. {FROM_1}"),
+        ("a.conllu", TREE * 50 + LATE, [Dependency()],
+         f", line 103, field 'heads': word 2 ('b') has head 5, the sentence has 2 words. {FROM_1}"),
+        ("a.conllu", TREE * 300 + UNPARSED, [Dependency()],
+         f", line 601, field 'heads': sentence ('a' ...) {NO_HEADS}. {PARSE}"),
+        ("a.jsonl", PARSED_JSON * 300 + '{"tokens": []}\n{"tokens": ["a"]}\n', [Dependency()],
+         f", line 602, field 'heads': sentence ('a' ...) {NO_HEADS}. {PARSE}"),
+        ("a.txt", "x\ta b\n", [Dependency()], f", field 'heads': sentence 1 ('a b' ...) {NO_HEADS}. {PARSE}"),
+        ("a.jsonl", LINKED, [Links(), Dependency()],
+         f", line 4, field 'heads': sentence ('d' ...) {NO_HEADS}. {PARSE}"),
+        ("a.conllu", TREE.encode() * 999 + b"# comment\n1\t\xe9\n", [Window(3)],
+         f", line 2000: byte 0xe9 at column 3 is not UTF-8. {UNKNOWN_ENCODING}"),
+        ("a.jsonl", b'{"tokens":[]}\n' * 1999 + b'{"tokens": ["\xe9"]}\n', [Window(3)],
+         f", line 2000: byte 0xe9 at column 14 is not UTF-8. {UNKNOWN_ENCODING}"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)  # fmt: skip
+def test_errors_name_the_line(tmp_path, name, content, relations, message):
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(DataError) as caught:
+        build_store([CorpusFile(path)], tmp_path / "s", StoreSettings(TextGraphBuilder(relations), block_bytes=1000))
+    assert str(caught.value) == f"{path}{message}"
 
 
-def test_skipped_sentences_are_listed(tmp_path, trees, as_conllu, builder):
-    good = list(map(as_conllu, trees(40)))
-    texts = [*good[:20], BROKEN, *good[20:30], FAR, UNPARSED, *good[30:]]
-    data = "".join(texts).encode() + b"1\t\xff\t" + b"\t".join([b"_"] * 4 + [b"0", b"x", b"_", b"_"]) + b"\n"
-    (tmp_path / "a.conllu").write_bytes(data)
-    settings = StoreSettings(builder, skip=True)
-    manifest = build_store([CorpusFile(tmp_path / "a.conllu")], tmp_path / "s", settings)
-    assert list(Store(tmp_path / "s")) == trees(40)
-    line = {text: 1 + "".join(texts)[: "".join(texts).index(text)].count("\n") for text in (BROKEN, FAR, UNPARSED)}
-    listed = [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()]
-    assert listed == [
-        {"corpus": "a.conllu", "place": f"line {line[BROKEN]}", "reason": "heads form a cycle through word 1 ('a')"},
-        {"corpus": "a.conllu", "place": f"line {line[FAR]}", "reason": "word 1 ('a') has head 7, the sentence has 1 "
-         "words"},
-        {"corpus": "a.conllu", "place": f"line {line[UNPARSED]}", "reason": "sentence ('a' ...) has no heads, "
-         "but the relation 'dependency' needs them"},
-        {"corpus": "a.conllu", "place": f"line {data.count(bytes([10]))}", "reason": "byte 0xff at column 3 is not "
-         "UTF-8"},
-    ]  # fmt: skip
-    assert manifest.skipped == 4
-
-
-def test_a_carriage_return_ends_no_line_when_sentences_are_skipped(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(b'{"tokens":\r["a","b"]}\n{"tokens": 7}\n{"tokens": ["c"]}\r\n')
-    build_store(
-        [CorpusFile(tmp_path / "a.jsonl")], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)]), skip=True)
-    )
-    assert [sentence.tokens for sentence in Store(tmp_path / "s")] == [("a", "b"), ("c",)]
-    (listed,) = (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()
-    assert json.loads(listed)["place"] == "line 2"
-
-
-def test_the_reason_of_a_skipped_line_has_its_braces(tmp_path):
-    (tmp_path / "a.csv").write_text("text,x,y\na,1,0\nb,{label},1\n")
-    corpus = CorpusFile(tmp_path / "a.csv", options={"label": ("x", "y")})
-    build_store([corpus], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)]), skip=True))
-    (listed,) = (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()
-    assert json.loads(listed)["reason"] == "'{label}' where 0 or 1 was expected"
-
-
-def test_lines_skipped_by_readers_are_listed(tmp_path):
-    (tmp_path / "a.csv").write_bytes(b'text,label\na,x\nb\n"c,x\nd,y\n\xe9,y\n')
-    (tmp_path / "b.csv").write_bytes(b"text,label\na,\n")
-    corpora = [CorpusFile(tmp_path / "a.csv"), CorpusFile(tmp_path / "b.csv")]
-    for engine in (None, LocalEngine(2)):
-        folder = tmp_path / ("one" if engine is None else "two")
-        settings = StoreSettings(TextGraphBuilder([Window(3)]), skip=True, block_bytes=1)
-        manifest = build_store(corpora, folder, settings, engine=engine)
-        assert [(s.tokens, s.label) for s in Store(folder)] == [(("a",), "x"), (("d",), "y")]
-        listed = [json.loads(row) for row in (folder / "skipped.jsonl").read_text().splitlines()]
-        quotes = "the row that begins here has an unpaired double quote"
-        assert listed == [
-            {"corpus": "a.csv", "place": "line 3", "reason": "1 field, the header names 2"},
-            {"corpus": "a.csv", "place": "line 6", "reason": "byte 0xe9 at column 1 is not UTF-8"},
-            {"corpus": "a.csv", "place": "line 4", "reason": quotes},
-            {"corpus": "b.csv", "place": "line 2", "reason": "the label is empty"},
-        ]
-        assert manifest.skipped == 4
-    engine.close()
-    assert content(tmp_path / "one") == content(tmp_path / "two")
+@pytest.mark.parametrize(
+    ("name", "content", "options", "relations", "kept", "skipped"),
+    [
+        ("a.conllu", (2 * TREE + BROKEN + TREE + FAR + UNPARSED + TREE).encode() + TREE.encode().replace(b"w", b"\xff"),
+         {}, [Dependency()], [("w",)] * 4, [
+             ("line 5", "heads form a cycle through word 1 ('a')"),
+             ("line 10", "word 1 ('a') has head 7, the sentence has 1 words"),
+             ("line 12", f"sentence ('a' ...) {NO_HEADS}"),
+             ("line 16", "byte 0xff at column 3 is not UTF-8"),
+         ]),
+        ("a.jsonl", PARSED_JSON + '{"tokens": []}\n{"tokens": ["a"]}\n', {}, [Dependency()], [("b",), ()], [
+            ("line 4", f"sentence ('a' ...) {NO_HEADS}"),
+        ]),
+        ("a.jsonl", LINKED, {}, [Links(), Dependency()], [("a", "b"), (), ("c",), ("e",)], [
+            ("line 4", f"sentence ('d' ...) {NO_HEADS}"),
+        ]),
+        ("a.jsonl", '{"tokens":\r["a","b"]}\n{"tokens": 7}\n{"tokens": ["c"]}\r\n', {}, [Window(3)],
+         [("a", "b"), ("c",)], [("line 2", "this is not a list of strings")]),
+        ("a.csv", "text,x,y\na,1,0\nb,{label},1\n", {"label": ("x", "y")}, [Window(3)], [("a",)], [
+            ("line 3", "'{label}' where 0 or 1 was expected"),
+        ]),
+        ("a.csv", b'text,label\na,x\nb\n"c,x\nd,y\n\xe9,y\n', {}, [Window(3)], [("a",), ("d",)], [
+            ("line 3", "1 field, the header names 2"),
+            ("line 6", "byte 0xe9 at column 1 is not UTF-8"),
+            ("line 4", "the row that begins here has an unpaired double quote"),
+        ]),
+        ("a.csv", "text,label\na,\n", {}, [Window(3)], [], [("line 2", "the label is empty")]),
+        ("a.csv", "text,second,label\n,a b,x\n,,y\n", PAIRS, [Dependency()], [(), ()], [
+            ("sentence 1", "the other text of its pair has no heads ('' ...)"),
+            ("sentence 1", "no heads ('a b' ...)"),
+        ]),
+        ("a.csv", "text,second,label\n,,x\n,b,y\nc,d,x\n", PAIRS, [Dependency(), Links()], [(), ()], [
+            ("sentence 2", "the other text of its pair has no heads ('' ...)"),
+            ("sentence 2", "no heads ('b' ...)"),
+            ("sentence 3", "no heads ('c' ...)"),
+            ("sentence 3", "no heads ('d' ...)"),
+        ]),
+    ],
+)  # fmt: skip
+def test_skipped_sentences_are_listed(tmp_path, name, content, options, relations, kept, skipped):
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    settings = StoreSettings(TextGraphBuilder(relations), skip=True)
+    manifest = build_store([CorpusFile(path, options=options)], tmp_path / "s", settings)
+    assert [sentence.tokens for sentence in Store(tmp_path / "s")] == kept
+    rows = [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()]
+    assert rows == [{"corpus": name, "place": place, "reason": reason} for place, reason in skipped]
+    assert manifest.skipped == len(skipped)
 
 
 def test_pairs_stay_together(tmp_path):
@@ -427,35 +418,6 @@ def test_pairs_stay_together(tmp_path):
     assert seconds == [False, True, False, True, None]
     assert [sentence.label for sentence in store] == ["x", "x", "y", "y", "x"]
     assert (manifest.pairs, manifest.labels) == (2, {"x": 2, "y": 1})
-
-
-def test_both_texts_of_a_pair_are_skipped(tmp_path):
-    (tmp_path / "a.csv").write_text("text,second,label\n,a b,x\n,,y\n")
-    corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
-    manifest = build_store([corpus], tmp_path / "s", StoreSettings(TextGraphBuilder([Dependency()]), skip=True))
-    assert [(s.tokens, s.label) for s in Store(tmp_path / "s")] == [((), "y"), ((), "y")]
-    assert [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()] == [
-        {"corpus": "a.csv", "place": "sentence 1", "reason": "the other text of its pair has no heads ('' ...)"},
-        {"corpus": "a.csv", "place": "sentence 1", "reason": "no heads ('a b' ...)"},
-    ]
-    assert manifest.skipped == 2
-
-
-@pytest.mark.parametrize("name", ["a.conllu", "a.jsonl"])
-def test_a_sentence_without_heads_is_reported_with_its_line(tmp_path, settings, trees, as_conllu, name):
-    if name == "a.conllu":
-        before, after = "".join(map(as_conllu, trees(300))), UNPARSED
-    else:
-        before, after = '{"tokens": ["b"], "heads": [0]}\n\n' * 300, '{"tokens": []}\n{"tokens": ["a"]}\n'
-    (tmp_path / name).write_text(before + after)
-    line = (before + after).rstrip().count("\n") + 1
-    with pytest.raises(DataError) as caught:
-        build_store([CorpusFile(tmp_path / name)], tmp_path / "s", settings)
-    assert str(caught.value) == (
-        f"{tmp_path / name}, line {line}, field 'heads': sentence ('a' ...) has no heads, {NEEDS_HEADS}"
-    )
-    manifest = build_store([CorpusFile(tmp_path / name)], tmp_path / "s", replace(settings, skip=True))
-    assert (manifest.parsed, manifest.skipped) == (manifest.sentences - (name == "a.jsonl"), 1)
 
 
 def test_a_build_without_a_shard_leaves_no_files(tmp_path, settings):
@@ -501,40 +463,13 @@ def test_a_build_that_skipped_does_not_resume_without_skip(tmp_path, settings, t
         build_store([CorpusFile(path)], tmp_path / "s", settings)
 
 
-def test_sentences_without_heads_are_rejected_if_a_relation_needs_them(tmp_path, settings):
-    (tmp_path / "a.txt").write_text("x\ta b\n")
-    with pytest.raises(DataError) as caught:
-        build_store([CorpusFile(tmp_path / "a.txt")], tmp_path / "s", settings)
-    assert str(caught.value) == (
-        f"{tmp_path / 'a.txt'}, field 'heads': sentence 1 ('a b' ...) has no heads, {NEEDS_HEADS}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [("a.conllu", 2_000), ("a.jsonl", 2_000), pytest.param("a.conllu", 1_000_000, marks=pytest.mark.slow)],
-)
-def test_a_wrong_encoding_is_reported_at_any_position(tmp_path, name, line):
-    if name == "a.conllu":
-        before, bad = b"1\ta\t_\t_\t_\t_\t0\tx\t_\t_\n\n" * (line // 2 - 1) + b"# comment\n", b"1\t\xe9"
-    else:
-        before, bad = b'{"tokens":[]}\n' * (line - 1), b'{"tokens": ["\xe9"]}'
-    (tmp_path / name).write_bytes(before + bad + b"\n")
-    with pytest.raises(DataError) as caught:
-        build_store([CorpusFile(tmp_path / name)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
-    assert str(caught.value) == (
-        f"{tmp_path / name}, line {line}: byte 0xe9 at column {bad.index(0xE9) + 1} is not UTF-8. "
-        "The encoding is unknown. Find out which it is, and convert the file: iconv -f IT -t UTF-8 OLD > NEW."
-    )
-
-
-def test_a_document_of_200_000_tokens(tmp_path, write):
-    document = Sentence([f"w{number % 999}" for number in range(200_000)], heads=[0, *range(1, 200_000)])
+def test_a_document_of_50_000_tokens(tmp_path, write):
+    document = Sentence([f"w{number % 999}" for number in range(50_000)], heads=[0, *range(1, 50_000)])
     builder = TextGraphBuilder([Window(3), Dependency()])
     manifest = build_store([CorpusFile(write("a.jsonl", [Sentence(["a"], heads=[0]), document]))], tmp_path / "s",
                            StoreSettings(builder))  # fmt: skip
     assert Store(tmp_path / "s")[1] == document
-    assert (manifest.longest, manifest.edges["window:3"]) == (200_000, 3 * 200_001 - 2 + 4)
+    assert (manifest.longest, manifest.edges["window:3"]) == (50_000, 3 * 50_001 - 2 + 4)
 
 
 def test_other_folders_are_not_changed(tmp_path, write, trees, settings, builder):
@@ -564,44 +499,6 @@ def test_other_readers_can_return_sentences(tmp_path, settings):
     build_store([CorpusFile(tmp_path / "a.conll")], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(1)])))
     assert list(Store(tmp_path / "s")) == [Sentence(["Ada", "wrote"], tags=["NNP", "VBD"]), Sentence(["Dogs"],
                                            tags=["NNS"])]  # fmt: skip
-
-
-def test_a_sentence_without_links_is_reported_with_its_line(tmp_path):
-    corpus, builder = tmp_path / "a.jsonl", TextGraphBuilder([Links(), Dependency()])
-    corpus.write_text(
-        '{"tokens": ["a", "b"], "heads": [0, 1], "links": [[0, 1]]}\n'
-        '{"tokens": []}\n'
-        '{"tokens": ["c"], "heads": [0]}\n'
-        '{"tokens": ["d"], "links": []}\n'
-        '{"tokens": ["e"], "heads": [0], "links": []}\n'
-    )
-    with pytest.raises(DataError) as caught:
-        build_store([CorpusFile(corpus)], tmp_path / "s", StoreSettings(builder))
-    assert str(caught.value) == (
-        f"{corpus}, line 3, field 'links': sentence ('c' ...) has no links, but the relation 'links' needs them. "
-        "Read a corpus with a column of links, give Sentence(links=...), or leave out Links()."
-    )
-    manifest = build_store([CorpusFile(corpus)], tmp_path / "s", StoreSettings(builder, skip=True))
-    assert ([s.tokens for s in Store(tmp_path / "s")], manifest.skipped) == ([("a", "b"), (), ("e",)], 2)
-    rows = [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()]
-    assert [(row["place"], row["reason"].partition(",")[0]) for row in rows] == [
-        ("line 3", "sentence ('c' ...) has no links"),
-        ("line 4", "sentence ('d' ...) has no heads"),
-    ]
-
-
-def test_texts_without_heads_and_links_are_skipped(tmp_path):
-    (tmp_path / "a.csv").write_text("text,second,label\n,,x\n,b,y\nc,d,x\n")
-    corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
-    settings = StoreSettings(TextGraphBuilder([Dependency(), Links()]), skip=True)
-    assert build_store([corpus], tmp_path / "s", settings).skipped == 4
-    rows = [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()]
-    assert [(row["place"], row["reason"]) for row in rows] == [
-        ("sentence 2", "the other text of its pair has no heads ('' ...)"),
-        ("sentence 2", "no heads ('b' ...)"),
-        ("sentence 3", "no heads ('c' ...)"),
-        ("sentence 3", "no heads ('d' ...)"),
-    ]
 
 
 def test_a_second_writer_is_rejected(tmp_path, write, trees, builder):

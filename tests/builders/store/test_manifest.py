@@ -67,8 +67,7 @@ def test_every_changed_or_deleted_value_is_harmless_or_one_error(store):
     del record["checksum"]
     expected, errors = use(store), []
     for number, place in enumerate(places(record)):
-        # a few values for each place, other ones for the next
-        for value in (*(VALUES[(2 * number + step) % len(VALUES)] for step in range(2)), *([...] if place else [])):
+        for value in (VALUES[number % len(VALUES)], *([...] if place else [])):  # the next place gets another value
             changed = change(record, place, value)
             if isinstance(changed, dict):
                 changed["checksum"] = json_checksum(changed)

@@ -178,18 +178,8 @@ def test_other_versions_are_rejected(stored, trees):
         Store(folder)
 
 
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        (None, "is not a store"),
-        ("[]", "is damaged"),
-        ('{"kind": "graphattn store", "format_version": 1}', r"is damaged \(its checksum does not match\)"),
-    ],
-)
-def test_folders_without_a_manifest(tmp_path, text, match):
-    if text is not None:
-        (tmp_path / "store.json").write_text(text)
-    with pytest.raises(DataError, match=match) as caught:
+def test_a_folder_without_a_manifest(tmp_path):
+    with pytest.raises(DataError, match="is not a store") as caught:
         Store(tmp_path)
     assert "graphattn build" in caught.value.hint
 
@@ -208,13 +198,6 @@ def test_the_store_of_imdb_is_hardly_larger_than_its_archive(corpora, tmp_path):
     archive = len(lzma.compress(head.read_bytes(), preset=9))
     on_disk = sum(file.stat().st_size for file in store.folder.iterdir())
     assert on_disk <= 2.5 * archive
-
-
-def test_a_store_is_a_corpus_of_sentences(stored):
-    sentences = [Sentence(["good"], label="pos"), Sentence(["bad"], label="neg"), Sentence(["odd"])]
-    store = stored(sentences, relations=TextGraphBuilder([Window(1)]))
-    assert [sentence.label for sentence in store] == ["pos", "neg", None]
-    assert store.vocabulary.words[3:] == ["good", "bad", "odd"]
 
 
 def test_the_number_of_open_shards_is_bounded(stored, trees, monkeypatch):
@@ -369,7 +352,7 @@ def test_every_flipped_byte_of_a_footer_is_one_error(stored, trees):
     entry = store.manifest.shards[0]
     path, content = store.folder / entry.file, (store.folder / entry.file).read_bytes()
     (length,) = struct.unpack("<I", content[-8:-4])
-    for position in range(len(content) - length - 8, len(content), 5):
+    for position in range(len(content) - length - 8, len(content), 11):
         damaged = bytearray(content)
         damaged[position] ^= 1 << position % 8
         path.write_bytes(damaged)

@@ -1,8 +1,11 @@
-"""A small model's options, workloads of one length and of several, and reference attention."""
+"""A small model's options, workloads of one length and of several, reference attention, and fixed memory."""
 
 import pytest
 import torch
 
+from graphattn.experiments.benchmarks import _harness as harness
+from graphattn.experiments.benchmarks import _pretrained as pretrained
+from graphattn.experiments.benchmarks._processes import PeakMemory, UnableError
 from graphattn.experiments.benchmarks._workloads import Workload
 from graphattn.models import MSTransOptions
 
@@ -33,3 +36,41 @@ def reference_attention():
         return torch.stack(rows)
 
     return attend
+
+
+@pytest.fixture(scope="session")
+def require():
+    """Return a contender that can run on this machine; skip the test of another."""
+
+    def check(contender):
+        try:
+            return contender.check_requirements()
+        except UnableError as error:
+            pytest.skip(str(error))
+
+    return check
+
+
+@pytest.fixture
+def fix_memory(monkeypatch):
+    """Replace processes by fixed MiB: ``fix_memory({"ours": 2, "dgl": None})``, None for a killed one.
+
+    An allocator that keeps freed memory needs 1,000 more. Returns the class and workload of each request.
+    """
+
+    def fix(added, *, held=1, libraries=5 * 2**10):
+        requests = []
+
+        def measure(contender, workload, *, keep_freed=True, backward=True):
+            requests.append((type(contender).__name__, workload.name))
+            if added[contender.name] is None:
+                raise UnableError("ended by signal 9")
+            more = added[contender.name] + 1000 * keep_freed
+            sizes = {"held": held, "added": more, "whole": more + libraries}
+            return PeakMemory(**{name: size * 2**20 for name, size in sizes.items()}, run_ms=1.0)
+
+        for module in (harness, pretrained):
+            monkeypatch.setattr(module, "measure_peak_memory", measure)
+        return requests
+
+    return fix

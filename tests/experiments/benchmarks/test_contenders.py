@@ -12,7 +12,6 @@ from graphattn.experiments.benchmarks import _encoder as encoder
 from graphattn.experiments.benchmarks import _memory as memory
 from graphattn.experiments.benchmarks import _mtsa as mtsa
 from graphattn.experiments.benchmarks import _umst as umst
-from graphattn.experiments.benchmarks._processes import UnableError
 from graphattn.experiments.benchmarks._workloads import uniform
 
 TABLES = (attention.CONTENDERS, memory.CONTENDERS[1:2], encoder.CONTENDERS, mtsa.CONTENDERS, umst.CONTENDERS)
@@ -30,11 +29,8 @@ def mark(contender):
 
 
 @pytest.fixture(params=[mark(contender) for table in TABLES for contender in table])
-def contender(request):
-    try:
-        return request.param.check_requirements()
-    except UnableError as error:
-        pytest.skip(str(error))
+def contender(request, require):
+    return require(request.param)
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")

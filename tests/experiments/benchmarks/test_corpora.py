@@ -1,5 +1,6 @@
 """``bench corpora``: corpora in the data folder are measured, missing ones are reported."""
 
+import lzma
 import random
 
 import pytest
@@ -10,8 +11,6 @@ from graphattn.experiments.benchmarks._processes import BuildResult
 
 
 def test_the_size_of_a_store_beside_xz(graphattn, tmp_path, monkeypatch):
-    import lzma
-
     def build(sources, store, *flags):
         assert graphattn("build", *sources, "--out", store, *flags).code == 0
         return BuildResult(1.0, 0, 0)

@@ -82,12 +82,8 @@ def test_counts_of_edges_and_pairs():
     heads = WindowHeads(WORKLOAD, OPTIONS)
     assert [heads.count_edges(relation) for relation in heads.relations] == [11, 10 + 4 + 13, 14 + 4 + 19]
     assert heads.pairs == 2 * (27 + 37)
-
-
-def test_relations_without_heads_have_no_edges_to_count():
-    options = MSTransOptions(layers=1, heads=1, hidden=4, scales=("1", "3"), alpha=9.0)
-    heads = WindowHeads(WORKLOAD, options)
-    assert len(heads.relations) == 1
+    alone = WindowHeads(WORKLOAD, MSTransOptions(layers=1, heads=1, hidden=4, scales=("1", "3"), alpha=9.0))
+    assert len(alone.relations) == 1, "those without heads do not count"
 
 
 def test_memory_of_arrays_per_edge():

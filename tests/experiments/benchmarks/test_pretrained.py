@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks import _harness as harness
 from graphattn.experiments.benchmarks import _pretrained as pretrained
 from graphattn.experiments.benchmarks._harness import Settings
 from graphattn.experiments.benchmarks._pretrained import (
@@ -19,8 +18,9 @@ from graphattn.experiments.benchmarks._pretrained import (
     GraphModel,
     TextProblem,
 )
-from graphattn.experiments.benchmarks._processes import PeakMemory, UnableError
+from graphattn.experiments.benchmarks._processes import UnableError
 from graphattn.experiments.benchmarks._workloads import Workload, uniform
+from graphattn.experiments.papers._smoke import write_model
 
 OURS, RAGGED = INFERRING[0], Workload("some", ((5, 9, 3), (12, 4)))
 
@@ -28,30 +28,10 @@ OURS, RAGGED = INFERRING[0], Workload("some", ((5, 9, 3), (12, 4)))
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     """A small BERT, and a tokenizer of whole words."""
-    transformers = pytest.importorskip("transformers", reason="the reference is transformers")
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
+    pytest.importorskip("transformers", reason="the reference is transformers")
     folder = tmp_path_factory.mktemp("models") / "bert"
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = {word: index for index, word in enumerate([*special, *WORDS])}
     torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=40,
-        max_position_embeddings=48,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    tokenizer.add_special_tokens(special)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]").save_pretrained(folder)
+    write_model(folder, WORDS)
     return str(folder)
 
 
@@ -75,12 +55,8 @@ STATES = [*(each for each in INFERRING[1:] if not each.is_compiled), ON_LONG_TEX
 
 @pytest.mark.parametrize("contender", STATES, ids=lambda contender: contender.title)
 @pytest.mark.parametrize("workload", [RAGGED, Workload("long", ((60, 7),))])
-def test_contenders_compute_the_same_states(directory, contender, workload):
-    contender, problem = replace(contender, directory=directory), TextProblem(workload)
-    try:
-        contender.check_requirements()
-    except UnableError as error:
-        pytest.skip(str(error))
+def test_contenders_compute_the_same_states(directory, require, contender, workload):
+    contender, problem = replace(require(contender), directory=directory), TextProblem(workload)
     expected, actual = (states_of_texts(each, problem) for each in (replace(OURS, directory=directory), contender))
     if contender.sorts:
         expected.sort(key=len)
@@ -132,12 +108,8 @@ def test_texts_have_the_tokens_of_the_workload(directory):
     assert tuple(graph.batch_num_nodes().tolist()) == RAGGED.lengths
 
 
-def test_every_task_has_rows(directory, monkeypatch):
-    def measure(contender, workload, *, keep_freed, backward):
-        return PeakMemory(held=2, added=3 if contender.name == "ours" else 8, whole=2**30, run_ms=1.0)
-
-    monkeypatch.setattr(harness, "measure_peak_memory", measure)
-    monkeypatch.setattr(pretrained, "measure_peak_memory", measure)
+def test_every_task_has_rows(directory, fix_memory):
+    fix_memory({"ours": 3, "transformers": 8}, held=2, libraries=1021)
     settings = Settings(("2x6",), repeats=1, peers=("transformers",))
     report = pretrained.measure(settings, directory=directory, long="1x60", longest="1x70")
     tasks = ["inference", "inference, bfloat16", "training step", "training step, no dropout"]
@@ -172,4 +144,4 @@ def test_sorting_texts_of_one_length_is_left_out(directory):
 def test_attention_under_dropout_needs_memory_for_its_weights(directory):
     contender, problem = replace(ON_LONG_TEXTS[1], directory=directory), TextProblem(uniform(1, 1000))
     assert contender.estimate_bytes(problem, backward=False) == 0
-    assert contender.estimate_bytes(problem, backward=True) == (9 * 2 + 8) * 4 * 1000**2
+    assert contender.estimate_bytes(problem, backward=True) == (9 * 6 + 8) * 12 * 1000**2

@@ -7,21 +7,14 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
 from graphattn.builders._layout import Layout
-from graphattn.experiments.benchmarks import _harness as harness
 from graphattn.experiments.benchmarks import _umst as umst
 from graphattn.experiments.benchmarks._harness import Settings
-from graphattn.experiments.benchmarks._processes import PeakMemory
 from graphattn.experiments.benchmarks._umst import split_layout
 from graphattn.experiments.benchmarks._workloads import uniform
 
 
-def test_rows_with_time_and_memory(monkeypatch):
-    added = {"ours": 29, "transformer": 19, "without-words": 24}
-
-    def measure(contender, workload, *, keep_freed, backward):
-        return PeakMemory(held=2**20, added=added[contender.name] * 2**20, whole=0, run_ms=1.0)
-
-    monkeypatch.setattr(harness, "measure_peak_memory", measure)
+def test_rows_with_time_and_memory(fix_memory):
+    fix_memory({"ours": 29, "transformer": 19, "without-words": 24})
     report = umst.measure(Settings(("2x9",), repeats=1))
     cells = {name: [cell(row) for row in report.rows] for name, cell in report.columns.items()}
     assert cells["pass"] == ["inference"] * 3 + ["training step"] * 3

@@ -7,7 +7,7 @@ from graphattn._edges import Edges
 from graphattn.builders import TextGraphBuilder, Window
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks import _workloads as workloads
-from graphattn.experiments.benchmarks._workloads import Workload, draw_sample, is_uniform, parse_workloads, uniform
+from graphattn.experiments.benchmarks._workloads import Workload, draw_sample, parse_workloads, uniform
 
 
 def test_a_length_names_a_batch_of_the_usual_size():
@@ -68,23 +68,13 @@ def test_a_sample_is_long_enough_sorted_and_repeatable():
 
 def test_padded_batches_stay_within_the_budget():
     workload = draw_sample("some", [9000, 5000, 3000, 3000, 2000, 10, 10, 10])
-    assert workload.batches == ((9000,), (5000,), (3000, 3000), (2000, 10, 10, 10))
-
-
-def test_a_small_corpus_is_used_whole():
-    assert draw_sample("some", [3, 1, 2], tokens=500).lengths == (3, 2, 1)
-
-
-def test_uniform_lengths():
-    assert uniform(2, 3).uniform_length == 3
-    assert Workload("some", ((3, 3), (4,))).uniform_length is None
-    assert is_uniform((3, 3))
-    assert not is_uniform((3, 2))
+    assert workload.batches == ((9000,), (5000,), (3000, 3000), (2000, 10, 10, 10)), "the small corpus is used whole"
 
 
 def test_graphs_equal_those_of_sentences_without_cls():
     workload = Workload("some", ((3, 1), (2,)))
     builder = TextGraphBuilder([Window(3)], cls=False)
+    assert (workload.uniform_length, uniform(2, 3).uniform_length) == (None, 3)
     first, second = workload.graphs(builder)
     expected = builder.text_batch([["a"] * 3, ["a"]])
     assert first.batch_num_nodes("token").tolist() == expected.batch_num_nodes("token").tolist() == [3, 1]

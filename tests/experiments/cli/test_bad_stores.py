@@ -4,12 +4,10 @@ import json
 import shutil
 from dataclasses import replace
 
-import pyarrow.parquet as pq
 import pytest
 
 from graphattn.builders._files import folder_lock
 from graphattn.builders.store import Manifest, Store
-from graphattn.builders.store import _shards as shards
 
 AGAIN = "Run the same graphattn build again: it rebuilds damaged shards."
 
@@ -33,17 +31,18 @@ def store(built, tmp_path):
 
 @pytest.fixture
 def commands(graphattn, classifier, tmp_path, tiny):
-    """The result of each command that reads a store."""
+    """The result of each command that reads a store, or of some."""
 
-    def run(store):
-        return {
-            "train": graphattn("train", "classify", store, "--out", tmp_path / "m", *tiny),
-            "evaluate": graphattn("evaluate", classifier, store),
-            "predict": graphattn("predict", classifier, store),
-            "encode": graphattn("encode", classifier, store, "--out", tmp_path / "v.npy"),
-            "show": graphattn("show", store, "--index", "40"),
-            "check": graphattn("info", store, "--check"),
+    def run(store, *names):
+        words = {
+            "train": ("train", "classify", store, "--out", tmp_path / "m", *tiny),
+            "evaluate": ("evaluate", classifier, store),
+            "predict": ("predict", classifier, store),
+            "encode": ("encode", classifier, store, "--out", tmp_path / "v.npy"),
+            "show": ("show", store, "--index", "40"),
+            "check": ("info", store, "--check"),
         }
+        return {name: graphattn(*words[name]) for name in names or words}
 
     return run
 
@@ -59,7 +58,7 @@ def test_a_damaged_shard_is_named_and_the_others_are_read(graphattn, commands, s
     else:
         content[40] ^= 4
         path.write_bytes(content)
-    answers = commands(store)
+    answers = commands(store, *(("evaluate", "check") if damage != "flipped" else ()))
     check = answers.pop("check")
     assert (check.code, check.err) == (
         1, f"error: {store}: 1 file is damaged. Run the same graphattn build again, which keeps the others.\n",
@@ -80,30 +79,6 @@ def test_a_damaged_shard_is_named_and_the_others_are_read(graphattn, commands, s
     assert graphattn("info", store).code == 0
 
 
-def test_a_shard_of_another_version(commands, store):
-    path = store / "sentences" / "part-000001.parquet"
-    notes = {"format_version": 2, "digest": "", "skipped": []}
-    shards.write_shard(pq.read_table(path, schema=shards.SCHEMA), path, notes)
-    for name, answer in commands(store).items():
-        if name != "check":
-            assert (answer.code, answer.err) == (
-                1,
-                f"error: {path}: the shard has version 2 of the store format, this GraphAttn reads version "
-                f"{shards.FORMAT_VERSION}. Build the store again, or use the GraphAttn that built it.\n",
-            )
-
-
-def test_a_store_of_another_version(commands, store):
-    manifest = json.loads((store / "store.json").read_text())
-    (store / "store.json").write_text(json.dumps({**manifest, "format_version": 2}))
-    for answer in commands(store).values():
-        assert (answer.code, answer.err) == (
-            1,
-            f"error: {store}: the store has version 2, this GraphAttn reads version {shards.FORMAT_VERSION}. "
-            "Build it again, or use the GraphAttn that built it.\n",
-        )
-
-
 def test_an_incomplete_store(graphattn, commands, store, tmp_path):
     replace(Manifest.read(store), complete=False).write(store)
     for answer in commands(store).values():
@@ -112,7 +87,7 @@ def test_an_incomplete_store(graphattn, commands, store, tmp_path):
             "Run the same graphattn build again to resume.\n",
         )  # fmt: skip
     with folder_lock(store):
-        for answer in commands(store).values():
+        for answer in commands(store, "train", "check").values():
             assert (answer.code, answer.err) == (
                 1, f"error: {store}: is being written by another process. Wait until it is complete.\n",
             )  # fmt: skip
@@ -133,13 +108,13 @@ def test_lines_without_a_token(graphattn, tmp_path):
     assert "\n0               2  " in graphattn("info", tmp_path / "s").out
 
 
-def test_a_document_of_200_000_tokens(graphattn, tmp_path):
-    (tmp_path / "a.tsv").write_text("label\ttext\nx\t" + "word " * 200_000 + "\ny\tshort\n")
+def test_a_document_of_50_000_tokens(graphattn, tmp_path):
+    (tmp_path / "a.tsv").write_text("label\ttext\nx\t" + "word " * 50_000 + "\ny\tshort\n")
     answer = graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / "s", "--relations", "window:3,star")
     assert (answer.code, answer.err) == (0, "")
-    assert "\nwindow:3: 600,005 edges\n" in answer.out
-    assert "200,000 at most" in graphattn("info", tmp_path / "s").out
-    assert graphattn("show", tmp_path / "s", "--relations", "window:3").out.endswith("\nwindow:3: 600,001 edges\n")
+    assert "\nwindow:3: 150,005 edges\n" in answer.out
+    assert "50,000 at most" in graphattn("info", tmp_path / "s").out
+    assert graphattn("show", tmp_path / "s", "--relations", "window:3").out.endswith("\nwindow:3: 150,001 edges\n")
     answer = graphattn("show", tmp_path / "s", "--png", "--out", tmp_path / "picture")
     assert (answer.code, answer.err.count("\n")) == (1, 1)
     assert "--dot and --graphml take any number" in answer.err
@@ -169,9 +144,8 @@ def test_a_store_without_sentences(graphattn, commands, tmp_path):
     (tmp_path / "a.conllu").write_text("\n\n")
     store = tmp_path / "s"
     assert graphattn("build", tmp_path / "a.conllu", "--out", store).code == 0
-    answers = commands(store)
-    for name in ("train", "evaluate", "predict", "encode"):
-        assert (answers[name].code, answers[name].err) == (
+    for answer in commands(store, "train", "evaluate", "predict", "encode").values():
+        assert (answer.code, answer.err) == (
             1, f"error: {store}: has no sentence. Build it from a corpus with at least one.\n",
         )  # fmt: skip
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from graphattn.builders import Sentence, TextGraphBuilder, Window
+from graphattn.builders import TextGraphBuilder, Window
 from graphattn.builders.parsers import CachedParser, StanzaParser, make_parser
 from graphattn.builders.readers._formats import FORMATS, corpus_kind
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments._cli.build import StoreParsing, choose_gpus
-from graphattn.experiments._cli.corpus_options import CorpusOptions, irrelevant_options, stream_items
+from graphattn.experiments._cli.corpus_options import CorpusOptions, irrelevant_options
 from graphattn.experiments._cli.flags import as_flag
 from graphattn.models._estimators.loading import TASKS
 
@@ -76,14 +76,30 @@ def write(tmp_path):
     return write
 
 
-def test_lists_of_labels_need_multilabel(write):
-    path = write("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n')
-    with pytest.raises(DataError) as error:
+@pytest.mark.parametrize(
+    ("name", "content", "labels", "message"),
+    [
+        ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n', ["x", ("x", "y")],
+         ": text 2 has a list of labels. Use --multilabel if a text may have several."),
+        ("a.txt", "__label__x __label__y a\n__label__x b\n", [("x", "y"), ("x",)],
+         ", line 1: 2 labels where one is expected. Use --multilabel."),
+    ],
+)  # fmt: skip
+def test_several_labels_need_multilabel(write, name, content, labels, message):
+    path = write(name, content)
+    with pytest.raises(DataError) as caught:
         read_items(path, "classify", CorpusOptions())
-    assert error.value.render(as_flag) == (
-        f"{path}: text 2 has a list of labels. Use --multilabel if a text may have several."
+    assert caught.value.render(as_flag) == f"{path}{message}"
+    assert [item.label for item in read_items(path, "classify", CorpusOptions(), multilabel=True)] == labels
+
+
+def test_options_of_other_formats(write):
+    path = write("a.csv", "text,stars\na,5\n")
+    with pytest.raises(ConfigError) as caught:
+        read_items(path, "classify", CorpusOptions(format="labelled", text_column="foo", delimiter=";"))
+    assert caught.value.render(as_flag) == (
+        "format 'labelled' has no option --delimiter and --text-column; leave that out, or choose another --format"
     )
-    assert read_items(path, "classify", CorpusOptions(), multilabel=True)[1].label == ("x", "y")
 
 
 def test_several_labels_need_a_separator(tmp_path):
@@ -107,34 +123,6 @@ def test_a_tagger_needs_a_store_with_tags(tmp_path):
     assert str(error.value) == f"{tmp_path / 's'}: has no tags. Build it from a corpus of tagged words."
 
 
-def test_several_fasttext_labels_need_multilabel(write):
-    path = write("a.txt", "__label__x __label__y a\n__label__x b\n")
-    with pytest.raises(DataError) as caught:
-        read_items(path, "classify", CorpusOptions())
-    assert caught.value.render(as_flag).endswith("2 labels where one is expected. Use --multilabel.")
-    assert [item.label for item in read_items(path, "classify", CorpusOptions(), multilabel=True)] == [
-        ("x", "y"),
-        ("x",),
-    ]
-
-
-def test_a_corpus_is_streamed(write):
-    path = write("a.tsv", "label\ttext\nx\tgood\nbroken\n")
-    items = stream_items(path, CorpusOptions())
-    assert next(items).text == "good"
-    with pytest.raises(DataError, match="line 3"):
-        next(items)
-
-
-def test_a_store_is_read_as_a_corpus(tmp_path):
-    path = tmp_path / "reviews.tsv"
-    path.write_text("good\ta film\nbad\ta plot\n")
-    build_store([CorpusFile(path)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
-    expected = [Sentence(["a", "film"], label="good"), Sentence(["a", "plot"], label="bad")]
-    assert list(read_items(tmp_path / "s", "classify", CorpusOptions())) == expected
-    assert list(stream_items(tmp_path / "s", CorpusOptions())) == expected
-
-
 def test_texts_with_several_labels_in_a_store(tmp_path):
     path = tmp_path / "reviews.jsonl"
     path.write_text('{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n')
@@ -145,55 +133,13 @@ def test_texts_with_several_labels_in_a_store(tmp_path):
     assert caught.value.options == ("multilabel",)
 
 
-def test_the_hint_suggests_texts_alone_only_if_labels_are_optional(write):
-    path = write("a.csv", "text,stars\na,5\n")
-    for read, advice in ((stream_items, "For texts without labels, set --label-column to None."), (read_items, "")):
-        with pytest.raises(DataError) as caught:
-            list(read(path, *([] if read is stream_items else ["classify"]), CorpusOptions()))
-        assert caught.value.render(as_flag) == (
-            f"{path}, line 1: there is no column 'label'; the columns are 'text', 'stars'. Set --label-column to "
-            f"one of them; if the first line is no header, set --columns. {advice}".rstrip()
-        )
-
-
-@pytest.mark.parametrize("read", [read_items, lambda path, task, options: list(stream_items(path, options))])
-def test_options_of_other_formats(write, read):
-    path = write("a.tsv", "x\ta film\nx\ta play\ny\tno\n")
-    with pytest.raises(ConfigError) as caught:
-        read(path, "classify", CorpusOptions(format="labelled", text_column="foo", delimiter=";"))
-    assert caught.value.render(as_flag) == (
-        "format 'labelled' has no option --delimiter and --text-column; leave that out, or choose another --format"
-    )
-
-
-def test_no_parser_needs_no_device():
-    assert (make_parser(StoreParsing()), StoreParsing(parser_device="cuda").device) == (None, "cpu")
-
-
-def test_a_parser_with_its_models_and_device():
-    assert make_parser(STANZA) == StanzaParser("de", "models", device="cuda")
-    assert (STANZA.device, replace(STANZA, parser_device=None).device) == ("cuda", None)
-
-
 def test_parses_are_kept_in_the_cache_folder_or_a_given_file(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     parser = make_parser(STANZA)
+    assert parser == StanzaParser("de", "models", device="cuda")
     kept = make_parser(replace(STANZA, parse_cache="auto"))
     assert kept == CachedParser(parser, tmp_path / "graphattn" / "parses.sqlite")
     assert make_parser(replace(STANZA, parse_cache="mine")) == CachedParser(parser, Path("mine"))
-
-
-@pytest.mark.parametrize(("device", "gpus"), [(None, None), ("cpu", 0.0), ("cuda", 1.0)])
-def test_gpus_of_an_actor_follow_from_the_parsers_device(device, gpus):
-    assert choose_gpus("ray", device) == gpus
-
-
-def test_ray_chooses_the_gpu():
-    with pytest.raises(ConfigError) as caught:
-        choose_gpus("ray", "cuda:1")
-    assert str(caught.value) == (
-        "--parser-device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
-    )
 
 
 def test_an_invalid_cache_folder(tmp_path, monkeypatch):
@@ -201,3 +147,14 @@ def test_an_invalid_cache_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigError, match="set parse_cache to a file, or to none"):
         make_parser(StoreParsing("stanza"))
+
+
+def test_gpus_of_an_actor_follow_from_the_parsers_device():
+    devices = [StoreParsing(parser_device="cuda"), replace(STANZA, parser_device=None), STANZA]
+    assert [options.device for options in devices] == ["cpu", None, "cuda"]
+    assert [choose_gpus("ray", options.device) for options in devices] == [0.0, None, 1.0]
+    with pytest.raises(ConfigError) as caught:
+        choose_gpus("ray", "cuda:1")
+    assert str(caught.value) == (
+        "--parser-device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
+    )

@@ -8,20 +8,11 @@ import pytest
 import torch
 
 import graphattn as package
-from graphattn.models import (
-    DuoOptions,
-    MTSAOptions,
-    PairClassifier,
-    SequenceTagger,
-    TextClassifier,
-    TrainingOptions,
-    TransformerOptions,
-    TranslationTraining,
-    Translator,
-)
+from graphattn.models import MTSAOptions, TextClassifier, TrainingOptions
 from graphattn.models.pretrained import SentenceEncoder
 from graphattn.models.pretrained import _checkpoint as checkpoint
 
+MODELS = Path(__file__).parents[2] / "data" / "models"
 TEXTS = ["a good film", "a bad film", "", "the plot is good", "the plot is bad"] * 2
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0, progress=False)
 
@@ -111,16 +102,22 @@ def test_a_store_has_no_columns(graphattn, model, tmp_path):
     assert pq.read_table(tmp_path / "v.parquet").to_pydict()["label"] == ["x", "y"]
 
 
-def test_both_texts_of_a_stored_pair_have_the_label(graphattn, tmp_path):
-    pairs = [("a film", "a play"), ("a plot", "a cast")] * 2
-    model = PairClassifier("bilstm", training=TRAINING).fit(pairs, ["x", "y"] * 2).save(tmp_path / "model")
-    (tmp_path / "a.tsv").write_text("x\ta film\ta play\ny\ta plot\ta cast\n")
-    assert graphattn("build", tmp_path / "a.tsv", "--pairs", "--out", tmp_path / "s").code == 0
-    answer = graphattn("encode", model, tmp_path / "s", "--out", tmp_path / "v.parquet")
-    assert (answer.code, answer.err) == (0, "")
-    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+def test_pairs_have_two_rows(graphattn, tmp_path):
+    pairs = [("a b", "a"), ("c", "b c a"), ("a", "b")] * 2
+    vectors = package.load(MODELS / "pair").sentence_vectors(pairs)
+    assert len(vectors) == 12
+    file, store, out = tmp_path / "pairs.tsv", tmp_path / "s", tmp_path / "v.parquet"
+    file.write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
+    graphattn("encode", MODELS / "pair", file, "--format", "text", "--out", out)
+    table = pq.read_table(out).to_pydict()
+    assert table["text"] == [text for pair in pairs for text in pair]
+    np.testing.assert_allclose(table["vector"], vectors, atol=1e-6)
+    file.write_text("x\ta film\ta play\ny\ta plot\ta cast\n")
+    assert graphattn("build", file, "--pairs", "--split", "words", "--out", store).code == 0
+    assert graphattn("encode", MODELS / "pair", store, "--out", out).code == 0
+    table = pq.read_table(out).to_pydict()
     assert table["text"] == ["a film", "a play", "a plot", "a cast"]
-    assert table["label"] == ["x", "x", "y", "y"]
+    assert table["label"] == ["x", "x", "y", "y"], "both texts of a stored pair have its label"
 
 
 def test_numpy_files_have_no_labels(graphattn, model, file, tmp_path):
@@ -138,29 +135,12 @@ def test_vectors_are_the_input_of_the_last_layers(model):
     assert estimator.sentence_vectors([]).shape == (0, 24)
 
 
-def test_pairs_have_two_rows(graphattn, tmp_path):
-    pairs = [("a b", "a"), ("c", "b c a"), ("a", "b")] * 2
-    estimator = PairClassifier(DuoOptions(parts=("4", "8"), dropout=0.0), training=TRAINING)
-    estimator.inputs.embedding = 12
-    folder = estimator.fit(pairs, ["x", "y", "x"] * 2).save(tmp_path / "model")
-    vectors = estimator.sentence_vectors(pairs)
-    assert vectors.shape == (12, 12)
-    np.testing.assert_allclose(estimator.sentence_vectors([("a", "a b")])[1], vectors[0], atol=1e-6)
-    file = tmp_path / "pairs.tsv"
-    file.write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
-    graphattn("encode", folder, file, "--format", "text", "--out", tmp_path / "v.parquet")
-    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
-    assert table["text"] == [text for pair in pairs for text in pair]
-    np.testing.assert_allclose(table["vector"], vectors, atol=1e-6)
-
-
 def test_impossible_encodings(graphattn, model, file, tmp_path):
     result = graphattn("encode", model, file, "--out", tmp_path / "vectors.csv")
     assert result.error == f"{tmp_path}/vectors.csv is neither .npy nor .parquet; choose another --out"
-    tagger = SequenceTagger(training=TRAINING).fit([["a", "b"], ["b"]] * 3, [["X", "Y"], ["Y"]] * 3)
-    folder = tagger.save(tmp_path / "tagger")
-    result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
-    assert result.error == "a model that tags words has no sentence vectors; use a classifier"
+    for task, does in (("tag", "tags words"), ("translate", "writes texts")):
+        result = graphattn("encode", MODELS / task, file, "--out", tmp_path / "vectors.npy")
+        assert result.error == f"a model that {does} has no sentence vectors; use a classifier"
     assert not (tmp_path / "vectors.npy").exists()
 
 
@@ -172,14 +152,6 @@ def test_an_unwritable_file_is_reported_before_encoding(graphattn, model, file, 
         result.error
         == f"{out}: cannot be written (No such file or directory). Check the folder and the space on the disk."
     )
-
-
-def test_a_translator_has_no_sentence_vectors(graphattn, file, tmp_path):
-    options = TransformerOptions(hidden=8, heads=2, layers=1, ffn=8)
-    training = TranslationTraining(epochs=1, dev_fraction=0.0, progress=False)
-    folder = Translator(options, training=training).fit(["a b", "b a"] * 3, ["c d", "d c"] * 3).save(tmp_path / "model")
-    result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
-    assert result.error == "a model that writes texts has no sentence vectors; use a classifier"
 
 
 def test_a_hugging_face_directory(graphattn, file, tmp_path):

@@ -124,19 +124,6 @@ def test_unknown_labels_count_as_wrong(graphattn, classifier, tmp_path):
     assert json.loads(out.read_text())["classes"]["odd"]["support"] == 2
 
 
-def test_unknown_labels_of_several_can_count_as_wrong(graphattn, tmp_path, tiny):
-    corpus = tmp_path / "several.csv"
-    corpus.write_text("text,label\n" + "a calm day,calm|day\nno day,day\n" * 8)
-    model = tmp_path / "model"
-    graphattn("train", "classify", corpus, "--label-separator", "|", "--out", model, *tiny)
-    corpus.write_text("text,label\na calm day,new|calm\n")
-    command = ["evaluate", model, corpus, "--label-separator", "|"]
-    assert graphattn(*command, "--unknown", "error").code == 1
-    answer = graphattn(*command)
-    assert "has label 'new', which the training set lacks (1 in all)" in answer.err
-    assert json.loads(answer.out)["exact_match"] == 0
-
-
 def test_several_labels_need_a_multilabel_model(graphattn, classifier, tmp_path):
     corpus = tmp_path / "several.txt"
     corpus.write_text("__label__good a film\n__label__good __label__bad a play\n")

@@ -162,12 +162,6 @@ def test_too_many_weights_for_a_file_of_several_texts(graphattn, classifier, tmp
     assert lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--summary"))[0] == "3 texts"
 
 
-def test_an_invalid_file_name_is_rejected_first(graphattn, tmp_path):
-    answer = graphattn("inspect", tmp_path / "no-model", "a film", "--out", tmp_path / "weights.xls")
-    message = "cannot save to 'weights.xls'; the name must end in .parquet, .csv, .graphml, .gexf, .gml or .json"
-    assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
-
-
 def test_pictures(graphattn, classifier, tmp_path):
     for kind in ("arcs", "matrices"):
         path = tmp_path / f"{kind}.svg"
@@ -237,7 +231,6 @@ UNWRITABLE = "cannot be written (No such file or directory). Check the folder an
         ("a film", "--other model", "--other needs --summary or --html"),
         ("a film", "--out weights.xml", f"cannot save to 'weights.xml'; {SUFFIXES}"),
         ("a film", "--summary --out tables.csv", "cannot save to 'tables.csv'; the name must end in .json"),
-        ("a film", "--out no-such-folder/weights.csv", f"no-such-folder/weights.csv: {UNWRITABLE}"),
     ],
 )
 def test_invalid_arguments(text, flags, message, graphattn, classifier, tmp_path, monkeypatch):
@@ -271,46 +264,31 @@ def forbid_loading(monkeypatch):
     ("flag", "message"),
     [
         ("--picture=a.png", "a --picture shows one text, but there are more; give one, or --summary"),
-        *(
-            (
-                f"--out=a{suffix}",
-                f"a {suffix} file holds one text, but there are more; give one, or save to .parquet or .csv",
-            )
-            for suffix in (".graphml", ".gexf", ".gml", ".json")
-        ),
+        ("--out=a.gml", "a .gml file holds one text, but there are more; give one, or save to .parquet or .csv"),
     ],
 )
-@pytest.mark.parametrize("stdin", [True, False])
-def test_several_texts_where_one_is_required(flag, message, stdin, graphattn, classifier, tmp_path, monkeypatch):
+def test_several_texts_where_one_is_required(flag, message, graphattn, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if stdin:
-        answer = graphattn("inspect", classifier, "-", flag, stdin="a film\nbad\n")
-    else:
-        (tmp_path / "texts.txt").write_text("a film\nbad\n")
-        answer = graphattn("inspect", classifier, "texts.txt", flag)
-    assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
+    answer = graphattn("inspect", classifier, "-", flag, stdin="a film\nbad\n")
+    assert (answer.out, answer.error) == ("", message)
     assert not (tmp_path / flag.partition("=")[2]).exists()
 
 
 @pytest.mark.usefixtures("forbid_loading")
 @pytest.mark.parametrize(
-    "flags", ["--out=no/a.csv", "--picture=no/a.png", "--html=no/a.html", "--summary --out=no/a.json"]
+    ("flags", "message"),
+    [
+        ("--out=no/a.csv", f"no/a.csv: {UNWRITABLE}"),
+        ("--picture=no/a.png", f"no/a.png: {UNWRITABLE}"),
+        ("--html=no/a.html", f"no/a.html: {UNWRITABLE}"),
+        ("--summary --out=no/a.json", f"no/a.json: {UNWRITABLE}"),
+        ("--out=a.csv", "a.csv: would be written over what is read. Choose another file."),
+    ],
 )
-def test_a_missing_folder_is_reported_first(flags, graphattn, classifier, tmp_path, monkeypatch):
+def test_an_invalid_file_is_reported_first(flags, message, graphattn, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    answer = graphattn("inspect", classifier, "a film", *flags.split())
-    name = flags.rpartition("=")[2]
-    message = f"{name}: cannot be written (No such file or directory). Check the folder and the space on the disk."
-    assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
-
-
-@pytest.mark.usefixtures("forbid_loading")
-def test_inputs_are_not_overwritten(graphattn, classifier, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("text\na film\n")
-    answer = graphattn("inspect", classifier, path, "--out", path)
-    message = f"{path}: would be written over what is read. Choose another file."
-    assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
+    (tmp_path / "a.csv").write_text("text\na film\n")
+    assert graphattn("inspect", classifier, "a.csv", *flags.split()).error == message
 
 
 def test_a_file_can_have_one_text(graphattn, classifier, tmp_path):
@@ -364,36 +342,21 @@ def test_a_live_page_until_ctrl_c(start_command, classifier, tmp_path):
     results = json.loads(connection.getresponse().read())["results"]
     assert [result["tokens"]["text"] for result in results] == [["[CLS]", "a", "good", "film"]] * 2
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert (process.returncode, out, err) == (0, "", "")
     assert list(tmp_path.iterdir()) == [], "nothing was written"
 
 
 @pytest.mark.parametrize(
-    "flag",
-    [
-        "--summary",
-        "--out=weights.csv",
-        "--picture=a.png",
-        "--html=a.html",
-        "--other=model",
-        "--layer=0",
-        "--by=head",
-        "--format=words",
-    ],
+    "flag", "--summary --out=a.csv --picture=a.png --html=a.html --other=model --by=head --format=words".split()
 )
 def test_serve_excludes_other_outputs(graphattn, classifier, flag):
     answer = graphattn("inspect", "--serve", classifier, flag)
-    name = flag.partition("=")[0]
-    assert (answer.code, answer.out) == (1, "")
-    assert answer.err == f"error: --serve only serves the page; leave {name} out\n"
+    assert answer.error == f"--serve only serves the page; leave {flag.partition('=')[0]} out"
 
 
-def test_pipes_folders_and_empty_texts(graphattn, classifier, tmp_path, monkeypatch):
+def test_pipes_and_empty_texts(graphattn, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "texts").mkdir()
-    answer = graphattn("inspect", classifier, "texts")
-    assert answer.error == "texts: this is a folder. Name a file in it, or pass the text on standard input."
     assert lines(graphattn("inspect", classifier, ""))[0] == "''"
     os.mkfifo(tmp_path / "pipe")
     writer = subprocess.Popen(["sh", "-c", "echo a good film > pipe"], cwd=tmp_path)

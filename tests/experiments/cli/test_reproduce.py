@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import sys
 import time
 from functools import partial
@@ -11,7 +12,6 @@ import pytest
 from graphattn.builders._files import folder_lock
 from graphattn.experiments.papers import _runs as runs
 from graphattn.experiments.papers._runs import Run
-from graphattn.experiments.papers._smoke import smoke_folder
 from graphattn.models import Estimator
 
 SMALL = [
@@ -21,12 +21,6 @@ SMALL = [
     "training.batch_size=24",
     "training.precision=32",
 ]
-
-
-@pytest.fixture(scope="module")
-def folder():
-    with smoke_folder() as folder:
-        yield folder
 
 
 def flags(folder, out, *changes):
@@ -72,7 +66,7 @@ def test_several_processes(graphattn, folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_sigterm_stops_all_processes(start_command, folder, tmp_path, monkeypatch):
+def test_sigterm_stops_all_processes(folder, tmp_path, monkeypatch):
     changes = ["training.epochs=100000", "training.patience=none", "encoder.hidden=10"]
     words = ["reproduce", "sst2", "sst5", "cr", "--encoder", "bilstm", "--seeds", 1]
     options = flags(folder, tmp_path / "r.jsonl", *changes)
@@ -80,7 +74,8 @@ def test_sigterm_stops_all_processes(start_command, folder, tmp_path, monkeypatc
     temporary = folder / "temporary"  # a name that is short enough for sockets
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    process = start_command(*words, *options)
+    command = [sys.executable, "-m", "graphattn", *map(str, [*words, *options])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 300
     checkpoints = partial(tmp_path.glob, "r.jsonl.runs/*/last.ckpt")
     while len(list(checkpoints())) < 2 and process.poll() is None and time.monotonic() < deadline:
@@ -141,10 +136,9 @@ def test_a_run_that_diverges_is_a_row(folder, tmp_path):
         (["ms-trans", "--show", "--picture", "a.png"], "--picture is of one figure; name it with --figure or --table"),
     ],
 )
-def test_bad_requests_are_rejected_before_the_first_run(graphattn, tmp_path, monkeypatch, words, message):
+def test_bad_requests_are_rejected_before_the_first_run(graphattn, folder, tmp_path, monkeypatch, words, message):
     monkeypatch.setattr(runs, "execute_run", None)
-    with smoke_folder() as folder:
-        answer = graphattn("reproduce", *words, "--data", folder, "--out", tmp_path / "r.jsonl")
+    answer = graphattn("reproduce", *words, "--data", folder, "--out", tmp_path / "r.jsonl")
     assert (answer.code, answer.out) == (1, "")
     assert message in answer.err
 

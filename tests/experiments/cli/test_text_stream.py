@@ -139,14 +139,40 @@ def test_an_ambiguous_file_needs_a_format(tmp_path, set_stdin, content, task, fo
         assert read(path, task, format=format) == expected
 
 
-def test_columns_of_a_table_to_translate(tmp_path):
-    """A header that names both columns, or options of tables, make a table; a pipe is read like a file."""
-    (tmp_path / "a.tsv").write_text('"Text"\t"x"\n"dogs bark"\t"y"\n')
-    assert read(tmp_path / "a.tsv", "translate", text_column="Text") == [Example("dogs bark")]
-    (tmp_path / "d.txt").write_text("1\tThe\tDT\n2\tdog\tNN\n")
-    assert read(tmp_path / "d.txt", "tag", token_column=1) == [Sentence(["The", "dog"])]
-    (tmp_path / "b.tsv").write_text('text\t"x"\n"dogs"\t"y"\n')
-    assert read(tmp_path / "b.tsv", "translate", quoted=True) == [Example("dogs")]
+REVIEWS = [Example("good film", label="x"), Example("bad film", label="y")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "task", "options", "expected"),
+    [
+        ("a", "don't stop .\n\n", "classify", {"format": "words"}, [["don't", "stop", "."], []]),
+        ("a.txt", "x\tgood film\ny\tbad film\n", "classify", {"format": "labelled"}, REVIEWS),
+        ("a.txt", "one two\tthree\n", "classify", {"columns": ("text", "label")}, [Example("one two", label="three")]),
+        ("a.csv", '"3","a","One, two"\n', "classify", {"columns": ("label", "none", "text")},
+         [Example("One, two", label="3")]),
+        ("a.txt", "one\ttwo\n", "pair", {}, [Example("one", "two")]),
+        ("a.jsonl", '{"text": "one", "second": "two"}\n', "pair", {}, [Example("one", "two")]),
+        # tabs in texts
+        ("a.txt", "one two\tthree four\none\ttwo\n", "classify", {}, ["one two\tthree four", "one\ttwo"]),
+        ("a.txt", "1\tone text\n2\tone text\n" * 10, "classify", {}, ["1\tone text", "2\tone text"] * 10),
+        ("a.txt", "x\tone two\nx\ta\n", "tag", {}, ["x\tone two", "x\ta"]),
+        ("a.txt", "call, text, or email\nhello, you, there\n", "classify", {},
+         ["call, text, or email", "hello, you, there"]),
+        # a header is no labelled text, and names both columns of a table to translate; or options say so
+        ("a.tsv", "stars!\ttext\n5\tone\n5\ttwo\n", "classify", {}, [Example("one"), Example("two")]),
+        ("a.tsv", "stars!\twhat was said?\n5\tone\n5\ttwo\n", "classify", {"text_column": "what was said?"},
+         [Example("one"), Example("two")]),
+        ("a.tsv", '"Text"\t"x"\n"dogs bark"\t"y"\n', "translate", {"text_column": "Text"}, [Example("dogs bark")]),
+        ("b.tsv", 'text\t"x"\n"dogs"\t"y"\n', "translate", {"quoted": True}, [Example("dogs")]),
+        ("d.txt", "1\tThe\tDT\n2\tdog\tNN\n", "tag", {"token_column": 1}, [Sentence(["The", "dog"])]),
+    ],
+)  # fmt: skip
+def test_options_and_headers_say_what_is_a_text(tmp_path, name, content, task, options, expected):
+    (tmp_path / name).write_text(content)
+    assert read(tmp_path / name, task, **options) == expected
+
+
+def test_a_named_pipe_is_read_like_a_file(tmp_path):
     os.mkfifo(tmp_path / "c.tsv")
     writer = threading.Thread(target=(tmp_path / "c.tsv").write_text, args=["text\tx\ndogs\ty\n"])
     writer.start()
@@ -157,14 +183,9 @@ def test_columns_of_a_table_to_translate(tmp_path):
 @pytest.mark.parametrize(
     ("task", "content", "expected"),
     [
-        ("classify", "one\ntwo\n", ["one", "two"]),
         ("classify", "{see below}\n", ["{see below}"]),
-        ("classify", "one text\tanother one\n", ["one text\tanother one"]),
-        ("classify", "Hello\tthe world is big\n", ["Hello\tthe world is big"]),
         ("tag", "AC/DC TCP/IP\nHello world\n", ["AC/DC TCP/IP", "Hello world"]),
-        ("tag", "Ada went home\nshe slept well\n", ["Ada went home", "she slept well"]),
         ("classify", '{"text": "one"}\n', [Example("one")]),
-        ("classify", "__label__x one\n", [Example("one", label="x")]),
         ("classify", "# sent_id = 1\n" + "\t".join(["1", "one", *"____0___"]) + "\n", [Sentence(["one"], heads=[0])]),
     ],
 )
@@ -186,23 +207,10 @@ def test_a_stream_is_read_lazily():
         assert next(texts) == "two"
 
 
-def test_words_are_split_at_blanks(tmp_path):
-    (tmp_path / "a").write_text("don't stop .\n\n")
-    assert read(tmp_path / "a", format="words") == [["don't", "stop", "."], []]
-
-
 @pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u0085", "\u2028", "\x1c", "\u200b"])
 def test_words_have_blanks_that_are_not_of_ascii(tmp_path, blank):
     (tmp_path / "a").write_text(f"10{blank}000 km\t{blank}\n{blank}\n", encoding="utf-8")
     assert read(tmp_path / "a", format="words") == [[f"10{blank}000", "km", blank], [blank]]
-
-
-def test_labels_can_be_present(tmp_path):
-    (tmp_path / "a.txt").write_text("x\tgood film\ny\tbad film\n")
-    assert read(tmp_path / "a.txt", format="labelled") == [
-        Example("good film", label="x"),
-        Example("bad film", label="y"),
-    ]
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a.task.test", "a.tsv.gz"])
@@ -245,35 +253,6 @@ def test_a_label_in_json_may_be_empty(tmp_path, label):
     (tmp_path / "a.jsonl").write_text(f'{{"text": "a", "kind": "x"}}\n{{"text": "b", "kind": {label}}}\n')
     texts = read_texts(str(tmp_path / "a.jsonl"), "classify", CorpusOptions(), label_column="kind")
     assert list(texts) == [Example("a", label="x"), Example("b")]
-
-
-def test_texts_with_tabs_are_texts(tmp_path):
-    (tmp_path / "a.txt").write_text("one two\tthree four\none\ttwo\n")
-    assert read(tmp_path / "a.txt") == ["one two\tthree four", "one\ttwo"]
-    (tmp_path / "a.txt").write_text("".join(f"{number}\tone text\n" for number in range(20)))
-    assert read(tmp_path / "a.txt")[3] == "3\tone text"
-    (tmp_path / "a.txt").write_text("x\tone two\nx\ta\n")
-    assert read(tmp_path / "a.txt", "tag") == ["x\tone two", "x\ta"]
-
-
-def test_columns_can_include_labels(tmp_path):
-    (tmp_path / "a.txt").write_text("one two\tthree\n")
-    assert read(tmp_path / "a.txt", columns=("text", "label")) == [Example("one two", label="three")]
-    (tmp_path / "a.csv").write_text('"3","a title","One, two"\n')
-    assert read(tmp_path / "a.csv", columns=("label", "none", "text")) == [Example("One, two", label="3")]
-
-
-def test_pairs_have_a_second_text(tmp_path):
-    (tmp_path / "a.txt").write_text("one\ttwo\n")
-    (tmp_path / "a.jsonl").write_text('{"text": "one", "second": "two"}\n')
-    assert read(tmp_path / "a.txt", "pair") == read(tmp_path / "a.jsonl", "pair") == [Example("one", "two")]
-
-
-@pytest.mark.parametrize("column", ["text", "review", "what was said?"])
-def test_a_header_is_not_a_labelled_text(tmp_path, column):
-    (tmp_path / "a.tsv").write_text(f"stars!\t{column}\n5\tone\n5\ttwo\n")
-    options = {} if column == "text" else {"text_column": column}
-    assert read(tmp_path / "a.tsv", **options) == [Example("one"), Example("two")]
 
 
 def test_a_store_with_another_split_rule(tmp_path):

@@ -51,16 +51,16 @@ def test_the_best_settings_are_a_configuration(optuna, call, graphattn, corpora_
 
 
 def test_a_search_resumes(optuna, call, tmp_path, monkeypatch):
-    whole = call(3, "bilstm", out="whole.log")
-    measure, calls = Search.measure, []
+    calls = []
 
-    def stop_at_second(self, encoder, values):
+    def measure(self, encoder, values):
         calls.append(values)
-        if len(calls) == 2:
+        if len(calls) == 5:
             raise KeyboardInterrupt
-        return measure(self, encoder, values)
+        return 1000 * values["learning_rate"]
 
-    monkeypatch.setattr(Search, "measure", stop_at_second)
+    monkeypatch.setattr(Search, "measure", measure)
+    whole = call(3, "bilstm", out="whole.log")
     assert call(3, "bilstm").code == 130
     with open(tmp_path / "trials.log", "a") as file:
         file.write('{"op_code"')  # that a killed process was writing
@@ -70,7 +70,8 @@ def test_a_search_resumes(optuna, call, tmp_path, monkeypatch):
         "bilstm, trial 2 of 3",
         "bilstm, trial 3 of 3",
     ]
-    assert calls[1] == calls[2]
+    assert calls[:3] == [calls[3], calls[4], calls[6]]
+    assert calls[4] == calls[5]
     assert call(3, "bilstm").err == ""
 
 

@@ -1,15 +1,15 @@
-from __future__ import annotations
+"""The generated corpus: always the same, with labels, tags and trees that follow from its words."""
 
-from collections import Counter, defaultdict
+from collections import Counter
+from hashlib import sha256
 
 import pytest
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from graphattn.builders._sentence import Sentence
-from graphattn.exceptions import DataError
 from graphattn.experiments.demo._grammar import corpus, explain, generate
+from graphattn.experiments.demo._steps import frequent_tag_accuracy
 
 INVARIANT = {"fish", "salmon", "trout", "shrimp", "series"}
 PRAISE = {"good", "great", "superb", "lovely", "fine", "charming", "pleasant", "impressive", "remarkable", "inspired"}
@@ -18,59 +18,40 @@ BLAME = {"bad", "awful", "dreadful", "poor", "dull", "weak", "forgettable", "spo
 BLAME |= {"unpleasant", "unimpressive", "unremarkable", "uninspired", "joyless", "tasteless"}
 RELATIONS = {"root", "nsubj", "cop", "det", "amod", "advmod", "case", "nmod", "acl", "acl:relcl", "obj", "obl", "aux"}
 RELATIONS |= {"mark", "advcl", "cc", "conj", "ccomp", "punct"}
+NOUNS, VERBS = {"NN", "NNS"}, {"VB", "VBD", "VBN", "VBP", "VBZ"}
 
 
 @pytest.fixture(scope="module")
-def parts() -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
+def parts():
     return corpus(2000, 300, 700, seed=11)
 
 
 @pytest.fixture(scope="module")
-def everything(parts) -> list[Sentence]:
+def everything(parts):
     return [sentence for part in parts for sentence in part]
 
 
-def label_from_words(words: tuple[str, ...]) -> str:
-    """The label from the words alone, without the trees of the generator."""
-    clauses = " ".join(words[:-1]).split(" , ")
-    deciding = clauses[0]
-    if len(clauses) == 2 and (clauses[0].startswith(("although", "though", "while")) or clauses[1].startswith("but")):
-        deciding = clauses[1]
-    after_copula = deciding.replace(" were ", " was ").rsplit(" was ", 1)[1].split()
-    value = 1 if set(after_copula) & PRAISE else -1
-    assert len(set(after_copula) & (PRAISE | BLAME)) == 1
-    for word in after_copula:
-        if word in {"not", "never", "hardly"}:
-            value = -value
-    return "positive" if value > 0 else "negative"
+def test_the_corpus_never_changes():
+    """Figures of the documentation are about it."""
+    sentences = [part for seed in range(3) for part in generate(300, seed=seed, subwords=seed == 2)]
+    content = repr([(s.tokens, s.words, s.heads, s.deprels, s.tags, s.label) for s in sentences])
+    assert sha256(content.encode()).hexdigest()[:16] == "6072b5b588298339"
+    assert generate(50, seed=5) == generate(80, seed=5)[:50]
 
 
-def majority_tags(sentences: list[Sentence]) -> dict[str, str]:
-    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for sentence in sentences:
-        for word, tag in zip(sentence.words, sentence.tags, strict=True):
-            counts[word][tag] += 1
-    return {word: count.most_common(1)[0][0] for word, count in counts.items()}
-
-
-def test_sentences_are_complete(everything):
-    for sentence in everything:
-        assert 4 <= len(sentence) <= 40
-        assert sentence.tokens[-1] == "."
-        assert sentence.label in ("positive", "negative")
-        assert len(sentence.tags) == len(sentence.heads) == len(sentence.deprels) == len(sentence)
-        assert set(sentence.deprels) <= RELATIONS
-
-
-def test_lengths_vary(everything):
+def test_sentences_are_distinct_and_balanced(parts, everything):
+    assert [len(part) for part in parts] == [2000, 300, 700]
+    assert len({sentence.words for sentence in everything}) == len(everything)
+    for part in (*parts, generate(7, seed=3)):
+        labels = Counter(sentence.label for sentence in part)
+        assert abs(labels["positive"] - labels["negative"]) == len(part) % 2
     lengths = [len(sentence) for sentence in everything]
-    assert min(lengths) == 4
-    assert max(lengths) >= 35
-    assert 15 <= sum(lengths) / len(lengths) <= 22
+    assert (min(lengths), max(lengths) >= 35, max(lengths) <= 40) == (4, True, True)
 
 
 def test_trees_have_one_root_and_no_crossing_arcs(everything):
     for sentence in everything:
+        assert set(sentence.deprels) <= RELATIONS
         assert [rel for head, rel in zip(sentence.heads, sentence.deprels, strict=True) if head == 0] == ["root"]
         arcs = [sorted((word, head)) for word, head in enumerate(sentence.heads, start=1) if head]
         for left, right in arcs:
@@ -78,27 +59,28 @@ def test_trees_have_one_root_and_no_crossing_arcs(everything):
                 assert not left < low < right < high, sentence.words
 
 
-@pytest.mark.parametrize(
-    ("relation", "tag", "head_tags"),
-    [
-        ("det", "DT", {"NN", "NNS"}),
-        ("case", "IN", {"NN", "NNS"}),
-        ("cop", "VBD", {"JJ", "NN"}),
-        ("acl:relcl", None, {"NN", "NNS"}),
-        ("obj", "WDT", {"VB", "VBD", "VBN", "VBP", "VBZ"}),
-        ("mark", "IN", {"JJ", "NN", "VBD"}),
-        ("cc", "CC", {"JJ", "NN", "VBD"}),
-    ],
-)
-def test_relations_connect_the_right_words(everything, relation, tag, head_tags):
-    count = 0
+HEADS = {
+    "det": ({"DT"}, NOUNS),
+    "case": ({"IN"}, NOUNS),
+    "cop": ({"VBD"}, {"JJ", "NN"}),
+    "acl:relcl": (VERBS, NOUNS),
+    "obj": ({"WDT"}, VERBS),
+    "mark": ({"IN"}, {"JJ", "NN", "VBD"}),
+    "cc": ({"CC"}, {"JJ", "NN", "VBD"}),
+}
+"""Relation -> tags of the word, and of its head."""
+
+
+def test_relations_connect_the_right_words(everything):
+    counts = Counter()
     for sentence in everything:
-        for word_tag, head, name in zip(sentence.tags, sentence.heads, sentence.deprels, strict=True):
-            if name == relation:
-                count += 1
-                assert tag in (word_tag, None)
+        for tag, head, name in zip(sentence.tags, sentence.heads, sentence.deprels, strict=True):
+            if name in HEADS:
+                tags, head_tags = HEADS[name]
+                assert tag in tags
                 assert sentence.tags[head - 1] in head_tags
-    assert count > 100
+                counts[name] += 1
+    assert min(counts[name] for name in HEADS) > 100
 
 
 def test_verbs_agree_with_their_subjects(everything):
@@ -121,23 +103,6 @@ def test_articles_fit_the_next_word(everything):
                 assert (word == "an") == (following[0] in "aeiou")
 
 
-def test_the_vocabulary_is_small(everything):
-    vocabulary = {word for sentence in everything for word in sentence.words}
-    assert 100 <= len(vocabulary) <= 150
-    assert all(word == word.lower() for word in vocabulary)
-
-
-def test_labels_follow_from_the_words(everything):
-    assert [sentence.label for sentence in everything] == [label_from_words(s.words) for s in everything]
-
-
-@pytest.mark.parametrize("count", [0, 1, 7, 200])
-def test_labels_are_balanced(count):
-    labels = Counter(sentence.label for sentence in generate(count, seed=3))
-    assert sum(labels.values()) == count
-    assert abs(labels["positive"] - labels["negative"]) == count % 2
-
-
 def test_a_bag_of_words_does_not_decide(parts):
     """Unigrams are near chance, and trigrams far from the rules, which are always right."""
     train, _, test = parts
@@ -151,13 +116,10 @@ def test_a_bag_of_words_does_not_decide(parts):
 
 def test_a_word_does_not_decide_its_tag(parts):
     train, _, test = parts
-    tag_of = majority_tags(train)
-    pairs = [pair for sentence in test for pair in zip(sentence.words, sentence.tags, strict=True)]
-    correct = sum(tag_of[word] == tag for word, tag in pairs)
-    assert 0.90 < correct / len(pairs) < 0.96
+    assert 90 < frequent_tag_accuracy(train, test) < 96
 
 
-def neighbourhoods(sentences: list[Sentence], radius: int) -> tuple[list[dict[str, str]], list[str]]:
+def neighbourhoods(sentences, radius):
     """The words around each noun whose form does not show its number, and its tag."""
     features, tags = [], []
     for sentence in sentences:
@@ -191,25 +153,9 @@ def test_negators_outside_the_predicate_are_common(everything):
     assert len(with_decoy) > len(everything) / 10
 
 
-def relations_below(sentence: Sentence, relation: str) -> set[str]:
+def relations_below(sentence, relation):
     heads = {word for word, name in enumerate(sentence.deprels, start=1) if name == relation}
     return {name for name, head in zip(sentence.deprels, sentence.heads, strict=True) if head in heads}
-
-
-def test_the_same_seed_gives_the_same_sentences():
-    assert generate(50, seed=5) == generate(50, seed=5)
-    assert generate(50, seed=5) == generate(80, seed=5)[:50]
-    assert generate(50, seed=5) != generate(50, seed=6)
-
-
-def test_no_sentence_occurs_twice(parts, everything):
-    assert len({sentence.words for sentence in everything}) == len(everything)
-    assert [len(part) for part in parts] == [2000, 300, 700]
-
-
-def test_parts_are_balanced(parts):
-    for part in parts:
-        assert abs(sum(1 if sentence.label == "positive" else -1 for sentence in part)) <= 1
 
 
 def test_subwords_split_words_and_change_nothing_else():
@@ -226,40 +172,24 @@ def test_subwords_split_words_and_change_nothing_else():
     assert pieces["series"] == ("series",)
 
 
-def test_most_sentences_with_two_clauses_have_a_split_word():
-    sentences = [sentence for sentence in generate(300, seed=8, subwords=True) if "," in sentence.words]
-    assert sum(len(sentence) > sentence.num_words for sentence in sentences) > len(sentences) / 2
+def label_from_words(words):
+    """The label from the words alone, without the trees of the generator."""
+    clauses = " ".join(words[:-1]).split(" , ")
+    deciding = clauses[0]
+    if len(clauses) == 2 and (clauses[0].startswith(("although", "though", "while")) or clauses[1].startswith("but")):
+        deciding = clauses[1]
+    after_copula = deciding.replace(" were ", " was ").rsplit(" was ", 1)[1].split()
+    value = 1 if set(after_copula) & PRAISE else -1
+    assert len(set(after_copula) & (PRAISE | BLAME)) == 1
+    for word in after_copula:
+        if word in {"not", "never", "hardly"}:
+            value = -value
+    return "positive" if value > 0 else "negative"
 
 
-@pytest.mark.parametrize("subwords", [False, True])
-def test_explanations_agree_with_labels(subwords):
-    sentences = generate(400, seed=2, subwords=subwords)
-    reasons = [explain(sentence) for sentence in sentences]
-    assert [reason.split(":")[0] for reason in reasons] == [sentence.label for sentence in sentences]
-    assert not any("\n" in reason for reason in reasons)
-
-
-def test_explanations_name_the_evidence():
-    reasons = [explain(sentence) for sentence in (*generate(3, seed=471), *generate(1, seed=895))]
-    assert reasons == [
-        'negative: "pleasant" is praise, negated by "never", and what follows "but" decides',
-        'positive: "dreadful" is blame, negated by "never"',
-        'negative: "poor" is blame, and the clause with "although" does not count',
-        'negative: "faulty" is blame, and what follows "and" agrees',
-    ]
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        Sentence(()),
-        Sentence(("good",)),
-        Sentence((), heads=(), deprels=()),
-        Sentence(("Dogs", "bark"), heads=(2, 0), deprels=("nsubj", "root")),
-        Sentence(("Run", "jump"), heads=(0, 1), deprels=("root", "conj")),
-        Sentence(("Run", "see"), heads=(0, 1), deprels=("root", "advcl")),
-    ],
-)
-def test_other_sentences_cannot_be_explained(sentence):
-    with pytest.raises(DataError):
-        explain(sentence)
+def test_labels_follow_from_the_words(everything):
+    sentences = [*everything, *generate(400, seed=2, subwords=True)]
+    assert [explain(sentence).split(":")[0] for sentence in sentences] == [sentence.label for sentence in sentences]
+    assert [label_from_words(sentence.words) for sentence in everything] == [one.label for one in everything]
+    (joined,) = generate(1, seed=895)
+    assert explain(joined) == 'negative: "faulty" is blame, and what follows "and" agrees'

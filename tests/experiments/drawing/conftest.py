@@ -1,10 +1,12 @@
 """A trained classifier and translator whose attention is drawn, and the texts of a picture."""
 
 import re
+from io import StringIO
 
 import pytest
 
 from graphattn.builders import Sentence
+from graphattn.experiments.drawing._canvas import default_style
 from graphattn.models import (
     DecoderOptions,
     InputOptions,
@@ -58,18 +60,28 @@ def attention(classifier):
 
 
 @pytest.fixture(scope="session")
-def read_texts():
-    """Read the texts of an SVG, which matplotlib repeats in comments."""
-    return lambda path: re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+def to_svg():
+    def convert(figure):
+        with default_style(), StringIO() as file:
+            figure.savefig(file, format="svg", metadata={"Date": None})
+            return file.getvalue()
+
+    return convert
 
 
 @pytest.fixture(scope="session")
-def read_places():
-    """Read each text of an SVG with the inches of its left end and its top."""
+def read_texts(to_svg):
+    """Read the texts of a figure as SVG, where matplotlib repeats them in comments."""
+    return lambda figure: re.findall(r"<!-- (.*?) -->", to_svg(figure), flags=re.DOTALL)
+
+
+@pytest.fixture(scope="session")
+def read_places(to_svg):
+    """Read each text of a figure with the inches of its left end and its top."""
     text = re.compile(r"<!-- (.*?) -->\s*<g [^>]*translate\(([\d.]+) ([\d.]+)\)", flags=re.DOTALL)
 
-    def read(path):
-        found = text.findall(path.read_text(encoding="utf-8"))
+    def read(figure):
+        found = text.findall(to_svg(figure))
         return [(content, float(x) / 72, float(y) / 72) for content, x, y in found]
 
     return read

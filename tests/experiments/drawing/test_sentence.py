@@ -5,10 +5,8 @@ from __future__ import annotations
 import warnings
 from html import unescape
 from itertools import combinations
-from pathlib import Path
 from xml.etree import ElementTree
 
-import matplotlib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,40 +40,24 @@ HOSTILE = [
 HOSTILE += ["中文", "שלום", "🙂", "e\u0301\u0302", "\u202eabc", "%s{}", "\\", '"', "x" * 10_000]
 
 
-def read_pixels(path: Path) -> np.ndarray:
-    return imread(path)[..., :3]
+@pytest.fixture
+def read_pixels(tmp_path):
+    def read(tokens: list[str], edges: dict, **options) -> np.ndarray:
+        draw_sentence(tokens, edges, tmp_path / "graph.png", **options)
+        return imread(tmp_path / "graph.png")[..., :3]
+
+    return read
 
 
-def test_png_has_ink_in_the_colours_of_the_relations(tmp_path):
-    path = draw_sentence(WORDS, EDGES, tmp_path / "graph.png", word_ids=IDS, title="A soup")
-    assert path == tmp_path / "graph.png"
-    assert path.read_bytes().startswith(b"\x89PNG")
-    pixels = {tuple(colour) for colour in np.unique((read_pixels(path) * 255).astype(int).reshape(-1, 3), axis=0)}
+def test_png_has_ink_in_the_colours_of_the_relations(read_pixels):
+    image = read_pixels(WORDS, EDGES, word_ids=IDS, title="A soup")
+    pixels = {tuple(colour) for colour in np.unique((image * 255).astype(int).reshape(-1, 3), axis=0)}
     assert {(0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00), (0x00, 0x9E, 0x73), (255, 255, 255)} <= pixels
 
 
-def test_svg_is_well_formed_and_pdf_is_complete(tmp_path):
-    svg = draw_sentence(WORDS, EDGES, tmp_path / "graph.svg")
-    assert ElementTree.parse(svg).getroot().tag == "{http://www.w3.org/2000/svg}svg"
-    pdf = draw_sentence(WORDS, EDGES, tmp_path / "graph.PDF").read_bytes()
-    assert pdf.startswith(b"%PDF-")
-    assert pdf.rstrip().endswith(b"%%EOF")
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_files_are_reproducible(tmp_path, suffix):
-    first = draw_sentence(WORDS, EDGES, tmp_path / f"a.{suffix}").read_bytes()
-    with matplotlib.rc_context({"text.usetex": True, "savefig.bbox": "tight", "font.size": 30, "lines.linewidth": 9}):
-        assert draw_sentence(WORDS, EDGES, tmp_path / f"b.{suffix}").read_bytes() == first
-
-
-def test_folders_are_created_and_nothing_else(tmp_path):
-    path = draw_sentence(WORDS, EDGES, str(tmp_path / "new" / "folder" / "graph.png"))
-    assert [file.name for file in path.parent.iterdir()] == ["graph.png"]
-
-
 def test_a_failure_leaves_the_old_picture(tmp_path, monkeypatch):
-    path = draw_sentence(WORDS, EDGES, tmp_path / "graph.png")
+    path = tmp_path / "graph.png"
+    draw_sentence(WORDS, EDGES, path)
     before = path.read_bytes()
 
     def full_disk(source, target):
@@ -91,17 +73,9 @@ def test_a_failure_leaves_the_old_picture(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["graph.png"]
 
 
-@pytest.mark.parametrize("name", ["graph.gif", "graph", "graph.png.txt"])
-def test_other_suffixes_are_errors(tmp_path, name):
+def test_too_many_tokens_are_errors():
     with pytest.raises(ConfigError) as caught:
-        draw_sentence(WORDS, EDGES, tmp_path / name)
-    assert str(caught.value) == f"cannot draw to '{name}'; the name must end in .png, .svg or .pdf"
-    assert not list(tmp_path.iterdir())
-
-
-def test_too_many_tokens_are_errors(tmp_path):
-    with pytest.raises(ConfigError) as caught:
-        draw_sentence(["w"] * 101, {}, tmp_path / "graph.png")
+        draw_sentence(["w"] * 101, {})
     assert str(caught.value) == "101 tokens do not fit into a picture; it shows up to 100"
 
 
@@ -117,11 +91,10 @@ def test_too_many_tokens_are_errors(tmp_path):
         ({"s": [1.0]}, "there are no edges of relation 's'. There are: r."),
     ],
 )
-def test_impossible_weights_are_errors(tmp_path, weights, message):
+def test_impossible_weights_are_errors(weights, message):
     with pytest.raises(DataError) as caught:
-        draw_sentence(WORDS, {"r": [(0, 1)]}, tmp_path / "graph.png", weights=weights)
+        draw_sentence(WORDS, {"r": [(0, 1)]}, weights=weights)
     assert str(caught.value) == message
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
@@ -131,54 +104,52 @@ def test_markup_and_control_characters_are_drawn_literally(tmp_path, read_texts,
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "no installed font has characters of")
-        draw_sentence(HOSTILE, edges, path, title="$<i>\n", edge_labels={"<b>$x$</b>": ["$_$", "<", ""]})
+        figure = draw_sentence(HOSTILE, edges, path, title="$<i>\n", edge_labels={"<b>$x$</b>": ["$_$", "<", ""]})
     if suffix == "svg":
         ElementTree.parse(path)
         assert "<script" not in path.read_text(encoding="utf-8").replace("<!-- <script", "")
         shown = {"$\\frac{a}{$", "<script>x</script>", "\\x00", "\\ud800", "<b>$x$</b>", "$<i>\\n", "$_$"}
-        assert shown <= set(map(unescape, read_texts(path)))
+        assert shown <= set(map(unescape, read_texts(figure)))
 
 
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), tokens=st.lists(st.text(max_size=8), max_size=6))
-def test_any_tokens_and_edges_can_be_drawn(tmp_path_factory, data, tokens):
+def test_any_tokens_and_edges_can_be_drawn(to_svg, data, tokens):
     ends = st.integers(0, max(len(tokens) - 1, 0))
     pairs = st.lists(st.tuples(ends, ends), max_size=12 if tokens else 0)
     edges = data.draw(st.dictionaries(st.text(max_size=4), pairs, max_size=3))
-    path = draw_sentence(tokens, edges, tmp_path_factory.mktemp("any") / "graph.svg")
-    ElementTree.parse(path)
+    ElementTree.fromstring(to_svg(draw_sentence(tokens, edges)))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 40])
-def test_pictures_grow_with_the_sentence(tmp_path, count):
+def test_pictures_grow_with_the_sentence(read_pixels, count):
     edges = {"none": [], "window:3": [(i, i) for i in range(count)]}
-    height, width, _ = read_pixels(draw_sentence(["word"] * count, edges, tmp_path / "graph.png")).shape
+    height, width, _ = read_pixels(["word"] * count, edges).shape
     assert height > 100
     assert (width > 3000) == (count == 40)
 
 
-def test_an_empty_sentence(tmp_path, read_texts):
-    assert read_texts(draw_sentence([], {}, tmp_path / "graph.svg")) == ["(no tokens)"]
+def test_an_empty_sentence(read_texts):
+    assert read_texts(draw_sentence([], {})) == ["(no tokens)"]
 
 
-def test_strong_edges_are_darker(tmp_path):
+def test_strong_edges_are_darker(read_pixels):
     edges = {"window:3": EDGES["window:3"]}
     darkness = []
     for weak in (1.0, 0.5, 0.0):
         weights = {"window:3": [1.0] + [weak] * (len(edges["window:3"]) - 1)}
-        darkness.append(1 - read_pixels(draw_sentence(WORDS, edges, tmp_path / "g.png", weights=weights)).mean())
+        darkness.append(1 - read_pixels(WORDS, edges, weights=weights).mean())
     assert darkness == sorted(darkness, reverse=True)
     assert darkness[0] > darkness[2] * 1.2
 
 
-def test_weights_of_zero(tmp_path):
-    path = draw_sentence(WORDS, EDGES, tmp_path / "g.png", weights={name: [0.0] * len(e) for name, e in EDGES.items()})
-    assert path.exists()
+def test_weights_of_zero(read_pixels):
+    assert read_pixels(WORDS, EDGES, weights={name: [0.0] * len(edges) for name, edges in EDGES.items()}).min() < 0.2
 
 
-def test_the_note_explains_the_parts(tmp_path, read_texts):
+def test_the_note_explains_the_parts(read_texts):
     def draw(edges, **options):
-        return read_texts(draw_sentence(WORDS, edges, tmp_path / "g.svg", **options))
+        return read_texts(draw_sentence(WORDS, edges, **options))
 
     squares = "Squares: the token of the row attends to the tokens of its coloured columns."
     assert draw({"window:3": EDGES["window:3"]})[-1] == squares
@@ -190,9 +161,9 @@ def test_the_note_explains_the_parts(tmp_path, read_texts):
     assert "1 edge" in weighted
 
 
-def test_a_relation_with_other_nodes_is_a_matrix(tmp_path, read_texts):
+def test_a_relation_with_other_nodes_is_a_matrix(read_texts):
     edges, others = {"star": [(0, 2), (2, 1)]}, {"star": ["relay"]}
-    texts = read_texts(draw_sentence(["a", "b"], edges, tmp_path / "g.svg", other_nodes=others))
+    texts = read_texts(draw_sentence(["a", "b"], edges, other_nodes=others))
     assert texts.count("relay") == 2
     assert texts[-1] == "Squares: the node of the row attends to the nodes of its coloured columns."
 
@@ -261,14 +232,14 @@ def test_arcs_that_meet_do_not_cross():
     assert feet == sorted(feet)
 
 
-def test_a_sentence_from_right_to_left(tmp_path, read_places):
+def test_a_sentence_from_right_to_left(read_places):
     words, edges = (
         ["הכלב", "רץ", "א", "בג"],
         {"dependency": [(0, 1), (1, 2), (0, 3)], "window:1": [(0, 0), (1, 1), (2, 2)]},
     )
-    path = draw_sentence(words, edges, tmp_path / "a.svg", word_ids=[0, 1, 2, 2], title="x")
+    figure = draw_sentence(words, edges, word_ids=[0, 1, 2, 2], title="x")
     places = {}
-    for content, x, y in read_places(path):
+    for content, x, y in read_places(figure):
         places.setdefault(content, (x, y))
     assert [places[word][0] for word in words] == sorted((places[word][0] for word in words), reverse=True)
     backwards = DrawnRelation("dependency", "black", words, [4.0, 3.0, 2.0, 1.0], edges["dependency"])

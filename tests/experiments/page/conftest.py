@@ -16,6 +16,14 @@ import pytest
 from graphattn.experiments.page import PageModel, write_page
 from graphattn.experiments.page._request_queue import Limits
 from graphattn.experiments.page._server import make_app, make_server
+from graphattn.models import (
+    DecoderOptions,
+    MSTransOptions,
+    SearchOptions,
+    SubwordOptions,
+    TranslationTraining,
+    Translator,
+)
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -85,6 +93,23 @@ def make_result() -> Callable[..., PageResult]:
         return PageResult(page, dense)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def translators() -> list[Translator]:
+    """Two translators of a few words, hardly trained: one with attention in its encoder, one without."""
+    sources = ["the dog sees the bird", "the bird sees the dog", "the dog"] * 4
+    targets = ["der Hund sieht der Vogel", "der Vogel sieht der Hund", "der Hund"] * 4
+    return [
+        Translator(
+            encoder,
+            inputs=SubwordOptions(vocabulary_size=60),
+            decoder=DecoderOptions(2, 2, 16, 0.0),
+            training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
+            search=SearchOptions(beam=2, min_length=3, max_length=8),
+        ).fit(sources, targets)
+        for encoder in (MSTransOptions(hidden=16, heads=2, layers=1, scales=("3", "N"), alpha=0.0), "bilstm")
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -41,42 +41,47 @@ def answer(queue, *arguments):
     return asyncio.run(queue.answer(Request(*arguments)))
 
 
-def catch_error(queue, *arguments):
-    with pytest.raises(RequestError) as caught:
-        answer(queue, *arguments)
-    return caught.value.status, str(caught.value)
-
-
 def test_the_result_of_every_model(make_queue, make_result):
     assert answer(make_queue(), {"texts": ["a good film"]}) == [pack_page(make_result(["a", "good", "film"]).page)]
+    (pair,) = answer(make_queue(texts=2), {"texts": ["it rains", "it is wet"]})
+    assert pair["tokens"]["text"] == "it rains it is wet".split()
 
 
-def test_a_pair_is_two_texts(make_queue):
-    (result,) = answer(make_queue(texts=2), {"texts": ["it rains", "it is wet"]})
-    assert result["tokens"]["text"] == "it rains it is wet".split()
+FORM = 'Send {"texts": ["..."]}.'
+TOO_LONG = "The text is too long: the page takes up to 20 characters."
 
 
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
-        (b"{", 400, 'Send {"texts": ["..."]}.'),
-        (b"[" * 150, 400, 'Send {"texts": ["..."]}.'),
-        (b"\xff", 400, 'Send {"texts": ["..."]}.'),
-        ({"text": "a"}, 400, 'Send {"texts": ["..."]}.'),
-        ({"texts": ["a", "b"]}, 400, 'Send {"texts": ["..."]}.'),
-        ({"texts": [7]}, 400, 'Send {"texts": ["..."]}.'),
+        (b"{", 400, FORM),
+        (b"[" * 150, 400, FORM),
+        (b"\xff", 400, FORM),
+        ({"text": "a"}, 400, FORM),
+        ({"texts": ["a", "b"]}, 400, FORM),
+        ({"texts": [7]}, 400, FORM),
         ({"texts": [" \n"]}, 422, "There is no text; type one."),
-        ({"texts": ["a" * 21]}, 413, "The text is too long: the page takes up to 20 characters."),
-        ({"texts": ["a" * 1000]}, 413, "The text is too long: the page takes up to 20 characters."),
+        ({"texts": ["a" * 21]}, 413, TOO_LONG),
+        ({"texts": ["a" * 1000]}, 413, TOO_LONG),
         ({"texts": ["a b c d e"]}, 413, "The text has 6 tokens; the page takes up to 5."),
+        ({"texts": ["no tree"]}, 422, "toy: no tree for the sentence. Give one."),
     ],
 )
 def test_invalid_requests(make_queue, body, status, reason):
-    assert catch_error(make_queue(characters=20, tokens=5), body) == (status, reason)
+    def explain(texts):
+        raise DataError("no tree for the sentence", hint="Give one.")
+
+    with pytest.raises(RequestError) as caught:
+        answer(make_queue(explain=explain, characters=20, tokens=5), body)
+    assert (caught.value.status, str(caught.value)) == (status, reason)
 
 
-def test_half_a_pair(make_queue):
-    assert catch_error(make_queue(texts=2), {"texts": ["a"]}) == (400, 'Send {"texts": ["...", "..."]}.')
+def test_half_a_pair_and_other_formats(make_queue):
+    with pytest.raises(RequestError, match=r'^Send {"texts": \["...", "..."\]}\.$'):
+        answer(make_queue(texts=2), {"texts": ["a"]})
+    with pytest.raises(RequestError, match=r"^Send JSON, with the header Content-Type: application/json\.$") as caught:
+        answer(make_queue(), {"texts": ["a"]}, "text/plain")
+    assert caught.value.status == 415
 
 
 def test_the_longest_text_is_accepted(make_queue):
@@ -87,23 +92,6 @@ def test_the_longest_text_is_accepted(make_queue):
 def test_lone_surrogates_are_replaced(make_queue):
     (result,) = answer(make_queue(), b'{"texts": ["a \\ud800"]}')
     assert result["tokens"] == {"text": ["a", "?"]}
-
-
-def test_only_json(make_queue):
-    assert catch_error(make_queue(), {"texts": ["a"]}, "text/plain") == (
-        415,
-        "Send JSON, with the header Content-Type: application/json.",
-    )
-
-
-def test_errors_of_models_are_reported(make_queue):
-    def explain(texts):
-        raise DataError("no tree for the sentence", hint="Give one.")
-
-    assert catch_error(make_queue(explain=explain), {"texts": ["a"]}) == (
-        422,
-        "toy: no tree for the sentence. Give one.",
-    )
 
 
 def test_one_runs_and_few_wait(make_queue, make_result):

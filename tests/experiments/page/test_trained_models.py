@@ -10,14 +10,6 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.page import page_model
 from graphattn.experiments.page._packing import pack_page
 from graphattn.experiments.page._request_queue import count_texts, live_model
-from graphattn.models import (
-    DecoderOptions,
-    MSTransOptions,
-    SearchOptions,
-    SubwordOptions,
-    TranslationTraining,
-    Translator,
-)
 
 
 def test_predictions_of_each_text(classifier):
@@ -48,19 +40,12 @@ def test_live_models_of_every_task(kind, request):
     assert [len(tokens) for tokens in page["tokens"].values()] == [4] * len(texts)
 
 
-def test_a_live_translator():
-    translator = Translator(
-        MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"), alpha=0.0),
-        inputs=SubwordOptions(vocabulary_size=40),
-        decoder=DecoderOptions(1, 2, 8, 0.0),
-        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
-        search=SearchOptions(beam=2, min_length=2, max_length=5),
-    ).fit(["a dog", "the cat"] * 4, ["ein hund", "die katze"] * 4)
-    model = live_model(Path("models/toy"), translator)
-    assert count_texts([translator]) == 1
+def test_a_live_translator(translators):
+    model = live_model(Path("models/toy"), translators[0])
+    assert count_texts(translators[:1]) == 1
     page = pack_page(model.explain(["the dog"]))
     assert len(page["tokens"]["source"]) == model.count_tokens("the dog")
-    assert page["prediction"]["text"] == translator.predict(["the dog"])[0]
+    assert page["prediction"]["text"] == translators[0].predict(["the dog"])[0]
 
 
 def test_pairs_and_single_texts_cannot_share_a_page(classifier, pair_classifier):

@@ -6,28 +6,8 @@ import pytest
 
 from graphattn.experiments.page import page_model, write_page
 from graphattn.experiments.page._request_queue import live_model
-from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
 
-WORDS = {"the": "der", "dog": "Hund", "bird": "Vogel", "sees": "sieht"}
 SOURCE = "the dog sees the bird"
-
-
-@pytest.fixture(scope="module")
-def translators():
-    """Two translators of a few words: one with attention in its encoder, one without."""
-    targets = [" ".join(WORDS[word] for word in text.split()) for text in (SOURCE, "the bird sees the dog", "the dog")]
-    fitted = []
-    for encoder in (MSTransOptions(hidden=16, heads=2, layers=1, scales=("3", "N"), alpha=0.0), "bilstm"):
-        translator = Translator(
-            encoder,
-            inputs=SubwordOptions(vocabulary_size=60),
-            decoder=DecoderOptions(2, 2, 16, 0.0),
-            training=TranslationTraining(
-                epochs=25, max_tokens=200, learning_rate=0.01, warmup_steps=5, dev_fraction=0.0, progress=False
-            ),
-        )
-        fitted.append(translator.fit([SOURCE, "the bird sees the dog", "the dog"] * 4, targets * 4))
-    return fitted
 
 
 def field(tab, name, pane):

@@ -79,6 +79,8 @@ def test_rows_of_a_paper_next_to_its_numbers():
     ]
     results = find_results({row.label: table.run(row, {}) for row in rows}, runs)
     assert compare_rows(table, rows, results).splitlines() == [
+        "some table 3: MTL-16",
+        "",
         "|  | MS-Trans | BiLSTM |",
         "|---|---|---|",
         "| Apparel | 80.0 (87.2) | **85.0** (86.0) |",
@@ -112,3 +114,17 @@ def test_pages_have_the_tables_of_their_runs(name, monkeypatch):
     monkeypatch.syspath_prepend(DOCS)
     page = (DOCS / name).read_text(encoding="utf-8")
     assert importlib.import_module("fill_tables").fill_tables(page) == page, "run docs/fill_tables.py"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--encoder", "bilstm"], "--picture compares encoders; name two with --encoder"),
+        (["--encoder", "bilstm", "--encoder", "mtsa", "--picture", "x.bmp"], "x.bmp"),
+    ],
+)
+def test_a_picture_is_checked_before_anything_runs(graphattn, tmp_path, words, message):
+    pytest.importorskip("matplotlib")
+    answer = graphattn("reproduce", "sst2", "--picture", "x.png", *words, "--data", tmp_path, "--out", tmp_path / "r")
+    assert (answer.code, message in answer.err) == (1, True)
+    assert not (tmp_path / "r").exists()

@@ -1,11 +1,16 @@
 """Tables and figures as data, and the printed comparison with the papers."""
 
+from pathlib import Path
+
 import pytest
 
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.papers._baselines import BASELINES
 from graphattn.experiments.papers._catalogue import PAPERS, find_experiments
 from graphattn.experiments.papers._experiment import MEASURES, Experiment, Row, find_results, show_experiment
+from graphattn.experiments.papers._measurements import MEASUREMENTS
 from graphattn.experiments.papers._runs import check_changes, row_key
+from graphattn.experiments.papers._settings import make_estimator
 
 EXPERIMENTS = [experiment for experiments in PAPERS.values() for experiment in experiments]
 
@@ -17,6 +22,8 @@ def test_rows_have_labels_measures_and_options(experiment):
     for row in experiment.rows:
         assert row.paper.keys() <= set(MEASURES)
         check_changes(row.data_set, row.encoder, row.changes)
+        if row.data_set not in MEASUREMENTS and row.encoder not in BASELINES:
+            make_estimator(row.data_set, row.encoder, 0, row.changes, Path()).validate()
     ends = {row.parts()[-1] for row in experiment.rows}
     assert set(experiment.averages) <= ends
     assert set(experiment.measures) <= set(MEASURES)

@@ -7,23 +7,13 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._measurements import (
     MirroredModel,
     MirroredOptions,
-    SequenceGraphs,
     draw_batches,
+    make_batcher,
     make_mirrored_options,
     run_mirrored,
-    sum_mirrored,
 )
 
 SMALL = {"length": 6, "features": 3, "samples": 40, "batch_size": 16, "terms": 2}
-
-
-@pytest.mark.parametrize("terms", [1, 3, 5, 6])
-def test_the_target_is_the_sum_over_pairs(terms):
-    inputs = torch.rand(2, 6, 3, dtype=torch.float64)
-    expected = torch.zeros(2, 3, dtype=torch.float64)
-    for i in range(1, terms + 1):
-        expected += inputs[:, i - 1] * inputs[:, 6 - i + 1 - 1]
-    torch.testing.assert_close(sum_mirrored(inputs, terms), expected)
 
 
 def test_batches_depend_on_the_seed_alone():
@@ -38,10 +28,10 @@ def test_batches_depend_on_the_seed_alone():
 def test_a_sequence_alone_and_in_a_batch(encoder):
     task, options = make_mirrored_options(encoder, {"task": SMALL, "encoder": {"hidden": 20}})
     model = MirroredModel(task, options).eval()
-    inputs, graphs = torch.rand(3, 6, 3), SequenceGraphs(model, task)
-    whole = model(graphs.batch(3), inputs)
+    inputs, batch = torch.rand(3, 6, 3), make_batcher(model, task)
+    whole = model(batch(3), inputs)
     for number in range(3):
-        torch.testing.assert_close(model(graphs.batch(1), inputs[[number]])[0], whole[number])
+        torch.testing.assert_close(model(batch(1), inputs[[number]])[0], whole[number])
 
 
 def test_a_run_learns_more_than_the_mean_and_is_repeatable():

@@ -9,14 +9,16 @@ import pytest
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.papers import _rows as result_rows
 from graphattn.experiments.papers import _runs as results
-from graphattn.experiments.papers import _settings as run_settings
 from graphattn.experiments.papers._data_sets import DATA_SETS
-from graphattn.models import Translator
+from graphattn.experiments.papers._settings import VECTOR_FILES, make_estimator
+
+SMALL = {"encoder": {"hidden": 20, "layers": 1}, "training": {"epochs": 2}}
 
 
-def reproduce(data_sets, encoders, seeds, out, **options):
+def reproduce(data_sets, encoders, seeds, out, *, changes=None, **options):
     """Make all combinations of a run."""
-    return results.execute(results.combine(data_sets, encoders, seeds), out, **options)
+    runs = results.combine(data_sets, encoders, seeds)
+    return results.execute([results.with_changes(run, changes or {}) for run in runs], out, **options)
 
 
 @pytest.fixture
@@ -26,21 +28,10 @@ def folder(tmp_path):
     (tmp_path / "sst2").mkdir()
     for part in ("train", "dev", "test"):
         (tmp_path / "sst2" / f"{part}.tsv").write_text("\n".join(lines) + "\n")
-    (tmp_path / "embeddings_trained").mkdir()
-    (tmp_path / "embeddings_trained" / "vectors.txt").write_text("2 4\ngood 1 0 0 1\nbad 0 1 1 0\n")
+    vectors = tmp_path / VECTOR_FILES["skipgram"]
+    vectors.parent.mkdir()
+    vectors.write_bytes(lzma.compress(b"2 4\ngood 1 0 0 1\nbad 0 1 1 0\n"))
     return tmp_path
-
-
-@pytest.fixture
-def small(monkeypatch):
-    monkeypatch.setitem(run_settings.VECTOR_FILES, "skipgram", "embeddings_trained/vectors.txt")
-    monkeypatch.setitem(run_settings.EPOCHS, "sst2", 2)
-    settings = run_settings.settings
-    monkeypatch.setattr(
-        run_settings,
-        "settings",
-        lambda data_set, encoder: settings(data_set, encoder) | {"encoder": {"hidden": 20, "layers": 1}},
-    )
 
 
 @pytest.fixture
@@ -50,45 +41,43 @@ def no_files(monkeypatch):
     monkeypatch.setattr(results, "require_files", lambda folder, files: list(files))
 
 
-def test_a_series_writes_each_run_and_resumes(folder, small, tmp_path):
+def test_a_series_writes_each_run_and_resumes(folder, tmp_path):
     out, reported = tmp_path / "out.jsonl", []
-    rows = reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=reported.append)
+    for encoder, changes in (("bilstm", SMALL), ("tfidf", None)):
+        reproduce(["sst2"], [encoder], [0, 1], out, changes=changes, folder=folder, report=reported.append)
+    rows = result_rows.read_rows(out)
     assert [(row["encoder"], row["seed"]) for row in rows] == [("bilstm", 0), ("bilstm", 1), ("tfidf", 0), ("tfidf", 1)]
-    assert result_rows.read_rows(out) == rows == reported
+    assert rows == reported
     assert all(0 <= row["test"] <= 100 for row in rows)
-    lines = out.read_text().splitlines(keepends=True)
-    out.write_text("".join(lines[:-1]))
+    out.write_text("".join(out.read_text().splitlines(keepends=True)[:-1]))
     again = []
-    reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=again.append)
+    reproduce(["sst2"], ["tfidf"], [0, 1], out, folder=folder, report=again.append)
     assert [(row["encoder"], row["seed"]) for row in again] == [("tfidf", 1)]
 
 
-def test_the_test_set_is_not_read_while_choosing_settings(folder, small):
+def test_the_test_set_is_not_read_while_choosing_settings(folder):
     (folder / "sst2" / "test.tsv").unlink()
-    row = results.run("sst2", "bilstm", 0, folder=folder, on_test=False, changes={"training": {"epochs": 1}})
+    row = results.run("sst2", "bilstm", 0, folder=folder, on_test=False, changes=SMALL)
     assert "test" not in row
-    assert row["epochs"] == 1
-    assert row["changes"] == {"training": {"epochs": 1}}
+    assert row["epochs"] == 2
+    assert row["changes"] == SMALL
+    for encoder, changes in (("bilstm", SMALL), ("tfidf", {})):
+        row = results.run("sst2", encoder, 0, folder=folder, fold=1, changes=changes)
+        assert "test" not in row
+        assert 0 <= row["held_out"] <= 100
 
 
-@pytest.mark.parametrize("encoder", ["bilstm", "tfidf"])
-def test_a_fold_of_the_training_set_instead_of_the_test_set(folder, small, encoder):
-    (folder / "sst2" / "test.tsv").unlink()
-    row = results.run("sst2", encoder, 0, folder=folder, fold=1)
-    assert "test" not in row
-    assert 0 <= row["held_out"] <= 100
-
-
-def test_a_class_with_a_single_example(folder, small, monkeypatch):
+def test_a_class_with_a_single_example(folder, monkeypatch):
     monkeypatch.setitem(DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
     with (folder / "sst2" / "train.tsv").open("a") as file:
         file.write("lonely\tthe only one of its kind\n")
     assert 0 <= results.run("sst2", "tfidf", 0, folder=folder)["dev"] <= 100
 
 
-def test_without_a_dev_set_the_last_epoch_counts(folder, small, monkeypatch):
+def test_without_a_dev_set_the_last_epoch_counts(folder, monkeypatch):
     monkeypatch.setitem(DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
-    row = results.run("sst2", "bilstm", 0, folder=folder, changes={"training": {"dev_fraction": 0.0}})
+    changes = {**SMALL, "training": {"epochs": 2, "dev_fraction": 0.0}}
+    row = results.run("sst2", "bilstm", 0, folder=folder, changes=changes)
     assert "dev" not in row
     assert row["best_epoch"] == row["epochs"] == 2
     assert result_rows.results_table([row]).endswith(f"| 1 | - | {row['test']:.1f} |")
@@ -125,12 +114,6 @@ def test_the_baseline_of_pairs(tmp_path):
     assert row["test"] == 100.0
 
 
-def test_an_unknown_data_set(tmp_path):
-    with pytest.raises(ConfigError) as caught:
-        reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
-    assert str(caught.value).startswith("data set 'sst3' does not exist; did you mean 'sst5' or 'sst2'? choose among")
-
-
 def test_a_run_on_a_fold(tmp_path):
     (tmp_path / "cr").mkdir()
     lines = [f"{number % 2}\t{('good', 'bad')[number % 2]} thing {number}" for number in range(40)]
@@ -142,6 +125,7 @@ def test_a_run_on_a_fold(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ((["sst3"], ["tfidf"], [0]), "data set 'sst3' does not exist; did you mean 'sst5' or 'sst2'"),
         ((["r8"], ["tfidf", "typo"], [0]), "typo"),
         ((["cr"], ["tfidf"], [0, 11]), "seed 11 is no fold"),
     ],
@@ -215,7 +199,7 @@ def test_a_table_without_runs_is_an_error(graphattn, tmp_path, monkeypatch, argu
     )
 
 
-SMALL = {
+TRANSLATOR = {
     "encoder": {"hidden": 16, "layers": 1, "ffn": 16},
     "decoder": {"decoder_layers": 1, "decoder_ffn": 16},
     "inputs": {"vocabulary_size": 90},
@@ -225,43 +209,41 @@ SMALL = {
 
 
 @pytest.fixture
-def parallel_folder(tmp_path, monkeypatch):
+def parallel_folder(tmp_path):
     """A data folder with a small Multi30k and a small SciTLDR."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     words = ["a dog", "a cat", "two birds", "the tree", "one house", "no fish"]
-    (tmp_path / "multi30k_en_de").mkdir()
-    (tmp_path / "scitldr_a").mkdir()
-    for name in ("train", "val", "test_2016_flickr"):
-        for language in ("en", "de"):
-            lines = [f"{one} sees {two} {language}." for one in words for two in words]
-            (tmp_path / "multi30k_en_de" / f"{name}.{language}").write_text("\n".join(lines))
-    rows = [{"source": [f"We saw {word}.", "It ran."], "target": [f"See {word}.", "Run."]} for word in words * 3]
-    text = "\n".join(map(json.dumps, rows))
-    for name in ("train.jsonl.xz", "dev.jsonl", "test.jsonl"):
-        path = tmp_path / "scitldr_a" / name
-        if name.endswith("xz"):
-            path.write_bytes(lzma.compress(text.encode()))
-        else:
-            path.write_text(text)
+    sentences = [f"{one} sees {two}" for one in words for two in words]
+    abstracts = [{"source": [f"We saw {word}.", "It ran."], "target": [f"See {word}.", "Run."]} for word in words * 3]
+    for name, lines in (("multi30k", sentences), ("scitldr", list(map(json.dumps, abstracts)))):
+        for file in map(tmp_path.joinpath, DATA_SETS[name].files()):
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes((lzma.compress if file.suffix == ".xz" else bytes)("\n".join(lines).encode()))
+            if name == "multi30k":
+                file.with_suffix(".de").write_text("\n".join(f"{line}." for line in lines))
     return tmp_path
 
 
 @pytest.mark.parametrize("data_set", ["multi30k", "scitldr"])
 def test_a_run_of_a_translator(data_set, parallel_folder):
-    row = results.run(data_set, "transformer", 1, changes=SMALL, folder=parallel_folder)
+    row = results.run(data_set, "transformer", 1, changes=TRANSLATOR, folder=parallel_folder)
     assert (row["data_set"], row["encoder"], row["seed"], row["epochs"]) == (data_set, "transformer", 1, 2)
     assert row["all_test"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l", "exact_match"}
     assert row["test"] == row["all_test"][DATA_SETS[data_set].metric]
     assert result_rows.describe_run(row).startswith(f"{data_set} transformer seed 1: dev ")
 
 
-def test_an_encoder_with_an_option_off(parallel_folder, monkeypatch):
-    fitted = []
-    monkeypatch.setattr(Translator, "fit", lambda self, *_, **__: fitted.append(self) or 1 / 0)
-    for encoder in ("umst", "umst=without-inter-group"):
-        with pytest.raises(ZeroDivisionError):
-            results.run("multi30k", encoder, 0, changes=SMALL, folder=parallel_folder)
-    whole, without = (translator.encoder for translator in fitted)
+def test_the_test_set_of_pairs_is_not_read_while_choosing_settings(parallel_folder):
+    (parallel_folder / "multi30k_en_de" / "test_2016_flickr.en").unlink()
+    row = results.run("multi30k", "transformer", 0, changes=TRANSLATOR, folder=parallel_folder, on_test=False)
+    assert "test" not in row
+    assert "dev" in row
+
+
+def test_an_encoder_with_an_option_off(tmp_path):
+    whole, without = (
+        make_estimator("multi30k", encoder, 0, TRANSLATOR, tmp_path).encoder
+        for encoder in ("umst", "umst=without-inter-group")
+    )
     assert without == replace(whole, inter_group=False)
 
 
@@ -276,17 +258,10 @@ def test_an_encoder_with_an_option_off(parallel_folder, monkeypatch):
         ("transformer=small", "there is no transformer 'small'; it has nothing to leave out"),
     ],
 )
-def test_unknown_encoders_and_options(encoder, message, parallel_folder):
+def test_unknown_options_to_turn_off(encoder, message, tmp_path):
     with pytest.raises(ConfigError) as caught:
-        results.run("multi30k", encoder, 0, changes=SMALL, folder=parallel_folder)
+        make_estimator("multi30k", encoder, 0, {}, tmp_path)
     assert str(caught.value) == message
-
-
-def test_the_test_set_of_pairs_is_not_read_while_choosing_settings(parallel_folder):
-    (parallel_folder / "multi30k_en_de" / "test_2016_flickr.en").unlink()
-    row = results.run("multi30k", "transformer", 0, changes=SMALL, folder=parallel_folder, on_test=False)
-    assert "test" not in row
-    assert "dev" in row
 
 
 def test_the_first_sentence_as_a_baseline(parallel_folder):
@@ -297,10 +272,8 @@ def test_the_first_sentence_as_a_baseline(parallel_folder):
     assert str(caught.value) == "lead-1 is a baseline of summaries; this data set has none"
 
 
-def test_baselines_run_only_on_their_data_sets(parallel_folder, tmp_path, calls, no_files):
+def test_baselines_run_only_on_their_data_sets(tmp_path, calls, no_files):
     sets, encoders = ["multi30k", "scitldr"], ["transformer", "tfidf", "lead-1"]
-    reproduce(sets, encoders, [0], tmp_path / "out.jsonl", folder=parallel_folder)
+    rows = reproduce(sets, encoders, [0], tmp_path / "out.jsonl")
     assert calls == [("multi30k", "transformer", 0), ("scitldr", "transformer", 0), ("scitldr", "lead-1", 0)]
-    assert "| multi30k | transformer | 1 | - | 1.0 |" in result_rows.results_table(
-        result_rows.read_rows(tmp_path / "out.jsonl")
-    )
+    assert "| multi30k | transformer | 1 | - | 1.0 |" in result_rows.results_table(rows)

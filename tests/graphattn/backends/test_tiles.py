@@ -31,9 +31,7 @@ def bipartite(_):
 EDGES = {relation.name: lambda draw, own=relation: graph_edges(own, draw) for relation in RELATIONS}
 
 
-def assert_equals_dense(plan, edges, dense_attention, random_tensors):
-    mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
-    mask[edges.destinations, edges.sources] = True
+def assert_equals_dense(plan, edges, mask, dense_attention, random_tensors):
     inputs = [t.requires_grad_() for t in random_tensors(edges.num_destinations, edges.num_sources)]
     out, expected = tiles.attend(plan, *inputs, scale=0.3, dropout=0.0), dense_attention(mask, *inputs, scale=0.3)
     assert_close(out, expected, rtol=0, atol=1e-12)
@@ -45,12 +43,12 @@ def assert_equals_dense(plan, edges, dense_attention, random_tensors):
 
 @pytest.mark.parametrize("rows", [8, 30, 128])
 @pytest.mark.parametrize("make", [*EDGES.values(), bipartite], ids=[*EDGES, "bipartite"])
-def test_equals_dense_attention(monkeypatch, random_sentence, dense_attention, random_tensors, make, rows):
+def test_equals_dense_attention(monkeypatch, random_sentence, mask_of, dense_attention, random_tensors, make, rows):
     monkeypatch.setattr(tiles, "ROWS", rows)
     edges = make(random_sentence)
     plan = tiles.plan_tiles(edges)
     assert plan is not None
-    assert_equals_dense(plan, edges, dense_attention, random_tensors)
+    assert_equals_dense(plan, edges, mask_of(edges), dense_attention, random_tensors)
 
 
 @pytest.mark.parametrize(
@@ -61,12 +59,12 @@ def test_equals_dense_attention(monkeypatch, random_sentence, dense_attention, r
         ([40, 1, 1, 3, 30], [(2, 1, 1), (1, 3, 3), (1, 30, 30), (1, 40, 40)]),
     ],
 )
-def test_complete_graphs(dense_attention, random_tensors, lengths, shapes):
+def test_complete_graphs(mask_of, dense_attention, random_tensors, lengths, shapes):
     edges = Edges.of(TextGraphBuilder([Complete()], cls=False).text_batch([["x"] * length for length in lengths]))
     plan = tiles.plan_blocks(edges.blocks, torch.device("cpu"))
     assert [group[:3] for group in plan.groups] == shapes
     assert (plan.places is None) == (len(set(lengths)) == 1)
-    assert_equals_dense(plan, edges, dense_attention, random_tensors)
+    assert_equals_dense(plan, edges, mask_of(edges), dense_attention, random_tensors)
 
 
 def test_edges_that_tiles_do_not_fit():

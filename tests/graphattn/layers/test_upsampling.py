@@ -76,18 +76,6 @@ def test_interpolation_equals_pytorch_image_resizing(kind, mode, sizes):
     torch.testing.assert_close(enlarged, expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["membership", "nearest", "linear"])
-def test_normalized_rows_sum_to_one(kind):
-    upsampling = upsampling_of(kind, [[3, 1, 2], [1, 4]], normalize=True)
-    ones = torch.ones(11, 1, dtype=torch.float64)
-    torch.testing.assert_close(upsampling.expand_to_tokens(upsampling.sum_to_words(ones)), ones)
-
-
-def test_unnormalized_rows_sum_to_the_word_length():
-    upsampling = upsampling_of("membership", [[3, 1]])
-    assert upsampling.expand_to_tokens(upsampling.sum_to_words(torch.ones(4, 1))).flatten().tolist() == [3, 3, 3, 1]
-
-
 def test_unknown_kind():
     with pytest.raises(ConfigError) as caught:
         upsampling_of("cubic", [[1]])

@@ -1,13 +1,12 @@
 """Random sentences with word groups and dependency heads, and encoders in double precision with random weights."""
 
-import math
 from collections.abc import Callable
+from itertools import chain
 from random import Random
 from typing import Any
 
 import pytest
 import torch
-from torch.nn import functional as F
 
 from graphattn._schema import find_relation
 from graphattn.builders import Sentence, TextGraphBuilder
@@ -60,11 +59,14 @@ def encode(sentences: list[Sentence]) -> Callable[..., tuple[torch.Tensor, list[
 
 
 @pytest.fixture(scope="session")
-def maps_of() -> Callable[..., list[torch.Tensor]]:
-    """Dense weights of a relation for each sentence of a batch: (heads, targets, sources), zero without an edge."""
+def check_maps(encode: Callable[..., Any], sentences: list[Sentence]) -> Callable[..., None]:
+    """Compare an encoder's weights with maps, of each layer and head (targets, sources), zero without an edge.
 
-    def split_by_sentence(graph: Any, relation: str, weights: torch.Tensor) -> list[torch.Tensor]:
-        relation = find_relation(list(graph.edges), relation)
+    ``check(encoder, width, run)``, where ``run(sentence, tokens)`` returns the maps of a text.
+    """
+
+    def split_by_sentence(graph: Any, name: str, weights: torch.Tensor) -> list[torch.Tensor]:
+        relation = find_relation(list(graph.edges), name)
         sources, targets = graph.edges[relation].ends_by_id()
         kind = relation[2]
         whole = weights.new_zeros(weights.shape[1], graph.num_nodes(kind), graph.num_nodes(kind))
@@ -72,33 +74,12 @@ def maps_of() -> Callable[..., list[torch.Tensor]]:
         ends = graph.batch_num_nodes(kind).cumsum(0).tolist()
         return [whole[:, begin:end, begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
-    return split_by_sentence
+    def check(encoder: Encoder, width: int, run: Callable[..., Any]) -> None:
+        layers: list[dict[str, torch.Tensor]] = []
+        graph, inputs, _ = encode(encoder, width, weights=layers)
+        by_relation = [split_by_sentence(graph, name, own) for layer in layers for name, own in layer.items()]
+        for sentence, tokens, *maps in zip(sentences, inputs, *by_relation, strict=True):
+            for actual, expected in zip(chain.from_iterable(maps), run(sentence, tokens), strict=True):
+                torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9)
 
-
-@pytest.fixture(scope="session")
-def dense_block() -> Callable[..., torch.Tensor]:
-    """A pre-norm Transformer block on one sentence (UMST, section 2), on all pairs of nodes or on those of a mask.
-
-    ``seen`` gets its weights, (heads, targets, sources).
-    """
-
-    def run(
-        block: Any, x: torch.Tensor, mask: torch.Tensor | None = None, seen: list[torch.Tensor] | None = None
-    ) -> torch.Tensor:
-        width, heads = x.shape[1], block.attention.num_heads
-        projected = linear(block.attention.project, norm(block.attention_norm, x))
-        query, key, value = (part.view(len(x), heads, -1).transpose(0, 1) for part in projected.split(width, 1))
-        scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[2])
-        weights = (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(2)
-        if seen is not None:
-            seen.append(weights)
-        x = x + linear(block.attention.output, (weights @ value).transpose(0, 1).reshape(len(x), width))
-        return x + linear(block.narrow, F.relu(linear(block.widen, norm(block.ffn_norm, x))))
-
-    def norm(layer: Any, x: torch.Tensor) -> torch.Tensor:
-        return F.layer_norm(x, x.shape[1:], layer.weight, layer.bias)
-
-    def linear(layer: Any, x: torch.Tensor) -> torch.Tensor:
-        return x @ layer.weight.T + layer.bias
-
-    return run
+    return check

@@ -9,13 +9,15 @@ from graphattn.models._encoders import make_encoder
 from graphattn.models.training._loop import count_parameters
 
 
-def by_definition(encoder, tokens, mask, softmax=True):
-    """Attention of each set on the values of the other sets, for one sentence."""
+def by_definition(encoder, tokens, mask, softmax=True, seen=None):
+    """Attention of each set on the values of the other sets, for one sentence; ``seen`` gets the attention."""
     sets = tokens.split(encoder.parts, dim=1)
     attention = []
     for own, score in zip(sets, encoder.scores, strict=True):
         scores = own @ score.weight.T @ own.T / own.shape[1] ** 0.5
         attention.append(scores.masked_fill(~mask, float("-inf")).softmax(1) if softmax else scores / len(tokens))
+    if seen is not None:
+        seen.extend(attention)
     mixed = []
     for number, values in enumerate(sets):
         others = [weights @ values for other, weights in enumerate(attention) if other != number]
@@ -34,6 +36,20 @@ def test_encoder_follows_the_definition(parts, window, softmax, double_encoder, 
         mask = (place - place.unsqueeze(1)).abs() <= (2 if window else len(tokens))
         single = by_definition(encoder, tokens, mask, softmax)
         torch.testing.assert_close(output, single, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("window", [None, "3"])
+def test_weights_equal_the_definition(window, double_encoder, check_maps):
+    encoder = double_encoder(DuoOptions(parts=("4", "6"), window=window))
+
+    def run(_, tokens):
+        place = torch.arange(len(tokens))
+        by_definition(
+            encoder, tokens, (place - place.unsqueeze(1)).abs() <= (1 if window else len(tokens)), seen=(seen := [])
+        )
+        return seen
+
+    check_maps(encoder, 10, run)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ import math
 import pytest
 import torch
 
-from graphattn._edges import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.models._encoders import DuoTransformerOptions, make_encoder
+from graphattn.models._encoders import DuoTransformerOptions
 from graphattn.models._encoders.base import sinusoids
 from graphattn.models._encoders.duo_transformer import DuoNorm, StreamMaps
+
+from .dense import count_parameters
 
 HIDDEN, HEADS = 6, 2
 
@@ -66,24 +67,19 @@ def test_it_follows_the_formulas(parts, shared, double_encoder, encode):
         torch.testing.assert_close(output, by_formula(encoder, tokens, []), rtol=0, atol=1e-9)
 
 
-def test_weights_of_both_streams(double_encoder, encode, maps_of):
+def test_weights_of_both_streams(double_encoder, check_maps):
     encoder = double_encoder(DuoTransformerOptions(hidden=HIDDEN, heads=HEADS, layers=2, ffn=8, parts=("6", "6")))
-    layers = []
-    graph, inputs, outputs = encode(encoder, 12, weights=layers)
-    assert [tuple(layer["all"].shape) for layer in layers] == [(Edges.of(graph, "all").num_edges, 2 * HEADS)] * 2
-    maps = [maps_of(graph, "all", layer["all"]) for layer in layers]
-    for number, tokens in enumerate(inputs):
+
+    def run(_, tokens):
         by_formula(encoder, tokens, seen := [])
-        torch.testing.assert_close(torch.cat([own[number] for own in maps]), torch.stack(seen), rtol=0, atol=1e-9)
-    _, _, without = encode(encoder, 12)
-    for one, other in zip(outputs, without, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+        return seen
+
+    check_maps(encoder, 12, run)
 
 
 def test_sharing_halves_the_projections():
     counts = [
-        sum(p.numel() for p in make_encoder(DuoTransformerOptions(hidden=20, heads=2, share_weights=s)).parameters())
-        for s in (True, False)
+        count_parameters(DuoTransformerOptions(hidden=20, heads=2, share_weights=shared)) for shared in (True, False)
     ]
     assert counts[1] - counts[0] == 3 * 4 * (20 * 20 + 20)
 

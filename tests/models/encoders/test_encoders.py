@@ -204,41 +204,26 @@ def test_sets_of_word_vectors_that_do_not_fit(parts, widths, of_files, named):
     assert list(caught.value.options) == named
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-def test_gradients_of_many_tokens_equal_double_precision(options):
-    """Enough tokens for linear layers to use another algorithm, which double precision does not use."""
-    sentence = Sentence(["a"] * 30, word_ids=[0, 0, *range(1, 29)], heads=range(29))
-    sentences = [sentence] * (MIN_ROWS // 31 + 1)
-    torch.manual_seed(3)
-    encoder = make_encoder(options).eval()
-    graph = TextGraphBuilder(encoder.relations()).text_batch(sentences)
-    tokens = torch.randn(graph.num_nodes("token"), 12)
-    actual = []
-    for kind in (torch.float32, torch.float64):
-        inputs = tokens.to(kind, copy=True).requires_grad_()
-        encoder.to(kind)(graph, inputs).sin().sum().backward()
-        actual.append(inputs.grad)
-    torch.testing.assert_close(actual[0].double(), actual[1], rtol=1e-3, atol=1e-3)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("options", OPTIONS)
 def test_states_and_gradients_in_the_precision_of_the_parameters(options, dtype):
-    """Gradients of many tokens are sums of small terms, which stop growing in bfloat16."""
+    """Of so many tokens that linear layers use another algorithm, and sums would stop growing in bfloat16."""
     sentence, count = Sentence(["a"] * 30, word_ids=[0, 0, *range(1, 29)], heads=range(29)), 100
     torch.manual_seed(3)
     encoder = make_encoder(options).to(dtype).eval()
-    tokens = torch.randn(31, 12, dtype=dtype)
+    tokens = torch.randn(31, 12, dtype=dtype, requires_grad=True)
+    assert 31 * count > MIN_ROWS
     upper = 0.01 * torch.randn(encoder.width, dtype=torch.float64)
 
-    def run(encoder, sentences, tokens):
-        states = encoder(TextGraphBuilder(encoder.relations()).text_batch(sentences), tokens)
-        names, parameters = zip(*encoder.named_parameters(), strict=True)
-        gradients = torch.autograd.grad((states.double() * upper).sum(), parameters, allow_unused=True)
+    def run(encoder, count, tokens):
+        graph = TextGraphBuilder(encoder.relations()).text_batch([sentence] * count)
+        states = encoder(graph, tokens.repeat(count, 1))
+        names, variables = zip(("tokens", tokens), *encoder.named_parameters(), strict=True)
+        gradients = torch.autograd.grad((states.double() * upper).sum(), variables, allow_unused=True)
         return states, {name: value for name, value in zip(names, gradients, strict=True) if value is not None}
 
-    states, gradients = run(encoder, [sentence] * count, tokens.repeat(count, 1))
-    exact_states, exact_gradients = run(encoder.double(), [sentence], tokens.double())
+    states, gradients = run(encoder, count, tokens)
+    exact_states, exact_gradients = run(encoder.double(), 1, tokens.double())
     assert {states.dtype, *(gradient.dtype for gradient in gradients.values())} == {dtype}
     assert distance(states[:31], exact_states) < 3 * torch.finfo(dtype).eps
     largest = max(gradient.norm() for gradient in exact_gradients.values())
@@ -249,6 +234,31 @@ def test_states_and_gradients_in_the_precision_of_the_parameters(options, dtype)
 
 def distance(actual, exact):
     return (actual.double() - exact).norm() / exact.norm()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        UMSTOptions(graph_layer="gat"),
+        UMSTOptions(upsampling="linear", normalize=True),
+        UMSTOptions(map_fusion="gate", relative_positions=1),
+        UMSTOptions(map_fusion="sum"),
+        MUSEOptions(kernels=()),
+    ],
+    ids=str,
+)
+def test_gradients_equal_finite_differences(options, double_encoder):
+    encoder = double_encoder(replace(options, hidden=4, layers=1, heads=2, ffn=4))
+    sentence = Sentence(["x"] * 4, word_ids=[0, 0, 1, 2], heads=[2, 0, 2])
+    graph = TextGraphBuilder(encoder.relations()).text_batch([sentence])
+    names = [name for name, _ in encoder.named_parameters()]
+    torch.manual_seed(2)
+    tokens = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+
+    def run(tokens, *parameters):
+        return torch.func.functional_call(encoder, dict(zip(names, parameters, strict=True)), (graph, tokens))
+
+    assert torch.autograd.gradcheck(run, (tokens, *encoder.parameters()), fast_mode=True)
 
 
 KINDS = ("dropout", "ffn_dropout", "attn_drop")

@@ -1,10 +1,7 @@
 """The encoder MTSA: one layer for sentences, a stack for tagging; its equations are tested with its layer."""
 
-import math
-
 import pytest
 import torch
-from torch.nn import functional as F
 
 from graphattn._edges import edges_of
 from graphattn.builders import TextGraphBuilder
@@ -18,6 +15,9 @@ from graphattn.models import (
     Translator,
 )
 from graphattn.models._encoders import make_encoder, mtsa
+from graphattn.models._encoders.base import sinusoids
+
+from .dense import count_parameters, feed_forward, norm
 
 
 @pytest.mark.parametrize(
@@ -46,34 +46,17 @@ def test_stacked_layers_have_residual_connections_and_norms(double_encoder, enco
     tokens = torch.cat(inputs)
     for layer in encoder.layers:
         added = tokens + layer.attention(edges_of(graph, layer.attention.heads), tokens)
-        tokens = F.layer_norm(added, (8,), layer.norm.weight, layer.norm.bias)
+        tokens = norm(layer.norm, added)
     torch.testing.assert_close(torch.cat(outputs), tokens, rtol=0, atol=1e-12)
 
 
-def layer_norm(x, norm):
-    centred = x - x.mean(1, keepdim=True)
-    return centred / (centred.square().mean(1, keepdim=True) + norm.eps).sqrt() * norm.weight + norm.bias
-
-
-def feed_forward(x, layer):
-    wide = x @ layer.widen.weight.T + layer.widen.bias
-    return wide.clamp(min=0) @ layer.narrow.weight.T + layer.narrow.bias
-
-
-def sinusoid_table(length, width):
-    """Vaswani et al. (2017), section 3.5, number by number."""
-    rows = [[position / 10000 ** (2 * (i // 2) / width) for i in range(width)] for position in range(length)]
-    table = [[math.cos(a) if i % 2 else math.sin(a) for i, a in enumerate(row)] for row in rows]
-    return torch.tensor(table, dtype=torch.float64).view(length, width)
-
-
-@pytest.mark.parametrize(("block", "norm"), [("transformer", "post"), ("transformer", "pre"), ("srl", "post")])
-def test_blocks_equal_the_papers_stacks(block, norm, double_encoder, encode):
+@pytest.mark.parametrize(("block", "order"), [("transformer", "post"), ("transformer", "pre"), ("srl", "post")])
+def test_blocks_equal_the_papers_stacks(block, order, double_encoder, encode):
     """Table 6: the Transformer's block with its positions; section 4.2: feed-forward first, without positions."""
-    encoder = double_encoder(MTSAOptions(hidden=8, layers=2, heads=4, ffn=12, block=block, norm=norm, variant="paper"))
+    encoder = double_encoder(MTSAOptions(hidden=8, layers=2, heads=4, ffn=12, block=block, norm=order, variant="paper"))
     graph, inputs, outputs = encode(encoder, 8)
     if block == "transformer":
-        inputs = [tokens + sinusoid_table(len(tokens), 8) for tokens in inputs]
+        inputs = [tokens + sinusoids(torch.arange(len(tokens)), 8, tokens.dtype) for tokens in inputs]
     x = torch.cat(inputs)
     for layer in encoder.layers:
 
@@ -81,15 +64,15 @@ def test_blocks_equal_the_papers_stacks(block, norm, double_encoder, encode):
             return attention(edges_of(graph, attention.heads), tokens)
 
         if block == "srl":  # Tan et al. (2018), Figure 1
-            x = layer_norm(x + feed_forward(x, layer), layer.ffn_norm)
-            x = layer_norm(x + attend(x), layer.attention_norm)
-        elif norm == "post":
-            x = layer_norm(x + attend(x), layer.attention_norm)
-            x = layer_norm(x + feed_forward(x, layer), layer.ffn_norm)
+            x = norm(layer.ffn_norm, x + feed_forward(layer, x))
+            x = norm(layer.attention_norm, x + attend(x))
+        elif order == "post":
+            x = norm(layer.attention_norm, x + attend(x))
+            x = norm(layer.ffn_norm, x + feed_forward(layer, x))
         else:
-            x = x + attend(layer_norm(x, layer.attention_norm))
-            x = x + feed_forward(layer_norm(x, layer.ffn_norm), layer)
-    expected = layer_norm(x, encoder.norm) if norm == "pre" else x
+            x = x + attend(norm(layer.attention_norm, x))
+            x = x + feed_forward(layer, norm(layer.ffn_norm, x))
+    expected = norm(encoder.norm, x) if order == "pre" else x
     torch.testing.assert_close(torch.cat(outputs), expected, rtol=0, atol=1e-12)
 
 
@@ -99,7 +82,7 @@ def test_parameters_in_a_transformer():
     for name in ("transformer", "mtsa"):
         options = Translator(name, preset="base").resolve_encoder()
         assert (options.hidden, options.layers, options.heads, options.ffn, options.norm) == (512, 6, 8, 2048, "pre")
-        counts[name] = sum(p.numel() for p in make_encoder(options).parameters())
+        counts[name] = count_parameters(options)
     biases = 6 * 4 * 512  # of the attention, which neither MTSA nor the paper's Transformer has
     assert counts["mtsa"] - (counts["transformer"] - biases) == 199_680
     assert round(199_680 / 1e6, 2) == round(61.58 - 61.38, 2)

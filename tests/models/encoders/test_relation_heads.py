@@ -1,7 +1,6 @@
 """Heads by relation: any relation of the package, against a dense softmax over all nodes in double precision."""
 
 import json
-import math
 
 import pytest
 import torch
@@ -9,66 +8,12 @@ import torch
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import parse_relation
 from graphattn.exceptions import ConfigError
-from graphattn.models._encoders import MSTransOptions, encoder_options, make_encoder
+from graphattn.models._encoders import MSTransOptions, encoder_options
 from graphattn.models._encoders.relation_heads import parse_heads, parse_relation_heads
 
+from .dense import MSTrans, count_parameters
+
 WIDTH = 12
-KINDS = ("token", "relay", "span", "sentence", "document")
-
-
-class Dense:
-    """Attention over all nodes of one text, tokens first, with masks instead of edges."""
-
-    def __init__(self, encoder, sentence):
-        graph = TextGraphBuilder(encoder.relations()).text_batch([sentence])
-        present = [kind for kind in KINDS if kind in graph.node_counts]
-        self.first, self.count = {}, 0
-        for kind in present:
-            self.first[kind] = self.count
-            self.count += graph.num_nodes(kind)
-        self.num_tokens = graph.num_nodes("token")
-        self.masks, self.averaged = {}, {}
-        for (source, name, target), edges in graph.edges.items():
-            mask = self.masks.setdefault(name, torch.zeros(self.count, self.count, dtype=torch.bool))
-            sources, targets = edges.ends_by_id()
-            mask[self.first[target] + targets, self.first[source] + sources] = True
-            if source == "token" != target:
-                own = torch.zeros(graph.num_nodes(target), self.num_tokens, dtype=torch.float64)
-                own[targets, sources] = 1
-                self.averaged[target] = own / own.sum(1, keepdim=True).clamp(min=1)
-
-    def start(self, tokens):
-        states = torch.zeros(self.count, WIDTH, dtype=torch.float64)
-        states[: self.num_tokens] = tokens
-        for kind, weights in self.averaged.items():
-            states[self.first[kind] : self.first[kind] + len(weights)] = weights @ tokens
-        return states
-
-    def layer(self, layer, heads, states):
-        attention = layer.attention
-        size = attention.head_feats
-        query, key, value = (states @ attention.project.weight.T + attention.project.bias).split(
-            sum(heads.values()) * size, dim=1
-        )
-        outputs = []
-        for name in (name for name, count in heads.items() for _ in range(count)):
-            own = slice(len(outputs) * size, (len(outputs) + 1) * size)
-            scores = query[:, own] @ key[:, own].T
-            if name in attention.distances:  # Shaw et al., Eq. 4
-                clip = attention.distances[name]
-                vectors = attention.distance_vectors[list(attention.distances).index(name)]
-                for i in range(self.num_tokens):
-                    for j in range(self.num_tokens):
-                        distance = max(-clip, min(clip, j - i))
-                        scores[i, j] = scores[i, j] + query[i, own] @ vectors[distance + clip]
-            mask = self.masks[name]
-            scores = (scores / math.sqrt(size)).masked_fill(~mask, -math.inf)
-            weights = torch.where(mask.any(1, keepdim=True), scores.softmax(1), 0.0)
-            outputs.append(weights @ value[:, own])
-        mixed = torch.cat(outputs, dim=1) @ attention.output.weight.T + attention.output.bias
-        return torch.nn.functional.layer_norm(states + torch.relu(mixed), (WIDTH,), layer.norm.weight, layer.norm.bias)
-
-
 CASES = [
     "window:3=1,star=2",
     "binary=2,window:1=1",
@@ -85,41 +30,24 @@ CASES = [
 
 @pytest.mark.parametrize("heads", CASES)
 def test_heads_equal_the_dense_reference(heads, sentences, double_encoder, encode):
-    options = MSTransOptions(hidden=WIDTH, layers=3, heads=heads, head_feats=4)
-    encoder = double_encoder(options)
-    _, inputs, outputs = encode(encoder, WIDTH)
-    for sentence, tokens, output in zip(sentences, inputs, outputs, strict=True):
-        if len(sentence) > 40:
-            continue  # the distances of the reference are a double loop
-        dense = Dense(encoder, sentence)
-        states = dense.start(tokens)
-        for layer in encoder.layers:
-            states = dense.layer(layer, parse_heads(heads), states)
-        torch.testing.assert_close(output, states[: len(tokens)], rtol=0, atol=1e-10)
+    encoder = double_encoder(MSTransOptions(hidden=WIDTH, layers=3, heads=heads, head_feats=4))
+    for sentence, tokens, output in zip(sentences, *encode(encoder, WIDTH)[1:], strict=True):
+        expected = MSTrans(encoder, sentence)(tokens, [parse_heads(heads)] * 3)
+        torch.testing.assert_close(output, expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("heads", [CASES[0], CASES[1], CASES[8]])
+@pytest.mark.parametrize("heads", [CASES[0], CASES[1], CASES[8], "window:1=1,window:N/4=1,dependency=1"])
 def test_gradients_equal_those_of_the_dense_reference(heads, sentences, double_encoder):
     encoder = double_encoder(MSTransOptions(hidden=WIDTH, layers=2, heads=heads, head_feats=4))
-    short = [sentence for sentence in sentences if len(sentence) < 40]
-    graph = TextGraphBuilder(encoder.relations()).text_batch(short)
+    graph = TextGraphBuilder(encoder.relations()).text_batch(sentences)
     torch.manual_seed(5)
     tokens = torch.randn(graph.num_nodes("token"), WIDTH, dtype=torch.float64, requires_grad=True)
-    (encoder(graph, tokens) ** 3).sum().backward()
-    ours = {name: parameter.grad.clone() for name, parameter in encoder.named_parameters()} | {"": tokens.grad.clone()}
-    encoder.zero_grad()
-    tokens.grad = None
-    total = torch.zeros((), dtype=torch.float64)
-    for sentence, own in zip(short, tokens.split([len(sentence) + 1 for sentence in short]), strict=True):
-        dense = Dense(encoder, sentence)
-        states = dense.start(own)
-        for layer in encoder.layers:
-            states = dense.layer(layer, parse_heads(heads), states)
-        total = total + (states[: len(own)] ** 3).sum()
-    total.backward()
-    theirs = {name: parameter.grad for name, parameter in encoder.named_parameters()} | {"": tokens.grad}
-    for name, gradient in theirs.items():
-        torch.testing.assert_close(ours[name], gradient, rtol=1e-9, atol=1e-9, msg=name)
+    names, variables = zip(("tokens", tokens), *encoder.named_parameters(), strict=True)
+    texts = zip(sentences, tokens.split([len(sentence) + 1 for sentence in sentences]), strict=True)
+    dense = torch.cat([MSTrans(encoder, sentence)(own, [parse_heads(heads)] * 2) for sentence, own in texts])
+    ours, theirs = (torch.autograd.grad((states**3).sum(), variables) for states in (encoder(graph, tokens), dense))
+    for name, own, expected in zip(names, ours, theirs, strict=True):
+        torch.testing.assert_close(own, expected, rtol=1e-9, atol=1e-9, msg=name)
 
 
 def test_the_star_is_one_softmax_over_neighbours_and_relay(double_encoder, encode):
@@ -203,8 +131,7 @@ def test_options_round_trip_through_json(heads):
 
 def test_parameters_do_not_depend_on_the_nodes():
     def count(heads):
-        encoder = make_encoder(MSTransOptions(hidden=20, heads=heads, head_feats=5, layers=1))
-        return sum(parameter.numel() for parameter in encoder.parameters())
+        return count_parameters(MSTransOptions(hidden=20, heads=heads, head_feats=5, layers=1))
 
     assert count("window:3=4") == count("star=2,binary=2") == count("document=4")
     assert count("relative:3(window:5)=2,window:3=2") == count("window:3=4") + (2 * 3 + 1) * 5

@@ -4,8 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from graphattn.models._encoders import TransformerOptions, make_encoder
+from graphattn.models._encoders import TransformerOptions
 from graphattn.models._encoders.base import sinusoids
+
+from .dense import attention, count_parameters, feed_forward, linear, run_block
+from .dense import norm as normalize
 
 
 def pytorch_encoder(encoder, options):
@@ -53,6 +56,25 @@ def test_encoder_equals_pytorchs(norm, double_encoder, encode):
         torch.testing.assert_close(output, expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_weights_equal_the_dense_ones(norm, double_encoder, check_maps):
+    encoder = double_encoder(TransformerOptions(hidden=12, heads=3, layers=2, ffn=20, norm=norm))
+
+    def run(_, tokens):
+        x, seen = tokens + sinusoids(torch.arange(len(tokens)), 12, tokens.dtype), []
+        for block in encoder.layers:
+            if norm == "pre":
+                x = run_block(block, x, seen)
+                continue
+            attended, maps = attention(*linear(block.attention.project, x).chunk(3, 1), 3)
+            seen.extend(maps)
+            x = normalize(block.attention_norm, x + linear(block.attention.output, attended))
+            x = normalize(block.ffn_norm, x + feed_forward(block, x))
+        return seen
+
+    check_maps(encoder, 12, run)
+
+
 def test_gradients_equal_pytorchs(double_encoder, encode):
     options = TransformerOptions(hidden=8, heads=2, layers=2, ffn=12)
     encoder = double_encoder(options)
@@ -71,7 +93,7 @@ def test_gradients_equal_pytorchs(double_encoder, encode):
 def test_parameters():
     options = TransformerOptions()
     attention, ffn, norms = 4 * (300 * 300 + 300), 300 * 1200 + 1200 + 1200 * 300 + 300, 4 * 300
-    assert sum(p.numel() for p in make_encoder(options).parameters()) == 3 * (attention + ffn + norms)
+    assert count_parameters(options) == 3 * (attention + ffn + norms)
 
 
 def test_sizes_for_translation():

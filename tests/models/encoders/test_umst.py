@@ -12,10 +12,11 @@ from graphattn._edges import Edges
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.models import TransformerOptions, UMSTOptions
-from graphattn.models._decoders.model import SharedEmbedding
 from graphattn.models._encoders import make_encoder
 from graphattn.models._encoders.base import sinusoids
 from graphattn.models._encoders.umst import SIZES, word_classes
+
+from .dense import connect, convolve, count_parameters, feed_forward, linear, norm
 
 SMALL = UMSTOptions(hidden=12, layers=2, heads=3, ffn=16)
 ABLATIONS = {
@@ -74,7 +75,7 @@ class Dense:
             words = words + self.mixed(number, "arc", self.arcs, norm(next(norms), words))
             words = norm(layer.word_norm, words)
         x = x + self.attended(layer.attention, norm(layer.attention_norm, x), words)
-        return x + linear(layer.narrow, F.relu(linear(layer.widen, norm(layer.ffn_norm, x))))
+        return x + feed_forward(layer, norm(layer.ffn_norm, x))
 
     def mixed(self, number, part, adjacency, x):
         """Eq. 2 and 3, and their alternatives in Table 5."""
@@ -91,9 +92,7 @@ class Dense:
         mixer = self.encoder.mixers[which]
         if self.options.graph_layer == "gat":
             return graph_attention(mixer, adjacency, x)
-        roots = torch.diag(adjacency.sum(1) ** -0.5)
-        normalized = roots @ adjacency @ roots
-        return normalized @ F.relu(normalized @ x @ mixer.linear.weight.T)
+        return convolve(mixer, adjacency, x)
 
     def attended(self, layer, x, words):
         """Section 3.4 and Eq. 4, with the map of all pairs of tokens."""
@@ -139,15 +138,6 @@ class Dense:
         return self.membership @ attention @ right
 
 
-def norm(layer, x):
-    mean, deviation = x.mean(1, keepdim=True), x.std(1, correction=0, keepdim=True)
-    return (x - mean) / (deviation**2 + layer.eps).sqrt() * layer.weight + layer.bias
-
-
-def linear(layer, x):
-    return x @ layer.weight.T + layer.bias
-
-
 def graph_attention(layer, adjacency, x):
     """Velickovic et al. 2018, Eq. 1-5."""
     heads = []
@@ -174,10 +164,7 @@ def matrices(encoder, sentence):
     groups = (word_of.unsqueeze(1) == word_of).double()
     if options.intra_group and options.groups != "words":
         groups = adjacency_of(graph, options.group_relation().name, "token")
-    arcs = torch.eye(sentence.num_words + 1, dtype=torch.float64)
-    for dependent, head in enumerate(sentence.heads, start=1):
-        if head:
-            arcs[dependent, head] = arcs[head, dependent] = 1
+    arcs = connect(sentence)
     if options.inter_group and options.arcs == "random":
         arcs = adjacency_of(graph, options.arc_relation().name, "word")
     return groups, arcs
@@ -192,30 +179,6 @@ def test_every_row_of_the_papers_tables_equals_the_dense_reference(double_encode
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9 if options.get("upsampling") is None else 1e-5)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"graph_layer": "gat"},
-        {"upsampling": "linear", "normalize": True},
-        {"map_fusion": "gate", "relative_positions": 1},
-        {"map_fusion": "sum"},
-    ],
-)
-def test_gradients_equal_finite_differences(double_encoder, options):
-    encoder = double_encoder(UMSTOptions(hidden=4, layers=1, heads=2, ffn=4, **options))
-    sentence = Sentence(["x"] * 4, word_ids=[0, 0, 1, 2], heads=[2, 0, 2])
-    graph = TextGraphBuilder(encoder.relations()).text_batch([sentence])
-    names = [name for name, _ in encoder.named_parameters()]
-    torch.manual_seed(2)
-    tokens = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
-
-    def run(tokens, *parameters):
-        return torch.func.functional_call(encoder, dict(zip(names, parameters, strict=True)), (graph, tokens))
-
-    assert torch.autograd.gradcheck(run, (tokens, *encoder.parameters()))
-
-
 def test_without_its_parts_it_equals_the_pre_norm_transformer(double_encoder, encode):
     bare = {"class_embedding": False, "intra_group": False, "inter_group": False}
     umst = double_encoder(replace(SMALL, **bare))
@@ -225,16 +188,16 @@ def test_without_its_parts_it_equals_the_pre_norm_transformer(double_encoder, en
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
-def test_weights_equal_the_dense_ones(double_encoder, encode, sentences, maps_of):
-    layers, encoder = [], double_encoder(SMALL)
-    graph, inputs, _ = encode(encoder, 12, weights=layers)
-    maps = [[maps_of(graph, name, layer[name]) for name in ("all", "all:word")] for layer in layers]
-    for number, (sentence, tokens) in enumerate(zip(sentences, inputs, strict=True)):
+def test_weights_equal_the_dense_ones(double_encoder, check_maps):
+    encoder = double_encoder(SMALL)
+
+    def run(sentence, tokens):
         dense = Dense(encoder, sentence, *matrices(encoder, sentence))
         dense(tokens)
-        actual = [own[number][head] for layer in maps for head in range(3) for own in layer]
-        for weights, expected in zip(actual, dense.seen, strict=True):
-            torch.testing.assert_close(weights, expected, rtol=0, atol=1e-9)
+        heads = [dense.seen[start : start + 6] for start in range(0, len(dense.seen), 6)]  # tokens and words in turn
+        return [one for of_layer in heads for one in (*of_layer[::2], *of_layer[1::2])]
+
+    check_maps(encoder, 12, run)
 
 
 def test_classes_of_tokens():
@@ -274,12 +237,12 @@ def test_without_a_parse_words_have_no_arcs(double_encoder):
     assert not torch.allclose(together[5:], actual)
 
 
-def count(**options):
-    return sum(p.numel() for p in make_encoder(UMSTOptions.of_size("base", **options)).parameters())
-
-
 def test_parameters_of_the_base_model():
     """Parameters that each row of Tables 5 and 6 adds to or removes from a Transformer, by the paper's shapes."""
+
+    def count(**options):
+        return count_parameters(UMSTOptions.of_size("base", **options))
+
     square, width, layers = 512**2, 512, 6
     plain = count(class_embedding=False, intra_group=False, inter_group=False)
     block = 4 * (square + width) + 2 * 2048 * 512 + 2048 + 512 + 2 * 2 * width
@@ -295,10 +258,12 @@ def test_parameters_of_the_base_model():
 
 def test_sizes():
     assert UMSTOptions() == UMSTOptions.of_size("small")
-    assert {name: (own["hidden"], own["layers"], own["ffn"]) for name, own in SIZES.items() if name != "small"} == {
-        "base": (512, 6, 2048),
-        "deep": (512, 12, 2048),
-        "big": (1024, 6, 4096),
+    columns = ("hidden", "layers", "heads", "ffn", "dropout")
+    assert {name: tuple(map(own.get, columns)) for name, own in SIZES.items()} == {
+        "small": (256, 3, 4, 1024, 0.1),
+        "base": (512, 6, 8, 2048, 0.1),
+        "deep": (512, 12, 8, 2048, 0.1),
+        "big": (1024, 6, 16, 4096, 0.3),
     }
     for size in SIZES:
         UMSTOptions.of_size(size).validate()
@@ -325,39 +290,8 @@ def test_dropout_inside_the_feed_forward_layer_is_the_residual_one_by_default():
 
 
 @pytest.mark.parametrize("options", [{"groups": "shuffled"}, {"groups": "random"}, {"arcs": "random"}])
-def test_random_graphs_depend_on_the_seed(options):
-    """Another seed gives other edges; the same seed gives the same edges."""
-    sentence = Sentence(["x"] * 24, word_ids=[number // 2 for number in range(24)], heads=range(12))
-
-    def edges(seed):
-        made = UMSTOptions(graph_seed=seed, **options)
-        relation = made.group_relation() if "groups" in options else made.arc_relation()
-        graph = TextGraphBuilder([relation]).text_batch([sentence])
-        return {tuple(edge) for edge in torch.stack(Edges.of(graph, relation.name).ends_by_id()).T.tolist()}
-
-    assert edges(5) == edges(5)
-    assert edges(5) != edges(6)
-
-
-def test_class_embeddings_are_as_strong_as_a_translators_token_embeddings():
-    """Both have the variance 1/d (section 3.1) and are multiplied by the root of d."""
-    torch.manual_seed(0)
-    options = UMSTOptions.of_size("base", layers=1, intra_group=False, inter_group=False)
-    encoder, embedding = make_encoder(options), SharedEmbedding(400, 512, 0.0)
-    graph = TextGraphBuilder(encoder.relations()).text_batch([Sentence(["x", "y"], word_ids=[0, 0])])
-    seen = {}
-    encoder.layers[0].register_forward_pre_hook(lambda _, inputs: seen.update(states=inputs[1]))
-    encoder(graph, torch.zeros(3, 512))
-    added = seen["states"] - sinusoids(torch.arange(3), 512)
-    torch.testing.assert_close(added[1], encoder.classes.weight[1] * math.sqrt(512), rtol=0, atol=1e-5)
-    tokens = embedding.vectors(torch.arange(400))
-    assert added.std().item() == pytest.approx(tokens.std().item(), rel=0.1)
-
-
-def test_sizes_have_the_papers_heads_and_dropout():
-    assert {name: (own["heads"], own["dropout"]) for name, own in SIZES.items()} == {
-        "small": (4, 0.1),
-        "base": (8, 0.1),
-        "deep": (8, 0.1),
-        "big": (16, 0.3),
-    }
+def test_names_of_random_graphs_contain_the_seed(options):
+    """Each seed gives other edges, which tests of relations check."""
+    made = [UMSTOptions(graph_seed=seed, **options) for seed in (5, 6)]
+    names = {(own.group_relation() if "groups" in options else own.arc_relation()).name for own in made}
+    assert len(names) == 2

@@ -1,4 +1,4 @@
-"""Class weights; test_base.py tests them with estimators."""
+"""Balanced class weights; test_estimator.py tests those by name."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,6 @@ from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.labels import LabelSet
 
 LABELS = LabelSet(["a", "b", "c"])
-
-
-def test_none():
-    assert class_weights(None, LABELS, ["a", "b"]) is None
-
-
-def test_by_name():
-    assert class_weights({"b": 2, "c": 0.5}, LABELS, ["a"]).tolist() == [1.0, 2.0, 0.5]
-    assert class_weights({}, LABELS, ["a"]).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_balanced_over_classes_with_examples():

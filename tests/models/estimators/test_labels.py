@@ -43,6 +43,7 @@ def test_kinds_of_labels(labels, classes):
         (["a", 1], "label", "labels of several types: [\"'a'\", '1']; use strings"),
         ([1.0, float("nan"), 2.0], "label", "a label is nan. Drop examples without a label."),
         (["a", None], "label", "a label is None. Drop examples without a label."),
+        (["a", pd.NA], "label", "a label is <NA>. Drop examples without a label."),
         (["a", "\ud800"], "label", "the label '\\ud800' contains half a surrogate pair. Write both halves."),
     ],
 )
@@ -52,21 +53,32 @@ def test_labels_that_cannot_be_learned(labels, what, message):
     assert str(caught.value) == message
 
 
+NUMBERED = [f"c{number:02}" for number in range(30)]
+
+
 @pytest.mark.parametrize(
-    ("labels", "message"),
+    ("classes", "labels", "message"),
     [
-        (["a", "z"], "the dev set has label 'z', which the training set lacks. Known: a, b."),
-        ([np.str_("z")], "the dev set has label 'z', which the training set lacks. Known: a, b."),
-        ([None, "a"], "a label of the dev set is None. Drop examples without a label of the dev set."),
+        ("ab", ["a", "z"], "the dev set has label 'z', which the training set lacks. Known: a, b."),
+        ("ab", [np.str_("z")], "the dev set has label 'z', which the training set lacks. Known: a, b."),
+        ("ab", [None, "a"], "a label of the dev set is None. Drop examples without a label of the dev set."),
         (
-            list("pqrstuvw"),
-            "the dev set has label 'p', 'q', 'r', 's', 't' and 3 more, which the training set lacks. Known: a, b.",
+            NUMBERED[:20],
+            list("pqrstu"),
+            "the dev set has label 'p', 'q', 'r', 's', 't' and 1 more, which the training set lacks. "
+            f"Known: {', '.join(NUMBERED[:20])}.",
+        ),
+        (
+            NUMBERED,
+            ["x"],
+            f"the dev set has label 'x', which the training set lacks. Known: {', '.join(NUMBERED[:20])} ....",
         ),
     ],
 )
-def test_unknown_labels_are_listed(labels, message):
+def test_unknown_labels_are_listed(classes, labels, message):
+    """At most twenty known and five unknown ones."""
     with pytest.raises(DataError) as caught:
-        LabelSet(["a", "b"]).ids(labels, where="dev set")
+        LabelSet(classes).ids(labels, where="dev set")
     assert str(caught.value) == message
 
 
@@ -82,30 +94,6 @@ def test_labels_that_differ_only_by_type(classes, given, message):
     with pytest.raises(DataError) as caught:
         LabelSet.of(classes).ids([given], where="dev set")
     assert str(caught.value) == f"the dev set {message}"
-
-
-def test_the_list_of_known_labels_is_truncated():
-    with pytest.raises(DataError) as caught:
-        LabelSet([f"c{number:02}" for number in range(30)]).ids(["x"], what="tag")
-    assert str(caught.value) == (
-        "the data has tag 'x', which the training set lacks. "
-        f"Known: {', '.join(f'c{number:02}' for number in range(20))} ...."
-    )
-
-
-def test_a_missing_label_of_pandas():
-    with pytest.raises(DataError) as caught:
-        LabelSet.of(["a", pd.NA])
-    assert str(caught.value) == "a label is <NA>. Drop examples without a label."
-
-
-def test_lists_have_at_most_twenty_known_and_five_unknown_labels():
-    with pytest.raises(DataError) as caught:
-        LabelSet([f"c{number:02}" for number in range(20)]).ids(list("uvwxyz"))
-    assert str(caught.value) == (
-        "the data has label 'u', 'v', 'w', 'x', 'y' and 1 more, which the training set lacks. "
-        f"Known: {', '.join(f'c{number:02}' for number in range(20))}."
-    )
 
 
 DECOMPOSED = "cafe\u0301"

@@ -5,7 +5,7 @@ import pytest
 
 import graphattn
 from graphattn.builders import Sentence
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError
 from graphattn.models import (
     InputOptions,
     MSTransOptions,
@@ -69,8 +69,8 @@ def test_links_can_have_heads():
     classifier = TextClassifier(MSTransOptions(hidden=8, layers=1, heads="links=1,window:1=1"), training=BRIEF)
     table = classifier.fit(texts, LABELS).attention(texts[0]).table()
     assert table[table.relation == "links"][["source", "target", "weight"]].values.tolist() == [[1, 1, 1]]
-    with pytest.raises(DataError, match="has no links"):
-        classifier.predict(["a film"])
+    raw, words = "a film", Sentence(["a", "film"], links=[])
+    assert list(classifier.predict([raw])) == list(classifier.predict([words]))
 
 
 @pytest.fixture

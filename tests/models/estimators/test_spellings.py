@@ -78,8 +78,8 @@ def make(tmp_path):
 
 
 def results_in_every_form(make, inputs, labels):
-    """Metrics, predictions and probabilities of models trained and tested in each form; texts are composed."""
-    for trained in FORMS:
+    """Metrics, predictions and probabilities of models trained and tested in several forms; texts are composed."""
+    for trained in ("NFC", "mixed"):
         model = make().fit(write(inputs[:40], trained), write(labels[:40], trained))
         for tested in FORMS:
             X, y = write(inputs[40:], tested), write(labels[40:], tested)

@@ -58,10 +58,10 @@ def _weights(estimator):
     return estimator.model_.state_dict()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "inputs", [{}, {"characters": True, "level": "bpe", "vocabulary_size": 60}], ids=["", "pieces"]
-)
+PIECES = {"characters": True, "level": "bpe", "vocabulary_size": 60}
+
+
+@pytest.mark.parametrize(("kind", "inputs"), [*((kind, {}) for kind in KINDS), ("pair", PIECES), ("crf", PIECES)])
 def test_models_are_identical(kind, inputs, corpus, tiny, stored):
     texts, labels = corpus(kind)
     store, items = stored(texts, labels), list(_items(texts, labels))

@@ -1,6 +1,5 @@
 """The text classifier: labels of any kind, one or several for a text."""
 
-import re
 import warnings
 
 import numpy as np
@@ -15,12 +14,6 @@ from graphattn.exceptions import DataError, GraphAttnWarning, TruncationWarning
 from graphattn.models import MSTransOptions, load
 
 
-def test_learns(corpus, able):
-    texts, labels = corpus("classifier", 60)
-    estimator = able("classifier").fit(texts, labels)
-    assert estimator.score(texts, labels) > 0.9
-
-
 @pytest.mark.parametrize(
     ("labels", "classes"),
     [
@@ -31,6 +24,7 @@ def test_learns(corpus, able):
         (np.array([4, 2]), [2, 4]),
         (np.array(["b", "a"]), ["a", "b"]),
         (np.array([True, False]), [False, True]),
+        ([1.0, 2.0], [1.0, 2.0]),
         (np.array([1.0, 2.0]), [1.0, 2.0]),
     ],
     ids=str,
@@ -85,20 +79,6 @@ def test_duplicate_labels_count_once(tiny):
     assert np.array_equal(first.predict_proba(["a b"]), second.predict_proba(["a b"]))
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (["x", ("y",)], "label 'x' is not a collection. Give a tuple of class names for each text."),
-        ([(), ()], "there are no labels; training needs at least two different ones"),
-        ([(b"x",), ()], "the label b'x' is of type bytes. Use strings or numbers."),
-    ],
-)
-def test_labels_that_are_not_collections(labels, message, tiny):
-    with pytest.raises(DataError) as caught:
-        tiny("multilabel").fit(["a", "b"], labels)
-    assert str(caught.value) == message
-
-
 def test_examples_with_one_and_with_several_labels(tiny):
     """JSON Lines and their stores can mix both."""
     mixed = [Example("a", label="x"), Example("b", label=("x", "y")), Example("c", label=())]
@@ -137,16 +117,6 @@ def test_sub_words(corpus, tiny):
     assert estimator.predict(["unheardof words", ""]).shape == (2,)
 
 
-@pytest.mark.parametrize("tune", [False, True])
-def test_word_vectors(tune, corpus, tiny, vectors_file):
-    inputs = {"vectors": str(vectors_file), "tune_vectors": tune}
-    estimator = tiny("classifier", inputs=inputs).fit(*corpus("classifier"))
-    embedding = estimator.model_.embedding
-    assert "other3" in estimator.vocabulary_  # words outside the corpus that have a vector
-    assert embedding.trained.shape[1] == 6
-    assert (len(embedding.trained) > 3) is tune
-
-
 def test_several_files_of_word_vectors(corpus, tiny, vectors_file, tmp_path):
     more = tmp_path / "more.txt"
     more.write_text("other3 1 2\nfurther 3 4\n")
@@ -159,20 +129,20 @@ def test_several_files_of_word_vectors(corpus, tiny, vectors_file, tmp_path):
     assert np.array_equal(loaded.predict_proba(texts), estimator.predict_proba(texts))
 
 
-def test_vectors_of_other_words_are_not_added_by_default(corpus, tiny, vectors_file):
-    inputs = {"vectors": str(vectors_file), "vectors_words": "corpus"}
-    assert "other3" not in tiny("classifier", inputs=inputs).fit(*corpus("classifier")).vocabulary_
-
-
 @pytest.mark.parametrize("which", ["all", "corpus"])
-def test_rare_words_with_a_vector_are_kept(which, tiny, tmp_path):
-    (tmp_path / "v.txt").write_text("rare 1 2\nelsewhere 3 4\n")
-    inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": which, "min_count": 2}
-    texts = ["a film", "a film", "a rare film", "an odd film"]
-    vocabulary = tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(texts, ["x", "y", "x", "y"]).vocabulary_
-    assert "rare" in vocabulary
-    assert "odd" not in vocabulary
+@pytest.mark.parametrize("tune", [False, True])
+def test_words_with_a_vector(which, tune, tiny, tmp_path):
+    """Rare words are known if they have a vector, in any spelling, and words outside the corpus on request."""
+    (tmp_path / "v.txt").write_text("Paris 1 2\no'clock 3 4\nelsewhere 5 6\n")
+    inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": which, "min_count": 2, "tune_vectors": tune}
+    texts = ["a film", "a film", "a paris film", "o\u2019clock odd"]
+    model = tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(texts, ["x", "y", "x", "y"])
+    vocabulary, trained = model.vocabulary_, model.model_.embedding.trained
+    assert vocabulary.encode("paris o\u2019clock").min() > 1
+    assert vocabulary.encode("odd").tolist() == [1]
     assert ("elsewhere" in vocabulary) is (which == "all")
+    highest = max(vocabulary.encode("a film paris o\u2019clock"))
+    assert trained.shape == (1 + highest if tune else 3, 2)  # with those of special tokens
 
 
 @pytest.mark.parametrize("which", ["all", "corpus"])
@@ -188,15 +158,6 @@ def test_few_matching_vectors_give_a_warning(which, tiny, tmp_path):
         assert [str(one.message) for one in caught if one.category is GraphAttnWarning] == [
             f"{path} has vectors for 0.0% of the words of the training set; check its language and spelling"
         ] * count
-
-
-def test_rare_words_with_a_vector_in_another_spelling_are_kept(tiny, tmp_path):
-    (tmp_path / "v.txt").write_text("Paris 1 2\no'clock 3 4\n")
-    inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": "corpus", "min_count": 2}
-    texts = ["a film", "a film", "paris film", "o\u2019clock odd"]
-    fitted = tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(texts, ["x", "y", "x", "y"])
-    assert fitted.vocabulary_.encode("paris o\u2019clock").min() > 1
-    assert fitted.vocabulary_.encode("odd").tolist() == [1]
 
 
 def test_heads_on_dependencies(tiny):
@@ -262,11 +223,17 @@ MATRIX_FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", MATRIX_FORMS.values(), ids=MATRIX_FORMS)
-def test_forms_of_a_matrix(form, corpus, tiny):
+@pytest.fixture(scope="module")
+def of_matrix(corpus, tiny):
+    """Texts, the matrix of their labels, and a model of them."""
     texts, labels = corpus("multilabel", 16)
     matrix = np.array([[name in several for name in ("dull", "great", "slow")] for several in labels]).astype(int)
-    expected = tiny("multilabel", training={"epochs": 1}).fit(texts, matrix, dev=(texts, matrix))
+    return texts, matrix, tiny("multilabel", training={"epochs": 1}).fit(texts, matrix, dev=(texts, matrix))
+
+
+@pytest.mark.parametrize("form", MATRIX_FORMS.values(), ids=MATRIX_FORMS)
+def test_forms_of_a_matrix(form, of_matrix, tiny):
+    texts, matrix, expected = of_matrix
     estimator = tiny("multilabel", training={"epochs": 1}).fit(texts, form(matrix), dev=(texts, form(matrix)))
     assert estimator.classes_.tolist() == [0, 1, 2]
     assert np.array_equal(estimator.predict_proba(texts), expected.predict_proba(texts))
@@ -276,9 +243,8 @@ def test_forms_of_a_matrix(form, corpus, tiny):
     assert str(estimator.report(texts, form(matrix))) == str(expected.report(texts, matrix))
 
 
-def test_examples_with_rows_of_a_matrix(corpus, tiny):
-    texts, labels = corpus("multilabel", 16)
-    matrix = np.array([[name in several for name in ("dull", "great", "slow")] for several in labels]).astype(int)
+def test_examples_with_rows_of_a_matrix(of_matrix, tiny):
+    texts, matrix, _ = of_matrix
     rows = [Example(text, label=tuple(map(str, row))) for text, row in zip(texts, matrix.tolist(), strict=True)]
     estimator, expected = tiny("multilabel", training={"epochs": 1}), tiny("multilabel", training={"epochs": 1})
     estimator.fit(rows)
@@ -286,25 +252,6 @@ def test_examples_with_rows_of_a_matrix(corpus, tiny):
     estimator.warm_start = expected.warm_start = True
     assert estimator.fit(rows).evaluate(rows) == expected.fit(texts, matrix.tolist()).evaluate(texts, matrix)
     assert estimator.classes_.tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    "y",
-    [
-        [[0, 1], [1, 0]] * 6,
-        [(True, False), (False, True)] * 6,
-        [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], [0, 1]],
-        [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], [0, 1, 2]],
-        [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], ["a"]],
-        [{"x": 1, "y": 0}, {"x": 0, "y": 1}] * 6,
-        [0, 1] * 6,
-        [torch.tensor(0), torch.tensor(1)] * 6,
-        [np.array(0), np.array(1)] * 6,
-    ],
-)
-def test_labels_that_may_be_a_matrix_or_collections(y, tiny):
-    with pytest.raises(DataError):
-        tiny("multilabel", training={"epochs": 1}).fit(["a b", "c d"] * 6, y)
 
 
 @pytest.mark.parametrize(
@@ -350,48 +297,74 @@ def test_rows_of_two_mean_what_the_model_has_learnt(tiny):
     assert sets.evaluate(texts, unclear) == sets.evaluate(texts, [{0, 1}] * 12)
 
 
-ONE_HOT = np.eye(2, dtype=int)[[0, 1] * 6]
-
-
-@pytest.mark.parametrize(
-    "y",
-    [ONE_HOT, ONE_HOT.tolist(), list(ONE_HOT), torch.tensor(ONE_HOT), list(torch.tensor(ONE_HOT)), [{0: 1}, {1: 0}] * 6,
-     pd.DataFrame(ONE_HOT)],
-)  # fmt: skip
-@pytest.mark.parametrize("kind", ["classifier", "pair"])
-def test_one_hot_rows_for_a_single_label(y, kind, tiny):
-    texts = [("a", "b")] * 12 if kind == "pair" else ["a b"] * 12
-    with pytest.raises(DataError):
-        tiny(kind, training={"epochs": 1}).fit(texts, y)
-
-
-def test_several_labels_are_cross_validated(corpus, tiny):
-    texts, labels = corpus("multilabel", 24)
-    matrix = np.array([[name in several for name in ("dull", "great", "slow")] for several in labels])
+def test_several_labels_are_cross_validated(of_matrix, tiny):
+    texts, matrix, _ = of_matrix
     scores = cross_val_score(tiny("multilabel", training={"epochs": 1}), texts, matrix, cv=2)
     assert ((scores >= 0) & (scores <= 1)).all()
 
 
+ONE_HOT = np.eye(2, dtype=int)[[0, 1] * 6]
 OTHER_VALUES = (
     "a matrix of labels has values other than 0 and 1. Give zeros and ones, or a tuple of class names for each text."
 )
+FRACTION = (
+    "the label {} is a fraction, and this is classification. Labels are classes, not quantities: round them, sort them "
+    "into ranges, or use str(label)."
+).format
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "message"),
+    ("kind", "y", "message"),
     [
-        (["a", "b"], np.array([[1, 2], [0, 1]]), OTHER_VALUES),
-        (["a", "b"], np.array([["x"], ["y"]]).astype("S"), OTHER_VALUES),
-        (["a", "b"], pd.DataFrame({"x": [1, None], "y": [0, 1]}, dtype="Int64"), OTHER_VALUES),
-        (["a", "b"], np.eye(3, dtype=int), "2 inputs but 3 labels. Give one for each."),
-        (["a"], pd.DataFrame({"x": ["b"]}), "labels are a DataFrame. Give one column of it, or for several labels "
-         "to_numpy()."),
+        ("multilabel", ["x", ("y",)], "label 'x' is not a collection. Give a tuple of class names for each text."),
+        ("multilabel", [(), ()], "there are no labels; training needs at least two different ones"),
+        ("multilabel", [(b"x",), ()], "the label b'x' is of type bytes. Use strings or numbers."),
+        ("multilabel", np.array([[1, 2], [0, 1]]), OTHER_VALUES),
+        ("multilabel", np.array([["x"], ["y"]]).astype("S"), OTHER_VALUES),
+        ("multilabel", pd.DataFrame({"x": [1, None], "y": [0, 1]}, dtype="Int64"), OTHER_VALUES),
+        (
+            "multilabel",
+            pd.DataFrame({"x": ["b", "c"]}),
+            "labels are a DataFrame. Give one column of it, or for several labels to_numpy().",
+        ),
+        # a matrix, or collections of the classes 0 and 1
+        ("multilabel", [[0, 1], [1, 0]] * 6, ""),
+        ("multilabel", [(True, False), (False, True)] * 6, ""),
+        ("multilabel", [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], [0, 1]], ""),
+        ("multilabel", [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], [0, 1, 2]], ""),
+        ("multilabel", [*[[1, 0, 1], [0, 1, 0]] * 5, [1, 1, 0], ["a"]], ""),
+        ("multilabel", [{"x": 1, "y": 0}, {"x": 0, "y": 1}] * 6, ""),
+        ("multilabel", [0, 1] * 6, ""),
+        ("multilabel", [torch.tensor(0), torch.tensor(1)] * 6, ""),
+        ("multilabel", [np.array(0), np.array(1)] * 6, ""),
+        ("classifier", pd.array([1, pd.NA], dtype="Int64"), "a label is <NA>. Drop examples without a label."),
+        ("classifier", [b"x", "y"], "the label b'x' is of type bytes. Use strings or numbers."),
+        (
+            "classifier",
+            pd.DataFrame({"y": [0, 1], "z": [1, 0]}),
+            "labels are a DataFrame. Give one column of it, or for several labels to_numpy().",
+        ),
+        *(
+            ("classifier", np.array([1.0, 2.0, 1.0, fraction]), FRACTION(repr(float(fraction))))
+            for fraction in (0.37, np.float32(0.5), np.float64(-1.25))
+        ),
+        *(
+            (kind, form(ONE_HOT), "")
+            for kind in ("classifier", "pair")
+            for form in (np.array, np.ndarray.tolist, list, torch.tensor, lambda y: list(torch.tensor(y)), pd.DataFrame)
+        ),
+        ("classifier", [{0: 1}, {1: 0}] * 6, ""),
     ],
-)  # fmt: skip
-def test_invalid_matrices(X, y, message, tiny):
+)
+def test_labels_that_cannot_be_learned(kind, y, message, tiny):
     with pytest.raises(DataError) as caught:
-        tiny("multilabel").fit(X, y)
-    assert str(caught.value) == message
+        tiny(kind, training={"epochs": 1}).fit([("a b", "c d") if kind == "pair" else "a b"] * len(y), y)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_matrix_of_other_texts(tiny):
+    with pytest.raises(DataError, match="2 inputs but 3 labels"):
+        tiny("multilabel").fit(["a", "b"], np.eye(3, dtype=int))
 
 
 def test_one_class_is_enough_with_several_labels(tiny):
@@ -410,31 +383,6 @@ def test_a_fitted_model_keeps_its_multilabel_setting(corpus, tiny):
 @pytest.mark.parametrize("labels", [torch.tensor([0, 1] * 6), [torch.tensor(0), torch.tensor(1)] * 6])
 def test_labels_as_tensors(labels, tiny):
     assert tiny("classifier", training={"epochs": 1}).fit(["a", "b"] * 6, labels).classes_.tolist() == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (pd.array([1, pd.NA], dtype="Int64"), "a label is <NA>. Drop examples without a label."),
-        ([b"x", b"y"], "the label b'[xy]' is of type bytes. Use strings or numbers."),
-        (
-            pd.DataFrame({"y": [0, 1], "z": [1, 0]}),
-            "labels are a DataFrame. Give one column of it, or for several labels to_numpy().",
-        ),
-    ],
-)
-def test_labels_that_cannot_be_saved(labels, message, tiny):
-    with pytest.raises(DataError) as caught:
-        tiny("classifier").fit(["a", "b"], labels)
-    assert re.fullmatch(re.escape(message).replace(r"\[xy\]", "[xy]"), str(caught.value))
-
-
-def test_every_word_of_the_corpus_is_tuned(tiny, tmp_path):
-    (tmp_path / "v.txt").write_text("film 1 2\nother 3 4\n")
-    inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": "all", "tune_vectors": True}
-    fitted = tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(["a film"] * 4, ["x", "y"] * 2)
-    last = max(fitted.vocabulary_.encode(["a", "film"]))
-    assert len(fitted.model_.embedding.trained) == last + 1
 
 
 def test_relations_use_the_vector_of_each_word(tiny, tmp_path):
@@ -468,22 +416,6 @@ def test_one_warning_of_truncation_for_the_training_set_with_its_held_out_share(
         model.fit(texts, labels)
     messages = [str(warning.message) for warning in caught if isinstance(warning.message, TruncationWarning)]
     assert messages == ["20 texts of the training set truncated to 3 tokens, which leaves out 30"]
-
-
-@pytest.mark.parametrize("fraction", [0.37, np.float32(0.5), np.float64(-1.25)])
-def test_quantities_are_not_classes(fraction, tiny):
-    texts, labels = ["a", "b"] * 4, [1.0, 2.0] * 3 + [1.0, fraction]
-    with pytest.raises(DataError) as caught:
-        tiny("classifier").fit(texts, np.array(labels))
-    assert str(caught.value) == (
-        f"the label {float(fraction)!r} is a fraction, and this is classification. "
-        "Labels are classes, not quantities: round them, sort them into ranges, or use str(label)."
-    )
-
-
-def test_whole_floats_are_classes(tiny):
-    estimator = tiny("classifier", training={"epochs": 1}).fit(["a", "b"] * 4, [1.0, 2.0] * 4)
-    assert estimator.classes_.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.filterwarnings("error", "ignore::graphattn.exceptions.Hint")

@@ -116,6 +116,7 @@ def test_scikit_learn(tiny, corpus):
     texts, y = corpus("regressor")
     regressor = tiny("regressor")
     assert is_regressor(regressor)
+    assert not hasattr(regressor.fit(texts, y), "classes_")
     assert cross_val_score(regressor, texts, y, cv=2).shape == (2,)
 
 

@@ -146,6 +146,11 @@ def test_a_translator_has_no_classes(use, small, toy_pairs, tmp_path):
         use(small(training={"epochs": 1}).fit(*toy_pairs(8)), tmp_path / "model")
 
 
+def test_a_translator_has_no_classes_as_attributes(small, toy_pairs):
+    translator = small(training={"epochs": 1}).fit(*toy_pairs(8))
+    assert not hasattr(translator, "classes_")
+
+
 def test_examples_contain_both_texts(small, toy_pairs):
     sources, targets = toy_pairs(20)
     examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]

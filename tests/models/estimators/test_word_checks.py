@@ -8,10 +8,9 @@ from tokenizers import Tokenizer, models
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
-from graphattn.builders._word_boundaries import WordSplitter
+from graphattn.builders._word_boundaries import SplitText, WordSplitter
 from graphattn.exceptions import GraphAttnWarning, Hint
 from graphattn.models import InputOptions, SequenceTagger, TextClassifier, TrainingOptions, load
-from graphattn.models._estimators.inputs import SplitText
 from graphattn.models._estimators.word_checks import (
     expect_unknown_words,
     hint_at_unsplit_texts,

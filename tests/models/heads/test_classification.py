@@ -34,24 +34,17 @@ def test_the_hidden_layer_has_the_width_of_the_encoder(pooling, features):
     assert shapes == [(6, features), (4, 6)]
 
 
-def test_pair_features(tokens, graph_of):
-    """[r1, r2, |r1 - r2|, r1 - r2] of all first and all second texts."""
-    head = PairHead(6, 3, HeadOptions(pooling="cls")).eval()
+@pytest.mark.parametrize("feature", ["difference", "product"])
+def test_pair_features(feature, tokens, graph_of):
+    """[r1, r2, |r1 - r2|, r1 - r2] of all first and second texts; r1 r2 in the third place in MTSA's section 4.1."""
+    head = PairHead(6, 3, HeadOptions(pooling="cls", pair_features=feature)).eval()
     graph = graph_of(3, 2, 0, 0)
     r1, r2 = tokens[[0, 4]], tokens[[7, 8]]
-    expected = torch.cat([r1, r2, (r1 - r2).abs(), r1 - r2], dim=1)
+    third = r1 * r2 if feature == "product" else (r1 - r2).abs()
+    expected = torch.cat([r1, r2, third, r1 - r2], dim=1)
     torch.testing.assert_close(head.items_of(head.sentences(tokens, graph)), expected)
     torch.testing.assert_close(head(tokens, graph), head.perceptron(expected))
     assert head.items(graph).tolist() == [1, 1]
-
-
-def test_pair_features_with_a_product(tokens, graph_of):
-    """[r1, r2, r1 r2, r1 - r2], as in MTSA's section 4.1."""
-    head = PairHead(6, 3, HeadOptions(pooling="mean", pair_features="product")).eval()
-    graph = graph_of(3, 2, 0, 0)
-    r1, r2 = head.sentences(tokens, graph).chunk(2)
-    expected = torch.cat([r1, r2, r1 * r2, r1 - r2], dim=1)
-    torch.testing.assert_close(head.items_of(head.sentences(tokens, graph)), expected)
 
 
 def test_a_linear_layer_without_hidden_layer():

@@ -54,18 +54,18 @@ def test_features_of_texts_are_scikit_learns(builder):
 def test_a_large_corpus_in_parts(builder, sides):
     """Frequencies are of all texts, and each text has its row, however many parts the corpus has."""
     generator = np.random.default_rng(0)
-    texts = [[" ".join(generator.choice(list("abcd"), size)) for size in (0, 100_000, 70_000, 3, 90_000)] + TEXTS] * 2
+    texts = [[" ".join(generator.choice(list("abcd"), size)) for size in (0, 90_000, 50_000, 3)] + TEXTS] * 2
     layouts = [builder.layout(column) for column in texts[:sides]]
     branch = NgramBranch.of(layouts, 2)
     assert len(list(branch.design_entries(layouts))) > 1
-    whole = np.zeros((10, len(branch.weights)))
+    whole = np.zeros((9, len(branch.weights)))
     ids, lengths = (
         torch.from_numpy(np.concatenate(parts))
         for parts in zip(*((layout.features["id"], layout.lengths) for layout in layouts), strict=True)
     )
     row, column, value = branch.entries(ids, lengths)
     whole[row, column] = value
-    np.testing.assert_array_equal(dense(branch, layouts, 10), whole)
+    np.testing.assert_array_equal(dense(branch, layouts, 9), whole)
     if sides == 1:
         names, expected = tfidf(texts[0], texts[0])
         order = [names.index(name) for name in names_of(branch, builder.vocabulary)]

@@ -160,28 +160,18 @@ def test_loss_without_crf(smoothing, scores, graph_of):
     assert head.decide(scores, graph_of(*LENGTHS)).tolist() == scores.argmax(1).tolist()
 
 
-def test_scores_of_a_word_use_its_first_token(graph_of):
+@pytest.mark.parametrize("pieces", ["first", "mean"])
+def test_scores_of_a_word_use_its_first_token_or_the_mean_of_all(pieces, graph_of):
     torch.manual_seed(0)
-    head = TaggingHead(4, TAGS, HeadOptions()).eval()
+    head = TaggingHead(4, TAGS, HeadOptions(word_pieces=pieces)).eval()
     graph = graph_of(
         Sentence([*"abcd"], word_ids=[0, 0, 1, 2]), Sentence([]), Sentence([*"ef"], word_ids=[0, 0]), ["g"]
     )
-    assert first_tokens(graph).tolist() == [1, 3, 4, 7, 10]
+    tokens, words = torch.randn(11, 4), [[1, 2], [3], [4], [7, 8], [10]]
+    assert first_tokens(graph).tolist() == [numbers[0] for numbers in words]
     assert head.items(graph).tolist() == [3, 0, 1, 1]
-    tokens = torch.randn(11, 4)
-    torch.testing.assert_close(head(tokens, graph), head.classify[1](tokens[[1, 3, 4, 7, 10]]))
-
-
-def test_scores_of_a_word_use_the_mean_of_its_tokens(graph_of):
-    torch.manual_seed(0)
-    head = TaggingHead(4, TAGS, HeadOptions(word_pieces="mean")).eval()
-    graph = graph_of(
-        Sentence([*"abcd"], word_ids=[0, 0, 1, 2]), Sentence([]), Sentence([*"ef"], word_ids=[0, 0]), ["g"]
-    )
-    tokens = torch.randn(11, 4)
-    words = [[1, 2], [3], [4], [7, 8], [10]]
-    means = torch.stack([tokens[numbers].mean(0) for numbers in words])
-    torch.testing.assert_close(head(tokens, graph), head.classify[1](means))
+    vectors = [tokens[numbers].mean(0) if pieces == "mean" else tokens[numbers[0]] for numbers in words]
+    torch.testing.assert_close(head(tokens, graph), head.classify[1](torch.stack(vectors)))
 
 
 def test_scores_are_float32_for_tokens_of_any_type(graph_of):

@@ -1,18 +1,26 @@
 """Models that train quickly: tests check how attention is reported, not its quality."""
 
+from functools import cache
+
 import pytest
 
 from graphattn.builders import Sentence
 from graphattn.models import (
+    DecoderOptions,
     HeadOptions,
     InputOptions,
     MSTransOptions,
     PairClassifier,
+    SearchOptions,
     SequenceTagger,
+    SubwordOptions,
     TextClassifier,
     TrainingOptions,
     TransformerOptions,
+    TranslationTraining,
+    Translator,
 )
+from graphattn.models._encoders import ENCODERS
 
 BRIEF = TrainingOptions(epochs=1, dev_fraction=0.0)
 PAPER = {"preset": "paper"}
@@ -125,6 +133,36 @@ def estimators():
             pairs[0],
         ),
     }
+
+
+def tree(text):
+    """A sentence in which each word depends on the previous one."""
+    return Sentence(text.split(), heads=range(len(text.split())))
+
+
+@pytest.fixture(scope="session")
+def source():
+    """A parsed source."""
+    return tree("the dog sees a cat.")
+
+
+@pytest.fixture(scope="session")
+def translators(toy_pairs):
+    """A translator with an encoder, whose sources are parsed: ``translators("umst")``."""
+
+    @cache
+    def fit(encoder):
+        sizes = {"hidden": 16, "layers": 2, "heads": 4, "ffn": 24, "dropout": 0.1}
+        sources, targets = toy_pairs(16)
+        return Translator(
+            ENCODERS[encoder][0].for_translation(sizes),
+            inputs=SubwordOptions(vocabulary_size=90, cls=True),
+            decoder=DecoderOptions(2, 2, 24, 0.1),
+            training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False, precision="32"),
+            search=SearchOptions(beam=2, min_length=3, max_length=6),
+        ).fit(map(tree, sources), targets)
+
+    return fit
 
 
 @pytest.fixture(params=["classifier", "multilabel", "transformer", "tagger", "crf", "pair"])

@@ -6,40 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.builders import Sentence
 from graphattn.exceptions import DataError
-from graphattn.models import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining, Translator
 from graphattn.models._encoders import ENCODERS
 
 
-@pytest.fixture(scope="module")
-def fitted(toy_pairs):
-    made = {}
-
-    def fit(encoder):
-        if encoder not in made:
-            sizes = {"hidden": 16, "layers": 2, "heads": 4, "ffn": 24, "dropout": 0.1}
-            sources, targets = toy_pairs(16)
-            made[encoder] = Translator(
-                ENCODERS[encoder][0].for_translation(sizes),
-                inputs=SubwordOptions(vocabulary_size=90, cls=True),
-                decoder=DecoderOptions(2, 2, 24, 0.1),
-                training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0),
-                search=SearchOptions(beam=2, min_length=3, max_length=6),
-            ).fit([trees(source) for source in sources], targets)
-        return made[encoder]
-
-    return fit
-
-
-def trees(text):
-    return Sentence(text.split(), heads=range(len(text.split())))
-
-
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_maps_of_both_sides(encoder, fitted):
-    translator = fitted(encoder)
-    source = trees("the dog sees a cat.")
+def test_maps_of_both_sides(encoder, translators, source):
+    translator = translators(encoder)
     attention = translator.attention(source)
     assert attention.prediction == translator.predict([source])[0]
     assert attention.tokens["source"][0] == attention.tokens["target"][0] == "[CLS]"
@@ -56,8 +29,8 @@ def test_maps_of_both_sides(encoder, fitted):
     assert json.dumps(attention.to_page())
 
 
-def test_weights_equal_those_of_generating_each_token(fitted):
-    translator = fitted("transformer")
+def test_weights_equal_those_of_generating_each_token(translators):
+    translator = translators("transformer")
     text = "Ein hund!"
     attention = translator.attention("the dog", text)
     assert attention.prediction == text
@@ -79,6 +52,6 @@ def test_weights_equal_those_of_generating_each_token(fitted):
     assert attention.probabilities[text] == pytest.approx(np.exp(log_probability), rel=1e-4)
 
 
-def test_a_source_without_words(fitted):
+def test_a_source_without_words(translators):
     with pytest.raises(DataError, match="no words"):
-        fitted("transformer").attention("  ")
+        translators("transformer").attention("  ")

@@ -7,7 +7,9 @@ import pytest
 import graphattn
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
-from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions
+from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions, Translator
+from graphattn.models.inspection import summarise
+from graphattn.models.inspection.attributions import gradient_times_weight
 
 
 def test_the_prediction_equals_predict(fitted_estimator):
@@ -52,19 +54,34 @@ def test_a_saved_model_has_the_same_attention(estimators, tmp_path):
     pd.testing.assert_frame_equal(loaded.attention(x).table(), estimator.attention(x).table())
 
 
-def test_an_lstm_has_no_attention():
+ASK = {
+    "attention": lambda model: model.attention("dogs"),
+    "gradients": lambda model: gradient_times_weight(model, "dogs"),
+    "summary": lambda model: summarise(model, ["dogs"]),
+}
+
+
+@pytest.fixture(scope="module")
+def lstm():
     training = TrainingOptions(epochs=1, dev_fraction=0.0)
     model = TextClassifier(BiLSTMOptions(hidden=4), inputs=InputOptions(embedding=6), training=training)
-    model.fit(["dogs", "cats"] * 4, [0, 1] * 4)
+    return model.fit(["dogs", "cats"] * 4, [0, 1] * 4)
+
+
+@pytest.mark.parametrize("ask", ASK.values(), ids=ASK)
+def test_an_lstm_has_no_attention(ask, lstm):
     with pytest.raises(ConfigError) as caught:
-        model.attention("dogs")
+        ask(lstm)
     assert str(caught.value) == "encoder 'bilstm' has no attention weights"
 
 
-def test_attention_before_fit():
+@pytest.mark.parametrize("kind", [TextClassifier, Translator])
+@pytest.mark.parametrize("ask", ASK.values(), ids=ASK)
+def test_attention_before_fit(ask, kind):
     with pytest.raises(NotFittedError) as caught:
-        TextClassifier().attention("dogs")
-    assert str(caught.value) == "this TextClassifier is not trained yet; call fit, or graphattn.load a saved one"
+        ask(kind())
+    message = f"this {kind.__name__} is not trained yet; call fit, or graphattn.load a saved one"
+    assert str(caught.value) == message
 
 
 def test_a_text_is_not_a_pair(estimators):

@@ -4,15 +4,10 @@ import pytest
 
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import (
-    DecoderOptions,
     InputOptions,
     MTSAOptions,
-    SubwordOptions,
     TextClassifier,
     TrainingOptions,
-    TranslationTraining,
-    Translator,
-    UMSTOptions,
 )
 from graphattn.models.inspection import limits, summarise
 from graphattn.models.inspection.attributions import gradient_times_weight
@@ -65,29 +60,23 @@ def test_a_limit_is_raised_temporarily(classifier, sentences):
 
 
 @pytest.fixture(scope="module")
-def translator():
-    model = Translator(
-        UMSTOptions(hidden=8, heads=2, layers=2, ffn=8),
-        inputs=SubwordOptions(vocabulary_size=60),
-        decoder=DecoderOptions(3, 2, 12, 0.0),
-        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
-    )
-    return model.fit(["the dog sees a cat", "the dog"] * 3, ["ein hund sieht", "ein hund"] * 3)
+def translator(translators):
+    return translators("umst")
 
 
-def test_a_translators_heads_on_the_source_are_counted(translator):
-    attention = translator.attention("the dog", "ein hund")
+def test_a_translators_heads_on_the_source_are_counted(translator, source):
+    attention = translator.attention(source, "ein hund")
     count, tokens = attention.num_weights, len(attention.tokens["source"])
     with limits.raised_to(count):
-        translator.attention("the dog", "ein hund")
+        translator.attention(source, "ein hund")
     with limits.raised_to(count - 1), pytest.raises(DataError, match=limit_pattern(tokens, count, count - 1)):
-        translator.attention("the dog", "ein hund")
+        translator.attention(source, "ein hund")
 
 
-def test_the_limit_of_a_summary_is_per_text(classifier, translator, sentences):
+def test_the_limit_of_a_summary_is_per_text(classifier, translator, source, sentences):
     for model, corpus, options in (
         (classifier, sentences, {}),
-        (translator, ["the dog sees a cat", "the dog"], {"targets": ["ein hund sieht", "ein hund"]}),
+        (translator, [source, source], {"targets": ["ein hund sieht", "ein hund"]}),
     ):
         many = {name: references * 10 for name, references in options.items()}
         expected = summarise(model, corpus * 10, **many).entropy()

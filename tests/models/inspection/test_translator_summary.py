@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from graphattn.exceptions import ConfigError, DataError, NotFittedError
-from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.inspection import _summary as summary
 from graphattn.models.inspection import summarise
 
@@ -13,14 +12,8 @@ TARGETS = ["ein hund sieht.", "die katze sieht!", "ein hund!"]
 
 
 @pytest.fixture(scope="module")
-def translator():
-    model = Translator(
-        MSTransOptions(hidden=8, heads=4, layers=2, scales=("1", "3", "N"), alpha=0.0),
-        inputs=SubwordOptions(vocabulary_size=60),
-        decoder=DecoderOptions(2, 2, 12, 0.0),
-        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
-    )
-    return model.fit(SOURCES * 4, TARGETS * 4)
+def translator(translators):
+    return translators("ms-trans")
 
 
 def test_sums_equal_those_of_the_pairs(translator, monkeypatch):
@@ -63,5 +56,3 @@ def test_invalid_targets(translator, make_classifier):
     with pytest.raises(ConfigError) as caught:
         summarise(make_classifier("window:3=1"), ["dogs"], targets=["a"])
     assert caught.value.options == ("target",)
-    with pytest.raises(NotFittedError):
-        summarise(Translator(), SOURCES)

@@ -59,13 +59,13 @@ def make_reference(transformers):
 def save_model(make_reference, tmp_path):
     """Write a model and a tokenizer of single letters to a directory."""
 
-    def save(family: str):
-        folder = tmp_path / family
-        make_reference(family).save_pretrained(folder)
-        letter_tokenizer().save(str(folder / "tokenizer.json"))
-        return folder
+    return lambda family: write_model(make_reference(family), tmp_path / family)
 
-    return save
+
+def write_model(model, folder):
+    model.save_pretrained(folder)
+    letter_tokenizer().save(str(folder / "tokenizer.json"))
+    return folder
 
 
 TEXTS = [
@@ -97,6 +97,12 @@ TRAINED = {
     "modernbert": ("modernbert", "modernbert", {"local_attention": 8}),
 }
 """Name -> family, tokenizer, and options of the model."""
+
+
+EXPORTED = [
+    *("bert", "bert, cased", "bert with the tokenizer of XLM-R", "roberta", "roberta with prefix spaces"),
+    *("xlm-roberta", "camembert", "distilbert", "electra", "mpnet", "modernbert"),
+]
 
 
 def train_tokenizer(kind):
@@ -132,6 +138,7 @@ def train_tokenizer(kind):
             single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
         )
         names = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+        names["mask_token"] = "<mask>"
         return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
     merges = [tuple(merge) for merge in trained["merges"]]
     return transformers.RobertaTokenizer(trained["vocab"], merges, add_prefix_space=kind == "roberta prefix")
@@ -154,6 +161,23 @@ def save_trained(transformers, tmp_path):
                 parameter.add_(torch.randn_like(parameter) * 0.1)
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+        return folder
+
+    return save
+
+
+@pytest.fixture
+def save_sentence_model(save_trained, tmp_path):
+    """Write a model of :data:`TRAINED` with sentence-transformers."""
+    pytest.importorskip("sentence_transformers")
+
+    def save(name="bert", *, limit=12, pooling="mean", normalize=True):
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+
+        modules = [Transformer(str(save_trained(name)), max_seq_length=limit), Pooling(24, pooling)]
+        folder = tmp_path / "sentence-model"
+        SentenceTransformer(modules=[*modules, Normalize()][: 2 + normalize], device="cpu").save(str(folder))
         return folder
 
     return save

@@ -1,6 +1,7 @@
 """Estimators on a pretrained model: all tasks, alone and below another encoder, saved and loaded."""
 
 import pickle
+from functools import cache
 from itertools import chain
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from graphattn import PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import Sentence
 from graphattn.builders.parsers import Parse
 from graphattn.builders.parsers import _cache as parse_cache
-from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
+from graphattn.exceptions import ConfigError, DataError, TruncationWarning
 from graphattn.experiments._cli.inspect import format_prediction
 from graphattn.experiments._cli.training_plan import TrainingPlan
 from graphattn.models import (
@@ -36,6 +37,8 @@ from graphattn.models.pretrained._options import FINE_TUNING, PretrainedOptions
 from graphattn.models.pretrained._stack import StackedEncoder
 from graphattn.models.training._module import TrainingModule
 
+from .conftest import write_model
+
 TEXTS = ["a good film", "a bad film", "the plot is good", "the plot is bad"] * 4
 LABELS = ["pos", "neg"] * 8
 WORDS = [text.split() for text in TEXTS]
@@ -46,9 +49,15 @@ TRAINING = TrainingOptions(epochs=2, dev_fraction=0, progress=False, precision="
 SMALL = MSTransOptions(hidden=12, heads=2, layers=1, scales=("1", "3"))
 
 
-@pytest.fixture
-def folder(save_model):
-    return save_model("bert")
+@pytest.fixture(scope="module")
+def folder(make_reference, tmp_path_factory):
+    return write_model(make_reference("bert"), tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    """An estimator of a class, which tests do not change."""
+    return cache(lambda kind: fit(kind, folder)[0])
 
 
 def fit(kind, folder, *, encoder=None, training=TRAINING, inputs=None, head=None, **options):
@@ -75,8 +84,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_saved_model_and_an_input_alone_predict_the_same(folder, tmp_path, case):
+def test_a_saved_model_and_an_input_alone_predict_the_same(save_model, tmp_path, case):
     kind, options = CASES[case]
+    folder = save_model("bert")
     estimator, X = fit(kind, folder, **options)
     together = estimator.predict_details(X, probabilities=True).probabilities
     for x, expected in zip(X[:4], together[:4], strict=True):
@@ -102,8 +112,8 @@ def test_several_labels(folder, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(TEXTS), classifier.predict_proba(TEXTS))
 
 
-def test_without_another_encoder_there_is_none_on_top(folder):
-    estimator, _ = fit(TextClassifier, folder)
+def test_without_another_encoder_there_is_none_on_top(fitted, folder):
+    estimator = fitted(TextClassifier)
     assert estimator.encoder_.name == "pretrained"
     assert type(estimator.model_.encoder) is PretrainedEncoder
     assert type(fit(TextClassifier, folder, encoder="ms-trans")[0].model_.encoder) is StackedEncoder
@@ -126,24 +136,10 @@ def test_states_are_those_of_the_directory(folder):
         torch.testing.assert_close(estimator.model_.encode(batch), encoder(encoder.batch(TEXTS[:3])))
 
 
-def test_pairs_are_encoded_as_the_reference_does(make_reference, folder):
-    reference = make_reference("bert")
-    estimator, _ = fit(PairClassifier, folder, tuned_layers=0)
-    batch = estimator.encode([("a b", "c")])[[0]]
-    # [CLS] a b [SEP] c [SEP]; letters begin at 5
-    inputs = {
-        "input_ids": torch.tensor([[2, 5, 6, 3, 7, 3]]),
-        "token_type_ids": torch.tensor([[0, 0, 0, 0, 1, 1]]),
-    }
-    with torch.no_grad():
-        expected = reference(**inputs).last_hidden_state[0]
-        torch.testing.assert_close(estimator.model_.encode(batch), expected, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["roberta", "xlm-roberta", "camembert", "bert with the tokenizer of XLM-R"])
+@pytest.mark.parametrize("name", ["bert", "roberta", "xlm-roberta", "camembert", "bert with the tokenizer of XLM-R"])
 @pytest.mark.parametrize("kind", [PairClassifier, PairRegressor])
 @pytest.mark.parametrize("join", [True, False])
-def test_pairs_of_models_without_segments(save_trained, transformers, name, kind, join):
+def test_pairs_are_encoded_as_transformers_does(save_trained, transformers, name, kind, join):
     folder = save_trained(name)
     estimator, _ = fit(kind, folder, tuned_layers=0, join_pairs=join)
     inputs = estimator.encode_inputs([("a good film", "the plot")])
@@ -265,8 +261,8 @@ def test_a_search_over_pretrained_models(folder, tmp_path):
     assert without["head"].linear_branch
 
 
-def test_the_crf_counts_no_special_tokens(folder):
-    tagger, _ = fit(SequenceTagger, folder)
+def test_the_crf_counts_no_special_tokens(fitted):
+    tagger = fitted(SequenceTagger)
     assert [len(tags) for tags in tagger.predict([["film"], ["a", "plot", "x"], []])] == [1, 3, 0]
 
 
@@ -300,14 +296,6 @@ def test_dependency_arcs_between_words(folder, monkeypatch):
     assert joined.sentences["text"].heads == (0, 0, 2, 0, 0, 5, 0)  # [CLS] a b [SEP] b a [SEP]
 
 
-def test_attention_has_the_special_tokens(folder):
-    estimator, _ = fit(TextClassifier, folder)
-    table = estimator.attention("a good film").table()
-    assert set(table.layer) == {0, 1, 2}
-    assert {"[CLS]", "[SEP]"} <= set(table.source_token)
-    assert {"a", "good", "film"} <= set(table.source_word)
-
-
 @pytest.mark.parametrize(
     ("kind", "x", "join", "tokens"),
     [
@@ -330,15 +318,15 @@ def test_attention_and_attributions_name_the_tokens_of_texts_that_are_cut(folder
     np.testing.assert_allclose(table.attribution[special], 0, atol=1e-6)
 
 
-def test_the_prediction_of_a_tagger_is_printed_by_word(folder):
-    tagger, _ = fit(SequenceTagger, folder)
+def test_the_prediction_of_a_tagger_is_printed_by_word(fitted):
+    tagger = fitted(SequenceTagger)
     words, prediction = ["the", "plot"], tagger.predict([["the", "plot"]])[0]
     printed = format_prediction(tagger.attention(words))
     assert printed == " ".join(f"{word}/{tag}" for word, tag in zip(words, prediction, strict=True))
 
 
-def test_a_text_over_the_limit(folder):
-    estimator, _ = fit(TextClassifier, folder)
+def test_a_text_over_the_limit(fitted, folder):
+    estimator = fitted(TextClassifier)
     long, first_tokens = " ".join(["a"] * 60), " ".join(["a"] * 46)
     with pytest.warns(TruncationWarning, match="1 text truncated to 46 tokens, which leaves out 14") as caught:
         shares = estimator.predict_proba(["a", long])
@@ -353,16 +341,8 @@ def test_a_text_over_the_limit(folder):
     assert len(longer.predict([long])) == 1
 
 
-@pytest.mark.parametrize(("kind", "x"), [(TextClassifier, "a film"), (PairClassifier, ("a film", "b"))])
-def test_attributed_words_are_no_special_tokens(folder, kind, x):
-    estimator, _ = fit(kind, folder)
-    words = word_attributions(estimator, x, steps=20)
-    assert words.table.word.tolist() == (["a", "film"] if kind is TextClassifier else ["a", "film", "b"])
-    assert words.table.attribution.sum() == pytest.approx(words.value - words.baseline, abs=1e-3)
-
-
-def test_one_warning_for_a_summary_of_many_texts(folder):
-    estimator, _ = fit(TextClassifier, folder)
+def test_one_warning_for_a_summary_of_many_texts(fitted):
+    estimator = fitted(TextClassifier)
     with pytest.warns(TruncationWarning, match="2 texts truncated to 46 tokens, which leaves out 28") as caught:
         summarise(estimator, ["a"] * (CHUNK - 1) + ["a " * 60] * 2)
     assert len(caught) == 1
@@ -381,8 +361,8 @@ def test_two_limits_of_tokens(folder, limit, message):
         estimator.predict([" ".join(["a"] * 60)])
 
 
-def test_the_longer_text_of_a_pair_loses_tokens(folder):
-    estimator, _ = fit(PairClassifier, folder)
+def test_the_longer_text_of_a_pair_loses_tokens(fitted):
+    estimator = fitted(PairClassifier)
     long, kept = " ".join(["b"] * 60), " ".join(["b"] * 43)
     with pytest.warns(TruncationWarning, match="2 pairs truncated to 45 tokens, which leaves out 92"):
         shares = estimator.predict_proba([("a a", long), ("a", "b"), (long, long)])
@@ -392,8 +372,8 @@ def test_the_longer_text_of_a_pair_loses_tokens(folder):
         assert len(estimator.attention((long, long)).tokens["text"]) == 48
 
 
-def test_a_tagger_leaves_no_word_without_a_tag(folder):
-    tagger, _ = fit(SequenceTagger, folder)
+def test_a_tagger_leaves_no_word_without_a_tag(fitted):
+    tagger = fitted(SequenceTagger)
     with pytest.raises(DataError, match=r"text 2 has 62 tokens; the model reads 48\. Split or shorten it") as caught:
         tagger.predict([["a"], ["a"] * 60])
     assert caught.value.options == ("pretrained_length", "pretrained_heads")
@@ -415,11 +395,6 @@ def test_options_that_differ_from_those_of_fine_tuning(folder):
     changed = estimator.non_default_options()
     assert (changed["pretrained"], changed["tuning_rate"]) == (str(folder), 1e-3)
     assert not {"linear_branch", "head_hidden"} & changed.keys()
-
-
-def test_a_directory_that_does_not_exist(tmp_path):
-    with pytest.raises(ModelDirectoryError, match="is no directory"):
-        fit(TextClassifier, tmp_path / "missing")
 
 
 def test_warm_start(folder):
@@ -470,8 +445,8 @@ def test_gradients_of_frozen_layers(folder):
     assert not any(parameter.requires_grad for parameter in frozen.model_.encoder.parameters())
 
 
-def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
-    estimator, _ = fit(TextClassifier, folder)
+def test_a_tuned_model_in_transformers(fitted, transformers, tmp_path):
+    estimator = fitted(TextClassifier)
     estimator.to_huggingface(tmp_path / "tuned")
     model = transformers.AutoModel.from_pretrained(tmp_path / "tuned").eval()
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "tuned").model_max_length == 48
@@ -484,19 +459,12 @@ def test_a_tuned_model_in_transformers(folder, transformers, tmp_path):
         TextClassifier(SMALL, training=TRAINING).fit(TEXTS, LABELS).to_huggingface(tmp_path / "other")
 
 
-def test_integrated_gradients_start_from_unknown_words_between_special_tokens(folder):
-    estimator, _ = fit(TextClassifier, folder)
-    table = integrated_gradients(estimator, "a good film", steps=64)
-    assert table.token.tolist()[0] == "[CLS]"
-    assert table.token.tolist()[-1] == "[SEP]"
-    np.testing.assert_allclose(table.attribution[table.token.isin(["[CLS]", "[SEP]"])], 0, atol=1e-6)
-    assert table.attribution.abs().sum() > 0
-
-
 @pytest.mark.parametrize(("kind", "linear_branch"), [(TextClassifier, True), (PairClassifier, False)])
-def test_attributions_add_up_to_the_change_of_the_log_odds(folder, kind, linear_branch):
+def test_attributions_of_words_add_up_to_the_change_of_the_log_odds(folder, kind, linear_branch):
+    """Special tokens are no words, and do not change."""
     estimator, inputs = fit(kind, folder, head=HeadOptions(linear_branch=linear_branch))
     words = word_attributions(estimator, inputs[0], label=estimator.classes_[1])
+    assert words.table.word.tolist() == " ".join([inputs[0]] if kind is TextClassifier else inputs[0]).split()
     other, probability = estimator.predict_proba(inputs[:1])[0]
     assert words.value == pytest.approx(np.log(probability / other), abs=1e-4)
     assert words.table.attribution.sum() == pytest.approx(words.value - words.baseline, rel=0.01, abs=1e-3)
@@ -511,10 +479,10 @@ def test_a_fit_without_a_pretrained_model_after_one_with_it(folder):
     assert isinstance(estimator.text_inputs_, PretrainedInputs)
 
 
-def test_texts_of_a_pair_that_are_encoded_apart_count_apart(folder):
+def test_texts_of_a_pair_that_are_encoded_apart_count_apart(fitted, folder):
     estimator, _ = fit(PairClassifier, folder, join_pairs=False)
     half = " ".join(["a"] * 40)
     assert len(estimator.predict([(half, half)])) == 1
-    joined, _ = fit(PairClassifier, folder)
+    joined = fitted(PairClassifier)
     with pytest.warns(TruncationWarning, match="1 pair truncated to 45 tokens, which leaves out 35"):
         joined.predict([(half, half)])

@@ -5,20 +5,15 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from graphattn import TextClassifier, load
 from graphattn.models import TrainingOptions
 from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
 
-from .trained_models import FAMILIES, TEXTS, save_source
+from .conftest import EXPORTED, TEXTS
 
-pytestmark = pytest.mark.filterwarnings("ignore:Importing from 'sentence_transformers")
 HOSTILE = [*TEXTS, "[PAD] <pad> </s>", "\uff21\uff22 ǆ ﬁ é e\u0301", "a\tb\n\u200bc", "🤗 ''..", "Don't  STOP "]
-
-
-@pytest.fixture
-def source(transformers, tmp_path):
-    return lambda family: save_source(transformers, family, tmp_path / "source")
 
 
 @pytest.fixture
@@ -30,26 +25,10 @@ def export(tmp_path):
     return write
 
 
-@pytest.fixture
-def sentence_source(transformers, source):
-    """Write a model of sentence-transformers."""
-    pytest.importorskip("sentence_transformers")
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Normalize, Pooling, Transformer
-
-    def write(family, pooling, *, limit=20):
-        folder = source(family)
-        transformer = Transformer(str(folder), max_seq_length=limit)
-        modules = [transformer, Pooling(24, pooling_mode=pooling), Normalize()]
-        SentenceTransformer(modules=modules, device="cpu").save(str(folder.with_name("sentences")))
-        return folder.with_name("sentences")
-
-    return write
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_ids_and_states_are_those_of_the_source(transformers, source, export, family):
-    folders = source(family), export(source(family))
+@pytest.mark.parametrize("name", EXPORTED)
+def test_ids_and_states_are_those_of_the_source(transformers, save_trained, export, name):
+    folder = save_trained(name)
+    folders = folder, export(folder)
     first, second = (transformers.AutoTokenizer.from_pretrained(folder) for folder in folders)
     assert second.special_tokens_map == first.special_tokens_map
     assert (second.padding_side, second.pad_token_id) == (first.padding_side, first.pad_token_id)
@@ -64,9 +43,9 @@ def test_ids_and_states_are_those_of_the_source(transformers, source, export, fa
             torch.testing.assert_close(outputs[1][name], value, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
-def test_special_tokens_of_a_source_with_nothing_but_a_tokenizer(transformers, source, export, family):
-    folder = source(family)
+@pytest.mark.parametrize("name", ["bert", "modernbert"])
+def test_special_tokens_of_a_source_with_nothing_but_a_tokenizer(transformers, save_trained, export, name):
+    folder = save_trained(name)
     expected = transformers.AutoTokenizer.from_pretrained(folder)
     (folder / "tokenizer_config.json").unlink()
     written = transformers.AutoTokenizer.from_pretrained(export(folder))
@@ -74,31 +53,29 @@ def test_special_tokens_of_a_source_with_nothing_but_a_tokenizer(transformers, s
     assert written(HOSTILE)["input_ids"] == expected(HOSTILE)["input_ids"]
 
 
-def test_a_source_without_a_pooler_says_so(source, export):
-    from safetensors.torch import load_file, save_file
-
-    path = source("bert") / "model.safetensors"
+def test_a_source_without_a_pooler_says_so(save_trained, export):
+    path = save_trained("bert") / "model.safetensors"
     save_file({name: value for name, value in load_file(path).items() if "pooler" not in name}, path)
     assert "random" in (export(path.parent) / "README.md").read_text().partition("Pooler")[2].partition("\n")[0]
 
 
 @pytest.mark.parametrize(
-    ("family", "pooling"), [*((family, "mean") for family in FAMILIES), ("bert", "cls"), ("roberta", "max")]
+    ("name", "pooling"), [*((name, "mean") for name in EXPORTED), ("bert", "cls"), ("roberta", "max")]
 )
-def test_vectors_are_those_of_sentence_transformers(sentence_source, export, family, pooling):
+def test_vectors_are_those_of_sentence_transformers(save_sentence_model, export, name, pooling):
     from sentence_transformers import SentenceTransformer
 
-    folder = sentence_source(family, pooling)
+    folder = save_sentence_model(name, limit=20, pooling=pooling)
     first, second = (SentenceTransformer(str(path), device="cpu") for path in (folder, export(folder)))
     assert second.max_seq_length == first.max_seq_length == 20
     texts = [*TEXTS, "long text " * 30]
     np.testing.assert_allclose(second.encode(texts), first.encode(texts), atol=1e-5)
 
 
-def test_the_layout_of_early_sentence_transformers(sentence_source, export):
+def test_the_layout_of_early_sentence_transformers(save_sentence_model, export):
     from sentence_transformers import SentenceTransformer
 
-    root = sentence_source("roberta", "cls")
+    root = save_sentence_model("roberta", pooling="cls")
     folder = root / "0_Transformer"
     folder.mkdir()
     for path in root.glob("*.*"):
@@ -113,31 +90,31 @@ def test_the_layout_of_early_sentence_transformers(sentence_source, export):
 
 
 @pytest.mark.parametrize("option", [{}, {"max_seq_length": 20}])
-def test_the_limit_of_a_model_that_reads_longer_texts(transformers, sentence_source, export, option):
+def test_the_limit_of_a_model_that_reads_longer_texts(transformers, save_sentence_model, export, option):
     from sentence_transformers import SentenceTransformer
 
-    path = sentence_source("roberta", "mean") / "sentence_bert_config.json"
+    path = save_sentence_model("roberta", limit=20) / "sentence_bert_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **option}))
-    copy = export(path.parent, max_length=90)
-    assert transformers.AutoTokenizer.from_pretrained(copy).model_max_length == 90
-    assert SentenceTransformer(str(copy), device="cpu").max_seq_length == 90
+    copy = export(path.parent, max_length=120)
+    assert transformers.AutoTokenizer.from_pretrained(copy).model_max_length == 120
+    assert SentenceTransformer(str(copy), device="cpu").max_seq_length == 120
 
 
-def test_settings_of_other_modules_are_left_out(source, export):
-    folder = source("bert")
+def test_settings_of_other_modules_are_left_out(save_trained, export):
+    folder = save_trained("bert")
     types = ("Transformer", "Pooling", "Dense")
     modules = [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
     (folder / "modules.json").write_text(json.dumps(modules))
     assert not (export(folder) / "modules.json").exists()
 
 
-def test_settings_survive_saving(sentence_source, tmp_path):
-    folder = sentence_source("bert-cased", "cls")
+def test_settings_survive_saving(save_sentence_model, tmp_path):
+    folder = save_sentence_model("bert, cased", limit=20, pooling="cls")
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
-    classifier = TextClassifier(pretrained=str(folder), training=training).fit(TEXTS, list("ababa"))
-    classifier.save(tmp_path / "model")
+    classifier = TextClassifier(pretrained=str(folder), training=training).fit(TEXTS, list("abababa"))
+    classifier.save(tmp_path / "saved")
     classifier.to_huggingface(tmp_path / "first")
-    load(tmp_path / "model").to_huggingface(tmp_path / "second")
+    load(tmp_path / "saved").to_huggingface(tmp_path / "second")
     files = sorted(path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*") if path.is_file())
     assert {"tokenizer_config.json", "modules.json", "1_Pooling/config.json"} <= set(map(str, files))
     for file in files:
@@ -146,8 +123,8 @@ def test_settings_survive_saving(sentence_source, tmp_path):
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
-def test_code_and_paths_of_the_source_are_left_out(source, export):
-    folder = source("bert")
+def test_code_and_paths_of_the_source_are_left_out(save_trained, export):
+    folder = save_trained("bert")
     path = folder / "tokenizer_config.json"
     outside = {"auto_map": {"AutoTokenizer": ["x.Y", None]}, "name_or_path": "elsewhere/model"}
     path.write_text(json.dumps({**json.loads(path.read_text()), **outside}))

@@ -10,8 +10,15 @@ from graphattn import PairClassifier, SequenceTagger, TextClassifier
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
 from graphattn.models.pretrained._options import PretrainedOptions
 
-from .trained_models import FAMILIES, TEXTS, save_source
+from .conftest import EXPORTED, TRAINED
 
+TEXTS = [
+    "Don't stop the café, it isn't open",
+    "A DOG barks at 東京",
+    "  lovely <mask> x [MASK]",
+    "",
+    "it sleeps und eats",
+]
 LABELS = ["a", "b", "c", "a", "b"]
 FULL = [text or "x" for text in TEXTS]  # a pipeline reads ("a", "") as one text
 PAIRS = list(zip(FULL, FULL[1:] + FULL[:1], strict=True))
@@ -20,16 +27,15 @@ TAGS = [["O", "B-X", "O", "O"], ["O", "B-X"]] * 3
 CLS = HeadOptions(pooling="cls", head_hidden=0, linear_branch=False)
 PLAIN = HeadOptions(crf=False, linear_branch=False)
 TRAINING = TrainingOptions(epochs=1, learning_rate=0.5, dev_fraction=0, progress=False, precision="32")
-LINEAR = [family for family in FAMILIES if family != "modernbert"]
+LINEAR = [name for name in EXPORTED if name != "modernbert"]
 
 
 @pytest.fixture
-def fit(transformers, tmp_path):
-    """Fine-tune on a family and export; returns the estimator and the directory."""
+def fit(save_trained, tmp_path):
+    """Fine-tune a model and export; returns the estimator and the directory."""
 
-    def train(family, kind, X, y, head, *, join_pairs=True, **options):
-        folder = str(save_source(transformers, family, tmp_path / "source"))
-        pretrained = PretrainedOptions(folder, join_pairs=join_pairs)
+    def train(name, kind, X, y, head, *, join_pairs=True, **options):
+        pretrained = PretrainedOptions(str(save_trained(name)), join_pairs=join_pairs)
         estimator = kind(pretrained=pretrained, head=head, training=TRAINING, **options).fit(X, y)
         estimator.to_huggingface(tmp_path / "copy")
         return estimator, tmp_path / "copy"
@@ -43,18 +49,18 @@ def classify(transformers, folder, inputs, classes):
     return [[{row["label"]: row["score"] for row in of_text}[name] for name in classes] for of_text in rows]
 
 
-@pytest.mark.parametrize("family", LINEAR)
-def test_a_classifier_in_a_pipeline(transformers, fit, family):
-    classifier, folder = fit(family, TextClassifier, TEXTS, LABELS, CLS)
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_classifier_in_a_pipeline(transformers, fit, name):
+    classifier, folder = fit(name, TextClassifier, TEXTS, LABELS, CLS)
     probabilities = classify(transformers, folder, TEXTS, "abc")
     np.testing.assert_allclose(probabilities, classifier.predict_proba(TEXTS), atol=1e-5)
     config = transformers.AutoConfig.from_pretrained(folder)
     assert (config.id2label, config.label2id) == ({0: "a", 1: "b", 2: "c"}, {"a": 0, "b": 1, "c": 2})
 
 
-@pytest.mark.parametrize("family", LINEAR)
-def test_pairs_in_a_pipeline(transformers, fit, family):
-    classifier, folder = fit(family, PairClassifier, PAIRS, LABELS, CLS)
+@pytest.mark.parametrize("name", LINEAR)
+def test_pairs_in_a_pipeline(transformers, fit, name):
+    classifier, folder = fit(name, PairClassifier, PAIRS, LABELS, CLS)
     inputs = [{"text": first, "text_pair": second} for first, second in PAIRS]
     probabilities = classify(transformers, folder, inputs, "abc")
     np.testing.assert_allclose(probabilities, classifier.predict_proba(PAIRS), atol=1e-5)
@@ -67,14 +73,14 @@ def test_several_labels_in_a_pipeline(transformers, fit):
     np.testing.assert_allclose(probabilities, classifier.predict_proba(TEXTS), atol=1e-5)
 
 
-@pytest.mark.parametrize("family", LINEAR)
-def test_a_tagger(transformers, fit, family):
-    tagger, folder = fit(family, SequenceTagger, WORDS, TAGS, PLAIN, inputs=InputOptions(level="bpe", characters=False))
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_tagger(transformers, fit, name):
+    tagger, folder = fit(name, SequenceTagger, WORDS, TAGS, PLAIN, inputs=InputOptions(level="bpe", characters=False))
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForTokenClassification.from_pretrained(folder).eval()
     assert list(model.config.id2label.values()) == tagger.classes_.tolist()
     for words, expected in zip(WORDS, tagger.predict_proba(WORDS), strict=True):
-        blank = " " if FAMILIES[family][1] == "roberta" else ""  # marks the beginning of a word
+        blank = " " if TRAINED[name][1] == "roberta" else ""  # marks the beginning of a word
         encoded = tokenizer([blank + word for word in words], is_split_into_words=True, return_tensors="pt")
         first = [encoded.word_ids().index(number) for number in range(len(words))]
         with torch.no_grad():

@@ -72,23 +72,6 @@ def test_output_of_a_transformer(save_model):
     assert not get_tags(encoder).requires_fit
 
 
-@pytest.fixture
-def save_sentence_model(save_trained, tmp_path):
-    """Write a small random model with sentence-transformers."""
-    pytest.importorskip("sentence_transformers")
-
-    def save(name="bert", *, limit=12, pooling="mean", normalize=True):
-        from sentence_transformers import SentenceTransformer
-        from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-
-        modules = [Transformer(str(save_trained(name)), max_seq_length=limit), Pooling(24, pooling)]
-        folder = tmp_path / "sentence-model"
-        SentenceTransformer(modules=[*modules, Normalize()][: 2 + normalize], device="cpu").save(str(folder))
-        return folder
-
-    return save
-
-
 def check_vectors(folder):
     from sentence_transformers import SentenceTransformer
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from lightning.pytorch.callbacks import EMAWeightAveraging
 from lightning.pytorch.utilities import rank_zero_only
 from sklearn.base import clone
 
@@ -21,33 +22,18 @@ from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryEr
 from graphattn.models import TrainingOptions
 from graphattn.models._saving import check_notes
 from graphattn.models.training._checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
-from graphattn.models.training._module import TrainingModule
 
 
-@pytest.fixture
-def steps(monkeypatch):
-    """Record the epoch of each training step."""
-    seen = []
-    original = TrainingModule.training_step
+class Steps(pl.Callback):
+    """Record the epoch and the number of each batch, and kill this process at one of them."""
 
-    def step(self, batch, batch_idx):
-        seen.append(self.current_epoch)
-        return original(self, batch, batch_idx)
+    def __init__(self, killed_at=None):
+        self.killed_at, self.seen = killed_at, []
 
-    monkeypatch.setattr(TrainingModule, "training_step", step)
-    return seen
-
-
-def kill_at(*place):
-    """Kill this process at (epoch, batch)."""
-    original = TrainingModule.training_step
-
-    def step(self, batch, batch_idx):
-        if (self.current_epoch, batch_idx) == place:
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        self.seen.append((trainer.current_epoch, batch_idx))
+        if self.seen[-1] == self.killed_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(self, batch, batch_idx)
-
-    TrainingModule.training_step = step
 
 
 class Weights(pl.Callback):
@@ -112,82 +98,81 @@ def test_a_run_keeps_vectors_that_are_not_tuned(corpus, tiny, killed_at, vectors
     np.testing.assert_array_equal(load(tmp_path / "run").predict_proba(texts), estimator.predict_proba(texts))
 
 
-def test_a_killed_run_resumes_with_identical_results(corpus, tiny, run_in_fork, tmp_path, steps, same_weights):
-    words, tags = corpus("crf")
-    settings = {"epochs": 5, "dev_fraction": 0.2, "batch_size": 8, "patience": 4}
-    undisturbed = tiny("crf", training=settings).fit(words, tags)
-    disturbed = tiny("crf", training={**settings, "run_dir": str(tmp_path / "run")})
-    assert run_in_fork(lambda: (kill_at(2, 1), disturbed.fit(words, tags))) == -signal.SIGKILL
-    assert len(json.loads((tmp_path / "run" / "history.json").read_text())["epochs"]) == 2
-    steps.clear()
-    disturbed.fit(words, tags)
-    assert set(steps) == {2, 3, 4}
-    assert disturbed.history_ == undisturbed.history_
-    assert same_weights(disturbed, undisturbed)
-    for one, other in zip(disturbed.predict_proba(words), undisturbed.predict_proba(words), strict=True):
-        assert np.array_equal(one, other)
+STEPS_OF_TWO = {"epochs": 3, "accumulate": 2, "schedule": "cosine"}
+AVERAGED = {"epochs": 3, "dev_fraction": 0.2, "average": 0.4}
+RESUMED = {
+    "first epoch": ("classifier", STEPS_OF_TWO, {}, (0, 1)),
+    "middle epoch": ("classifier", STEPS_OF_TWO, {}, (1, 1)),
+    "last epoch": ("classifier", STEPS_OF_TWO, {}, (2, 1)),
+    "pair": ("pair", STEPS_OF_TWO, {}, (1, 1)),
+    "translator": ("translator", STEPS_OF_TWO, {}, (1, 1)),
+    "crf": ("crf", {"epochs": 4, "dev_fraction": 0.2, "patience": 3}, {}, (2, 1)),
+    "average": ("classifier", AVERAGED, {"checkpoint_minutes": 0.0}, (0, 3)),
+    "average, several batches a step": (
+        "classifier",
+        {**AVERAGED, "batch_size": 4, "accumulate": 2},
+        {"checkpoint_minutes": 0.0},
+        (2, 1),
+    ),
+    "average of epochs": ("classifier", {"epochs": 4, "dev_fraction": 0.2, "average_epochs": 3}, {}, (2, 1)),
+    "lightning's average": ("classifier", {"epochs": 3, "dev_fraction": 0.2}, {}, (2, 1)),
+}
 
 
-@pytest.mark.parametrize(
-    ("kind", "epoch"), [("classifier", 0), ("classifier", 1), ("classifier", 2), ("pair", 1), ("translator", 1)]
-)
-def test_a_run_stopped_in_any_epoch_resumes(kind, epoch, corpus, tiny, tmp_path, killed_at, same_weights):
-    inputs, labels = corpus(kind)
-    settings = {"epochs": 3, "accumulate": 2, "schedule": "cosine"}
-    undisturbed = tiny(kind, training=settings).fit(inputs, labels)
-    disturbed = tiny(kind, training={**settings, "run_dir": str(tmp_path), "logs": False})
-    with killed_at(epoch, 1):
-        disturbed.fit(inputs, labels)
-    disturbed.fit(inputs, labels)
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_killed_run_resumes_with_identical_results(name, corpus, tiny, tmp_path, killed_at, same_weights):
+    """Of the epochs before the one in which it was killed, none is trained again."""
+    (kind, settings, more, place), steps = RESUMED[name], Steps()
+
+    def fit(estimator):
+        averages = [EMAWeightAveraging(decay=0.4)] if name == "lightning's average" else []
+        return estimator.fit(*corpus(kind), callbacks=[*averages, steps])
+
+    undisturbed = fit(tiny(kind, training=settings))
+    disturbed = tiny(kind, training={**settings, **more, "run_dir": str(tmp_path), "logs": False})
+    with killed_at(*place):
+        fit(disturbed)
+    steps.seen.clear()
+    fit(disturbed)
     assert not list(tmp_path.glob("*.new"))
+    assert steps.seen[0][0] == place[0]
     assert disturbed.history_ == undisturbed.history_
     assert same_weights(disturbed, undisturbed)
 
 
-def test_a_run_killed_inside_an_epoch_resumes_there(corpus, tiny, run_in_fork, tmp_path, monkeypatch, same_weights):
+def test_a_run_killed_inside_an_epoch_resumes_there(corpus, tiny, run_in_fork, tmp_path, same_weights):
     """Resumed at the batch after the last checkpoint, the run gives identical weights and metrics."""
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "batch_size": 4, "dev_fraction": 0.2, "accumulate": 2, "schedule": "cosine"}
     undisturbed = tiny("classifier", training=settings).fit(texts, labels)
     settings |= {"run_dir": str(tmp_path / "run"), "checkpoint_minutes": 0.0}
     disturbed = tiny("classifier", training=settings)
-    seen, original = [], TrainingModule.training_step
-
-    def step(self, batch, batch_idx):
-        seen.append((self.current_epoch, batch_idx))
-        return original(self, batch, batch_idx)
-
     for at in ((0, 3), (1, 5)):
-        assert run_in_fork(lambda at=at: (kill_at(*at), disturbed.fit(texts, labels))) == -signal.SIGKILL
-    monkeypatch.setattr(TrainingModule, "training_step", step)
-    disturbed.fit(texts, labels)
-    assert seen[:2] == [(1, 4), (1, 5)]  # each step has two batches
+        assert run_in_fork(lambda at=at: disturbed.fit(texts, labels, callbacks=[Steps(at)])) == -signal.SIGKILL
+    disturbed.fit(texts, labels, callbacks=[steps := Steps()])
+    assert steps.seen[:2] == [(1, 4), (1, 5)]  # each step has two batches
     assert disturbed.history_ == undisturbed.history_
     assert same_weights(disturbed, undisturbed)
 
 
 def test_checkpoints_inside_an_epoch_follow_the_interval(corpus, tiny, tmp_path, monkeypatch):
-    texts, labels = corpus("classifier")
-    clock, saved, original = [0.0], [], pl.Trainer.save_checkpoint
+    texts, labels = corpus("classifier", 24)
+    clock, saved = [0.0], []
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 
-    def step(self, batch, batch_idx):
-        clock[0] += 60.0
-        return plain(self, batch, batch_idx)
+    class Minutes(pl.Callback):
+        def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+            clock[0] += 60.0
 
-    def save(self, path, *arguments, **keywords):
-        saved.append((self.current_epoch, self.fit_loop.epoch_loop.batch_idx))
-        return original(self, path, *arguments, **keywords)
-
-    plain = TrainingModule.training_step
-    monkeypatch.setattr(TrainingModule, "training_step", step)
-    monkeypatch.setattr(pl.Trainer, "save_checkpoint", save)
+        def on_save_checkpoint(self, trainer, pl_module, checkpoint):
+            saved.append((trainer.current_epoch, trainer.fit_loop.epoch_loop.batch_idx))
 
     def epochs_saved(minutes):
         saved.clear()
         run = tmp_path / f"{minutes}"
         settings = {"epochs": 2, "batch_size": 4, "dev_fraction": 0.0, "run_dir": str(run), "logs": False}
-        tiny("classifier", training={**settings, "checkpoint_minutes": minutes}).fit(texts[:24], labels[:24])
+        estimator = tiny("classifier", training={**settings, "checkpoint_minutes": minutes})
+        estimator.fit(texts, labels, callbacks=[Minutes()])
         return list(saved)
 
     assert epochs_saved(None) == [(0, 5), (1, 5)]
@@ -220,13 +205,13 @@ def test_a_kill_while_writing_a_checkpoint(corpus, tiny, tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize("training", [{"epochs": 3}, {"epochs": 9, "patience": 1}], ids=["all epochs", "early stop"])
-def test_a_complete_run_is_not_trained_again(training, corpus, tiny, tmp_path, steps, same_weights):
+def test_a_complete_run_is_not_trained_again(training, corpus, tiny, tmp_path, same_weights):
     texts, labels = corpus("classifier")
     first = tiny("classifier", training={**training, "run_dir": str(tmp_path)}).fit(texts, labels)
     assert len(first.history_) < 9
-    steps.clear()
-    second = tiny("classifier", training={**training, "run_dir": str(tmp_path)}).fit(texts, labels)
-    assert steps == []
+    second = tiny("classifier", training={**training, "run_dir": str(tmp_path)})
+    second.fit(texts, labels, callbacks=[steps := Steps()])
+    assert steps.seen == []
     assert second.history_ == first.history_
     assert same_weights(second, first)
 
@@ -249,13 +234,12 @@ def test_an_interrupted_resume_leaves_no_model(corpus, tiny, tmp_path, monkeypat
     assert not hasattr(again, "history_")
 
 
-def test_resume_false_starts_again(corpus, tiny, tmp_path, steps, same_weights):
+def test_resume_false_starts_again(corpus, tiny, tmp_path, same_weights):
     texts, labels = corpus("classifier")
     first = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels)
-    steps.clear()
     settings = {"run_dir": str(tmp_path), "resume": False, "epochs": 1, "seed": 3}
-    second = tiny("classifier", training=settings).fit(texts, labels)
-    assert set(steps) == {0}
+    second = tiny("classifier", training=settings).fit(texts, labels, callbacks=[steps := Steps()])
+    assert steps.seen[0] == (0, 0)
     assert len(second.history_) == 1
     assert not same_weights(second, first)
 
@@ -315,14 +299,13 @@ def test_other_data_are_rejected(what, corpus, tiny, tmp_path):
         estimator.fit(*data, dev=dev)
 
 
-def test_folder_and_logging_options_do_not_matter(corpus, tiny, tmp_path, steps):
+def test_folder_and_logging_options_do_not_matter(corpus, tiny, tmp_path):
     settings = {"run_dir": str(tmp_path / "one")}
     tiny("classifier", training=settings).fit(*corpus("classifier"))
     (tmp_path / "one").rename(tmp_path / "two")
-    steps.clear()
     settings = {"run_dir": str(tmp_path / "two"), "progress": False, "logs": False}
-    tiny("classifier", training=settings).fit(*corpus("classifier"))
-    assert steps == []
+    tiny("classifier", training=settings).fit(*corpus("classifier"), callbacks=[steps := Steps()])
+    assert steps.seen == []
 
 
 def test_logs(corpus, tiny, tmp_path, killed_at):
@@ -371,7 +354,7 @@ def test_a_full_temporary_folder(corpus, tiny, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(TrainingError, match=r"training\.json cannot be written .*; make room and set TMPDIR"):
         tiny("classifier").fit(*corpus("classifier"))
     assert list(tmp_path.iterdir()) == []
@@ -407,7 +390,7 @@ def test_processes_of_one_run_share_its_folder(tmp_path, monkeypatch):
 
 def test_a_checkpoint_holds_no_code(corpus, tiny, tmp_path):
     tiny("crf", training={"run_dir": str(tmp_path)}).fit(*corpus("crf"))
-    checkpoint = AtomicCheckpointIO().load_checkpoint(tmp_path / "last.ckpt")
+    checkpoint = AtomicCheckpointIO().load_checkpoint(tmp_path / "last.ckpt", weights_only=True)
     assert checkpoint["epoch"] == 1
     assert not any("table" in name for name in checkpoint["state_dict"])
 
@@ -422,7 +405,7 @@ def test_only_the_training_options_that_matter_are_compared(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut off", "a flipped bit"])
-def test_a_damaged_checkpoint_is_made_again(corpus, tiny, tmp_path, steps, damage, same_weights):
+def test_a_damaged_checkpoint_is_made_again(corpus, tiny, tmp_path, damage, same_weights):
     words, tags = corpus("crf", 12)
     settings = {"epochs": 1, "run_dir": str(tmp_path)}
     first = tiny("crf", training=settings).fit(words, tags)
@@ -430,37 +413,28 @@ def test_a_damaged_checkpoint_is_made_again(corpus, tiny, tmp_path, steps, damag
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1  # in a tensor; ZIP's own checksums are not verified
     path.write_bytes({"empty": b"", "cut off": content[:-1], "a flipped bit": content}[damage])
-    steps.clear()
     with pytest.warns(GraphAttnWarning, match="is damaged, so the training starts again"):
-        again = tiny("crf", training=settings).fit(words, tags)
-    assert set(steps) == {0}
+        again = tiny("crf", training=settings).fit(words, tags, callbacks=[steps := Steps()])
+    assert steps.seen[0] == (0, 0)
     assert same_weights(first, again)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", None])
-def test_damaged_settings_are_reported(corpus, tiny, tmp_path, content):
+@pytest.mark.parametrize("damage", ["missing", "cut off", "a flipped bit"])
+def test_damaged_settings_are_reported(corpus, tiny, tmp_path, damage):
     """Without them, nobody knows whether the checkpoint is of another run."""
     words, tags = corpus("crf", 12)
     settings = {"epochs": 1, "run_dir": str(tmp_path)}
     tiny("crf", training=settings).fit(words, tags)
     path = tmp_path / "training.json"
-    if content is None:
+    content = bytearray(path.read_bytes())
+    place = content.index(b'"epochs": 1') + len(b'"epochs": ')
+    content[place] ^= 2  # another number of epochs
+    path.write_bytes(path.read_bytes()[:-1] if damage == "cut off" else content)
+    if damage == "missing":
         path.unlink()
-    else:
-        path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
         tiny("crf", training=settings).fit(words, tags)
-    assert caught.value.options == ("resume",)
-    assert str(path) in str(caught.value)
+    assert str(caught.value) == (
+        f"{path} is missing or damaged, so the run cannot resume; give resume=False to start again"
+    )
     tiny("crf", training={**settings, "resume": False}).fit(words, tags)
-
-
-def test_other_files_are_not_checkpoints(tmp_path):
-    for content in ({"weights": torch.zeros(2)}, torch.zeros(2), [1, 2]):
-        torch.save(content, tmp_path / "last.ckpt")
-        with pytest.raises(ConfigError) as caught:
-            AtomicCheckpointIO().load_checkpoint(tmp_path / "last.ckpt")
-        assert str(caught.value) == (
-            f"{tmp_path / 'last.ckpt'} is missing or damaged, so the run cannot resume; give resume=False to start "
-            "again"
-        )

@@ -6,40 +6,45 @@ import sys
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
 
 from graphattn.exceptions import NotFittedError, TrainingError
 from graphattn.models import TrainingOptions, load
-from graphattn.models._text_model import TextModel
 from graphattn.models.training import _loop as training
 from graphattn.models.training._loop import train
-from graphattn.models.training._module import TrainingModule
 
 
-@pytest.fixture
-def broken_after(monkeypatch):
-    """Make the loss NaN after this number of batches."""
+class Interruption(Callback):
+    """Call a function with the module before a batch of an epoch, or after it."""
 
-    def install(count):
-        original, seen = TextModel.loss, []
+    def __init__(self, epoch, batch, act, *, after=False):
+        self.place, self.act, self.after = (epoch, batch), act, after
 
-        def loss(self, batch):
-            seen.append(batch)
-            value, scores = original(self, batch)
-            return (value * float("nan") if len(seen) > count else value), scores
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if not self.after and self.place == (trainer.current_epoch, batch_idx):
+            self.act(pl_module)
 
-        monkeypatch.setattr(TextModel, "loss", loss)
-
-    return install
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        if self.after and self.place == (trainer.current_epoch, batch_idx):
+            self.act(pl_module)
 
 
-def test_nan_loss(corpus, tiny, broken_after, tmp_path, same_weights):
+def spoil(module):
+    with torch.no_grad():
+        next(module.parameters()).fill_(float("nan"))
+
+
+def interrupt(module):
+    raise KeyboardInterrupt
+
+
+def test_nan_loss(corpus, tiny, tmp_path, same_weights):
     texts, labels = corpus("classifier", 24)
     settings = {"dev_fraction": 0.0, "batch_size": 8, "schedule": "constant", "warmup": 0.0}
     good = tiny("classifier", training={"epochs": 2, **settings}).fit(texts, labels)
-    broken_after(7)  # 3 batches an epoch: the second batch of the third
     estimator = tiny("classifier", training={"epochs": 9, **settings})
     with pytest.raises(TrainingError) as caught:
-        estimator.fit(texts, labels)
+        estimator.fit(texts, labels, callbacks=[Interruption(2, 1, spoil)])
     assert str(caught.value) == (
         "the loss is nan in epoch 3, batch 2; the weights of the best epoch so far are kept. "
         "Lower learning_rate or clip, or set precision=32"
@@ -63,38 +68,21 @@ def test_a_nan_loss_in_the_first_epoch_leaves_no_model(corpus, tiny):
         estimator.predict(["film"])
 
 
-def test_nan_weights_after_the_last_step(corpus, tiny, monkeypatch):
-    texts, labels = corpus("classifier", 24)
-    step = torch.optim.Adam.step
-
-    def breaking(self, *args, **kwargs):
-        step(self, *args, **kwargs)
-        with torch.no_grad():
-            self.param_groups[0]["params"][0].mul_(float("inf"))
-
-    monkeypatch.setattr(torch.optim.Adam, "step", breaking)
+def test_nan_weights_after_the_last_step(corpus, tiny):
     estimator = tiny("classifier", training={"epochs": 1, "batch_size": 24, "dev_fraction": 0.0})
     with pytest.raises(TrainingError) as caught:
-        estimator.fit(texts, labels)
+        estimator.fit(*corpus("classifier", 24), callbacks=[Interruption(0, 0, spoil, after=True)])
     assert str(caught.value) == (
         "weights are not finite after epoch 1; no epoch has ended. Lower learning_rate or clip, or set precision=32"
     )
 
 
-def test_ctrl_c_keeps_the_best_epoch(corpus, tiny, monkeypatch):
+def test_ctrl_c_keeps_the_best_epoch(corpus, tiny):
     texts, labels = corpus("classifier", 24)
     handler = signal.getsignal(signal.SIGINT)
-    original = TrainingModule.training_step
-
-    def step(self, batch, batch_idx):
-        if self.current_epoch == 2:
-            raise KeyboardInterrupt
-        return original(self, batch, batch_idx)
-
-    monkeypatch.setattr(TrainingModule, "training_step", step)
     estimator = tiny("classifier", training={"epochs": 5})
     with pytest.raises(KeyboardInterrupt):
-        estimator.fit(texts, labels)
+        estimator.fit(texts, labels, callbacks=[Interruption(2, 0, interrupt)])
     assert signal.getsignal(signal.SIGINT) is handler
     assert len(estimator.history_) == 2
     assert len(estimator.predict(texts)) == 24

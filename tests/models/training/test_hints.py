@@ -5,10 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from graphattn import PairClassifier, PairRegressor, TextClassifier
 from graphattn.builders import Sentence
 from graphattn.exceptions import Hint
-from graphattn.models import SearchOptions, TrainingOptions
+from graphattn.models import SearchOptions
 from graphattn.models.training._hints import (
     hint_at_dotless_i,
     hint_at_empty_texts,
@@ -53,37 +52,29 @@ def test_a_single_class(gold, predicted, given):
     assert with_vectors is None or "add word vectors" not in str(with_vectors)
 
 
-@pytest.mark.parametrize(
-    ("classes", "given"),
-    [
-        ([str(number / 4) for number in range(30)], True),
-        ([str(number) for number in range(30)], False),
-        (["0.5", "1", "1.5"], False),
-        ([*(str(number / 4) for number in range(30)), "none"], False),
-    ],
-)
-def test_classes_that_are_quantities(classes, given):
-    assert (hint_at_quantities(classes) is not None) is given
+QUARTERS = [str(number / 4) for number in range(30)]
 
 
 @pytest.mark.parametrize(
-    ("labels", "given"),
+    ("find", "values", "given"),
     [
-        ([f"the film was {number}" for number in range(20)], True),
-        ([*range(11), *"a" * 9], True),
-        ([*range(10), *"a" * 10], False),
-        (range(19), False),
-        ("ab" * 20, False),
+        (hint_at_quantities, QUARTERS, True),
+        (hint_at_quantities, [str(number) for number in range(30)], False),
+        (hint_at_quantities, ["0.5", "1", "1.5"], False),
+        (hint_at_quantities, [*QUARTERS, "none"], False),
+        (hint_at_swapped_columns, [f"the film was {number}" for number in range(20)], True),
+        (hint_at_swapped_columns, [*range(11), *"a" * 9], True),
+        (hint_at_swapped_columns, [*range(10), *"a" * 10], False),
+        (hint_at_swapped_columns, range(19), False),
+        (hint_at_swapped_columns, "ab" * 20, False),
+        (hint_at_empty_texts, [" "] * 3 + ["a text"] * 27, False),
+        (hint_at_empty_texts, [" "] * 4 + ["a text"] * 26, True),
+        (hint_at_empty_texts, [" "] * 30, True),
+        (hint_at_empty_texts, [" "] * 5 + ["a text"] * 5, False),
     ],
 )
-def test_labels_that_occur_once(labels, given):
-    assert (hint_at_swapped_columns(labels) is not None) is given
-
-
-def test_a_classifier_hints_at_swapped_columns():
-    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
-    with pytest.warns(Hint, match="20 of 20 labels occur only once"):
-        TextClassifier("bilstm", training=training).fit(["good", "bad"] * 10, [f"film {n}" for n in range(20)])
+def test_numbers_as_classes_labels_that_occur_once_and_empty_texts(find, values, given):
+    assert (find(values) is not None) is given
 
 
 @pytest.mark.parametrize("hidden", ["\ufeff", "\u200b", "\u200e", "\u2060", "\u00ad", "\x7f", "\u3164"])
@@ -95,12 +86,6 @@ def test_classes_with_invisible_ends(hidden):
 
 def test_classes_that_are_emoji_are_visible():
     assert hint_at_invisible_ends(["\u2764\ufe0f", "\U0001f3f4\U000e0067\U000e0062\U000e007f", "\u0928\u094d"]) is None
-
-
-def test_a_classifier_hints_at_invisible_ends():
-    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
-    with pytest.warns(Hint, match=r"1 of 3 classes .*'pos\\u200b'"):
-        TextClassifier("bilstm", training=training).fit(["a", "b", "c"] * 2, ["pos", "pos\u200b", "neg"] * 2)
 
 
 @pytest.mark.parametrize(
@@ -115,25 +100,6 @@ def test_a_classifier_hints_at_invisible_ends():
 def test_half_pairs(columns, found):
     hint = hint_at_half_pairs(*columns)
     assert (hint is None) if found is None else (found in str(hint))
-
-
-@pytest.mark.parametrize(("make", "labels"), [(PairClassifier, "ab"), (PairRegressor, [0.0, 1.0])])
-def test_empty_second_texts(make, labels):
-    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
-    with pytest.warns(Hint, match="2 of 4 second texts are empty"):
-        make("bilstm", training=training).fit([("a", ""), ("b", "c")] * 2, [*labels] * 2)
-
-
-def test_a_classifier_hints_at_regression():
-    texts = [f"word{number}" for number in range(30)]
-    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
-    with pytest.warns(Hint, match="the labels are 30 different numbers"):
-        TextClassifier("bilstm", training=training).fit(texts, [f"{number}.5" for number in range(30)])
-
-
-@pytest.mark.parametrize(("empty", "count", "given"), [(3, 30, False), (4, 30, True), (30, 30, True), (5, 10, False)])
-def test_empty_texts(empty, count, given):
-    assert (hint_at_empty_texts([" "] * empty + ["a text"] * (count - empty)) is not None) is given
 
 
 @pytest.mark.parametrize(
@@ -214,13 +180,9 @@ def test_turkish_words_with_a_capital_i(words, divided):
         assert str(hint).endswith("sed 's/İ/i/g; s/I/\u0131/g'")
 
 
-def test_turkish_texts_are_hinted_at_in_training(tiny):
+def test_turkish_texts_whose_case_is_kept_have_no_hint(tiny):
     texts, labels = ["\u0131ş\u0131k ve k\u0131z", "IŞIK VE KIZ"] * 6, ["a", "b"] * 6
-    with pytest.warns(Hint, match="2 words with a capital I"):
-        tiny(training={"epochs": 1}).fit(texts, labels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Hint)
-        tiny(training={"epochs": 1}, inputs={"lowercase": False}).fit(texts, labels)
+    assert hints_of(tiny(training={"epochs": 1}, inputs={"lowercase": False}).fit, texts, labels) == []
 
 
 @pytest.mark.parametrize(
@@ -233,9 +195,21 @@ def test_lists_of_labels(classes, given):
     assert hint is None or hint.options == ("multilabel",)
 
 
-def test_lists_of_labels_are_told_when_training(tiny):
-    with pytest.warns(Hint, match="6 of 12 labels are lists"):
-        tiny("classifier", training={"epochs": 1}).fit(["a b", "c d"] * 6, ["['x', 'y']", "z"] * 6)
+@pytest.mark.parametrize(
+    ("kind", "inputs", "labels", "message"),
+    [
+        ("classifier", ["good", "bad"] * 10, [f"film {n}" for n in range(20)], "20 of 20 labels occur only once"),
+        ("classifier", ["a", "b", "c"] * 2, ["pos", "pos\u200b", "neg"] * 2, r"1 of 3 classes .*'pos\\u200b'"),
+        ("pair", [("a", ""), ("b", "c")] * 2, ["a", "b"] * 2, "2 of 4 second texts are empty"),
+        ("pair regressor", [("a", ""), ("b", "c")] * 2, [0.0, 1.0] * 2, "2 of 4 second texts are empty"),
+        ("classifier", ["a"] * 30, [f"{number}.5" for number in range(30)], "the labels are 30 different numbers"),
+        ("classifier", ["a b", "c d"] * 6, ["['x', 'y']", "z"] * 6, "6 of 12 labels are lists"),
+        ("classifier", ["\u0131ş\u0131k ve k\u0131z", "IŞIK VE KIZ"] * 6, ["a", "b"] * 6, "2 words with a capital I"),
+    ],
+)
+def test_hints_of_training(kind, inputs, labels, message, tiny):
+    with pytest.warns(Hint, match=message):
+        tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
 
 
 @pytest.mark.parametrize(

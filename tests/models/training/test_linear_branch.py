@@ -12,7 +12,9 @@ from torch.nn import functional as F
 
 from graphattn import load
 from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TextRegressor, TrainingOptions
+from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import encoder_options
+from graphattn.models.heads._word_features import list_word_keys
 from graphattn.models.training import _linear_branch as linear_branch
 from graphattn.models.training.callbacks import EpochLines
 
@@ -32,19 +34,24 @@ def corpus():
     return make_texts(200, np.random.default_rng(0))
 
 
+@pytest.fixture(scope="module")
+def classifier(corpus):
+    return TextClassifier(encoder_options(SMALL), training=TRAINING).fit(*corpus)
+
+
 def scores_of(classifier, texts):
     """Logarithms of the probabilities of a model without its linear branch, and those of the whole model."""
     full = np.log(classifier.predict_proba(texts).astype(float))
     branch, classifier.model_.linear_branch = classifier.model_.linear_branch, None
-    graph = np.log(classifier.predict_proba(texts).astype(float))
-    classifier.model_.linear_branch = branch
+    try:
+        graph = np.log(classifier.predict_proba(texts).astype(float))
+    finally:
+        classifier.model_.linear_branch = branch
     return graph, full
 
 
-def test_the_linear_branch_learns_what_a_graph_model_of_one_epoch_does_not(corpus):
-    texts, labels = corpus
-    classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels)
-    alone = TextClassifier(encoder_options(SMALL), head=GRAPH_ALONE, training=TRAINING).fit(texts, labels)
+def test_the_linear_branch_learns_what_a_graph_model_of_one_epoch_does_not(corpus, classifier):
+    alone = TextClassifier(encoder_options(SMALL), head=GRAPH_ALONE, training=TRAINING).fit(*corpus)
     unseen, gold = make_texts(200, np.random.default_rng(1))
     assert alone.model_.linear_branch is None
     assert classifier.score(unseen, gold) > 0.85 > alone.score(unseen, gold)
@@ -71,9 +78,8 @@ def test_trackers_that_wrap_fit_do_not_see_the_models_inside(kind, estimator, co
     assert model.model_.linear_branch is not None
 
 
-def test_probabilities_are_a_product_of_both_models(corpus):
-    texts, labels = corpus
-    classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels)
+def test_probabilities_are_a_product_of_both_models(corpus, classifier):
+    texts, _ = corpus
     graph, full = scores_of(classifier, texts[:20])
     batch = classifier.encode(texts[:20])[list(range(20))]
     with torch.no_grad():
@@ -171,13 +177,13 @@ def test_weights_of_examples_reach_the_linear_branch(corpus):
 
 def test_weights_of_held_out_examples_reach_the_linear_branch(corpus, monkeypatch):
     texts, labels = corpus
-    dev_sets, add = [], linear_branch.add_linear_branch
+    dev_sets, fit = [], linear_branch.fit_linear_branch
 
-    def spy(model, training, dev, *arguments, **options):
+    def spy(model, corpus, dev, *arguments, **options):
         dev_sets.append(dev)
-        return add(model, training, dev, *arguments, **options)
+        return fit(model, corpus, dev, *arguments, **options)
 
-    monkeypatch.setattr(linear_branch, "add_linear_branch", spy)
+    monkeypatch.setattr(linear_branch, "fit_linear_branch", spy)
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0.5)
     weights = np.arange(len(texts)) % 2
     TextClassifier(encoder_options(SMALL), training=options).fit(texts, labels, sample_weight=weights)
@@ -205,8 +211,6 @@ def test_spelling_that_tells_no_tags_apart():
 
 def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
     pycrfsuite = pytest.importorskip("pycrfsuite")
-    from graphattn.models.heads._word_features import list_word_keys
-
     rng = np.random.default_rng(0)
     sentences = [rng.choice(["Anna", "Bob", "runs", "eats"], rng.integers(1, 6)).tolist() for _ in range(60)]
     tags = [[("A" if word[0] == "A" else "V") if rng.random() < 0.9 else "X" for word in words] for words in sentences]
@@ -235,18 +239,13 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
 
 
 def test_characters_share_weights_between_similar_words():
-    from graphattn.models.training._linear_branch import count_character_ngrams
-
-    rows = count_character_ngrams(["wonderful", "wonderfully", "dull"]).toarray()
+    rows = linear_branch.count_character_ngrams(["wonderful", "wonderfully", "dull"]).toarray()
     assert rows[0] @ rows[1] > 0.1 > rows[0] @ rows[2]
     np.testing.assert_allclose((rows[:2] ** 2).sum(1), 0.25, atol=1e-6)
-    assert count_character_ngrams(["a"]) is None
+    assert linear_branch.count_character_ngrams(["a"]) is None
 
 
 def fit_regression(design, targets, classes):
-    from graphattn.models._corpus import Corpus
-    from graphattn.models.training._linear_branch import fit_logistic_regression
-
     class Labelled(Corpus):
         def __init__(self):
             self.targets = targets
@@ -254,7 +253,7 @@ def fit_regression(design, targets, classes):
         def __len__(self):
             return len(targets)
 
-    return fit_logistic_regression(csr_matrix(design), Labelled(), classes, 3.0, None)
+    return linear_branch.fit_logistic_regression(csr_matrix(design), Labelled(), classes, 3.0, None)
 
 
 def test_coefficients_are_scikit_learns():

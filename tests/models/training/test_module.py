@@ -5,6 +5,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
 
 from graphattn.builders import BudgetBatches
 from graphattn.models import TrainingOptions
@@ -14,14 +15,9 @@ from graphattn.models.training._module import SharedBatches, TrainingModule
 
 
 @pytest.mark.parametrize("kind", ["crf", *ENCODERS])
-def test_no_decay_on_biases_norms_and_vectors(parts, tiny, corpus, kind):
-    if kind == "crf":
-        model, corpus = parts(kind)
-    else:
-        texts, labels = corpus("classifier", 24)
-        estimator = tiny("classifier", encoder=kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(texts, labels)
-        model, corpus = estimator.model_, estimator.encode(texts, labels)
-    module = TrainingModule(model, TrainingOptions(epochs=1, weight_decay=0.5), [corpus], None, None)
+def test_no_decay_on_biases_norms_and_vectors(fitted, kind):
+    model = fitted(*(("crf",) if kind == "crf" else ("classifier", kind))).model_
+    module = TrainingModule(model, TrainingOptions(epochs=1, weight_decay=0.5), [None], None, None)
     groups = module.configure_optimizers()["optimizer"].param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
@@ -54,19 +50,20 @@ def test_optimizer(options, kind, parts):
 
 
 @pytest.mark.parametrize("accumulate", [2, 4, 8])
-def test_the_gradient_of_a_step_is_the_mean_over_its_batches(accumulate, parts, monkeypatch):
+def test_the_gradient_of_a_step_is_the_mean_over_its_batches(accumulate, parts):
+    class Gradients(Callback):
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            made.append(torch.cat([p.grad.flatten() for p in pl_module.parameters() if p.grad is not None]))
+
+    made = []
+
     def gradients(accumulate):
-        made, (model, corpus) = [], parts()
-        monkeypatch.setattr(
-            TrainingModule,
-            "on_before_optimizer_step",
-            lambda self, _: made.append(torch.cat([p.grad.flatten() for p in self.parameters() if p.grad is not None])),
-        )
+        made.clear()
         options = TrainingOptions(
             epochs=1, batch_size=4, learning_rate=1e-12, clip=None, accumulate=accumulate, precision="32"
         )
-        train(model, corpus, options)
-        return made
+        train(*parts(), options, callbacks=[Gradients()])
+        return list(made)
 
     alone = gradients(1)
     assert len(alone) == 6

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from graphattn._backends.cpu.tensorized.plan import BlockPlan, SentenceChunk, Strip
-from graphattn._backends.cpu.tensorized.scores import ScoreRule, exp_scores, multiply_slope
+from graphattn._backends.cpu.tensorized.scores import ScoredRows, ScoreRule, exp_scores, multiply_slope
 from graphattn._gradients import Function, apply_pair
 
 if TYPE_CHECKING:
@@ -25,20 +25,13 @@ MIN_DENOMINATOR = {torch.float32: 1e-25, torch.float64: 1e-250}
 
 
 def attend_in_blocks(
-    plan: BlockPlan,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    scores: Tensor,
-    *,
-    rule: ScoreRule,
-    means: MeanWeights | None = None,
+    plan: BlockPlan, rows: ScoredRows, rule: ScoreRule, means: MeanWeights | None = None
 ) -> tuple[Tensor, Tensor]:
     """Outputs (N, H, F), and which rows (N, H) need the exact computation because a denominator is too small.
 
     ``means`` collects the mean weights of all edges.
     """
-    return apply_pair(_Blocks, query, key, value, scores, plan, rule, means)
+    return apply_pair(_Blocks, *rows, plan, rule, means)
 
 
 class _Blocks(Function):

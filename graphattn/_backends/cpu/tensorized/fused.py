@@ -9,6 +9,7 @@ Letters: N nodes, E edges, H heads, P features of a head padded to a multiple of
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,30 +17,19 @@ import torch
 from torch import Tensor
 
 from graphattn._backends.cpu.compiling import announce_compilation
+from graphattn._backends.cpu.plan import EdgePlan, edge_plan_of
 from graphattn._backends.cpu.tensorized import kernels
 from graphattn._backends.cpu.tensorized.blocks import MIN_DENOMINATOR
 from graphattn._backends.cpu.tensorized.plan import sentence_starts
-from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
+from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoredRows, ScoreRule
 from graphattn._backends.cpu.threads import run_in_threads
 from graphattn._edges import Edges
 from graphattn._gradients import Function, apply_pair
 
-CHUNK = 1 << 14
-"""Edges of one task: small, so that no thread waits long for another."""
 
-
-def attend_fused(
-    edges: Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    scores: Tensor,
-    *,
-    rule: ScoreRule,
-    bias: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+def attend_fused(edges: Edges, rows: ScoredRows, rule: ScoreRule, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """Outputs (N_dst, H, F), and which rows (N_dst, H) need the exact computation; the bias is in slot order."""
-    return apply_pair(_Fused, query, key, value, scores, bias, edges, rule)
+    return apply_pair(_Fused, *rows, bias, edges, rule)
 
 
 class _Fused(Function):
@@ -60,15 +50,16 @@ class _Fused(Function):
         by_head = value.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
         out, totals = exp_sources.new_zeros(2, heads, count, exp_sources.shape[2])
         arrays = [tensor.numpy() for tensor in (q, k, weighed, by_head, out, totals)]
-        _run_kernel(kernels.forward, edges, arrays, rule, np.arange(count + 1))
+        plan = edge_plan_of(edges)
+        _run_kernel(kernels.forward, plan, arrays, rule, plan.tasks)
         rows = (totals[:, :, :feats] < MIN_DENOMINATOR[value.dtype]).any(-1)
         totals[:, :, feats:] = 1
         out.masked_fill_(rows.unsqueeze(-1), 0)
         totals.masked_fill_(rows.unsqueeze(-1), 1)
         out /= totals
-        keyless = torch.from_numpy(np.diff(edges.indptr.numpy()) == 0)
+        keyless = torch.from_numpy(np.diff(plan.starts) == 0)
         rows = (rows & ~keyless).t()
-        ctx.edges, ctx.rule, ctx.has_bias, ctx.widths = edges, rule, bias is not None, (query.shape[2], feats)
+        ctx.plan, ctx.rule, ctx.has_bias, ctx.widths = plan, rule, bias is not None, (query.shape[2], feats)
         ctx.save_for_backward(q, k, weighed, by_head, out, totals, value)
         ctx.mark_non_differentiable(rows)
         return out[:, :, :feats].transpose(0, 1), rows
@@ -81,9 +72,7 @@ class _Fused(Function):
         grad_sums = torch.cat([upper, -upper * out], -1)
         grads = [torch.zeros_like(tensor) for tensor in (q, k, weighed, by_head)]
         arrays = [tensor.numpy() for tensor in (q, k, weighed, by_head, grad_sums, *grads)]
-        _run_kernel(
-            kernels.backward, ctx.edges, arrays, ctx.rule, ctx.edges.compute_once("sentence starts", sentence_starts)
-        )
+        _run_kernel(kernels.backward, ctx.plan, arrays, ctx.rule, ctx.plan.separate_tasks)
         width, feats = ctx.widths
         grad_query, grad_key = (grad[:, :, :width].transpose(0, 1) for grad in grads[:2])
         grad_weighed_values, grad_exp_sources = (half[:, :, :feats].transpose(0, 1) for half in grads[2].chunk(2, -1))
@@ -114,21 +103,11 @@ def _pack(tensor: Tensor) -> Tensor:
     return packed
 
 
-def cut_into_tasks(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
-    """First destination of each task and the one after its last, with about :data:`CHUNK` edges each."""
-    marks = np.arange(0, int(indptr[-1]) + 1, CHUNK)
-    nearest = cuts[np.minimum(np.searchsorted(indptr[cuts], marks), len(cuts) - 1)]
-    ends = np.unique(np.concatenate([nearest, cuts[[0, -1]]]))
-    return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
-
-
-def _run_kernel(kernel: Any, edges: Edges, arrays: list[np.ndarray], rule: ScoreRule, cuts: np.ndarray) -> None:
-    """Run a kernel for each head and each range of destinations between cuts; tasks write to separate memory."""
-    indptr = edges.indptr.numpy()
-    max_degree = int(np.diff(indptr).max(initial=1))
-    options = (rule.scale, SCALE_FUNCTIONS.index(rule.function), rule.bound, max_degree)
-    arguments = (indptr, edges.indices.numpy(), *arrays, *options)
-    tasks = [(head, *ends) for head in range(len(arrays[0])) for ends in cut_into_tasks(indptr, cuts)]
+def _run_kernel(kernel: Any, plan: EdgePlan, arrays: list[np.ndarray], rule: ScoreRule, ends: np.ndarray) -> None:
+    """Run a kernel for each head and each range of destinations between ``ends``; they write to separate memory."""
+    options = (rule.scale, SCALE_FUNCTIONS.index(rule.function), rule.bound, plan.longest)
+    arguments = (plan.starts, plan.indices, *arrays, *options)
+    tasks = [(head, *pair) for head in range(len(arrays[0])) for pair in pairwise(ends.tolist())]
     remaining = iter(tasks)
 
     def work(_: int) -> None:

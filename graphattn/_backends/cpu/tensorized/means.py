@@ -26,10 +26,8 @@ class MeanWeights:
         self.weights = torch.empty(heads, edges.num_edges, dtype=dtype)
         """(H, E), in slot order."""
         self._starts = edges.indptr.numpy().astype(np.int64)
-        if edges.ranges is None:
-            self._first = edges.indices.numpy()[np.minimum(self._starts[:-1], edges.num_edges - 1)].astype(np.int64)
-        else:
-            self._first = edges.ranges[0].numpy().astype(np.int64)
+        assert edges.first_sources is not None  # as it has a plan
+        self._first = edges.first_sources.numpy().astype(np.int64)
         self._rows: dict[tuple[int, int], _StripQueries] = {}
 
     def add(

@@ -118,18 +118,12 @@ def _key_ranges(edges: Edges) -> tuple[Tensor, Tensor] | None:
     count = edges.num_destinations
     if edges.num_sources != count or not edges.num_edges:
         return None
-    indptr = edges.indptr.long()
-    degrees = indptr[1:] - indptr[:-1]
-    here = torch.arange(count, device=indptr.device)
-    if edges.ranges is not None:
-        begin = torch.where(degrees > 0, edges.ranges[0].long(), here)
-        return begin, begin + degrees
-    first = edges.indices[indptr[:-1].clamp(max=edges.num_edges - 1)].long()
-    begin = torch.where(degrees > 0, first, here)
-    slots = torch.arange(edges.num_edges, dtype=edges.indices.dtype, device=indptr.device)
-    shift = (begin - indptr[:-1]).to(slots.dtype)
-    slots += torch.repeat_interleave(shift, degrees, output_size=edges.num_edges)
-    return (begin, begin + degrees) if torch.equal(slots, edges.indices) else None
+    first = edges.first_sources
+    if first is None:
+        return None
+    degrees = edges.indptr.long().diff()
+    begin = torch.where(degrees > 0, first.long(), torch.arange(count, device=first.device))
+    return begin, begin + degrees
 
 
 def sentence_starts(edges: Edges) -> npt.NDArray[np.int64]:

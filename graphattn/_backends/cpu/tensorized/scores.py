@@ -22,6 +22,20 @@ class ScoreRule(NamedTuple):
     bound: float
 
 
+class ScoredRows(NamedTuple):
+    """Queries (N_dst, H, D) and keys (N_src, H, D), values and source scores (N_src, H, F)."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    scores: Tensor
+
+    @property
+    def edge_size(self) -> int:
+        """Numbers in the largest array of an edge."""
+        return self.value.shape[1] * max(self.query.shape[2], self.value.shape[2])
+
+
 def apply_scale_function(scores: Tensor, rule: ScoreRule) -> Tensor:
     """R, differentiable; the scores are scaled already.
 

@@ -17,43 +17,34 @@ from graphattn._backends.cpu import compiling
 from graphattn._backends.cpu.compiling import MESSAGE, announce_compilation, kernel
 
 
-class Terminal(io.StringIO):
+class Stream(io.StringIO):
+    """An error stream, which may be a terminal."""
+
+    def __init__(self, is_terminal):
+        super().__init__()
+        self.is_terminal = is_terminal
+
     def isatty(self):
-        return True
+        return self.is_terminal
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    """A terminal as the error stream, and no delay of the message."""
-    made = Terminal()
-    monkeypatch.setattr(compiling, "sys", SimpleNamespace(stderr=made))
-    monkeypatch.setattr(compiling, "MESSAGE_DELAY", 0.01)
+@pytest.mark.parametrize(
+    ("is_terminal", "kernels", "message"),  # kernels and the delay of the message
+    [
+        (True, [("forward", 0.01), ("backward", 0.01)], MESSAGE + "\n"),
+        (True, [("quick", 60), ("quick", 0.01)], ""),  # the second time it is compiled
+        (False, [("forward", 0.01)], ""),
+    ],
+)
+def test_message_about_slow_compilation(monkeypatch, is_terminal, kernels, message):
+    stream = Stream(is_terminal)
+    monkeypatch.setattr(compiling, "sys", SimpleNamespace(stderr=stream))
     monkeypatch.setattr(compiling, "READY", set())
-    return made
-
-
-def test_message_is_printed_once(terminal):
-    for kernel_name in ("forward", "backward"):
+    for kernel_name, delay in kernels:
+        monkeypatch.setattr(compiling, "MESSAGE_DELAY", delay)
         with announce_compilation(kernel_name):
             time.sleep(0.1)
-    assert terminal.getvalue() == MESSAGE + "\n"
-
-
-def test_no_message_for_quick_or_compiled_kernels(monkeypatch, terminal):
-    with monkeypatch.context() as patch:
-        patch.setattr(compiling, "MESSAGE_DELAY", 60)
-        with announce_compilation("quick"):
-            pass
-    with announce_compilation("quick"):
-        time.sleep(0.1)
-    assert terminal.getvalue() == ""
-
-
-def test_no_message_without_a_terminal(monkeypatch, terminal):
-    monkeypatch.setattr(Terminal, "isatty", lambda self: False)
-    with announce_compilation("slow"):
-        time.sleep(0.1)
-    assert terminal.getvalue() == ""
+    assert stream.getvalue() == message
 
 
 def test_kernels_without_a_cache_folder():
@@ -69,7 +60,7 @@ def test_kernels_without_a_cache_folder():
         "inputs = [torch.ones(2, 1, 4) for _ in range(3)]\n"
         "print(graphattn.attend(edges, *inputs, backend='fused').sum().item(), kernels.forward.stats.cache_path)\n"
     )
-    environment = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}
+    environment = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator", "NUMBA_OPT": "0"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["8.0", "None"], done.stderr
 

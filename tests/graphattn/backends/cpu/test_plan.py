@@ -10,21 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn import Edges
+from graphattn import Edges, attend
 from graphattn._backends.cpu import plan as fused_plan
 from graphattn._backends.cpu.plan import EdgePlan, RangePlan, is_narrow, narrow_plan, plan_of, split_runs
 
-
-def windows(lengths, reach):
-    """Windows in consecutive sentences."""
-    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    ends = starts + np.repeat(lengths, lengths)
-    here = np.arange(int(np.sum(lengths)))
-    low, high = np.maximum(here - reach, starts), np.minimum(here + reach + 1, ends)
-    return Edges.of_ranges(torch.from_numpy(low), torch.from_numpy(high), len(here))
-
-
-lengths_of_sentences = st.lists(st.integers(1, 90), min_size=1, max_size=12).map(np.array)
+lengths_of_sentences = st.lists(st.integers(1, 90), min_size=1, max_size=12)
+scales = st.integers(0, 60).map(lambda half: 2 * half + 1)
 
 
 def check_chunks(chunks, shared, count, keys_of):
@@ -44,17 +35,17 @@ def check_chunks(chunks, shared, count, keys_of):
     assert shared == places
 
 
-@given(lengths_of_sentences, st.integers(0, 60))
-def test_chunks_of_wide_ranges(lengths, reach):
-    edges = windows(lengths, reach)
+@given(lengths_of_sentences, scales)
+def test_chunks_of_wide_ranges(windows, lengths, scale):
+    edges = windows(lengths, scale)
     plan = plan_of(edges)
     assert isinstance(plan, RangePlan)
     check_chunks(plan.chunks, plan.shared, edges.num_destinations, lambda i: range(plan.low[i], plan.high[i]))
 
 
-@given(lengths_of_sentences, st.lists(st.integers(0, 60), min_size=1, max_size=3))
-def test_chunks_of_narrow_ranges(lengths, reaches):
-    relations = [windows(lengths, reach) for reach in reaches]
+@given(lengths_of_sentences, st.lists(scales, min_size=1, max_size=3))
+def test_chunks_of_narrow_ranges(windows, lengths, scales):
+    relations = [windows(lengths, scale) for scale in scales]
     plan = narrow_plan(relations)
     assert narrow_plan(relations) is plan
 
@@ -62,13 +53,13 @@ def test_chunks_of_narrow_ranges(lengths, reaches):
         actual = {i}.union(*(range(low[i], high[i]) for low, high in zip(plan.lows, plan.highs, strict=True)))
         return actual
 
-    check_chunks(plan.chunks, plan.shared, int(lengths.sum()), keys_of)
+    check_chunks(plan.chunks, plan.shared, sum(lengths), keys_of)
     assert len(plan.lows) == sum(not edges.is_identity for edges in relations)
     assert plan.slots.shape[0] == len(plan.lows)
 
 
-def test_explicit_contiguous_edges_get_a_range_plan():
-    edges = windows(np.array([5, 9]), 2)
+def test_explicit_contiguous_edges_get_a_range_plan(windows):
+    edges = windows([5, 9], 5)
     written = Edges(edges.indptr, edges.indices, edges.num_sources)
     assert np.array_equal(plan_of(written).low, plan_of(edges).low)
     shuffled = Edges(edges.indptr, edges.indices.flip(0), edges.num_sources)
@@ -81,21 +72,21 @@ def test_scattered_ranges_get_an_edge_plan():
     assert isinstance(plan_of(Edges.of_ranges(low, low + 3, 100_000)), EdgePlan)
 
 
-def test_chunks_of_long_texts_share_keys_only_at_cut_points():
-    plan = plan_of(windows(np.array([3000]), 40))
+def test_chunks_of_long_texts_share_keys_only_at_cut_points(windows):
+    plan = plan_of(windows([3000], 81))
     assert len(plan.chunks) > 5
     assert plan.shared == 2 * 80 * (len(plan.chunks) - 1)
-    narrow = narrow_plan([windows(np.array([3000]), 40)])
+    narrow = narrow_plan([windows([3000], 81)])
     assert narrow.shared == 2 * 80 * (len(narrow.chunks) - 1)
 
 
-def test_short_sentences_share_nothing():
-    assert narrow_plan([windows(np.full(40, 22), reach) for reach in (0, 1, 9)]).shared == 0
+def test_short_sentences_share_nothing(windows):
+    assert narrow_plan([windows([22] * 40, scale) for scale in (1, 3, 19)]).shared == 0
 
 
-@pytest.mark.parametrize(("reach", "narrow"), [(0, True), (3, True), (127, True), (128, False), (900, False)])
-def test_is_narrow(reach, narrow):
-    assert is_narrow(windows(np.array([2000]), reach)) is narrow
+@pytest.mark.parametrize(("scale", "narrow"), [(1, True), (7, True), (255, True), (257, False), (1801, False)])
+def test_is_narrow(windows, scale, narrow):
+    assert is_narrow(windows([2000], scale)) is narrow
 
 
 def test_distant_or_bipartite_ranges_are_not_narrow():
@@ -112,11 +103,11 @@ def test_runs_that_share_sources_are_merged(monkeypatch):
     assert plan.separate_tasks.tolist() == [0, 2, 4, 6]
 
 
-def test_cached_plans_are_not_used_for_new_relations():
+def test_cached_plans_are_not_used_for_new_relations(windows):
     """A new object may have the address, and so the id, of a freed one."""
-    near = windows(np.array([40]), 1)
+    near = windows([40], 3)
     for number in range(200):
-        other = windows(np.array([40]), [0, 4, 7][number % 3])
+        other = windows([40], [1, 9, 15][number % 3])
         plan = narrow_plan([near, other])
         assert len(plan.lows) == 1 + (not other.is_identity)
         if not other.is_identity:
@@ -124,11 +115,8 @@ def test_cached_plans_are_not_used_for_new_relations():
         del other
 
 
-def test_number_of_cached_plans_is_bounded():
-    near, others = (
-        windows(np.array([40]), 1),
-        [windows(np.array([40]), 3) for _ in range(3 * fused_plan.MAX_CACHED_PLANS)],
-    )
+def test_number_of_cached_plans_is_bounded(windows):
+    near, others = windows([40], 3), [windows([40], 7) for _ in range(3 * fused_plan.MAX_CACHED_PLANS)]
     plans = [narrow_plan([near, other]) for other in others]
     assert len(near.plans["fused, narrow"]) == fused_plan.MAX_CACHED_PLANS
     assert narrow_plan([near, others[-1]]) is plans[-1]
@@ -138,8 +126,8 @@ def test_number_of_cached_plans_is_bounded():
 
 
 @pytest.mark.parametrize("copy", [deepcopy, lambda edges: pickle.loads(pickle.dumps(edges))])
-def test_copies_of_edges_have_no_cached_plans(copy):
-    near, other = windows(np.array([40]), 1), windows(np.array([40]), 3)
+def test_copies_of_edges_have_no_cached_plans(windows, copy):
+    near, other = windows([40], 3), windows([40], 7)
     narrow_plan([near, other])
     again = copy(near)
     assert again.plans == {}
@@ -164,8 +152,33 @@ def test_the_largest_range_of_each_destination_and_the_other_edges(monkeypatch):
 
 
 @pytest.mark.parametrize("few", [0, 1 << 20])
-def test_edges_that_are_not_split(monkeypatch, few):
+def test_edges_that_are_not_split(windows, monkeypatch, few):
     monkeypatch.setattr(fused_plan, "MIN_SPLIT_EDGES", few)
     scattered = Edges(torch.arange(0, 3 * 50 + 1, 3), torch.arange(150) * 7 % 50, 50)
     assert split_runs(scattered) is None
-    assert split_runs(windows(np.array([400]), 150)) is None
+    assert split_runs(windows([400], 301)) is None
+
+
+def test_tasks_cover_all_destinations():
+    starts = np.array([0, 0, 5, 5, 100_000, 100_000, 100_001])
+    tasks = EdgePlan(starts, np.zeros(100_001, np.int32)).tasks
+    assert (tasks[0], tasks[-1]) == (0, 6)
+    assert (np.diff(tasks) > 0).all()
+
+
+def test_nodes_without_edges_among_contiguous_ones(random_tensors):
+    """The last token of a text has no following tokens; its empty range must not widen others."""
+    length, texts = 400, 3
+    counts = torch.tensor([*range(length - 1, -1, -1)] * texts)
+    indices = torch.cat([torch.arange(node + 1, (node // length + 1) * length) for node in range(length * texts)])
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
+    edges = Edges(indptr.int(), indices.int(), length * texts)
+    plan = plan_of(edges)
+    assert plan.low.dtype == np.int64
+    assert plan.chunks[:, 2].min() >= 0
+    results = []
+    for backend in ("fused", "torch"):
+        inputs = [tensor.requires_grad_() for tensor in random_tensors(length * texts, length * texts)]
+        results.append(torch.autograd.grad(attend(edges, *inputs, backend=backend).sum(), inputs))
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9)

@@ -23,31 +23,13 @@ from graphattn.models.inspection.attributions import (
 TEXT, TRANSLATION = "fine and never dull", "Ein hund, klein!"
 
 
-def interpolate(estimator, text, share):
-    """Scores of token vectors interpolated between unknown words (0) and the text (1), and the gradient's argument."""
-    model = estimator.model_
-    batch = estimator.encode([text])[[0]]
+def find_ends(estimator, batch):
+    """The token vectors of a text with unknown words, and its own."""
     ids = batch.graph.node_features["token"]["id"]
     unknown = torch.ones_like(ids)
     unknown[0] = ids[0]
     with torch.no_grad():
-        start, end = model.embedding(unknown), model.embedding(ids)
-    point = (start + share * (end - start)).requires_grad_()
-    return model.head(model.encoder(batch.graph, point), batch.graph)[0], point, end - start
-
-
-def test_it_equals_a_sum_along_the_path(classifier, log_odds):
-    actual = integrated_gradients(classifier, TEXT, label="good", steps=200)
-    total, steps = 0.0, 200
-    for step in range(steps):
-        scores, point, way = interpolate(classifier, TEXT, (step + 0.5) / steps)
-        (gradient,) = torch.autograd.grad(log_odds(scores, 2), point)
-        total = total + (gradient * way).sum(1) / steps
-    np.testing.assert_allclose(actual.attribution, total, atol=0.03 * float(total.abs().max()) + 1e-4)
-    ends = [float(log_odds(interpolate(classifier, TEXT, share)[0], 2).detach()) for share in (0.0, 1.0)]
-    assert actual.attribution.sum() == pytest.approx(ends[1] - ends[0], rel=0.02, abs=1e-3)
-    assert actual.token.tolist() == ["[CLS]", *TEXT.split()]
-    assert actual.attribution[0] == 0
+        return estimator.model_.embedding(unknown), estimator.model_.embedding(ids)
 
 
 def test_both_texts_of_a_pair(pair_classifier):
@@ -69,32 +51,31 @@ def test_it_equals_captum(classifier, log_odds):
         return log_odds(torch.stack([head(encoder(batch.graph, point), batch.graph)[0] for point in points]), 1)
 
     head, encoder, batch = classifier.model_.head, classifier.model_.encoder, classifier.encode([TEXT])[[0]]
-    _, start, _ = interpolate(classifier, TEXT, 0.0)
-    _, end, _ = interpolate(classifier, TEXT, 1.0)
+    start, end = find_ends(classifier, batch)
     expected = captum.IntegratedGradients(value).attribute(end[None], start[None], n_steps=20)[0].sum(1).detach()
-    actual = integrated_gradients(classifier, TEXT, label="fair", steps=20).attribution
-    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
+    actual = integrated_gradients(classifier, TEXT, label="fair", steps=20)
+    np.testing.assert_allclose(actual.attribution, expected, rtol=1e-6, atol=1e-9)
+    assert actual.token.tolist() == ["[CLS]", *TEXT.split()]
+    assert actual.attribution[0] == 0
 
 
 def interpolate_source(translator, source, share):
     """Log-probability of a text for interpolated token vectors of the source, and its gradient."""
     model, (ids,) = translator.model_, translator.subwords_.ids([TRANSLATION])
     batch = translator.encode([source])[[0]]
-    own = batch.graph.node_features["token"]["id"]
-    unknown = torch.ones_like(own)
-    unknown[0] = own[0]
-    with torch.no_grad():
-        start, end = model.embedding(unknown), model.embedding(own)
+    start, end = find_ends(translator, batch)
     point = (start + share * (end - start)).requires_grad_()
     states = model.encoder(batch.graph, point).unsqueeze(0)
-    state = model.decoder.start(Memory(states, torch.ones(1, 1, 1, len(own), dtype=torch.bool)))
+    state = model.decoder.start(Memory(states, torch.ones(1, 1, 1, len(end), dtype=torch.bool)))
     scores = model.advance(torch.tensor([[2, *ids]]), state)[0]
     actual = scores.log_softmax(1)[torch.arange(len(ids) + 1), [*ids, 2]].sum()
     (gradient,) = torch.autograd.grad(actual, point)
     return float(actual.detach()), (gradient * (end - start)).sum(1)
 
 
-def test_tokens_of_a_source_equal_a_sum_along_the_path(translator, source, precise):
+@pytest.mark.parametrize("encoder", ["transformer", "duo-transformer", "bilstm"])
+def test_tokens_of_a_source_equal_a_sum_along_the_path(encoder, translators, source, precise):
+    translator = translators(encoder)
     actual = integrated_gradients(translator, source, target=TRANSLATION, steps=100)
     (begin, _), (end, _) = (interpolate_source(translator, source, share) for share in (0.0, 1.0))
     assert actual.attribution.sum() == pytest.approx(end - begin, rel=0.02, abs=1e-3)

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
 from graphattn.models._corpus import Batch
 from graphattn.models._decoders import attention as decoder_attention
 from graphattn.models.inspection.attributions import _leave_one_out as leave_one_out
@@ -16,16 +15,8 @@ SOURCE, TARGET = "the dog sees", "ein hund!"
 
 
 @pytest.fixture(scope="module")
-def translator():
-    sources = ["the dog sees a cat.", "a cat sees the dog!", "the dog!"] * 4
-    targets = ["ein hund sieht.", "die katze sieht!", "ein hund!"] * 4
-    model = Translator(
-        MSTransOptions(hidden=8, heads=4, layers=2, scales=("1", "3", "N"), alpha=0.0),
-        inputs=SubwordOptions(vocabulary_size=60),
-        decoder=DecoderOptions(2, 2, 12, 0.0),
-        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
-    )
-    return model.fit(sources, targets)
+def translator(translators):
+    return translators("ms-trans")
 
 
 def log_probability(translator, graph, target=TARGET):
@@ -58,7 +49,7 @@ def test_edges_of_the_encoder(without_edge, translator, monkeypatch):
     monkeypatch.setattr(leave_one_out, "MAX_TOKENS", 60)  # several batches
     table = translator.attention(SOURCE, TARGET).table()
     named = ["relation", "source_part", "target_part", "source", "target"]
-    edges = table[table.relation.isin(["window:3", "window:N"])][named].drop_duplicates()
+    edges = table[table.relation.isin(["window:3", "window:N/16"])][named].drop_duplicates()
     actual = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
     graph = translator.encode([SOURCE])[[0]].graph
     whole = log_probability(translator, graph)

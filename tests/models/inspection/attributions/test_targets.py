@@ -33,7 +33,7 @@ def test_the_predicted_tag_is_explained(corpus, tiny):
     tagger = tiny("crf", training={"epochs": 2}).fit(words, tags)
     sentence = max(words, key=len)
     predicted = tagger.predict_details([sentence]).decisions[0].tolist()
-    for word, decided in enumerate(predicted):
+    for word, decided in enumerate(predicted[:3]):
         own = gradient_times_weight(tagger, sentence, word=word)
         named = gradient_times_weight(tagger, sentence, word=word, label=tagger.classes_[decided])
         assert own.equals(named)

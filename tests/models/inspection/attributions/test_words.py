@@ -9,14 +9,10 @@ import pytest
 
 from graphattn.exceptions import ConfigError
 from graphattn.models import (
-    DecoderOptions,
     InputOptions,
     MSTransOptions,
-    SubwordOptions,
     TextClassifier,
     TrainingOptions,
-    TranslationTraining,
-    Translator,
     UMSTOptions,
 )
 from graphattn.models.inspection._attention_map import for_display
@@ -101,20 +97,14 @@ def test_attributions_of_a_pair_are_separate(pair_classifier):
     assert words._repr_html_().count("<p") == 3
 
 
-def test_words_of_a_translation_have_no_marks():
-    sizes = DecoderOptions(decoder_layers=1, decoder_heads=1, decoder_ffn=8)
-    translator = Translator(
-        MSTransOptions(hidden=8, heads=1, layers=1, scales=("3",)),
-        inputs=SubwordOptions(vocabulary_size=40),
-        decoder=sizes,
-        training=TranslationTraining(epochs=1, dev_fraction=0),
-    ).fit(["ein Hund", "eine Katze"] * 4, ["a dog", "a cat"] * 4)
-    words = word_attributions(translator, "eine Katze", target="a cat")
-    assert words.table.word.tolist() == ["[CLS]", "eine", "Katze"]
+def test_words_of_a_translation_have_no_marks(translators):
+    translator = translators("ms-trans")
+    words = word_attributions(translator, "the dog sees", target="ein hund")
+    assert words.table.word.tolist() == ["[CLS]", "the", "dog", "sees"]
     assert words.explains == "log-probability of the output"
-    cross = translator.attention("eine Katze", "a cat").table().query("relation == 'cross'")
-    assert set(cross.source_word) == {"[CLS]", "eine", "Katze"}
-    assert set(cross.target_word) == {"[CLS]", "a", "cat"}
+    cross = translator.attention("the dog sees", "ein hund").table().query("relation == 'cross'")
+    assert set(cross.source_word) == {"[CLS]", "the", "dog", "sees"}
+    assert set(cross.target_word) == {"[CLS]", "ein", "hund"}
 
 
 def test_top_words_of_a_corpus(classifier):

@@ -15,14 +15,6 @@ RELATIONS = (Order("forward"), Order("backward"), Complete(), Window(7))
 LENGTHS = {"unlike": (5, 1, 0, 9, 17, 9), "alike": (6, 6, 6), "one": (40,)}
 
 
-def dense_means(edges, query, key, scores, function):
-    logits = function(torch.einsum("ihd,jhd->ijh", query, key) * query.shape[2] ** -0.5).unsqueeze(3) + scores
-    mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
-    mask[edges.destinations, edges.sources] = True
-    weights = logits.masked_fill(~mask[:, :, None, None], float("-inf")).softmax(1)
-    return weights.mean(3)[edges.destinations, edges.sources]
-
-
 def draw(count, spread, dtype=torch.float64):
     random = torch.Generator().manual_seed(1)
     query, key, value, scores = (torch.randn(count, 2, 4, generator=random, dtype=dtype) for _ in range(4))
@@ -32,25 +24,25 @@ def draw(count, spread, dtype=torch.float64):
 @pytest.mark.parametrize("strip", [4, 128])
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
-def test_means_equal_dense_means(relation, lengths, strip, monkeypatch):
+def test_means_equal_dense_means(relation, lengths, strip, mask_of, dense_tensorized_attention, monkeypatch):
     monkeypatch.setattr(tensorized_plan, "STRIP_QUERIES", strip)
     edges = Edges.of(TextGraphBuilder([relation]).text_batch([["x"] * length for length in LENGTHS[lengths]]))
     assert (block_plan_of(edges) is None) == (
         relation.name == "window:7" and lengths == "one" and edges.num_edges < 41**2 / 8
     )
     for name, function in FUNCTIONS.items():
-        query, key, value, scores = draw(edges.num_destinations, 1.0)
-        _, means = tensorized_attend(edges, query, key, value, scores, scale_function=name, return_weights=True)
-        torch.testing.assert_close(means, dense_means(edges, query, key, scores, function), rtol=1e-9, atol=1e-12)
+        inputs = draw(edges.num_destinations, 1.0)
+        _, means = tensorized_attend(edges, *inputs, scale_function=name, return_weights=True)
+        _, expected = dense_tensorized_attention(mask_of(edges), *inputs, function=function)
+        torch.testing.assert_close(means, expected[edges.destinations, edges.sources], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("spread", [30.0, 300.0])
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
-def test_means_when_the_best_key_is_outside_the_range(relation, spread):
+def test_means_when_the_best_key_is_outside_the_range(relation, spread, mask_of, dense_tensorized_attention):
     edges = Edges.of(TextGraphBuilder([relation]).text_batch([["x"] * length for length in LENGTHS["unlike"]]))
     inputs = draw(edges.num_destinations, spread)
-    query, key, _, scores = inputs
-    expected = dense_means(edges, query, key, scores, FUNCTIONS["identity"])
+    expected = dense_tensorized_attention(mask_of(edges), *inputs)[1][edges.destinations, edges.sources]
     torch.testing.assert_close(
         tensorized_attend(edges, *inputs, return_weights=True)[1], expected, atol=1e-9, rtol=1e-7
     )

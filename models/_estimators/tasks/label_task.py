@@ -1,0 +1,207 @@
+"""What tasks with classes have in common: class ids as targets, probabilities by class, and outcomes of each class."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+from typing_extensions import override
+
+from graphattn.exceptions import GraphAttnWarning, Hint, UnknownLabelError, warn_caller
+from graphattn.models._estimators.class_weights import class_weights
+from graphattn.models._estimators.inputs import Columns
+from graphattn.models._estimators.labels import LabelSet, find_respellings
+from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._prediction import Predictions
+from graphattn.models._reports import Outcomes, Report
+from graphattn.models._saving import ModelFiles
+
+if TYPE_CHECKING:
+    from graphattn.models.inspection.attributions._targets import ExplanationTarget
+
+
+class LabelTask(Task):
+    """A task whose items have classes.
+
+    Attributes
+    ----------
+    labels : the classes
+    """
+
+    labels: LabelSet
+
+    @property
+    @override
+    def class_names(self) -> list[Any]:
+        return self.labels.classes
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """The classes as an array."""
+        return np.asarray(self.labels.classes)
+
+    # -- labels --------------------------------------------------------------------------------------------------------
+
+    @override
+    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        return self.unify_spelling(labels, self.labels.classes)
+
+    def unify_spelling(self, labels: Sequence[Any], known: Iterable[Any] = ()) -> Sequence[Any]:
+        """Labels whose names have one Unicode form each: the known one, or the first.
+
+        Without known ones, a hint says that there are several.
+        """
+        respellings = find_respellings(dict.fromkeys(self.list_names(labels)), known)
+        if not respellings:
+            return labels
+        if not known:
+            example = next(iter(respellings.values()))
+            warn_caller(
+                Hint(
+                    f"{self.label_field.removesuffix('s')}s such as {example!r} are written in several Unicode forms; "
+                    "all are read as the form that occurs first"  # without counts, so that folds repeat one warning
+                )
+            )
+        return [self.respell(label, respellings) for label in labels]
+
+    def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
+        """The names in labels, each as often as it occurs."""
+        return labels
+
+    def respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
+        """A label in which names have other spellings."""
+        return respellings.get(label, label)
+
+    @abstractmethod
+    def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
+        """The classes of the training set, and the known ones of the model to continue from."""
+
+    @override
+    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+        from graphattn.models.training._hints import hint_at_invisible_ends
+
+        self.labels = self.collect_classes(examples.labels, [] if previous is None else previous.labels.classes)
+        if hint := hint_at_invisible_ends(self.labels.classes):
+            warn_caller(hint)
+
+    @override
+    def stratify(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
+        return self.labels.ids(labels)
+
+    @override
+    def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+        return class_weights(self.class_weight, self.labels, self.list_names(labels), weights)
+
+    @override
+    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
+        try:
+            self.make_targets(labels, "evaluation set")
+        except UnknownLabelError as error:
+            if unknown == "error":
+                raise
+            if unknown is None and error.count == error.total:  # probably another column, or labels of another corpus
+                error.hint = f"{error.hint} No label here is known; {{unknown=wrong}} counts all as wrong."
+                error.options += ("unknown",)
+                raise
+            advice = error.alternative or "{unknown=error} rejects them"
+            message = f"{error.message} ({error.count:,} in all); these count as wrong. {advice}"
+            warn_caller(GraphAttnWarning(message, options=("unknown", *error.options)))
+
+    @override
+    def match_classes(self, previous: Any) -> list[int]:
+        ids: list[int] = self.labels.ids(previous.labels.classes).tolist()
+        return ids
+
+    # -- predictions ---------------------------------------------------------------------------------------------------
+
+    def decode_for_reports(self, decisions: list[Any]) -> Any:
+        """Convert decisions to labels for reports."""
+        return self.decode(decisions)
+
+    def make_hashable(self, labels: Iterable[Any]) -> list[Any]:
+        """The class of each item, hashable."""
+        return list(labels)
+
+    @override
+    def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
+        from graphattn.models.training._hints import hint_at_single_class
+
+        gold, predicted = self.make_hashable(labels), self.make_hashable(self.decode_for_reports(decisions))
+        return hint_at_single_class(gold, predicted, has_vectors=has_vectors)
+
+    @override
+    def report(
+        self,
+        examples: Examples,
+        decisions: list[Any],
+        *,
+        inputs: TextInputs,
+        rerun: Callable[..., Predictions],
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> Report:
+        metrics, outcomes = self.measure(examples.labels, decisions), self.compare(examples.labels, decisions)
+        find_mistakes = partial(self.find_mistakes, examples.select(outcomes.wrong_inputs), inputs, rerun)
+        return Report(metrics, self.main_metric, outcomes, find_mistakes=find_mistakes)
+
+    @abstractmethod
+    def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
+        """Compare decisions with labels."""
+
+    @abstractmethod
+    def find_mistakes(
+        self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
+    ) -> list[dict[str, Any]]:
+        """Predict examples again; rows of the wrong decisions, see :attr:`Report.mistakes`."""
+
+    @override
+    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
+        row = self.format_prediction(x, prediction)
+        if probabilities is None:
+            return row
+        shares = list(map(self._by_class, probabilities)) if probabilities.ndim == 2 else self._by_class(probabilities)
+        return {**row, "probabilities": shares}
+
+    def _by_class(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
+        """Class -> probability; keys are JSON strings, such as ``true`` for True."""
+        names = (name if isinstance(name, str) else json.dumps(name) for name in self.classes.tolist())
+        return {name: round(float(share), 6) for name, share in zip(names, probabilities, strict=True)}
+
+    # -- inspection ----------------------------------------------------------------------------------------------------
+
+    @override
+    def choose_target(
+        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        from graphattn.models.inspection.attributions._targets import select_class
+
+        classes = self.classes.tolist()
+        label = find_respellings([label], classes).get(label, label)
+        return select_class(model.head, classes, scores, label=label, word=word)
+
+    @override
+    def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+        head, graph = model.head, inputs.batch.graph
+        decisions = head.decide(scores, graph).cpu().numpy()
+        rows = head.probabilities(scores, graph).cpu().numpy().tolist()
+        label = self.decode_for_reports([decisions if head.per_word else decisions[0]])[0]
+        probabilities = [dict(zip(self.classes.tolist(), row, strict=True)) for row in rows]
+        return (
+            inputs.title,
+            label.item() if isinstance(label, np.generic) else label,
+            tuple(probabilities) if head.per_word else probabilities[0],
+        )
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    @override
+    def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
+        super().restore(inputs, files)
+        self.labels = LabelSet(files.labels)
