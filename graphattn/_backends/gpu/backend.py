@@ -1,7 +1,8 @@
 """Backend ``triton``: attention of all heads of a layer in one launch, on an NVIDIA or AMD GPU.
 
-Relations with rising ranges of keys (windows, complete graphs, order, sentences) share one launch of a kernel with
-matrix products; relations with other edges share one that gathers. Sums are in float32. float64 runs in ``torch``.
+Relations with rising ranges of keys (windows, complete graphs, order, sentences) share one launch, those with other
+edges another. Products are of the inputs' type, sums in float32. What the kernels lack runs in backend ``torch``:
+float64, and several edges between the same nodes.
 """
 
 from __future__ import annotations
@@ -18,40 +19,24 @@ from typing_extensions import override
 
 from graphattn._backends.base import Backend, Rows
 from graphattn._backends.gpu import kernels
-from graphattn._backends.gpu.plan import EdgePlan, RangePlan, find_ranges, join_edges, join_ranges
+from graphattn._backends.gpu.plan import Launch, Layer, plan_layer, plan_relation
 from graphattn._backends.torch import TorchBackend
 from graphattn._edges import Edges
 from graphattn._gradients import Function, apply_pair
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-_LOG2_E = 1.4426950408889634
-_TILE = 32
-"""Gathered keys of a tile."""
+WIDEST = 256
+"""Most features of a head."""
 
 
 @dataclass(frozen=True)
-class Launch:
-    """Heads whose relations are of one kind; ``heads`` are (heads, 5), see :mod:`~graphattn._backends.gpu.kernels`."""
+class Options:
+    """Numbers of a call; ``function`` and ``bound`` are those of tensorized attention."""
 
-    plan: RangePlan | EdgePlan
-    heads: Tensor
-
-
-@dataclass(frozen=True)
-class Layer:
-    """All heads of a call.
-
-    ``identities`` are pairs of a head and the place of its value, for heads that copy it.
-    """
-
-    launches: list[Launch]
-    identities: list[tuple[int, int]]
-    num_heads: int
-    num_destinations: int
     scale: float
-    dropout: float
-    seeds: Tensor
-    num_edges: int  # of the relation, if weights are returned
+    dropout: float = 0.0
+    function: str = "identity"
+    bound: float = 1.0
 
 
 class TritonBackend(Backend):
@@ -72,18 +57,14 @@ class TritonBackend(Backend):
         dropout: float,
         return_weights: bool,
     ) -> tuple[Tensor, list[Tensor]]:
-        options: dict[str, Any] = {
-            "scale": scale, "biases": biases, "dropout": dropout, "return_weights": return_weights
-        }  # fmt: skip
-        if _type_of(rows) not in DTYPES:
-            return self._others.attend(edges, heads, rows, **options)
-        if not isinstance(rows, Tensor) or return_weights or any(bias is not None for bias in biases):
-            return super().attend(edges, heads, rows, **options)
-        rows = rows.contiguous()
-        compact = rows.shape[1] != 3 * sum(heads)
-        layer = _plan_layer(edges, heads, rows, scale, dropout, compact, self.skips_identities)
-        out, _ = apply_pair(_Attention, rows, rows, rows, None, layer, False)
-        return out, []
+        if isinstance(rows, Tensor) and not return_weights and all(bias is None for bias in biases) and _fits(rows):
+            compact = rows.shape[1] != 3 * sum(heads)
+            layer = plan_layer(edges, heads, compact=compact, copies=self.skips_identities)
+            if layer is not None:
+                return attend_planned(layer, (rows, rows, rows), None, sum(heads), Options(scale, dropout)), []
+        return super().attend(
+            edges, heads, rows, scale=scale, biases=biases, dropout=dropout, return_weights=return_weights
+        )
 
     @override
     def attend_relation(
@@ -98,215 +79,184 @@ class TritonBackend(Backend):
         dropout: float,
         return_weights: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        query, key, value = (_with_dense_features(each) for each in (query, key, value))
         heads = query.shape[1]
-        layer = _plan_relation(edges, heads, value, scale, dropout, return_weights)
-        out, weights = apply_pair(_Attention, query, key, value, bias, layer, return_weights)
-        return out, weights if return_weights else None
+        layer = plan_relation(edges, heads) if _fits(query) and _fits(value) else None
+        if layer is None:
+            return self._others.attend_relation(
+                edges, query, key, value, scale=scale, bias=bias, dropout=dropout, return_weights=return_weights
+            )
+        options = Options(scale, dropout)
+        if not return_weights:
+            return attend_planned(layer, (query, key, value), bias, heads, options), None
+        return apply_pair(_Attention, query, key, value, bias, layer, heads, options, edges)
 
 
-def _type_of(rows: Rows) -> torch.dtype:
-    return rows.dtype if isinstance(rows, Tensor) else rows[0].dtype
+def attend_planned(
+    layer: Layer, rows: tuple[Tensor, Tensor, Tensor], bias: Tensor | None, heads: int, options: Options
+) -> Tensor:
+    """Outputs (N_dst, H, F) of queries, keys and values; three times the same tensor if their rows are in one."""
+    return apply_pair(_Attention, *rows, bias, layer, heads, options, None)[0]
 
 
-def _with_dense_features(tensor: Tensor) -> Tensor:
-    return tensor if tensor.stride(2) == 1 else tensor.contiguous()
-
-
-def _draw_seeds(heads: int, dropout: float, device: torch.device) -> Tensor:
-    if not dropout:
-        return torch.zeros(heads, dtype=torch.int32, device=device)
-    return torch.randint(0, 2**31 - 1, (heads,), dtype=torch.int32, device=device)
-
-
-def _plan_relation(
-    edges: Edges, heads: int, value: Tensor, scale: float, dropout: float, return_weights: bool
-) -> Layer:
-    """One relation, with a tensor of queries, of keys and of values."""
-    entries = [(head, 0, head, head, head) for head in range(heads)]
-    as_ranges = not return_weights and find_ranges(edges) is not None
-    plan = join_ranges([edges]) if as_ranges else join_edges([edges])
-    launch = Launch(plan, torch.tensor(entries, dtype=torch.int32, device=value.device))
-    seeds = _draw_seeds(heads, dropout, value.device)
-    return Layer([launch], [], heads, edges.num_destinations, scale, dropout, seeds, edges.num_edges)
-
-
-def _plan_layer(
-    edges: Sequence[Edges],
-    heads: Sequence[int],
-    rows: Tensor,
-    scale: float,
-    dropout: float,
-    compact: bool,
-    skips_identities: bool,
-) -> Layer:
-    """The relations of a layer, whose queries, keys and values are the rows (N, P, D) of one tensor."""
-    total = sum(heads)
-    scored = sum(count for each, count in zip(edges, heads, strict=True) if not (compact and each.is_identity))
-    kinds: dict[bool, list[Edges]] = {True: [], False: []}
-    entries: dict[bool, list[tuple[int, ...]]] = {True: [], False: []}
-    identities = []
-    head = place = 0
-    for relation, count in zip(edges, heads, strict=True):
-        copies = relation.is_identity and (compact or skips_identities)
-        kind = find_ranges(relation) is not None
-        for _ in range(count):
-            if copies:
-                identities.append((head, 2 * scored + head))
-            else:
-                entries[kind].append((head, len(kinds[kind]), place, scored + place, 2 * scored + head))
-            head, place = head + 1, place + (not (copies and compact))
-        if count and not copies:
-            kinds[kind].append(relation)
-    launches = [
-        Launch(
-            join_ranges(kinds[kind]) if kind else join_edges(kinds[kind]),
-            torch.tensor(entries[kind], dtype=torch.int32).to(rows.device, non_blocking=True),
-        )
-        for kind in (True, False)
-        if kinds[kind]
-    ]
-    seeds = _draw_seeds(total, dropout, rows.device)
-    return Layer(launches, identities, total, edges[0].num_destinations, scale, dropout, seeds, 0)
+def _fits(rows: Tensor) -> bool:
+    return rows.dtype in DTYPES and rows.shape[2] <= WIDEST
 
 
 class _Attention(Function):
-    """Queries, keys and values (N, P, D) and a bias (E, H) give outputs (N_dst, H, F) and weights (E, H)."""
+    """Rows (N, P, D) and a bias (E, H) give outputs (N_dst, H, F), and weights (E, H) of ``weighed`` edges."""
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, layer: Layer, return_weights: bool
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        layer: Layer,
+        heads: int,
+        options: Options,
+        weighed: Edges | None,
     ) -> tuple[Tensor, Tensor]:
-        heads, count = layer.num_heads, layer.num_destinations
-        out = value.new_empty(count, heads, value.shape[2])
-        lse = torch.empty(heads, count, dtype=torch.float32, device=value.device)
-        weights = value.new_empty(layer.num_edges if return_weights else 0, heads)
+        query, key, value = (each if each.stride(2) == 1 else each.contiguous() for each in (query, key, value))
+        bias = None if bias is None else bias.contiguous()
+        seeds = _draw_seeds(heads, options.dropout, value.device)
+        call = _Call(query, key, value, bias, seeds, heads, options)
+        out = value.new_empty(len(query), heads, value.shape[2])
+        lse = torch.empty(heads, len(query), dtype=torch.float32, device=value.device)
+        weights = value.new_empty(0 if weighed is None else weighed.num_edges, heads)
         for launch in layer.launches:
-            arguments = _Arguments(query, key, value, bias, layer)
-            if isinstance(launch.plan, RangePlan):
-                arguments.forward_ranges(launch, out, lse)
-            else:
-                arguments.forward_edges(launch, out, lse, weights, return_weights=return_weights)
+            call.forward(launch, out, lse)
+            if weighed is not None:
+                call.weigh(launch, lse, weights)
         kept = None
-        if layer.identities:
-            copied, places = map(list, zip(*layer.identities, strict=True))
-            rows = value[:count, places]
-            if layer.dropout:
-                kept = F.dropout(rows.new_ones(rows.shape[:2]), layer.dropout)[..., None]
-                rows = rows * kept
-            out[:, copied] = rows
-        ctx.layer, ctx.has_bias, ctx.return_weights = layer, bias is not None, return_weights
-        ctx.save_for_backward(query, key, value, bias, out, lse, kept)
+        if layer.copies and options.dropout:
+            kept = F.dropout(value.new_ones(len(query), heads, 1), options.dropout)
+        for head, place, count in layer.copies:
+            copied = value[:, place : place + count]
+            out[:, head : head + count] = copied if kept is None else copied * kept[:, head : head + count]
+        ctx.arguments = layer, heads, options, weighed
+        ctx.save_for_backward(query, key, value, bias, seeds, out, lse, kept, None if weighed is None else weights)
         return out, weights
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, bias, out, lse, kept = ctx.saved_tensors
-        layer: Layer = ctx.layer
+        query, key, value, bias, seeds, out, lse, kept, weights = ctx.saved_tensors
+        layer, heads, options, weighed = ctx.arguments
+        call = _Call(query, key, value, bias, seeds, heads, options)
         grad_out = gradients[0].contiguous()
         delta = (grad_out.float() * out.float()).sum(-1).t().contiguous()
-        is_joint = query is key or query.data_ptr() == key.data_ptr()
-        # rows that no head scores, such as queries of identities, have zero gradients
-        grad_value = torch.zeros_like(value) if layer.identities else torch.empty_like(value)
-        grads = (grad_value,) * 3 if is_joint else (torch.empty_like(query), torch.empty_like(key), grad_value)
+        grad_weights = None
+        if weights is not None:
+            grad_weights = gradients[1].contiguous()
+            products = weights.float() * grad_weights.float()
+            delta += torch.segment_reduce(products, "sum", offsets=weighed.indptr.long(), axis=0).t()
+        # nobody writes gradients of the queries and keys of heads that copy their value
+        has_gaps = bool(layer.copies) and value.shape[1] == 3 * heads
+        grads = [torch.zeros_like(value) if has_gaps else torch.empty_like(value)]
+        is_joint = query is key
+        grads = grads * 3 if is_joint else [torch.empty_like(query), torch.empty_like(key), *grads]
         grad_bias = None if bias is None else torch.zeros_like(bias)
-        grad_weights = gradients[1].contiguous() if ctx.return_weights else None
         for launch in layer.launches:
-            arguments = _Arguments(query, key, value, bias, layer)
-            saved = (grad_out, lse, delta)
-            if isinstance(launch.plan, RangePlan):
-                arguments.backward_ranges(launch, saved, grads, grad_bias)
-            else:
-                arguments.backward_edges(launch, saved, grads, grad_bias, grad_weights)
-        if layer.identities:
-            copied, places = map(list, zip(*layer.identities, strict=True))
-            rows = grad_out[:, copied]
-            grad_value[: layer.num_destinations, places] = rows if kept is None else rows * kept
-        return (grads[0], None, None, grad_bias, None, None) if is_joint else (*grads, grad_bias, None, None)
+            call.backward(launch, kernels.Saved(grad_out, lse, delta, grad_weights), grads, grad_bias)
+        for head, place, count in layer.copies:
+            copied = grad_out[:, head : head + count]
+            grads[2][:, place : place + count] = copied if kept is None else copied * kept[:, head : head + count]
+        rows = (grads[0], None, None) if is_joint else tuple(grads)
+        return (*rows, grad_bias, None, None, None, None)
 
 
-class _Arguments:
-    """What all kernels of a call receive."""
+def _draw_seeds(heads: int, dropout: float, device: torch.device) -> Tensor:
+    if not dropout:
+        return torch.empty(heads, dtype=torch.int32, device=device)
+    return torch.randint(0, 2**31 - 1, (heads,), dtype=torch.int32, device=device)
 
-    def __init__(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, layer: Layer):
-        self.tensors = query, key, value
-        self.bias, self.layer = bias, layer
-        self.num_src = len(value)
-        strides = [stride for each in self.tensors for stride in each.stride()[:2]]
-        limit = min(int(layer.dropout * 2**32), 2**32 - 1)
-        factors = layer.scale * _LOG2_E, limit, 1 / (1 - layer.dropout)
-        self.numbers = (*strides, *((0, 0) if bias is None else bias.stride()), *factors)
-        features, width = query.shape[2], value.shape[2]
-        self.constants: dict[str, Any] = {
-            "D": features,
-            "F": width,
-            "D_PAD": max(16, triton.next_power_of_2(features)),
-            "F_PAD": max(16, triton.next_power_of_2(width)),
-            "TOTAL_HEADS": layer.num_heads,
-            "HAS_BIAS": bias is not None,
-            "HAS_DROPOUT": layer.dropout > 0,
-        }
-        self.is_float32 = value.dtype == torch.float32
 
-    @property
-    def blocks(self) -> dict[str, Any]:
-        """Sizes of blocks, and how float32 is multiplied: exactly, or in TF32 if PyTorch may."""
-        size = 64 if max(self.constants["D_PAD"], self.constants["F_PAD"]) <= 64 else 32
-        exact = self.is_float32 and not torch.backends.cuda.matmul.allow_tf32
-        return {"ROWS": size, "KEYS": size, "PRECISION": "ieee" if exact else "tf32", "num_warps": 4}
+class _Call:
+    """Arguments of the kernels of a call."""
 
-    def forward_ranges(self, launch: Launch, out: Tensor, lse: Tensor) -> None:
-        plan, blocks = launch.plan, self.blocks
-        assert isinstance(plan, RangePlan)
-        grid = triton.cdiv(self.layer.num_destinations, blocks["ROWS"]), len(launch.heads)
-        kernels.range_forward[grid](
-            *self.tensors, out, lse, self.bias, launch.heads, *plan[:3], self.layer.seeds,
-            self.layer.num_destinations, self.num_src, *self.numbers, **self.constants, **blocks,
-        )  # fmt: skip
-
-    def forward_edges(self, launch: Launch, out: Tensor, lse: Tensor, weights: Tensor, *, return_weights: bool) -> None:
-        plan = launch.plan
-        assert isinstance(plan, EdgePlan)
-        grid = self.layer.num_destinations, len(launch.heads)
-        kernels.edge_forward[grid](
-            *self.tensors, out, lse, weights, self.bias, launch.heads, *plan[:3], self.layer.seeds,
-            self.layer.num_destinations, *self.numbers, **self.constants, HAS_WEIGHTS=return_weights, KEYS=_TILE,
-            num_warps=1,
-        )  # fmt: skip
-
-    def backward_ranges(
-        self, launch: Launch, saved: Sequence[Tensor], grads: Sequence[Tensor], grad_bias: Tensor | None
-    ) -> None:
-        plan, blocks, layer = launch.plan, self.blocks, self.layer
-        assert isinstance(plan, RangePlan)
-        grad_out, lse, delta = saved
-        sizes = layer.num_destinations, self.num_src
-        kernels.range_backward_query[triton.cdiv(sizes[0], blocks["ROWS"]), len(launch.heads)](
-            *self.tensors, grad_out, grads[0], grad_bias, lse, delta, self.bias, launch.heads, *plan[:3], layer.seeds,
-            *sizes, *self.numbers, layer.scale, **self.constants, **blocks,
-        )  # fmt: skip
-        kernels.range_backward_key[triton.cdiv(sizes[1], blocks["KEYS"]), len(launch.heads)](
-            *self.tensors, grad_out, *grads[1:], lse, delta, self.bias, launch.heads, *plan, layer.seeds,
-            *sizes, *self.numbers, layer.scale, **self.constants, **blocks,
-        )  # fmt: skip
-
-    def backward_edges(
+    def __init__(
         self,
-        launch: Launch,
-        saved: Sequence[Tensor],
-        grads: Sequence[Tensor],
-        grad_bias: Tensor | None,
-        grad_weights: Tensor | None,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        seeds: Tensor,
+        heads: int,
+        options: Options,
+    ):
+        self.query, self.key, self.value, self.bias, self.seeds = query, key, value, bias, seeds
+        self.heads, self.options = heads, options
+        self.constants: dict[str, Any] = {
+            "D": query.shape[2],
+            "D_PAD": pad_width(query.shape[2]),
+            "HEADS": heads,
+            "HAS_BIAS": bias is not None,
+            "FUNCTION": options.function,
+            "PRECISION": "tf32" if value.dtype != torch.float32 or torch.backends.cuda.matmul.allow_tf32 else "ieee",
+        }
+        self.value_constants = {
+            "F": value.shape[2],
+            "F_PAD": pad_width(value.shape[2]),
+            "HAS_DROPOUT": options.dropout > 0,
+        }
+        self.width = max(pad_width(query.shape[2]), pad_width(value.shape[2]))
+
+    def forward(self, launch: Launch, out: Tensor, lse: Tensor) -> None:
+        """Fill the outputs and LSE of the heads of a launch."""
+        grid, constants = self._cut(launch, len(self.query))
+        kernels.forward[grid](self._inputs(launch), out, lse, **constants, **self.value_constants)
+
+    def weigh(self, launch: Launch, lse: Tensor, weights: Tensor) -> None:
+        """Fill the weights."""
+        grid, constants = self._cut(launch, len(self.query))
+        kernels.edge_weights[grid](self._inputs(launch), lse, weights, **constants)
+
+    def backward(
+        self, launch: Launch, saved: kernels.Saved, grads: Sequence[Tensor], grad_bias: Tensor | None
     ) -> None:
-        plan, layer = launch.plan, self.layer
-        assert isinstance(plan, EdgePlan)
-        grad_out, lse, delta = saved
-        options: dict[str, Any] = {**self.constants, "HAS_WEIGHTS": grad_weights is not None, "num_warps": 1}
-        kernels.edge_backward_query[layer.num_destinations, len(launch.heads)](
-            *self.tensors, grad_out, grads[0], grad_bias, grad_weights, lse, delta, self.bias, launch.heads, *plan[:3],
-            layer.seeds, layer.num_destinations, *self.numbers, layer.scale, KEYS=_TILE, **options,
-        )  # fmt: skip
-        kernels.edge_backward_key[self.num_src, len(launch.heads)](
-            *self.tensors, grad_out, *grads[1:], grad_weights, lse, delta, self.bias, launch.heads, *plan[3:],
-            layer.seeds, layer.num_destinations, self.num_src, *self.numbers, layer.scale, ROWS=_TILE, **options,
-        )  # fmt: skip
+        """Fill the gradients of the heads of a launch."""
+        inputs, nothing = self._inputs(launch), self.query
+        has_weights = saved.grad_weights is not None
+        saved = saved if has_weights else saved._replace(grad_weights=nothing)
+        grad_bias = nothing if grad_bias is None else grad_bias
+        grid, constants = self._cut(launch, len(self.query))
+        constants |= {**self.value_constants, "HAS_WEIGHTS": has_weights}
+        kernels.backward_query[grid](inputs, saved, grads[0], grad_bias, **constants)
+        grid = triton.cdiv(len(self.key), constants["SIZE"]), grid[1]
+        kernels.backward_key[grid](inputs, saved, grads[1], grads[2], **constants)
+
+    def _inputs(self, launch: Launch) -> kernels.Inputs:
+        options, rows = self.options, (self.query, self.key, self.value)
+        strides = [stride for each in rows for stride in each.stride()[:2]]
+        limit = min(int(options.dropout * 2**32), 2**32 - 1)
+        return kernels.Inputs(
+            *rows,
+            self.query if self.bias is None else self.bias,
+            launch.plan,
+            launch.heads,
+            self.seeds,
+            len(self.query),
+            len(self.key),
+            *strides,
+            options.scale,
+            options.bound,
+            limit,
+            1 / (1 - options.dropout),
+        )
+
+    def _cut(self, launch: Launch, nodes: int) -> tuple[tuple[int, int], dict[str, Any]]:
+        """Grid, and sizes of blocks and tiles."""
+        blocks = choose_blocks(self.width, is_range=launch.is_range)
+        grid = triton.cdiv(nodes, blocks["SIZE"]), len(launch.heads)
+        return grid, {**self.constants, "IS_RANGE": launch.is_range, **blocks}
+
+
+def pad_width(features: int) -> int:
+    """Features of a head that kernels compute: a power of two."""
+    return max(16, 1 << (features - 1).bit_length())
+
+
+def choose_blocks(width: int, *, is_range: bool) -> dict[str, int]:
+    """Nodes of a block and of a tile, and warps, for a padded width: what fits the registers of a multiprocessor."""
+    size = 64 if width <= 64 else 32
+    return {"SIZE": size, "TILE": size if is_range else kernels.WORD.value, "num_warps": 4}

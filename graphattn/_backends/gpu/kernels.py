@@ -1,18 +1,69 @@
-"""Triton kernels: attention over ranges of keys, and over any edges; both recompute weights in the backward pass.
+"""Triton kernels: attention as in FlashAttention, in tiles of a block of nodes and some nodes that they see.
 
-Scores are in base 2 (times log2 e), so that ``exp2`` is one instruction; ``LSE`` is the logarithm of the sum of each
-softmax, 1e30 for a node without edges, for which all weights are then 0. No kernel uses atomics: each gradient is
-summed by one program, so results repeat bit for bit.
+The backward pass recomputes weights from the logarithm of each softmax's sum. No kernel uses atomics: each number is
+summed by one program, in one order, so results repeat bit for bit.
 
-Capital letters are pointers. A program computes a block of nodes for one head; ``HEADS`` are (heads of the launch, 5):
-the head of the output, the relation, and the places of query, key and value among the P rows of a node.
+A program computes a block of nodes for one head. In :func:`forward` and :func:`backward_query` the block are
+destinations and the tiles keys; in :func:`backward_key` the block are keys and the tiles their destinations. Which
+nodes see each other comes from ``PLAN``, see :mod:`~graphattn._backends.gpu.plan`: with ``IS_RANGE``, tiles are
+consecutive nodes and each node of the block sees a range of them; otherwise tiles are gathered nodes, and each node has
+32 bits for each tile.
+
+Scores are in base 2 (times log2 e), because a GPU has an instruction for ``exp2``.
+
+Capital letters are pointers and constants. ``HEADS`` are (heads of the launch, 6) int64: number of the head in the
+output; rows of query, key and value among the P of a node; where the head's relation begins in ``PLAN``, by destination
+and by source.
 """
+
+from typing import Any, NamedTuple
 
 # Triton reads annotations when it compiles: constants must be objects, not strings.
 import triton
 import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
+HIDDEN = tl.constexpr(-1e30)
+"""Score of a pair without an edge; with a bias of -inf an edge is hidden, too."""
+NO_EDGES = tl.constexpr(1e30)
+"""Logarithm of the sum of a node that sees nothing: with it all weights are zero."""
+BLOCK = tl.constexpr(64)
+"""Nodes of a block of gathered tiles; programs may compute fewer."""
+WORD = tl.constexpr(32)
+"""Nodes of a gathered tile, a bit of a word each."""
+
+
+class Inputs(NamedTuple):
+    """What all kernels read; the annotation is that of a tensor or, for compilation, of Triton's types."""
+
+    query: Any  # (N_dst, P, D)
+    key: Any  # (N_src, P, D)
+    value: Any  # (N_src, P, F)
+    bias: Any  # (E, H), or any pointer without a bias
+    plan: Any
+    heads: Any
+    seeds: Any  # (H,) int32, of dropout
+    num_dst: Any
+    num_src: Any
+    query_node: Any  # strides
+    query_head: Any
+    key_node: Any
+    key_head: Any
+    value_node: Any
+    value_head: Any
+    scale: Any
+    bound: Any  # c of tanh
+    limit: Any  # bits below it drop a weight
+    gain: Any  # factor of the weights that are kept
+
+
+class Saved(NamedTuple):
+    """What the backward kernels read besides."""
+
+    grad_out: Any  # (N_dst, H, F)
+    lse: Any  # (H, N_dst) logarithm in base 2 of each softmax's sum
+    delta: Any  # (H, N_dst) gradient times output, summed
+    grad_weights: Any  # (E, H), or any pointer
 
 
 @triton.jit
@@ -24,365 +75,302 @@ def _mix(bits):
 
 
 @triton.jit
-def keep_edges(numbers, seed, limit):
+def _keep_edges(numbers, seed, limit):
     """Which edges dropout keeps, by their numbers: the same bits as backend ``fused`` draws from a seed."""
     bits = numbers.to(tl.uint32) * 0x9E3779B9 ^ seed.to(tl.uint32)
     return _mix(_mix(bits)) >= limit.to(tl.uint32)
 
 
 @triton.jit
-def range_forward(
-    Q, K, V, OUT, LSE, BIAS, HEADS, LOW, HIGH, FIRST, SEEDS,
-    num_dst, num_src, q_node, q_head, k_node, k_head, v_node, v_head, bias_edge, bias_head, scale, limit, gain,
-    D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, TOTAL_HEADS: tl.constexpr,
-    HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
+def _count_bits(words):
+    words = words.to(tl.uint32)
+    words = words - ((words >> 1) & 0x55555555)
+    words = (words & 0x33333333) + ((words >> 2) & 0x33333333)
+    return ((((words + (words >> 4)) & 0x0F0F0F0F) * 0x01010101) >> 24).to(tl.int32)
+
+
+@triton.jit
+def _load_rows(POINTER, nodes, count, stride, WIDTH: tl.constexpr, PADDED: tl.constexpr):
+    """(nodes, PADDED) rows, zeros beyond their width."""
+    column = tl.arange(0, PADDED)
+    mask = (nodes < count)[:, None] & (column < WIDTH)[None, :]
+    return tl.load(POINTER + nodes.to(tl.int64)[:, None] * stride + column[None, :], mask=mask, other=0.0)
+
+
+@triton.jit
+def _store_rows(POINTER, rows, nodes, count, stride, WIDTH: tl.constexpr, PADDED: tl.constexpr):
+    column = tl.arange(0, PADDED)
+    mask = (nodes < count)[:, None] & (column < WIDTH)[None, :]
+    pointers = POINTER + nodes.to(tl.int64)[:, None] * stride + column[None, :]
+    tl.store(pointers, rows.to(POINTER.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _find_tiles(PLAN, nodes, count, SIZE: tl.constexpr, TILE: tl.constexpr, IS_RANGE: tl.constexpr):
+    """First tile of a block, the one after the last, and the range of each node."""
+    if IS_RANGE:
+        low = tl.load(PLAN + nodes, mask=nodes < count, other=0x7FFFFFFF)
+        high = tl.load(PLAN + count + nodes, mask=nodes < count, other=0)
+        return tl.min(low, 0) // TILE * TILE, tl.max(high, 0), low, high
+    block = tl.program_id(0) * SIZE // BLOCK
+    return tl.load(PLAN + block), tl.load(PLAN + block + 1), nodes, nodes
+
+
+@triton.jit
+def _see_tile(PLAN, tile, nodes, count, low, high, TILE: tl.constexpr, IS_RANGE: tl.constexpr):
+    """Nodes of a tile, which of them each node of the block sees, and the same as bits."""
+    column = tl.arange(0, TILE)
+    if IS_RANGE:
+        others = tile + column
+        sees = (others[None, :] >= low[:, None]) & (others[None, :] < high[:, None])
+        return others, sees, low
+    # after the pointers and the number of earlier edges of each node, as plan.py writes them
+    COLUMNS = PLAN + tl.cdiv(count, BLOCK) + 1 + count
+    BITS = COLUMNS + WORD * tl.load(PLAN + tl.cdiv(count, BLOCK))
+    bits = tl.load(BITS + tile * BLOCK + nodes % BLOCK)
+    return tl.load(COLUMNS + tile * WORD + column), ((bits[:, None] >> column[None, :]) & 1) > 0, bits
+
+
+@triton.jit
+def _first_edges(PLAN, nodes, count, IS_RANGE: tl.constexpr):
+    """What :func:`_number_edges` adds to: the number of an edge minus its key, or the edges of earlier nodes."""
+    if IS_RANGE:
+        return tl.load(PLAN + 2 * count + nodes, mask=nodes < count, other=0)
+    return tl.load(PLAN + tl.cdiv(count, BLOCK) + 1 + nodes, mask=nodes < count, other=0)
+
+
+@triton.jit
+def _number_edges(PLAN, first, bits, others, sees, count, TILE: tl.constexpr, IS_RANGE: tl.constexpr):
+    """Number of each edge of a tile in its relation, modulo 2^32."""
+    if IS_RANGE:
+        return first[:, None] + others[None, :]
+    blocks = tl.cdiv(count, BLOCK)
+    SLOTS = PLAN + blocks + 1 + count + (WORD + BLOCK) * tl.load(PLAN + blocks)
+    before = (1 << tl.arange(0, TILE)) - 1
+    return tl.load(SLOTS + first[:, None] + _count_bits(bits[:, None] & before[None, :]), mask=sees, other=0)
+
+
+@triton.jit
+def _apply_function(products, bound, FUNCTION: tl.constexpr):
+    """The scale function of tensorized attention (MTSA, Eq. 10)."""
+    if FUNCTION == "tanh":
+        return bound * (2 * tl.sigmoid(2 * products / bound) - 1)
+    elif FUNCTION == "sigmoid":
+        return tl.sigmoid(products)
+    elif FUNCTION == "log-sigmoid":
+        return tl.minimum(products, 0.0) - tl.log(1 + tl.exp(-tl.abs(products)))
+    else:
+        return products
+
+
+@triton.jit
+def _multiply_slope(slopes, products, bound, FUNCTION: tl.constexpr):
+    """Gradients of scores to gradients of products."""
+    if FUNCTION == "tanh":
+        inner = 2 * tl.sigmoid(2 * products / bound) - 1
+        return slopes * (1 - inner * inner)
+    elif FUNCTION == "sigmoid":
+        share = tl.sigmoid(products)
+        return slopes * share * (1 - share)
+    elif FUNCTION == "log-sigmoid":
+        return slopes * tl.sigmoid(-products)
+    else:
+        return slopes
+
+
+@triton.jit
+def _score(
+    inputs, products, edges, sees, head,
+    HEADS: tl.constexpr, HAS_BIAS: tl.constexpr, FUNCTION: tl.constexpr,
 ):  # fmt: skip
-    """Outputs (N_dst, H, F) and LSE (H, N_dst) of a block of ``ROWS`` destinations, by tiles of ``KEYS`` keys."""
-    entry = HEADS + tl.program_id(1) * 5
-    head, relation = tl.load(entry), tl.load(entry + 1)
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    is_row = rows < num_dst
-    at = relation.to(tl.int64) * num_dst + rows
-    low, high = tl.load(LOW + at, mask=is_row, other=num_src), tl.load(HIGH + at, mask=is_row, other=0)
-    d, f = tl.arange(0, D_PAD), tl.arange(0, F_PAD)
-    queries = Q + rows.to(tl.int64)[:, None] * q_node + tl.load(entry + 2) * q_head + d[None, :]
-    query = tl.load(queries, mask=is_row[:, None] & (d < D)[None, :], other=0.0)
-    K += tl.load(entry + 3) * k_head
-    V += tl.load(entry + 4) * v_head
-    first = tl.zeros((ROWS,), tl.int64)
-    if HAS_BIAS or HAS_DROPOUT:
-        first = tl.load(FIRST + at, mask=is_row, other=0) - low  # number of an edge minus its key
-    seed = tl.load(SEEDS + head)
-    total = tl.zeros((ROWS, F_PAD), tl.float32)
-    top = tl.full((ROWS,), -1e30, tl.float32)
-    weight_sum = tl.zeros((ROWS,), tl.float32)
-    for start in range(tl.min(low, 0) // KEYS * KEYS, tl.max(high, 0), KEYS):
-        keys = start + tl.arange(0, KEYS)
-        is_key = keys < num_src
-        key = tl.load(
-            K + keys.to(tl.int64)[None, :] * k_node + d[:, None], mask=is_key[None, :] & (d < D)[:, None], other=0.0
-        )
-        value = tl.load(
-            V + keys.to(tl.int64)[:, None] * v_node + f[None, :], mask=is_key[:, None] & (f < F)[None, :], other=0.0
-        )
-        scores = tl.dot(query, key, input_precision=PRECISION) * scale
-        sees = (keys[None, :] >= low[:, None]) & (keys[None, :] < high[:, None])
-        edges = first[:, None] + keys[None, :]
-        if HAS_BIAS:
-            biases = tl.load(BIAS + edges * bias_edge + head * bias_head, mask=sees, other=0.0)
-            scores += biases.to(tl.float32) * LOG2_E
-        sees = sees & (scores > -1e29)
-        new_top = tl.maximum(top, tl.max(tl.where(sees, scores, -1e30), 1))
+    """Scores of scaled products in base 2, and which pairs have an edge that no bias hides."""
+    scores = _apply_function(products, inputs.bound, FUNCTION) * LOG2_E
+    if HAS_BIAS:
+        bias = tl.load(inputs.bias + edges.to(tl.int64) * HEADS + head, mask=sees, other=0.0)
+        scores += bias.to(tl.float32) * LOG2_E
+        sees = sees & (scores > 0.1 * HIDDEN)
+    return scores, sees
+
+
+@triton.jit
+def forward(
+    inputs, OUT, LSE,
+    D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, HEADS: tl.constexpr,
+    IS_RANGE: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, FUNCTION: tl.constexpr,
+    PRECISION: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """Outputs (N_dst, H, F) and the logarithms LSE (H, N_dst) of a block of SIZE destinations: online softmax."""
+    HEAD = inputs.heads + tl.program_id(1) * 6
+    head, num_dst, num_src = tl.load(HEAD), inputs.num_dst, inputs.num_src
+    nodes = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    query = _load_rows(inputs.query + tl.load(HEAD + 1) * inputs.query_head, nodes, num_dst, inputs.query_node, D, D_PAD)
+    KEY = inputs.key + tl.load(HEAD + 2) * inputs.key_head
+    VALUE = inputs.value + tl.load(HEAD + 3) * inputs.value_head
+    PLAN = inputs.plan + tl.load(HEAD + 4)
+    begin, end, low, high = _find_tiles(PLAN, nodes, num_dst, SIZE, TILE, IS_RANGE)
+    first = _first_edges(PLAN, nodes, num_dst, IS_RANGE)
+    seed = tl.load(inputs.seeds + head)
+    total = tl.zeros((SIZE, F_PAD), tl.float32)
+    top = tl.full((SIZE,), HIDDEN, tl.float32)
+    weight_sum = tl.zeros((SIZE,), tl.float32)
+    for tile in range(begin, end, TILE if IS_RANGE else 1):
+        keys, sees, bits = _see_tile(PLAN, tile, nodes, num_dst, low, high, TILE, IS_RANGE)
+        edges = bits
+        if HAS_BIAS or HAS_DROPOUT:
+            edges = _number_edges(PLAN, first, bits, keys, sees, num_dst, TILE, IS_RANGE)
+        key = _load_rows(KEY, keys, num_src, inputs.key_node, D, D_PAD)
+        value = _load_rows(VALUE, keys, num_src, inputs.value_node, F, F_PAD)
+        products = tl.dot(query, tl.trans(key), input_precision=PRECISION) * inputs.scale
+        scores, sees = _score(inputs, products, edges, sees, head, HEADS, HAS_BIAS, FUNCTION)
+        scores = tl.where(sees, scores, HIDDEN)
+        new_top = tl.maximum(top, tl.max(scores, 1))
+        # the second condition is for rows that have seen nothing yet, whose top is HIDDEN
         weights = tl.where(sees, tl.exp2(scores - new_top[:, None]), 0.0)
         shrink = tl.exp2(top - new_top)
         weight_sum = weight_sum * shrink + tl.sum(weights, 1)
         if HAS_DROPOUT:
-            weights = tl.where(keep_edges(edges, seed, limit), weights * gain, 0.0)
+            weights = tl.where(_keep_edges(edges, seed, inputs.limit), weights * inputs.gain, 0.0)
         total = tl.dot(weights.to(value.dtype), value, total * shrink[:, None], input_precision=PRECISION)
         top = new_top
+        if not IS_RANGE:
+            first += _count_bits(bits)
     exists = weight_sum > 0
-    total = total / tl.where(exists, weight_sum, 1.0)[:, None]
-    outputs = OUT + (rows.to(tl.int64)[:, None] * TOTAL_HEADS + head) * F + f[None, :]
-    tl.store(outputs, total.to(OUT.dtype.element_ty), mask=is_row[:, None] & (f < F)[None, :])
-    lse = tl.where(exists, top + tl.log2(tl.where(exists, weight_sum, 1.0)), 1e30)
-    tl.store(LSE + head.to(tl.int64) * num_dst + rows, lse, mask=is_row)
+    weight_sum = tl.where(exists, weight_sum, 1.0)
+    _store_rows(OUT + head * F, total / weight_sum[:, None], nodes, num_dst, HEADS * F, F, F_PAD)
+    lse = tl.where(exists, top + tl.log2(weight_sum), NO_EDGES)
+    tl.store(LSE + head * num_dst + nodes, lse, mask=nodes < num_dst)
 
 
 @triton.jit
-def range_backward_query(
-    Q, K, V, GRAD_OUT, GRAD_Q, GRAD_BIAS, LSE, DELTA, BIAS, HEADS, LOW, HIGH, FIRST, SEEDS,
-    num_dst, num_src, q_node, q_head, k_node, k_head, v_node, v_head, bias_edge, bias_head, scale, limit, gain,
-    natural_scale,
-    D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, TOTAL_HEADS: tl.constexpr,
-    HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
+def edge_weights(
+    inputs, LSE, WEIGHTS,
+    D: tl.constexpr, D_PAD: tl.constexpr, HEADS: tl.constexpr, IS_RANGE: tl.constexpr, HAS_BIAS: tl.constexpr,
+    FUNCTION: tl.constexpr, PRECISION: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of queries, written where the queries are, and of biases; ``DELTA`` is (H, N_dst) grad_out . out."""
-    entry = HEADS + tl.program_id(1) * 5
-    head, relation = tl.load(entry), tl.load(entry + 1)
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    is_row = rows < num_dst
-    at = relation.to(tl.int64) * num_dst + rows
-    low, high = tl.load(LOW + at, mask=is_row, other=num_src), tl.load(HIGH + at, mask=is_row, other=0)
-    d, f = tl.arange(0, D_PAD), tl.arange(0, F_PAD)
-    is_query = is_row[:, None] & (d < D)[None, :]
-    offsets = rows.to(tl.int64)[:, None] * q_node + tl.load(entry + 2) * q_head + d[None, :]
-    query = tl.load(Q + offsets, mask=is_query, other=0.0)
-    K += tl.load(entry + 3) * k_head
-    V += tl.load(entry + 4) * v_head
-    upstreams = GRAD_OUT + (rows.to(tl.int64)[:, None] * TOTAL_HEADS + head) * F + f[None, :]
-    upstream = tl.load(upstreams, mask=is_row[:, None] & (f < F)[None, :], other=0.0)
-    of_head = head.to(tl.int64) * num_dst + rows
-    lse, delta = tl.load(LSE + of_head, mask=is_row, other=1e30), tl.load(DELTA + of_head, mask=is_row, other=0.0)
-    first = tl.zeros((ROWS,), tl.int64)
-    if HAS_BIAS or HAS_DROPOUT:
-        first = tl.load(FIRST + at, mask=is_row, other=0) - low
-    seed = tl.load(SEEDS + head)
-    total = tl.zeros((ROWS, D_PAD), tl.float32)
-    for start in range(tl.min(low, 0) // KEYS * KEYS, tl.max(high, 0), KEYS):
-        keys = start + tl.arange(0, KEYS)
-        is_key = keys < num_src
-        key = tl.load(
-            K + keys.to(tl.int64)[:, None] * k_node + d[None, :], mask=is_key[:, None] & (d < D)[None, :], other=0.0
-        )
-        value = tl.load(
-            V + keys.to(tl.int64)[None, :] * v_node + f[:, None], mask=is_key[None, :] & (f < F)[:, None], other=0.0
-        )
-        scores = tl.dot(query, tl.trans(key), input_precision=PRECISION) * scale
-        sees = (keys[None, :] >= low[:, None]) & (keys[None, :] < high[:, None])
-        edges = first[:, None] + keys[None, :]
-        if HAS_BIAS:
-            biases = tl.load(BIAS + edges * bias_edge + head * bias_head, mask=sees, other=0.0)
-            scores += biases.to(tl.float32) * LOG2_E
-        weights = tl.where(sees & (scores > -1e29), tl.exp2(scores - lse[:, None]), 0.0)
-        slopes = tl.dot(upstream, value, input_precision=PRECISION)
+    """Weights (E, H) of the edges of a block of destinations, before dropout."""
+    HEAD = inputs.heads + tl.program_id(1) * 6
+    head, num_dst, num_src = tl.load(HEAD), inputs.num_dst, inputs.num_src
+    nodes = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    query = _load_rows(inputs.query + tl.load(HEAD + 1) * inputs.query_head, nodes, num_dst, inputs.query_node, D, D_PAD)
+    KEY = inputs.key + tl.load(HEAD + 2) * inputs.key_head
+    PLAN = inputs.plan + tl.load(HEAD + 4)
+    begin, end, low, high = _find_tiles(PLAN, nodes, num_dst, SIZE, TILE, IS_RANGE)
+    first = _first_edges(PLAN, nodes, num_dst, IS_RANGE)
+    lse = tl.load(LSE + head * num_dst + nodes, mask=nodes < num_dst, other=NO_EDGES)
+    for tile in range(begin, end, TILE if IS_RANGE else 1):
+        keys, has_edge, bits = _see_tile(PLAN, tile, nodes, num_dst, low, high, TILE, IS_RANGE)
+        edges = _number_edges(PLAN, first, bits, keys, has_edge, num_dst, TILE, IS_RANGE)
+        key = _load_rows(KEY, keys, num_src, inputs.key_node, D, D_PAD)
+        products = tl.dot(query, tl.trans(key), input_precision=PRECISION) * inputs.scale
+        scores, sees = _score(inputs, products, edges, has_edge, head, HEADS, HAS_BIAS, FUNCTION)
+        weights = tl.where(sees, tl.exp2(scores - lse[:, None]), 0.0)
+        pointers = WEIGHTS + edges.to(tl.int64) * HEADS + head
+        tl.store(pointers, weights.to(WEIGHTS.dtype.element_ty), mask=has_edge)
+        if not IS_RANGE:
+            first += _count_bits(bits)
+
+
+@triton.jit
+def backward_query(
+    inputs, saved, GRAD_QUERY, GRAD_BIAS,
+    D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, HEADS: tl.constexpr,
+    IS_RANGE: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr,
+    FUNCTION: tl.constexpr, PRECISION: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """Gradients of the queries of a block of destinations, with the queries' strides, and of biases (E, H)."""
+    HEAD = inputs.heads + tl.program_id(1) * 6
+    head, num_dst, num_src = tl.load(HEAD), inputs.num_dst, inputs.num_src
+    nodes = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    place = tl.load(HEAD + 1) * inputs.query_head
+    query = _load_rows(inputs.query + place, nodes, num_dst, inputs.query_node, D, D_PAD)
+    upstream = _load_rows(saved.grad_out + head * F, nodes, num_dst, HEADS * F, F, F_PAD)
+    KEY = inputs.key + tl.load(HEAD + 2) * inputs.key_head
+    VALUE = inputs.value + tl.load(HEAD + 3) * inputs.value_head
+    PLAN = inputs.plan + tl.load(HEAD + 4)
+    begin, end, low, high = _find_tiles(PLAN, nodes, num_dst, SIZE, TILE, IS_RANGE)
+    first = _first_edges(PLAN, nodes, num_dst, IS_RANGE)
+    seed = tl.load(inputs.seeds + head)
+    lse = tl.load(saved.lse + head * num_dst + nodes, mask=nodes < num_dst, other=NO_EDGES)
+    delta = tl.load(saved.delta + head * num_dst + nodes, mask=nodes < num_dst, other=0.0)
+    total = tl.zeros((SIZE, D_PAD), tl.float32)
+    for tile in range(begin, end, TILE if IS_RANGE else 1):
+        keys, has_edge, bits = _see_tile(PLAN, tile, nodes, num_dst, low, high, TILE, IS_RANGE)
+        edges = bits
+        if HAS_BIAS or HAS_DROPOUT or HAS_WEIGHTS:
+            edges = _number_edges(PLAN, first, bits, keys, has_edge, num_dst, TILE, IS_RANGE)
+        key = _load_rows(KEY, keys, num_src, inputs.key_node, D, D_PAD)
+        value = _load_rows(VALUE, keys, num_src, inputs.value_node, F, F_PAD)
+        products = tl.dot(query, tl.trans(key), input_precision=PRECISION) * inputs.scale
+        scores, sees = _score(inputs, products, edges, has_edge, head, HEADS, HAS_BIAS, FUNCTION)
+        weights = tl.where(sees, tl.exp2(scores - lse[:, None]), 0.0)
+        slopes = tl.dot(upstream, tl.trans(value), input_precision=PRECISION)
         if HAS_DROPOUT:
-            slopes = tl.where(keep_edges(edges, seed, limit), slopes * gain, 0.0)
+            slopes = tl.where(_keep_edges(edges, seed, inputs.limit), slopes * inputs.gain, 0.0)
+        if HAS_WEIGHTS:
+            pointers = saved.grad_weights + edges.to(tl.int64) * HEADS + head
+            slopes += tl.load(pointers, mask=sees, other=0.0).to(tl.float32)
         slopes = weights * (slopes - delta[:, None])
         if HAS_BIAS:
-            tl.store(GRAD_BIAS + edges * bias_edge + head * bias_head, slopes.to(GRAD_BIAS.dtype.element_ty), mask=sees)
+            pointers = GRAD_BIAS + edges.to(tl.int64) * HEADS + head
+            tl.store(pointers, slopes.to(GRAD_BIAS.dtype.element_ty), mask=has_edge)
+        slopes = _multiply_slope(slopes, products, inputs.bound, FUNCTION)
         total = tl.dot(slopes.to(key.dtype), key, total, input_precision=PRECISION)
-    tl.store(GRAD_Q + offsets, (total * natural_scale).to(GRAD_Q.dtype.element_ty), mask=is_query)
+        if not IS_RANGE:
+            first += _count_bits(bits)
+    _store_rows(GRAD_QUERY + place, total * inputs.scale, nodes, num_dst, inputs.query_node, D, D_PAD)
 
 
 @triton.jit
-def range_backward_key(
-    Q, K, V, GRAD_OUT, GRAD_K, GRAD_V, LSE, DELTA, BIAS, HEADS, LOW, HIGH, FIRST, FIRST_ROW, LAST_ROW, SEEDS,
-    num_dst, num_src, q_node, q_head, k_node, k_head, v_node, v_head, bias_edge, bias_head, scale, limit, gain,
-    natural_scale,
-    D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, TOTAL_HEADS: tl.constexpr,
-    HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
+def backward_key(
+    inputs, saved, GRAD_KEY, GRAD_VALUE,
+    D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, HEADS: tl.constexpr,
+    IS_RANGE: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr,
+    FUNCTION: tl.constexpr, PRECISION: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of keys and values; the destinations that see a key are from ``FIRST_ROW`` to before ``LAST_ROW``."""
-    entry = HEADS + tl.program_id(1) * 5
-    head, relation = tl.load(entry), tl.load(entry + 1)
-    keys = tl.program_id(0) * KEYS + tl.arange(0, KEYS)
-    is_key = keys < num_src
-    at = relation.to(tl.int64) * num_src + keys
-    first_row = tl.min(tl.load(FIRST_ROW + at, mask=is_key, other=num_dst), 0)
-    last_row = tl.max(tl.load(LAST_ROW + at, mask=is_key, other=0), 0)
-    d, f = tl.arange(0, D_PAD), tl.arange(0, F_PAD)
-    key_offsets = keys.to(tl.int64)[:, None] * k_node + tl.load(entry + 3) * k_head + d[None, :]
-    value_offsets = keys.to(tl.int64)[:, None] * v_node + tl.load(entry + 4) * v_head + f[None, :]
-    in_key, in_value = is_key[:, None] & (d < D)[None, :], is_key[:, None] & (f < F)[None, :]
-    key, value = tl.load(K + key_offsets, mask=in_key, other=0.0), tl.load(V + value_offsets, mask=in_value, other=0.0)
-    Q += tl.load(entry + 2) * q_head
-    seed = tl.load(SEEDS + head)
-    key_total, value_total = tl.zeros((KEYS, D_PAD), tl.float32), tl.zeros((KEYS, F_PAD), tl.float32)
-    for start in range(first_row // ROWS * ROWS, last_row, ROWS):
-        rows = start + tl.arange(0, ROWS)
-        is_row = rows < num_dst
-        query = tl.load(
-            Q + rows.to(tl.int64)[None, :] * q_node + d[:, None], mask=is_row[None, :] & (d < D)[:, None], other=0.0
-        )
-        upstreams = GRAD_OUT + (rows.to(tl.int64)[:, None] * TOTAL_HEADS + head) * F + f[None, :]
-        upstream = tl.load(upstreams, mask=is_row[:, None] & (f < F)[None, :], other=0.0)
-        of_head = head.to(tl.int64) * num_dst + rows
-        lse, delta = tl.load(LSE + of_head, mask=is_row, other=1e30), tl.load(DELTA + of_head, mask=is_row, other=0.0)
-        of_relation = relation.to(tl.int64) * num_dst + rows
-        low = tl.load(LOW + of_relation, mask=is_row, other=num_src)
-        high = tl.load(HIGH + of_relation, mask=is_row, other=0)
-        scores = tl.dot(key, query, input_precision=PRECISION) * scale
-        sees = (keys[:, None] >= low[None, :]) & (keys[:, None] < high[None, :])
-        first = tl.zeros((ROWS,), tl.int64)
-        if HAS_BIAS or HAS_DROPOUT:
-            first = tl.load(FIRST + of_relation, mask=is_row, other=0) - low
-        edges = first[None, :] + keys[:, None]
-        if HAS_BIAS:
-            biases = tl.load(BIAS + edges * bias_edge + head * bias_head, mask=sees, other=0.0)
-            scores += biases.to(tl.float32) * LOG2_E
-        weights = tl.where(sees & (scores > -1e29), tl.exp2(scores - lse[None, :]), 0.0)
+    """Gradients of the keys and values of a block of sources, by tiles of their destinations."""
+    HEAD = inputs.heads + tl.program_id(1) * 6
+    head, num_dst, num_src = tl.load(HEAD), inputs.num_dst, inputs.num_src
+    nodes = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    QUERY = inputs.query + tl.load(HEAD + 1) * inputs.query_head
+    key_place, value_place = tl.load(HEAD + 2) * inputs.key_head, tl.load(HEAD + 3) * inputs.value_head
+    key = _load_rows(inputs.key + key_place, nodes, num_src, inputs.key_node, D, D_PAD)
+    value = _load_rows(inputs.value + value_place, nodes, num_src, inputs.value_node, F, F_PAD)
+    PLAN = inputs.plan + tl.load(HEAD + 5)
+    begin, end, low, high = _find_tiles(PLAN, nodes, num_src, SIZE, TILE, IS_RANGE)
+    first = nodes
+    if not IS_RANGE:
+        first = _first_edges(PLAN, nodes, num_src, IS_RANGE)
+    seed = tl.load(inputs.seeds + head)
+    key_total, value_total = tl.zeros((SIZE, D_PAD), tl.float32), tl.zeros((SIZE, F_PAD), tl.float32)
+    for tile in range(begin, end, TILE if IS_RANGE else 1):
+        rows, sees, bits = _see_tile(PLAN, tile, nodes, num_src, low, high, TILE, IS_RANGE)
+        edges = bits
+        if HAS_BIAS or HAS_DROPOUT or HAS_WEIGHTS:
+            if IS_RANGE:  # the number of an edge minus its key is known by destination
+                shifts = _first_edges(inputs.plan + tl.load(HEAD + 4), rows, num_dst, IS_RANGE)
+                edges = nodes[:, None] + shifts[None, :]
+            else:
+                edges = _number_edges(PLAN, first, bits, rows, sees, num_src, TILE, IS_RANGE)
+        query = _load_rows(QUERY, rows, num_dst, inputs.query_node, D, D_PAD)
+        upstream = _load_rows(saved.grad_out + head * F, rows, num_dst, HEADS * F, F, F_PAD)
+        lse = tl.load(saved.lse + head * num_dst + rows, mask=rows < num_dst, other=NO_EDGES)
+        delta = tl.load(saved.delta + head * num_dst + rows, mask=rows < num_dst, other=0.0)
+        products = tl.dot(key, tl.trans(query), input_precision=PRECISION) * inputs.scale
+        scores, sees = _score(inputs, products, edges, sees, head, HEADS, HAS_BIAS, FUNCTION)
+        weights = tl.where(sees, tl.exp2(scores - lse[None, :]), 0.0)
         slopes = tl.dot(value, tl.trans(upstream), input_precision=PRECISION)
         applied = weights
         if HAS_DROPOUT:
-            kept = keep_edges(edges, seed, limit)
-            slopes, applied = tl.where(kept, slopes * gain, 0.0), tl.where(kept, weights * gain, 0.0)
+            kept = _keep_edges(edges, seed, inputs.limit)
+            slopes = tl.where(kept, slopes * inputs.gain, 0.0)
+            applied = tl.where(kept, weights * inputs.gain, 0.0)
+        if HAS_WEIGHTS:
+            pointers = saved.grad_weights + edges.to(tl.int64) * HEADS + head
+            slopes += tl.load(pointers, mask=sees, other=0.0).to(tl.float32)
         value_total = tl.dot(applied.to(upstream.dtype), upstream, value_total, input_precision=PRECISION)
-        slopes = weights * (slopes - delta[None, :])
-        key_total = tl.dot(slopes.to(query.dtype), tl.trans(query), key_total, input_precision=PRECISION)
-    tl.store(GRAD_K + key_offsets, (key_total * natural_scale).to(GRAD_K.dtype.element_ty), mask=in_key)
-    tl.store(GRAD_V + value_offsets, value_total.to(GRAD_V.dtype.element_ty), mask=in_value)
-
-
-@triton.jit
-def edge_forward(
-    Q, K, V, OUT, LSE, WEIGHTS, BIAS, HEADS, POINTERS, SOURCES, STARTS, SEEDS,
-    num_dst, q_node, q_head, k_node, k_head, v_node, v_head, bias_edge, bias_head, scale, limit, gain,
-    D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, TOTAL_HEADS: tl.constexpr,
-    HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr, KEYS: tl.constexpr,
-):  # fmt: skip
-    """Like :func:`range_forward` for one destination with any sources, by tiles of ``KEYS`` gathered keys.
-
-    The slots of relation r begin at ``STARTS[r]``; weights (E, H of the relation) are before dropout.
-    """
-    entry = HEADS + tl.program_id(1) * 5
-    head, relation = tl.load(entry), tl.load(entry + 1)
-    row = tl.program_id(0).to(tl.int64)
-    begin, end = (
-        tl.load(POINTERS + relation * (num_dst + 1) + row),
-        tl.load(POINTERS + relation * (num_dst + 1) + row + 1),
-    )
-    own = tl.load(STARTS + relation)
-    d, f = tl.arange(0, D_PAD), tl.arange(0, F_PAD)
-    query = tl.load(Q + row * q_node + tl.load(entry + 2) * q_head + d, mask=d < D, other=0.0).to(tl.float32)
-    K += tl.load(entry + 3) * k_head
-    V += tl.load(entry + 4) * v_head
-    seed = tl.load(SEEDS + head)
-    total = tl.zeros((F_PAD,), tl.float32)
-    top = tl.full((1,), -1e30, tl.float32)
-    weight_sum = tl.zeros((1,), tl.float32)
-    for start in range(begin, end, KEYS):
-        slots = start + tl.arange(0, KEYS)
-        sees = slots < end
-        sources = tl.load(SOURCES + slots, mask=sees, other=0).to(tl.int64)
-        key = tl.load(K + sources[:, None] * k_node + d[None, :], mask=sees[:, None] & (d < D)[None, :], other=0.0)
-        value = tl.load(V + sources[:, None] * v_node + f[None, :], mask=sees[:, None] & (f < F)[None, :], other=0.0)
-        scores = tl.sum(key.to(tl.float32) * query[None, :], 1) * scale
-        if HAS_BIAS:
-            biases = tl.load(BIAS + (slots - own) * bias_edge + head * bias_head, mask=sees, other=0.0)
-            scores += biases.to(tl.float32) * LOG2_E
-        sees = sees & (scores > -1e29)
-        new_top = tl.maximum(top, tl.max(tl.where(sees, scores, -1e30), 0))
-        weights = tl.where(sees, tl.exp2(scores - new_top), 0.0)
-        shrink = tl.exp2(top - new_top)
-        weight_sum = weight_sum * shrink + tl.sum(weights, 0)
-        if HAS_DROPOUT:
-            weights = tl.where(keep_edges(slots - own, seed, limit), weights * gain, 0.0)
-        total = total * shrink + tl.sum(weights[:, None] * value.to(tl.float32), 0)
-        top = new_top
-    exists = weight_sum > 0
-    total = total / tl.where(exists, weight_sum, 1.0)
-    tl.store(OUT + (row * TOTAL_HEADS + head) * F + f, total.to(OUT.dtype.element_ty), mask=f < F)
-    lse = tl.where(exists, top + tl.log2(tl.where(exists, weight_sum, 1.0)), 1e30)
-    tl.store(LSE + head.to(tl.int64) * num_dst + row + tl.arange(0, 1), lse)
-    if HAS_WEIGHTS:
-        for start in range(begin, end, KEYS):
-            slots = start + tl.arange(0, KEYS)
-            sees = slots < end
-            sources = tl.load(SOURCES + slots, mask=sees, other=0).to(tl.int64)
-            key = tl.load(K + sources[:, None] * k_node + d[None, :], mask=sees[:, None] & (d < D)[None, :], other=0.0)
-            scores = tl.sum(key.to(tl.float32) * query[None, :], 1) * scale
-            if HAS_BIAS:
-                biases = tl.load(BIAS + (slots - own) * bias_edge + head * bias_head, mask=sees, other=0.0)
-                scores += biases.to(tl.float32) * LOG2_E
-            weights = tl.where(scores > -1e29, tl.exp2(scores - lse), 0.0)
-            tl.store(WEIGHTS + (slots - own) * TOTAL_HEADS + head, weights.to(WEIGHTS.dtype.element_ty), mask=sees)
-
-
-@triton.jit
-def edge_backward_query(
-    Q, K, V, GRAD_OUT, GRAD_Q, GRAD_BIAS, GRAD_WEIGHTS, LSE, DELTA, BIAS, HEADS, POINTERS, SOURCES, STARTS, SEEDS,
-    num_dst, q_node, q_head, k_node, k_head, v_node, v_head, bias_edge, bias_head, scale, limit, gain, natural_scale,
-    D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, TOTAL_HEADS: tl.constexpr,
-    HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr, KEYS: tl.constexpr,
-):  # fmt: skip
-    """Like :func:`range_backward_query` for any sources; adds to ``DELTA`` what gradients of weights contribute."""
-    entry = HEADS + tl.program_id(1) * 5
-    head, relation = tl.load(entry), tl.load(entry + 1)
-    row = tl.program_id(0).to(tl.int64)
-    begin, end = (
-        tl.load(POINTERS + relation * (num_dst + 1) + row),
-        tl.load(POINTERS + relation * (num_dst + 1) + row + 1),
-    )
-    own = tl.load(STARTS + relation)
-    d, f = tl.arange(0, D_PAD), tl.arange(0, F_PAD)
-    offsets = row * q_node + tl.load(entry + 2) * q_head + d
-    query = tl.load(Q + offsets, mask=d < D, other=0.0).to(tl.float32)
-    upstream = tl.load(GRAD_OUT + (row * TOTAL_HEADS + head) * F + f, mask=f < F, other=0.0).to(tl.float32)
-    K += tl.load(entry + 3) * k_head
-    V += tl.load(entry + 4) * v_head
-    of_head = head.to(tl.int64) * num_dst + row
-    lse, delta = tl.load(LSE + of_head), tl.load(DELTA + of_head)
-    seed = tl.load(SEEDS + head)
-    total = tl.zeros((D_PAD,), tl.float32)
-    if HAS_WEIGHTS:
-        more = tl.zeros((KEYS,), tl.float32)
-        for start in range(begin, end, KEYS):
-            slots = start + tl.arange(0, KEYS)
-            sees = slots < end
-            sources = tl.load(SOURCES + slots, mask=sees, other=0).to(tl.int64)
-            key = tl.load(K + sources[:, None] * k_node + d[None, :], mask=sees[:, None] & (d < D)[None, :], other=0.0)
-            scores = tl.sum(key.to(tl.float32) * query[None, :], 1) * scale
-            if HAS_BIAS:
-                biases = tl.load(BIAS + (slots - own) * bias_edge + head * bias_head, mask=sees, other=0.0)
-                scores += biases.to(tl.float32) * LOG2_E
-            weights = tl.where(sees & (scores > -1e29), tl.exp2(scores - lse), 0.0)
-            grads = tl.load(GRAD_WEIGHTS + (slots - own) * TOTAL_HEADS + head, mask=sees, other=0.0)
-            more += weights * grads.to(tl.float32)
-        delta += tl.sum(more, 0)
-        tl.store(DELTA + of_head, delta)
-    for start in range(begin, end, KEYS):
-        slots = start + tl.arange(0, KEYS)
-        sees = slots < end
-        sources = tl.load(SOURCES + slots, mask=sees, other=0).to(tl.int64)
-        key = tl.load(K + sources[:, None] * k_node + d[None, :], mask=sees[:, None] & (d < D)[None, :], other=0.0)
-        value = tl.load(V + sources[:, None] * v_node + f[None, :], mask=sees[:, None] & (f < F)[None, :], other=0.0)
-        scores = tl.sum(key.to(tl.float32) * query[None, :], 1) * scale
-        if HAS_BIAS:
-            biases = tl.load(BIAS + (slots - own) * bias_edge + head * bias_head, mask=sees, other=0.0)
-            scores += biases.to(tl.float32) * LOG2_E
-        weights = tl.where(sees & (scores > -1e29), tl.exp2(scores - lse), 0.0)
-        slopes = tl.sum(value.to(tl.float32) * upstream[None, :], 1)
-        if HAS_DROPOUT:
-            slopes = tl.where(keep_edges(slots - own, seed, limit), slopes * gain, 0.0)
-        if HAS_WEIGHTS:
-            slopes += tl.load(GRAD_WEIGHTS + (slots - own) * TOTAL_HEADS + head, mask=sees, other=0.0).to(tl.float32)
-        slopes = weights * (slopes - delta)
-        if HAS_BIAS:
-            tl.store(
-                GRAD_BIAS + (slots - own) * bias_edge + head * bias_head,
-                slopes.to(GRAD_BIAS.dtype.element_ty),
-                mask=slots < end,
-            )
-        total += tl.sum(slopes[:, None] * key.to(tl.float32), 0)
-    tl.store(GRAD_Q + offsets, (total * natural_scale).to(GRAD_Q.dtype.element_ty), mask=d < D)
-
-
-@triton.jit
-def edge_backward_key(
-    Q, K, V, GRAD_OUT, GRAD_K, GRAD_V, GRAD_WEIGHTS, LSE, DELTA, BIAS, HEADS, POINTERS, DESTINATIONS, SLOTS, SEEDS,
-    num_dst, num_src, q_node, q_head, k_node, k_head, v_node, v_head, bias_edge, bias_head, scale, limit, gain,
-    natural_scale,
-    D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, TOTAL_HEADS: tl.constexpr,
-    HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """Gradients of the key and value of one source, over the reversed edges; ``SLOTS`` are their numbers."""
-    entry = HEADS + tl.program_id(1) * 5
-    head, relation = tl.load(entry), tl.load(entry + 1)
-    node = tl.program_id(0).to(tl.int64)
-    begin = tl.load(POINTERS + relation * (num_src + 1) + node)
-    end = tl.load(POINTERS + relation * (num_src + 1) + node + 1)
-    d, f = tl.arange(0, D_PAD), tl.arange(0, F_PAD)
-    key_offsets = node * k_node + tl.load(entry + 3) * k_head + d
-    value_offsets = node * v_node + tl.load(entry + 4) * v_head + f
-    key = tl.load(K + key_offsets, mask=d < D, other=0.0).to(tl.float32)
-    value = tl.load(V + value_offsets, mask=f < F, other=0.0).to(tl.float32)
-    Q += tl.load(entry + 2) * q_head
-    seed = tl.load(SEEDS + head)
-    key_total, value_total = tl.zeros((D_PAD,), tl.float32), tl.zeros((F_PAD,), tl.float32)
-    for start in range(begin, end, ROWS):
-        places = start + tl.arange(0, ROWS)
-        sees = places < end
-        rows = tl.load(DESTINATIONS + places, mask=sees, other=0).to(tl.int64)
-        slots = tl.load(SLOTS + places, mask=sees, other=0).to(tl.int64)
-        query = tl.load(Q + rows[:, None] * q_node + d[None, :], mask=sees[:, None] & (d < D)[None, :], other=0.0)
-        upstreams = GRAD_OUT + (rows[:, None] * TOTAL_HEADS + head) * F + f[None, :]
-        upstream = tl.load(upstreams, mask=sees[:, None] & (f < F)[None, :], other=0.0).to(tl.float32)
-        of_head = head.to(tl.int64) * num_dst + rows
-        lse, delta = tl.load(LSE + of_head, mask=sees, other=1e30), tl.load(DELTA + of_head, mask=sees, other=0.0)
-        scores = tl.sum(query.to(tl.float32) * key[None, :], 1) * scale
-        if HAS_BIAS:
-            biases = tl.load(BIAS + slots * bias_edge + head * bias_head, mask=sees, other=0.0)
-            scores += biases.to(tl.float32) * LOG2_E
-        weights = tl.where(sees & (scores > -1e29), tl.exp2(scores - lse), 0.0)
-        slopes = tl.sum(upstream * value[None, :], 1)
-        applied = weights
-        if HAS_DROPOUT:
-            kept = keep_edges(slots, seed, limit)
-            slopes, applied = tl.where(kept, slopes * gain, 0.0), tl.where(kept, weights * gain, 0.0)
-        if HAS_WEIGHTS:
-            slopes += tl.load(GRAD_WEIGHTS + slots * TOTAL_HEADS + head, mask=sees, other=0.0).to(tl.float32)
-        value_total += tl.sum(applied[:, None] * upstream, 0)
-        slopes = weights * (slopes - delta)
-        key_total += tl.sum(slopes[:, None] * query.to(tl.float32), 0)
-    tl.store(GRAD_K + key_offsets, (key_total * natural_scale).to(GRAD_K.dtype.element_ty), mask=d < D)
-    tl.store(GRAD_V + value_offsets, value_total.to(GRAD_V.dtype.element_ty), mask=f < F)
+        slopes = _multiply_slope(weights * (slopes - delta[None, :]), products, inputs.bound, FUNCTION)
+        key_total = tl.dot(slopes.to(query.dtype), query, key_total, input_precision=PRECISION)
+        if not IS_RANGE:
+            first += _count_bits(bits)
+    _store_rows(GRAD_KEY + key_place, key_total * inputs.scale, nodes, num_src, inputs.key_node, D, D_PAD)
+    _store_rows(GRAD_VALUE + value_place, value_total, nodes, num_src, inputs.value_node, F, F_PAD)

@@ -1,109 +1,182 @@
-"""Arrays that the kernels of backend ``triton`` read, for all relations of a layer; :class:`Edges` cache them."""
+"""Plans of backend ``triton``: which nodes see each other, as one int32 array for each relation, made on the CPU.
+
+Where the sources of each destination are consecutive and rise from one destination to the next (windows, complete
+graphs, order, sentences), so do the destinations of each source, and the plan is the ends of these ranges::
+
+    by destination:  low (N_dst), high (N_dst), number of its first edge minus low (N_dst)
+    by source:       first destination (N_src), the one after the last (N_src)
+
+Other edges become tiles: for each block of 64 nodes, the nodes that any of them sees, in tiles of 32, and for each node
+and tile a word of 32 bits that tells which of them it sees. Both by destination and by source::
+
+    pointers (blocks + 1), first tile of each block
+    starts (N), edges of earlier nodes
+    columns (tiles, 32), nodes of each tile
+    bits (tiles, 64)
+    slots (E,), the edge's number in CSC order
+
+Edges of a text are near the diagonal, so nearly all tiles are full, and bits are fewer bytes than indices.
+"""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from graphattn._edges import Edges
 
-Plan = TypeVar("Plan", bound=tuple[Tensor, ...])
+BLOCK, WORD = 64, 32
+"""Rows and columns of a tile; kernels know them, too."""
 
 
-class RangePlan(NamedTuple):
-    """Relations in which the keys of a destination are consecutive, and so are the destinations of a key."""
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a relation."""
 
-    low: Tensor  # (R, N_dst) int32, first key of each destination
-    high: Tensor  # (R, N_dst) int32, the key after the last
-    first: Tensor  # (R, N_dst) int64, number of each destination's first edge
-    first_row: Tensor  # (R, N_src) int32, first destination of each key
-    last_row: Tensor  # (R, N_src) int32, the destination after the last
-
-
-class EdgePlan(NamedTuple):
-    """Relations with edges in any order; the slots of one follow those of the one before."""
-
-    pointers: Tensor  # (R, N_dst + 1) int64, first slot of each destination
-    sources: Tensor  # (E of all,) int32
-    starts: Tensor  # (R,) int64, first slot of each relation
-    reverse_pointers: Tensor  # (R, N_src + 1) int64, first place of each source among the reversed edges
-    destinations: Tensor  # (E of all,) int32, of the reversed edges
-    slots: Tensor  # (E of all,) int64, number of each reversed edge within its relation
+    array: Tensor
+    by_source: int  # where the second half of the array begins
+    is_range: bool
 
 
-def find_ranges(edges: Edges) -> RangePlan | None:
-    """The arrays of one relation, (1, ...) each; None unless its ranges rise."""
-    return edges.compute_once("triton, ranges", _find_ranges)
+@dataclass(frozen=True)
+class Launch:
+    """The heads that one launch of a kernel computes."""
+
+    plan: Tensor  # arrays of all their relations
+    heads: Tensor  # (heads, 6) int64, see kernels.py
+    is_range: bool
 
 
-def _find_ranges(edges: Edges) -> RangePlan | None:
-    if edges.ranges is None:
+@dataclass(frozen=True)
+class Layer:
+    """The heads of a call: those of the launches, and those that copy their value."""
+
+    launches: Sequence[Launch]
+    copies: Sequence[tuple[int, int, int]] = ()  # (first head, row of its value, number of heads)
+
+
+def plan_of(edges: Edges) -> Plan | None:
+    """The plan of a relation, cached in its edges; None if a pair of nodes has several edges."""
+    return edges.compute_once("triton", _make_plan)
+
+
+def _make_plan(edges: Edges) -> Plan | None:
+    if edges.indptr.device.type != "cpu":  # a user's edges that were made on the GPU
+        plan = _make_plan(edges.to("cpu"))
+        return None if plan is None else replace(plan, array=plan.array.to(edges.indptr.device))
+    return _plan_ranges(edges) or _plan_tiles(edges)
+
+
+def _plan_ranges(edges: Edges) -> Plan | None:
+    if edges.first_sources is None:
         return None
-    low, high = (ends.int() for ends in edges.ranges)
-    if not bool(((low[1:] >= low[:-1]) & (high[1:] >= high[:-1])).all()):
+    low = edges.first_sources.numpy().astype(np.int64)
+    high = low + edges.indptr.diff().numpy()
+    if (low[1:] < low[:-1]).any() or (high[1:] < high[:-1]).any():
         return None
-    keys = torch.arange(edges.num_sources, device=low.device, dtype=torch.int32)
-    first_row = torch.searchsorted(high, keys, right=True, out_int32=True)
-    last_row = torch.searchsorted(low, keys, right=True, out_int32=True)
-    return RangePlan(*(each[None].contiguous() for each in (low, high, edges.indptr[:-1].long(), first_row, last_row)))
+    sources = np.arange(edges.num_sources)
+    first, stop = np.searchsorted(high, sources, side="right"), np.searchsorted(low, sources, side="right")
+    return _join([low, high, edges.indptr[:-1].numpy() - low], [first, stop], is_range=True)
 
 
-def find_edges(edges: Edges) -> EdgePlan:
-    """The arrays of one relation with any edges."""
-    return edges.compute_once("triton, edges", _find_edges)
-
-
-def _find_edges(edges: Edges) -> EdgePlan:
+def _plan_tiles(edges: Edges) -> Plan | None:
     reverse, slots = edges.reverse
-    return EdgePlan(
-        edges.indptr.long()[None],
-        edges.indices.int(),
-        edges.indptr.new_zeros(1).long(),
-        reverse.indptr.long()[None],
-        reverse.indices.int(),
-        slots,
-    )
+    by_destination = _cut_into_tiles(edges, np.arange(edges.num_edges))
+    by_source = _cut_into_tiles(reverse, slots.numpy())
+    if by_destination is None or by_source is None:
+        return None
+    return _join(by_destination, by_source, is_range=False)
 
 
-def join_ranges(relations: Sequence[Edges]) -> RangePlan:
-    """The arrays of relations between the same nodes, cached in the first one."""
-    plans = [plan for each in relations if (plan := find_ranges(each)) is not None]
-    if len(plans) == 1:
-        return plans[0]
-    return _cache("triton, joined ranges", relations, lambda: RangePlan(*(torch.cat(each) for each in zip(*plans))))
+def _join(by_destination: Sequence[np.ndarray], by_source: Sequence[np.ndarray], *, is_range: bool) -> Plan:
+    # numbers of edges beyond int32 wrap around: dropout uses 32 bits of them
+    array = np.concatenate([each.astype(np.uint32) for each in (*by_destination, *by_source)]).view(np.int32)
+    return Plan(torch.from_numpy(array), sum(map(len, by_destination)), is_range)
 
 
-def join_edges(relations: Sequence[Edges]) -> EdgePlan:
-    """:func:`join_ranges` for relations with any edges."""
-    plans = [find_edges(each) for each in relations]
-    return plans[0] if len(plans) == 1 else _cache("triton, joined edges", relations, lambda: _join_edges(plans))
+def _cut_into_tiles(edges: Edges, slots: np.ndarray) -> list[np.ndarray] | None:
+    """Pointers, starts, columns, bits and slots; None if edges are repeated."""
+    starts, rows, sources = edges.indptr.numpy(), edges.destinations.numpy(), edges.sources.numpy()
+    order = np.lexsort((sources, rows))
+    rows, sources = rows[order], sources[order]
+    if (np.diff(rows * edges.num_sources + sources) == 0).any():
+        return None
+    # a column is a block and one of the sources that it sees
+    columns, column_of = np.unique(rows // BLOCK * edges.num_sources + sources, return_inverse=True)
+    widths = np.bincount(columns // max(1, edges.num_sources), minlength=-(-edges.num_destinations // BLOCK))
+    pointers = np.concatenate([[0], np.cumsum(-(-widths // WORD))])
+    # columns of a block follow those of the one before, which fill whole tiles
+    padding = pointers[:-1] * WORD - (np.cumsum(widths) - widths)
+    places = np.arange(len(columns)) + np.repeat(padding, widths)
+    nodes = np.zeros(pointers[-1] * WORD, np.int64)
+    nodes[places] = columns % max(1, edges.num_sources)
+    tile, bit = np.divmod(places[column_of], WORD)
+    bits = np.bincount(tile * BLOCK + rows % BLOCK, 2.0**bit, minlength=pointers[-1] * BLOCK)  # each bit occurs once
+    return [pointers, starts[:-1], nodes, bits.astype(np.int64), slots[order]]
 
 
-def _join_edges(plans: Sequence[EdgePlan]) -> EdgePlan:
-    sizes = torch.tensor([0, *(len(plan.sources) for plan in plans[:-1])])
-    starts = sizes.cumsum(0).to(plans[0].starts.device)
-    pointers, sources, _, reverse_pointers, destinations, slots = map(list, zip(*plans, strict=True))
-    return EdgePlan(
-        torch.cat(pointers) + starts[:, None],
-        torch.cat(sources),
-        starts,
-        torch.cat(reverse_pointers) + starts[:, None],
-        torch.cat(destinations),
-        torch.cat(slots),
-    )
+def plan_relation(edges: Edges, heads: int) -> Layer | None:
+    """One relation, with a tensor of queries, of keys and of values."""
+    plan = plan_of(edges)
+    if plan is None:
+        return None
+    table = [(head, head, head, head, 0, plan.by_source) for head in range(heads)]
+    name = f"triton, {heads} heads"
+    return edges.compute_once(name, lambda _: Layer([Launch(plan.array, _to_device(table, plan.array), plan.is_range)]))
 
 
-def _cache(name: str, relations: Sequence[Edges], compute) -> Plan:  # type: ignore[no-untyped-def]
-    """What was computed for exactly these relations; the cache does not keep the others alive."""
-    key = (name, *(id(each) for each in relations))
-    cached = relations[0].plans.get(key)
-    if cached is None or any(reference() is not each for reference, each in zip(cached[0], relations)):
+def plan_layer(edges: Sequence[Edges], heads: Sequence[int], *, compact: bool, copies: bool) -> Layer | None:
+    """The relations of a layer, whose queries, keys and values are the rows (N, P, D) of one tensor.
+
+    Of ``compact`` rows, identities have values only; they are copied then, or if ``copies`` is set. The first relation
+    caches the plan for exactly these relations, without keeping the others alive.
+    """
+    key = ("triton", tuple(heads), compact, copies, *(id(each) for each in edges))
+    cached = edges[0].plans.get(key)
+    if cached is None or any(reference() is not each for reference, each in zip(cached[0], edges)):
         with torch.inference_mode(False):
-            cached = [weakref.ref(each) for each in relations], compute()
-        relations[0].plans[key] = cached
-    plan: Plan = cached[1]
-    return plan
+            cached = [weakref.ref(each) for each in edges], _plan_layer(edges, heads, compact, copies)
+        edges[0].plans[key] = cached
+    layer: Layer | None = cached[1]
+    return layer
+
+
+def _plan_layer(edges: Sequence[Edges], heads: Sequence[int], compact: bool, copies: bool) -> Layer | None:
+    total = sum(heads)
+    scored = sum(count for each, count in zip(edges, heads, strict=True) if not (compact and each.is_identity))
+    arrays: dict[bool, list[Tensor]] = {True: [], False: []}
+    tables: dict[bool, list[tuple[int, ...]]] = {True: [], False: []}
+    copied = []
+    head = place = 0
+    for relation, count in zip(edges, heads, strict=True):
+        if relation.is_identity and (compact or copies):
+            copied.append((head, 2 * scored + head, count))
+            place += 0 if compact else count
+        elif count:
+            plan = plan_of(relation)
+            if plan is None:
+                return None
+            begin = sum(map(len, arrays[plan.is_range]))
+            tables[plan.is_range] += [
+                (head + i, place + i, scored + place + i, 2 * scored + head + i, begin, begin + plan.by_source)
+                for i in range(count)
+            ]
+            arrays[plan.is_range].append(plan.array)
+            place += count
+        head += count
+    assert head == total
+    launches = [
+        Launch(own[0] if len(own) == 1 else torch.cat(own), _to_device(tables[kind], own[0]), kind)
+        for kind, own in arrays.items()
+        if own
+    ]
+    return Layer(launches, copied)
+
+
+def _to_device(table: Sequence[tuple[int, ...]], array: Tensor) -> Tensor:
+    return torch.tensor(table, dtype=torch.int64).to(array.device, non_blocking=True)
