@@ -11,9 +11,7 @@ consecutive nodes and each node of the block sees a range of them; otherwise til
 
 Scores are in base 2 (times log2 e), because a GPU has an instruction for ``exp2``.
 
-Capital letters are pointers and constants. ``HEADS`` are (heads of the launch, 6) int64: number of the head in the
-output; rows of query, key and value among the P of a node; where the head's relation begins in ``PLAN``, by destination
-and by source.
+Capital letters are pointers and constants.
 """
 
 from typing import Any, NamedTuple
@@ -40,17 +38,16 @@ class Inputs(NamedTuple):
     key: Any  # (N_src, P, D)
     value: Any  # (N_src, P, F)
     bias: Any  # (E, H), or any pointer without a bias
-    plan: Any
+    plan: Any  # of all relations of the launch
+    # (heads of the launch, 6) int64: number of the head among all H; its rows of queries, keys and values among the P
+    # of a node; where its relation's plan begins, by destination and by source
     heads: Any
     seeds: Any  # (H,) int32, of dropout
     num_dst: Any
     num_src: Any
-    query_node: Any  # strides
-    query_head: Any
-    key_node: Any
-    key_head: Any
-    value_node: Any
-    value_head: Any
+    query_strides: Any  # from a node to the next, and from a head to the next
+    key_strides: Any
+    value_strides: Any
     scale: Any
     bound: Any  # c of tanh
     limit: Any  # bits below it drop a weight
@@ -90,18 +87,28 @@ def _count_bits(words):
 
 
 @triton.jit
-def _load_rows(POINTER, nodes, count, stride, WIDTH: tl.constexpr, PADDED: tl.constexpr):
-    """(nodes, PADDED) rows, zeros beyond their width."""
-    column = tl.arange(0, PADDED)
-    mask = (nodes < count)[:, None] & (column < WIDTH)[None, :]
-    return tl.load(POINTER + nodes.to(tl.int64)[:, None] * stride + column[None, :], mask=mask, other=0.0)
+def _point_to(POINTER, place, nodes, strides, PADDED: tl.constexpr, ALIGN: tl.constexpr):
+    """Pointers (nodes, PADDED) to one row of each node."""
+    # strides are multiples of ALIGN already; the division tells Triton, which then copies ALIGN numbers at once
+    starts = nodes.to(tl.int64) * (strides[0] // ALIGN * ALIGN) + place * (strides[1] // ALIGN * ALIGN)
+    return POINTER + starts[:, None] + tl.arange(0, PADDED)[None, :]
 
 
 @triton.jit
-def _store_rows(POINTER, rows, nodes, count, stride, WIDTH: tl.constexpr, PADDED: tl.constexpr):
-    column = tl.arange(0, PADDED)
-    mask = (nodes < count)[:, None] & (column < WIDTH)[None, :]
-    pointers = POINTER + nodes.to(tl.int64)[:, None] * stride + column[None, :]
+def _load_rows(
+    POINTER, place, nodes, count, strides, WIDTH: tl.constexpr, PADDED: tl.constexpr, ALIGN: tl.constexpr
+):  # fmt: skip
+    """One row of each node, with zeros beyond its width."""
+    mask = (nodes < count)[:, None] & (tl.arange(0, PADDED) < WIDTH)[None, :]
+    return tl.load(_point_to(POINTER, place, nodes, strides, PADDED, ALIGN), mask=mask, other=0.0)
+
+
+@triton.jit
+def _store_rows(
+    POINTER, rows, place, nodes, count, strides, WIDTH: tl.constexpr, PADDED: tl.constexpr, ALIGN: tl.constexpr
+):  # fmt: skip
+    mask = (nodes < count)[:, None] & (tl.arange(0, PADDED) < WIDTH)[None, :]
+    pointers = _point_to(POINTER, place, nodes, strides, PADDED, ALIGN)
     tl.store(pointers, rows.to(POINTER.dtype.element_ty), mask=mask)
 
 
@@ -197,15 +204,14 @@ def forward(
     inputs, OUT, LSE,
     D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, HEADS: tl.constexpr,
     IS_RANGE: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, FUNCTION: tl.constexpr,
-    PRECISION: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
+    PRECISION: tl.constexpr, ALIGN: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """Outputs (N_dst, H, F) and the logarithms LSE (H, N_dst) of a block of SIZE destinations: online softmax."""
     HEAD = inputs.heads + tl.program_id(1) * 6
     head, num_dst, num_src = tl.load(HEAD), inputs.num_dst, inputs.num_src
     nodes = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    query = _load_rows(inputs.query + tl.load(HEAD + 1) * inputs.query_head, nodes, num_dst, inputs.query_node, D, D_PAD)
-    KEY = inputs.key + tl.load(HEAD + 2) * inputs.key_head
-    VALUE = inputs.value + tl.load(HEAD + 3) * inputs.value_head
+    query_place, key_place, value_place = tl.load(HEAD + 1), tl.load(HEAD + 2), tl.load(HEAD + 3)
+    query = _load_rows(inputs.query, query_place, nodes, num_dst, inputs.query_strides, D, D_PAD, ALIGN)
     PLAN = inputs.plan + tl.load(HEAD + 4)
     begin, end, low, high = _find_tiles(PLAN, nodes, num_dst, SIZE, TILE, IS_RANGE)
     first = _first_edges(PLAN, nodes, num_dst, IS_RANGE)
@@ -218,13 +224,13 @@ def forward(
         edges = bits
         if HAS_BIAS or HAS_DROPOUT:
             edges = _number_edges(PLAN, first, bits, keys, sees, num_dst, TILE, IS_RANGE)
-        key = _load_rows(KEY, keys, num_src, inputs.key_node, D, D_PAD)
-        value = _load_rows(VALUE, keys, num_src, inputs.value_node, F, F_PAD)
+        key = _load_rows(inputs.key, key_place, keys, num_src, inputs.key_strides, D, D_PAD, ALIGN)
+        value = _load_rows(inputs.value, value_place, keys, num_src, inputs.value_strides, F, F_PAD, ALIGN)
         products = tl.dot(query, tl.trans(key), input_precision=PRECISION) * inputs.scale
         scores, sees = _score(inputs, products, edges, sees, head, HEADS, HAS_BIAS, FUNCTION)
         scores = tl.where(sees, scores, HIDDEN)
         new_top = tl.maximum(top, tl.max(scores, 1))
-        # the second condition is for rows that have seen nothing yet, whose top is HIDDEN
+        # not by scores alone: if a node has seen nothing yet, its top is HIDDEN, too
         weights = tl.where(sees, tl.exp2(scores - new_top[:, None]), 0.0)
         shrink = tl.exp2(top - new_top)
         weight_sum = weight_sum * shrink + tl.sum(weights, 1)
@@ -236,7 +242,7 @@ def forward(
             first += _count_bits(bits)
     exists = weight_sum > 0
     weight_sum = tl.where(exists, weight_sum, 1.0)
-    _store_rows(OUT + head * F, total / weight_sum[:, None], nodes, num_dst, HEADS * F, F, F_PAD)
+    _store_rows(OUT, total / weight_sum[:, None], head, nodes, num_dst, (HEADS * F, F), F, F_PAD, ALIGN)
     lse = tl.where(exists, top + tl.log2(weight_sum), NO_EDGES)
     tl.store(LSE + head * num_dst + nodes, lse, mask=nodes < num_dst)
 
@@ -245,14 +251,14 @@ def forward(
 def edge_weights(
     inputs, LSE, WEIGHTS,
     D: tl.constexpr, D_PAD: tl.constexpr, HEADS: tl.constexpr, IS_RANGE: tl.constexpr, HAS_BIAS: tl.constexpr,
-    FUNCTION: tl.constexpr, PRECISION: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
+    FUNCTION: tl.constexpr, PRECISION: tl.constexpr, ALIGN: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """Weights (E, H) of the edges of a block of destinations, before dropout."""
     HEAD = inputs.heads + tl.program_id(1) * 6
     head, num_dst, num_src = tl.load(HEAD), inputs.num_dst, inputs.num_src
     nodes = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    query = _load_rows(inputs.query + tl.load(HEAD + 1) * inputs.query_head, nodes, num_dst, inputs.query_node, D, D_PAD)
-    KEY = inputs.key + tl.load(HEAD + 2) * inputs.key_head
+    query_place, key_place = tl.load(HEAD + 1), tl.load(HEAD + 2)
+    query = _load_rows(inputs.query, query_place, nodes, num_dst, inputs.query_strides, D, D_PAD, ALIGN)
     PLAN = inputs.plan + tl.load(HEAD + 4)
     begin, end, low, high = _find_tiles(PLAN, nodes, num_dst, SIZE, TILE, IS_RANGE)
     first = _first_edges(PLAN, nodes, num_dst, IS_RANGE)
@@ -260,7 +266,7 @@ def edge_weights(
     for tile in range(begin, end, TILE if IS_RANGE else 1):
         keys, has_edge, bits = _see_tile(PLAN, tile, nodes, num_dst, low, high, TILE, IS_RANGE)
         edges = _number_edges(PLAN, first, bits, keys, has_edge, num_dst, TILE, IS_RANGE)
-        key = _load_rows(KEY, keys, num_src, inputs.key_node, D, D_PAD)
+        key = _load_rows(inputs.key, key_place, keys, num_src, inputs.key_strides, D, D_PAD, ALIGN)
         products = tl.dot(query, tl.trans(key), input_precision=PRECISION) * inputs.scale
         scores, sees = _score(inputs, products, edges, has_edge, head, HEADS, HAS_BIAS, FUNCTION)
         weights = tl.where(sees, tl.exp2(scores - lse[:, None]), 0.0)
@@ -272,20 +278,18 @@ def edge_weights(
 
 @triton.jit
 def backward_query(
-    inputs, saved, GRAD_QUERY, GRAD_BIAS,
+    inputs, saved, GRAD_QUERY, query_strides, GRAD_BIAS,
     D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, HEADS: tl.constexpr,
     IS_RANGE: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr,
-    FUNCTION: tl.constexpr, PRECISION: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
+    FUNCTION: tl.constexpr, PRECISION: tl.constexpr, ALIGN: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of the queries of a block of destinations, with the queries' strides, and of biases (E, H)."""
+    """Gradients of the queries of a block of destinations, and of biases (E, H)."""
     HEAD = inputs.heads + tl.program_id(1) * 6
     head, num_dst, num_src = tl.load(HEAD), inputs.num_dst, inputs.num_src
     nodes = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    place = tl.load(HEAD + 1) * inputs.query_head
-    query = _load_rows(inputs.query + place, nodes, num_dst, inputs.query_node, D, D_PAD)
-    upstream = _load_rows(saved.grad_out + head * F, nodes, num_dst, HEADS * F, F, F_PAD)
-    KEY = inputs.key + tl.load(HEAD + 2) * inputs.key_head
-    VALUE = inputs.value + tl.load(HEAD + 3) * inputs.value_head
+    query_place, key_place, value_place = tl.load(HEAD + 1), tl.load(HEAD + 2), tl.load(HEAD + 3)
+    query = _load_rows(inputs.query, query_place, nodes, num_dst, inputs.query_strides, D, D_PAD, ALIGN)
+    upstream = _load_rows(saved.grad_out, head, nodes, num_dst, (HEADS * F, F), F, F_PAD, ALIGN)
     PLAN = inputs.plan + tl.load(HEAD + 4)
     begin, end, low, high = _find_tiles(PLAN, nodes, num_dst, SIZE, TILE, IS_RANGE)
     first = _first_edges(PLAN, nodes, num_dst, IS_RANGE)
@@ -298,8 +302,8 @@ def backward_query(
         edges = bits
         if HAS_BIAS or HAS_DROPOUT or HAS_WEIGHTS:
             edges = _number_edges(PLAN, first, bits, keys, has_edge, num_dst, TILE, IS_RANGE)
-        key = _load_rows(KEY, keys, num_src, inputs.key_node, D, D_PAD)
-        value = _load_rows(VALUE, keys, num_src, inputs.value_node, F, F_PAD)
+        key = _load_rows(inputs.key, key_place, keys, num_src, inputs.key_strides, D, D_PAD, ALIGN)
+        value = _load_rows(inputs.value, value_place, keys, num_src, inputs.value_strides, F, F_PAD, ALIGN)
         products = tl.dot(query, tl.trans(key), input_precision=PRECISION) * inputs.scale
         scores, sees = _score(inputs, products, edges, has_edge, head, HEADS, HAS_BIAS, FUNCTION)
         weights = tl.where(sees, tl.exp2(scores - lse[:, None]), 0.0)
@@ -317,24 +321,24 @@ def backward_query(
         total = tl.dot(slopes.to(key.dtype), key, total, input_precision=PRECISION)
         if not IS_RANGE:
             first += _count_bits(bits)
-    _store_rows(GRAD_QUERY + place, total * inputs.scale, nodes, num_dst, inputs.query_node, D, D_PAD)
+    total *= inputs.scale
+    _store_rows(GRAD_QUERY, total, query_place, nodes, num_dst, query_strides, D, D_PAD, ALIGN)
 
 
 @triton.jit
 def backward_key(
-    inputs, saved, GRAD_KEY, GRAD_VALUE,
+    inputs, saved, GRAD_KEY, key_strides, GRAD_VALUE, value_strides,
     D: tl.constexpr, F: tl.constexpr, D_PAD: tl.constexpr, F_PAD: tl.constexpr, HEADS: tl.constexpr,
     IS_RANGE: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_DROPOUT: tl.constexpr, HAS_WEIGHTS: tl.constexpr,
-    FUNCTION: tl.constexpr, PRECISION: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
+    FUNCTION: tl.constexpr, PRECISION: tl.constexpr, ALIGN: tl.constexpr, SIZE: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """Gradients of the keys and values of a block of sources, by tiles of their destinations."""
     HEAD = inputs.heads + tl.program_id(1) * 6
     head, num_dst, num_src = tl.load(HEAD), inputs.num_dst, inputs.num_src
     nodes = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    QUERY = inputs.query + tl.load(HEAD + 1) * inputs.query_head
-    key_place, value_place = tl.load(HEAD + 2) * inputs.key_head, tl.load(HEAD + 3) * inputs.value_head
-    key = _load_rows(inputs.key + key_place, nodes, num_src, inputs.key_node, D, D_PAD)
-    value = _load_rows(inputs.value + value_place, nodes, num_src, inputs.value_node, F, F_PAD)
+    query_place, key_place, value_place = tl.load(HEAD + 1), tl.load(HEAD + 2), tl.load(HEAD + 3)
+    key = _load_rows(inputs.key, key_place, nodes, num_src, inputs.key_strides, D, D_PAD, ALIGN)
+    value = _load_rows(inputs.value, value_place, nodes, num_src, inputs.value_strides, F, F_PAD, ALIGN)
     PLAN = inputs.plan + tl.load(HEAD + 5)
     begin, end, low, high = _find_tiles(PLAN, nodes, num_src, SIZE, TILE, IS_RANGE)
     first = nodes
@@ -351,8 +355,8 @@ def backward_key(
                 edges = nodes[:, None] + shifts[None, :]
             else:
                 edges = _number_edges(PLAN, first, bits, rows, sees, num_src, TILE, IS_RANGE)
-        query = _load_rows(QUERY, rows, num_dst, inputs.query_node, D, D_PAD)
-        upstream = _load_rows(saved.grad_out + head * F, rows, num_dst, HEADS * F, F, F_PAD)
+        query = _load_rows(inputs.query, query_place, rows, num_dst, inputs.query_strides, D, D_PAD, ALIGN)
+        upstream = _load_rows(saved.grad_out, head, rows, num_dst, (HEADS * F, F), F, F_PAD, ALIGN)
         lse = tl.load(saved.lse + head * num_dst + rows, mask=rows < num_dst, other=NO_EDGES)
         delta = tl.load(saved.delta + head * num_dst + rows, mask=rows < num_dst, other=0.0)
         products = tl.dot(key, tl.trans(query), input_precision=PRECISION) * inputs.scale
@@ -372,5 +376,6 @@ def backward_key(
         key_total = tl.dot(slopes.to(query.dtype), query, key_total, input_precision=PRECISION)
         if not IS_RANGE:
             first += _count_bits(bits)
-    _store_rows(GRAD_KEY + key_place, key_total * inputs.scale, nodes, num_src, inputs.key_node, D, D_PAD)
-    _store_rows(GRAD_VALUE + value_place, value_total, nodes, num_src, inputs.value_node, F, F_PAD)
+    key_total *= inputs.scale
+    _store_rows(GRAD_KEY, key_total, key_place, nodes, num_src, key_strides, D, D_PAD, ALIGN)
+    _store_rows(GRAD_VALUE, value_total, value_place, nodes, num_src, value_strides, F, F_PAD, ALIGN)

@@ -23,22 +23,22 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from graphattn._edges import Edges
+from graphattn._edges import DevicePlan, Edges
 
 BLOCK, WORD = 64, 32
 """Rows and columns of a tile; kernels know them, too."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(DevicePlan):
     """The plan of a relation."""
 
-    array: Tensor
     by_source: int  # where the second half of the array begins
     is_range: bool
 
@@ -58,6 +58,7 @@ class Layer:
 
     launches: Sequence[Launch]
     copies: Sequence[tuple[int, int, int]] = ()  # (first head, row of its value, number of heads)
+    is_joint: bool = False  # whether queries, keys and values are rows of one tensor
 
 
 def plan_of(edges: Edges) -> Plan | None:
@@ -66,9 +67,10 @@ def plan_of(edges: Edges) -> Plan | None:
 
 
 def _make_plan(edges: Edges) -> Plan | None:
-    if edges.indptr.device.type != "cpu":  # a user's edges that were made on the GPU
-        plan = _make_plan(edges.to("cpu"))
-        return None if plan is None else replace(plan, array=plan.array.to(edges.indptr.device))
+    device = edges.indptr.device
+    if device.type != "cpu":  # edges that were made on the GPU
+        plan = plan_of(edges.to("cpu"))
+        return None if plan is None else replace(plan, array=plan.array.to(device))
     return _plan_ranges(edges) or _plan_tiles(edges)
 
 
@@ -102,10 +104,12 @@ def _join(by_destination: Sequence[np.ndarray], by_source: Sequence[np.ndarray],
 def _cut_into_tiles(edges: Edges, slots: np.ndarray) -> list[np.ndarray] | None:
     """Pointers, starts, columns, bits and slots; None if edges are repeated."""
     starts, rows, sources = edges.indptr.numpy(), edges.destinations.numpy(), edges.sources.numpy()
-    order = np.lexsort((sources, rows))
-    rows, sources = rows[order], sources[order]
-    if (np.diff(rows * edges.num_sources + sources) == 0).any():
-        return None
+    pairs = rows * edges.num_sources + sources
+    if (np.diff(pairs) <= 0).any():
+        order = np.argsort(pairs, kind="stable")
+        rows, sources, slots = rows[order], sources[order], slots[order]
+        if (np.diff(pairs[order]) == 0).any():
+            return None
     # a column is a block and one of the sources that it sees
     columns, column_of = np.unique(rows // BLOCK * edges.num_sources + sources, return_inverse=True)
     widths = np.bincount(columns // max(1, edges.num_sources), minlength=-(-edges.num_destinations // BLOCK))
@@ -117,7 +121,7 @@ def _cut_into_tiles(edges: Edges, slots: np.ndarray) -> list[np.ndarray] | None:
     nodes[places] = columns % max(1, edges.num_sources)
     tile, bit = np.divmod(places[column_of], WORD)
     bits = np.bincount(tile * BLOCK + rows % BLOCK, 2.0**bit, minlength=pointers[-1] * BLOCK)  # each bit occurs once
-    return [pointers, starts[:-1], nodes, bits.astype(np.int64), slots[order]]
+    return [pointers, starts[:-1], nodes, bits.astype(np.int64), slots]
 
 
 def plan_relation(edges: Edges, heads: int) -> Layer | None:
@@ -137,8 +141,8 @@ def plan_layer(edges: Sequence[Edges], heads: Sequence[int], *, compact: bool, c
     caches the plan for exactly these relations, without keeping the others alive.
     """
     key = ("triton", tuple(heads), compact, copies, *(id(each) for each in edges))
-    cached = edges[0].plans.get(key)
-    if cached is None or any(reference() is not each for reference, each in zip(cached[0], edges)):
+    cached: Any = edges[0].plans.get(key)
+    if cached is None or any(reference() is not each for reference, each in zip(cached[0], edges, strict=True)):
         with torch.inference_mode(False):
             cached = [weakref.ref(each) for each in edges], _plan_layer(edges, heads, compact, copies)
         edges[0].plans[key] = cached
@@ -147,35 +151,35 @@ def plan_layer(edges: Sequence[Edges], heads: Sequence[int], *, compact: bool, c
 
 
 def _plan_layer(edges: Sequence[Edges], heads: Sequence[int], compact: bool, copies: bool) -> Layer | None:
-    total = sum(heads)
-    scored = sum(count for each, count in zip(edges, heads, strict=True) if not (compact and each.is_identity))
+    copied = [relation.is_identity and (compact or copies) for relation in edges]
+    plans = [plan_of(relation) for relation in edges]
+    complete = [plan for plan in plans if plan is not None]
+    return join_plans(complete, heads, copied, compact=compact) if len(complete) == len(plans) else None
+
+
+def join_plans(plans: Sequence[Plan], heads: Sequence[int], copied: Sequence[bool], *, compact: bool) -> Layer:
+    """The heads of a layer; if rows are ``compact``, heads that copy their value lack queries and keys."""
+    scored = sum(count for count, is_copied in zip(heads, copied, strict=True) if not (compact and is_copied))
     arrays: dict[bool, list[Tensor]] = {True: [], False: []}
     tables: dict[bool, list[tuple[int, ...]]] = {True: [], False: []}
-    copied = []
-    head = place = 0
-    for relation, count in zip(edges, heads, strict=True):
-        if relation.is_identity and (compact or copies):
-            copied.append((head, 2 * scored + head, count))
-            place += 0 if compact else count
+    copies, head, place = [], 0, 0
+    for plan, count, is_copied in zip(plans, heads, copied, strict=True):
+        if is_copied:
+            copies.append((head, 2 * scored + head, count))
         elif count:
-            plan = plan_of(relation)
-            if plan is None:
-                return None
             begin = sum(map(len, arrays[plan.is_range]))
             tables[plan.is_range] += [
                 (head + i, place + i, scored + place + i, 2 * scored + head + i, begin, begin + plan.by_source)
                 for i in range(count)
             ]
             arrays[plan.is_range].append(plan.array)
-            place += count
-        head += count
-    assert head == total
+        head, place = head + count, place + (0 if compact and is_copied else count)
     launches = [
         Launch(own[0] if len(own) == 1 else torch.cat(own), _to_device(tables[kind], own[0]), kind)
         for kind, own in arrays.items()
         if own
     ]
-    return Layer(launches, copied)
+    return Layer(launches, copies, is_joint=True)
 
 
 def _to_device(table: Sequence[tuple[int, ...]], array: Tensor) -> Tensor:
