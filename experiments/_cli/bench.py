@@ -110,6 +110,11 @@ BENCHMARKS = {
         "--lengths questions,reviews --peers transformers",
         f"{_COMPARED} pretrained",
     ),
+    "kernels": Benchmark(
+        "Registers and shared memory of the GPU kernels, compiled without a GPU.",
+        "--out docs/benchmarks",
+        "out quick",
+    ),
     "store": Benchmark(
         "Building a store of parsed sentences, its memory, reading it as batches, and inference.",
         "--sentences 100000",
@@ -121,12 +126,12 @@ BENCHMARKS = {
         "jobs data folder out",
     ),
     "all": Benchmark(
-        "All benchmarks but store and corpora, one after the other.",
+        "All benchmarks but kernels, store and corpora, one after the other.",
         "--out docs/benchmarks",
         "repeats threads seconds out quick",
     ),
 }
-ALL = tuple(name for name in BENCHMARKS if name not in ("store", "corpora", "all"))
+ALL = tuple(name for name in BENCHMARKS if name not in ("kernels", "store", "corpora", "all"))
 """The benchmarks of ``all``."""
 _FUNCTIONS = {
     "store": "graphattn.experiments.benchmarks._store:measure_store",
