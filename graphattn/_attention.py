@@ -83,7 +83,8 @@ def attend(
     scale : factor on the dot products, 1/sqrt(D) when None; a tensor of one number can be learned
     bias : (E, H), added to the scores, in edge-id order; -inf masks an edge
     dropout : probability with which a weight is dropped; callers pass 0 outside training
-    backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"``: ``fused`` on a CPU, but for float16, else ``torch``
+    backend : ``"dgl"``, ``"fused"``, ``"torch"``, ``"triton"`` or ``"auto"``: ``fused`` on a CPU, but for float16,
+        ``triton`` on a GPU, but for float64, else ``torch``
     return_weights : also return the softmax weights, before dropout. When autograd records, the result is a function of
         them: ``torch.autograd.grad(y, weights)`` is the contribution of each edge to ``y``
 
@@ -153,7 +154,6 @@ def attend_heads(
 ) -> tuple[Tensor, list[Tensor]]: ...
 
 
-@opaque
 def attend_heads(
     edges: Sequence[Edges],
     heads: Sequence[int],
@@ -186,6 +186,25 @@ def attend_heads(
     ------
     As :func:`attend`
     """
+    if torch.compiler.is_compiling() and backend == "triton" and not (return_weights or isinstance(scale, Tensor)):
+        from graphattn._backends.gpu.compiled import attend_heads_compiled
+
+        rows = _check_projected(edges, heads, projected)
+        scale = 1.0 / math.sqrt(rows.shape[2]) if scale is None else scale
+        return attend_heads_compiled(edges, heads, rows, scale, dropout)
+    return _attend_heads(edges, heads, projected, scale, dropout, backend, return_weights)
+
+
+@opaque
+def _attend_heads(
+    edges: Sequence[Edges],
+    heads: Sequence[int],
+    projected: Tensor,
+    scale: float | Tensor | None,
+    dropout: float,
+    backend: str,
+    return_weights: bool,
+) -> Tensor | tuple[Tensor, list[Tensor]]:
     rows = _check_projected(edges, heads, projected)
     require_range("dropout", dropout, min=0, below=1)
     out, weights = attend_layer(

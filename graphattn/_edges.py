@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
@@ -25,6 +26,18 @@ Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData | Data"
 
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DevicePlan:
+    """A backend's plan of a relation that is made on the CPU; copies of the edges on other devices have it, too."""
+
+    array: Tensor
+    """All its numbers, so that there is one copy."""
+
+
+GPU_PLANNERS: list[Callable[[Edges], DevicePlan | None]] = []
+"""Functions of backends that plan edges on the CPU, before a copy to a GPU: there each step would wait."""
 
 
 class GraphBatch(Protocol):
@@ -196,7 +209,7 @@ class Edges:
     @property
     def num_destinations(self) -> int:
         """N_dst, the number of destination nodes."""
-        return int(self.indptr.shape[0]) - 1
+        return self.indptr.shape[0] - 1  # torch.compile would take int() for a constant
 
     @cached_property
     @torch.inference_mode(False)
@@ -265,9 +278,9 @@ class Edges:
     @torch.inference_mode(False)
     def reverse(self) -> tuple[Edges, Tensor]:
         """The reversed edges, and the (E,) slot here of each of their slots."""
-        slots = torch.argsort(self.indices, stable=True)
-        indptr = self.indptr.new_zeros(self.num_sources + 1)
-        torch.cumsum(torch.bincount(self.indices, minlength=self.num_sources), 0, out=indptr[1:])
+        indices, slots = torch.sort(self.indices, stable=True)
+        sources = torch.arange(self.num_sources + 1, dtype=indices.dtype, device=indices.device)
+        indptr = torch.searchsorted(indices, sources).to(self.indptr.dtype)  # a GPU would wait for bincount
         sources = self.destinations[slots].to(indptr.dtype)
         return Edges(indptr, sources, self.num_destinations, checked=True), slots
 
@@ -302,6 +315,9 @@ class Edges:
         return cast(Edges, self.plans[device])
 
     def _copy_to(self, device: torch.device) -> Edges:
+        if device.type == "cuda":
+            for plan in GPU_PLANNERS:
+                plan(self)
         copy = self._convert(lambda array: to_device(array, device))
         # a GPU would wait for each answer
         copy.is_identity, copy.blocks = self.is_identity, self.blocks
@@ -315,9 +331,13 @@ class Edges:
         indptr = convert(self.indptr)
         if self.ranges is not None:
             low, high = self.ranges
-            return Edges.from_valid_ranges(convert(low), convert(high), self.num_sources, indptr, self.num_edges)
-        edge_ids = None if self.edge_ids is None else convert(self.edge_ids)
-        return Edges(indptr, convert(self.indices), self.num_sources, edge_ids, checked=True)
+            edges = Edges.from_valid_ranges(convert(low), convert(high), self.num_sources, indptr, self.num_edges)
+        else:
+            edge_ids = None if self.edge_ids is None else convert(self.edge_ids)
+            edges = Edges(indptr, convert(self.indices), self.num_sources, edge_ids, checked=True)
+        plans = {name: plan for name, plan in self.plans.items() if isinstance(plan, DevicePlan)}
+        edges.plans |= {name: replace(plan, array=convert(plan.array)) for name, plan in plans.items()}
+        return edges
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
         """Raise a GraphError when a shape, type or device does not fit the edges."""

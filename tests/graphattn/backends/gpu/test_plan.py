@@ -1,0 +1,91 @@
+"""Plans of backend ``triton``, decoded as the kernels do, have exactly the pairs of the edges, and their numbers."""
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn import Edges
+from graphattn._backends.gpu.plan import BLOCK, WORD, plan_layer, plan_of
+
+
+def decode(plan, num_dst, num_src):
+    """Number of the edge of each pair (destination, source), by destination and by source."""
+    array = plan.array.numpy().astype(np.int64)
+    halves = array[: plan.by_source], array[plan.by_source :]
+    if plan.is_range:
+        low, high, first = halves[0].reshape(3, num_dst)
+        by_destination = {(i, j): first[i] + j for i in range(num_dst) for j in range(low[i], high[i])}
+        start, stop = halves[1].reshape(2, num_src)
+        return by_destination, {(i, j): first[i] + j for j in range(num_src) for i in range(start[j], stop[j])}
+    by_destination = decode_tiles(halves[0], num_dst)
+    return by_destination, {(i, j): edge for (j, i), edge in decode_tiles(halves[1], num_src).items()}
+
+
+def decode_tiles(array, count):
+    blocks = -(-count // BLOCK)
+    tiles = array[blocks]
+    pointers, starts, columns, bits, slots = np.split(
+        array, np.cumsum([blocks + 1, count, tiles * WORD, tiles * BLOCK])
+    )
+    pairs, edges = {}, starts.copy()
+    for block in range(blocks):
+        for tile in range(pointers[block], pointers[block + 1]):
+            for row in range(block * BLOCK, min(count, (block + 1) * BLOCK)):
+                for bit in range(WORD):
+                    if bits[tile * BLOCK + row % BLOCK] >> bit & 1:
+                        pairs[row, columns[tile * WORD + bit]] = slots[edges[row]]
+                        edges[row] += 1
+    return pairs
+
+
+def random_edges(num_dst, num_src, share):
+    random = np.random.default_rng(0)
+    destinations, sources = np.nonzero(random.random((num_dst, num_src)) < share)
+    order = random.permutation(len(sources))
+    return Edges.of_pairs(torch.from_numpy(sources[order]), torch.from_numpy(destinations[order]), num_src, num_dst)
+
+
+CASES = {
+    "windows": (lambda windows: windows([3, 0, 70, 1], "5"), True),
+    "whole texts": (lambda windows: windows([3, 0, 70, 1], "N"), True),
+    "whole texts as arrays": (lambda windows: Edges(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 0, 1]), 2), True),
+    "falling ranges": (lambda windows: Edges.of_ranges(torch.tensor([3, 0]), torch.tensor([5, 1]), 6), False),
+    "many": (lambda windows: random_edges(130, 70, 0.3), False),
+    "few": (lambda windows: random_edges(65, 200, 0.01), False),
+    "none": (lambda windows: random_edges(3, 2, 0), True),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_plan_has_the_edges(windows, name):
+    make, is_range = CASES[name]
+    edges = make(windows)
+    plan = plan_of(edges)
+    assert plan.is_range is is_range
+    pairs = list(zip(edges.destinations.tolist(), edges.sources.tolist(), strict=True))
+    expected = {pair: slot for slot, pair in enumerate(pairs)}
+    assert decode(plan, edges.num_destinations, edges.num_sources) == (expected, expected)
+
+
+def test_repeated_edges_have_no_plan():
+    edges = Edges(torch.tensor([0, 3, 3]), torch.tensor([1, 0, 1]), 2)
+    assert plan_of(edges) is None
+    assert plan_layer([edges], [1], compact=False, copies=False) is None
+
+
+def test_copies_of_edges_have_the_plan(windows):
+    edges = windows([3, 4], "3")
+    assert plan_of(edges).array is not None
+    assert plan_of(edges.to("meta")).array.is_meta
+
+
+def test_a_layer_is_planned_once_for_the_same_relations(windows):
+    window, identity, arcs = windows([5, 2], "3"), windows([5, 2], "1"), random_edges(7, 7, 0.4)
+    relations, heads = [window, identity, arcs, window], [1, 2, 1, 1]
+    layer = plan_layer(relations, heads, compact=True, copies=False)
+    assert plan_layer(relations, heads, compact=True, copies=False) is layer
+    assert plan_layer(relations[::-1], heads[::-1], compact=True, copies=False) is not layer
+    # number of the head, rows of query, key and value: three scored heads, five values
+    tables = [launch.heads[:, :4].tolist() for launch in layer.launches]
+    assert tables == [[[0, 0, 3, 6], [4, 2, 5, 10]], [[3, 1, 4, 9]]]
+    assert layer.copies == [(1, 7, 2)]
