@@ -14,7 +14,7 @@ import typer
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import Address, EngineName, Jobs, MaxTokens, Precision, Values, with_flags
-from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
+from graphattn.experiments._cli.loaded_models import ModelSettings, load_once, resolve_model
 from graphattn.experiments._cli.output import check_output, model_files, open_output
 from graphattn.experiments._cli.resumable import (
     CHUNK,
@@ -78,7 +78,7 @@ def encode(
     from graphattn.experiments._cli.text_stream import read_numbered_texts
     from graphattn.models.pretrained._checkpoint import is_hugging_face_directory
 
-    model = _resolve_model(model)
+    model = resolve_model(model)
     check_output(out, texts, *model_files(model))
     label_column = flag_values.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
@@ -112,14 +112,6 @@ def encode(
             count = (_write_numpy if out.suffix == ".npy" else _write_parquet)(file, results, width)
     print(f"{count} vector{'s' * (count != 1)} of {width} numbers: {out}")
     tally.report(estimator, "The vectors are NaN there.")
-
-
-def _resolve_model(model: Path) -> Path:
-    """The directory; a name with one slash that does not exist is looked up on the Hugging Face hub."""
-    from graphattn.models.pretrained._checkpoint import find_directory
-
-    is_name = not model.exists() and not model.is_absolute() and len(model.parts) == 2
-    return find_directory(model) if is_name else model
 
 
 def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> ChunkResult:

@@ -83,6 +83,14 @@ def load_once(settings: ModelSettings) -> Estimator:
     return estimator
 
 
+def resolve_model(model: Path) -> Path:
+    """The directory; a name with one slash that does not exist is looked up on the Hugging Face hub."""
+    from graphattn.models.pretrained._checkpoint import find_directory
+
+    is_name = not model.exists() and not model.is_absolute() and len(model.parts) == 2
+    return find_directory(model) if is_name else model
+
+
 def load_model(
     model: Path,
     parser: Values,

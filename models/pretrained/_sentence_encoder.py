@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ from graphattn.models.pretrained._checkpoint import (
 )
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.options import Parameters
+
+if TYPE_CHECKING:
+    from graphattn.models._dense_model import DenseModel
 
 _POOLINGS = ("mean", "cls", "max")
 _FIX = "Use sentence-transformers for this model"
@@ -174,6 +177,50 @@ class SentenceEncoder(Parameters):
         batches = BudgetBatches(layout.lengths, max_tokens=_MAX_TOKENS, shuffle=False)
         vectors = run_model(self.encoder_, Corpus(self.builder_, [layout]), encode_batch, batches=batches)
         return np.array(vectors, np.float32).reshape(len(layout), self.encoder_.width)
+
+    def to_dense(self) -> DenseModel:
+        """A plain PyTorch module of padded ids, for ``torch.export`` and ``torch.compile`` without graph breaks.
+
+        Its inputs are ``input_ids`` and ``attention_mask`` (B, L), and ``token_type_ids``; its outputs the states
+        (B, L, width) and the vectors (B, width).
+
+        Raises
+        ------
+        ConfigError
+            for heads along other relations than windows and ``all``
+        """
+        from graphattn.models._dense_model import DenseModel, DensePooling, make_dense_encoder
+
+        if not hasattr(self, "encoder_"):
+            self.fit()
+        pooling = DensePooling(self.pooling_, normalize=self.normalize_)
+        assert self.encoder_.embedding is not None
+        return DenseModel(self.encoder_.embedding.trained, make_dense_encoder(self.encoder_), pooling=pooling)
+
+    def to_onnx(self, path: str | Path) -> None:
+        """Write :meth:`to_dense` as an ONNX file, for any number of texts and tokens, and ``tokenizer.json`` beside it.
+
+        The outputs are ``last_hidden_state`` and ``sentence_embedding``.
+
+        Parameters
+        ----------
+        path : the file
+
+        Raises
+        ------
+        ConfigError
+            as for :meth:`to_dense`, or when another ``tokenizer.json`` is in the folder
+        MissingPackageError
+            without the packages of ``graphattn[onnx]``
+        """
+        from graphattn.models._onnx import write_onnx
+
+        model, vocabulary = self.to_dense(), self.encoder_.vocabulary
+        limit, segments = self.inputs_.max_tokens_per_text, self.encoder_.architecture.types > 1
+        assert vocabulary is not None
+        assert limit is not None
+        longest = limit + self.builder_.count_special_tokens(1)
+        write_onnx(path, model, vocabulary, segments=segments, longest=longest)
 
     def describe_truncation(self, count: int, tokens: int) -> TruncationWarning:
         """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""

