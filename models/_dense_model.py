@@ -92,7 +92,8 @@ class _DensePretrained(nn.Module):
         states = encoder.run_layers(make_masks(self.relations, mask), states, positions, biases)
         if encoder.last_norm is not None:
             states = encoder.last_norm(states)
-        return states.unflatten(0, ids.shape)
+        out: Tensor = states.unflatten(0, ids.shape)
+        return out
 
 
 class _DenseStack(nn.Module):
@@ -215,8 +216,9 @@ class DenseModel(nn.Module):
         rows = states if self.pooling is None else self.pooling(states, attention_mask)
         if self.head is None:
             return states, rows
+        scores: Tensor = self.head(rows)
         mean, unit = self.rescale
-        return self.head(rows) * unit + mean if self.rescale != (0.0, 1.0) else self.head(rows)
+        return scores if self.rescale == (0.0, 1.0) else scores * unit + mean
 
 
 def list_own_layers(model: TextModel) -> dict[str, bool]:

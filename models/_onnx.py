@@ -36,7 +36,7 @@ def write_onnx(
 ) -> None:
     """Write a model, with its labels as metadata, and ``tokenizer.json`` beside it.
 
-    ``segments`` adds the input ``token_type_ids``. The tokenizer truncates to ``longest`` tokens, with special ones, and
+    ``segments`` adds the input ``token_type_ids``. The tokenizer truncates to ``longest`` tokens, special ones too, and
     puts ``[CLS]`` first if texts begin with it.
     """
     import_optional("onnx", "ONNX files need", "onnx")

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typing_extensions import override
@@ -132,12 +132,19 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
+        logger: Annotated[
+            Literal["csv", "tensorboard", "wandb", "mlflow", "trackio"] | None,
+            typer.Option(help="Also send options, metrics of each epoch and reports to this tracker."),
+        ] = None,
     ) -> None:
         check_overwrite(out, overwrite=overwrite)
         skip_bad = flag_values.pop(_SKIP_BAD.name, False)
         plan = TrainingPlan.of(estimator, flag_values, config)
-        changes = {"progress": False} if quiet else {}
-        print_run(train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, **changes), out)
+        changes: dict[str, Any] = {"progress": False} if quiet else {}
+        if logger in ("csv", "tensorboard"):  # else there would be two of them
+            changes["logs"] = False
+        figures = train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, logger=logger, **changes)
+        print_run(figures, out)
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
     flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
@@ -151,12 +158,13 @@ def train_model(
     *,
     skip_bad: bool = False,
     report: bool = False,
+    logger: str | None = None,
     **training: Any,
 ) -> dict[str, Any]:
     """Read, train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
     ``skip_bad`` leaves out lines of the training and dev sets that cannot be used; ``report`` prints hints, and a line
-    for each epoch where there is no progress bar; ``training`` overrides options.
+    for each epoch where there is no progress bar; ``logger`` is a tracker of the run; ``training`` overrides options.
     """
     from graphattn.models import load
 
@@ -188,7 +196,7 @@ def train_model(
             name: estimator.read(paths, **options)
             for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
         }
-    return fit_and_save(estimator, plan, corpora, out, tests=tests, report=report)
+    return fit_and_save(estimator, plan, corpora, out, tests=tests, report=report, logger=logger)
 
 
 def _reject_repetitions(files: Sequence[Path]) -> None:

@@ -6,6 +6,8 @@ import json
 import shutil
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from graphattn.experiments._cli.output import print_metrics, unpack_single
 if TYPE_CHECKING:
     from graphattn.experiments._cli.training_plan import TrainingPlan
     from graphattn.models import Estimator
+    from graphattn.models.training.callbacks import Tracker
 
 METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
 BEST_MODEL = "best-model"
@@ -32,6 +35,7 @@ def fit_and_save(
     *,
     tests: Mapping[str, tuple[Any, Any]],
     report: bool = False,
+    logger: str | None = None,
 ) -> dict[str, Any]:
     """Train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
@@ -50,7 +54,8 @@ def fit_and_save(
                 _hint_at_vectors(estimator, examples["training"])
             else:
                 warnings.simplefilter("ignore", Hint)
-            callbacks = [EpochLines(estimator.epoch_note)] if report else []
+            tracker = _start_tracker(logger, plan, out, run_dir)
+            callbacks = [*([EpochLines(estimator.epoch_note)] if report else []), *([tracker] if tracker else [])]
             estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
         if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
@@ -76,11 +81,44 @@ def fit_and_save(
         figures["test"] = measured if len(tests) > 1 else unpack_single(measured)
     notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: format_plan(plan)}
     estimator.save(out, notes=notes)
+    if tracker:
+        _log_results(tracker, estimator, {**({} if tests else corpora), **tests}, notes)
     finish_run(run_dir, out)
     if unmeasured is not None:
         print_run(figures, out)
         raise unmeasured
     return figures
+
+
+def _start_tracker(logger: str | None, plan: TrainingPlan, out: Path, run_dir: str | None) -> Tracker | None:
+    """Start a run of an experiment tracker, in the first process."""
+    from graphattn.models.training._checkpoints import is_first_process
+
+    if logger is None or not is_first_process():
+        return None
+    from graphattn.models.training.callbacks import Tracker
+
+    options = {**plan.values, "task": plan.task.task.name, "graphattn": __version__}
+    return Tracker(logger, options, folder=Path(run_dir or out.parent, "logs"), name=out.name)
+
+
+def _log_results(
+    tracker: Tracker, estimator: Estimator, corpora: Mapping[str, tuple[Any, Any]], notes: Mapping[str, str]
+) -> None:
+    """Log reports and confusion matrices of the test sets, or of the dev set, and the texts of the model directory."""
+    for name, text in notes.items():
+        tracker.log_text(name, text)
+    names = [name for name in corpora if name != "training"]
+    for name in names:
+        label = name if name == "dev" else "test" if len(names) == 1 else f"test_{Path(name).name}"
+        report = estimator.report(*corpora[name], unknown="wrong")
+        tracker.log_report(report, label)
+        if report.outcomes is not None and find_spec("matplotlib"):
+            from graphattn.experiments.drawing import draw_confusion
+
+            with suppress(ConfigError):  # too many classes for a picture
+                tracker.log_picture(f"{label}_confusion.png", draw_confusion(report.outcomes))
+    tracker.finish()
 
 
 def _count_texts(items: Any) -> int:
