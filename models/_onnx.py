@@ -42,14 +42,17 @@ def write_onnx(
     import_optional("onnx", "ONNX files need", "onnx")
     import_optional("onnxscript", "ONNX files need", "onnx")
     target = resolve_path(path)
+    if target.is_dir():
+        raise ConfigError(f"{path} is a directory; give the name of a file")
     tokenizer = _format_tokenizer(vocabulary, longest, begins_with_cls=begins_with_cls)
     beside = target.parent / TOKENIZER
     if beside.exists() and beside.read_text(encoding="utf-8") != tokenizer:
         raise ConfigError(f"{beside} is that of another model; choose another folder for the ONNX file")
-    program = export(model, segments=segments)
-    if labels is not None:
-        program.model.metadata_props["labels"] = json.dumps(list(labels), ensure_ascii=False)
     try:
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        program = export(model, segments=segments)
+        if labels is not None:
+            program.model.metadata_props["labels"] = json.dumps(list(labels), ensure_ascii=False)
         with atomic_file(target) as temporary:
             program.save(temporary)
         beside.write_text(tokenizer, encoding="utf-8")

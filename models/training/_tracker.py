@@ -7,7 +7,6 @@ import re
 from argparse import Namespace
 from collections.abc import Mapping
 from html import escape
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -60,15 +59,17 @@ class Tracker(Callback):
         name: str | None = None,
     ):
         require_choice("logger", tracker, TRACKERS)
-        if tracker != "csv":
-            import_optional(tracker, "this logger needs", tracker)
+        self._package = None if tracker == "csv" else import_optional(tracker, "this logger needs", tracker)
         try:
-            self.logger = _make_logger(tracker, Path(folder), name)
+            self.logger = _make_logger(tracker, self._package, Path(folder), name)
             self.logger.log_hyperparams({key: str(value) for key, value in options.items()})
         except Exception as error:  # each tracker has its own
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ConfigError(f"the logger {tracker} cannot start a run: {reason}") from error
         self._step = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_package": None}  # other processes log metrics only
 
     @override
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
@@ -107,7 +108,7 @@ class Tracker(Callback):
         elif isinstance(logger, MLFlowLogger):
             logger.experiment.log_text(logger.run_id, text, name)
         elif isinstance(logger, WandbLogger):
-            logger.experiment.log({name: import_module("wandb").Html(f"<pre>{escape(text)}</pre>")})
+            logger.experiment.log({name: self._package.Html(f"<pre>{escape(text)}</pre>")})
         else:
             logger.log({name: logger.trackio.Markdown(f"```\n{text}\n```")})
         logger.save()
@@ -128,7 +129,7 @@ class Tracker(Callback):
         elif isinstance(logger, MLFlowLogger):
             logger.experiment.log_figure(logger.run_id, figure, name)
         elif isinstance(logger, WandbLogger):
-            logger.experiment.log({name: import_module("wandb").Image(figure)})
+            logger.experiment.log({name: self._package.Image(figure)})
         else:
             with TemporaryDirectory() as folder:
                 figure.savefig(Path(folder, name))
@@ -147,9 +148,9 @@ class Tracker(Callback):
 class TrackioLogger(Logger):
     """Lightning has none for trackio."""
 
-    def __init__(self, name: str | None):
+    def __init__(self, trackio: Any, name: str | None):
         super().__init__()
-        self.trackio, self._name = import_module("trackio"), name
+        self.trackio, self._name = trackio, name
 
     @property
     @override
@@ -194,7 +195,7 @@ def plain_names(values: Mapping[str, float]) -> dict[str, float]:
     return plain
 
 
-def _make_logger(tracker: str, folder: Path, name: str | None) -> Logger:
+def _make_logger(tracker: str, package: Any, folder: Path, name: str | None) -> Logger:
     if tracker == "csv":
         return CSVLogger(folder, "csv")
     if tracker == "tensorboard":
@@ -202,6 +203,6 @@ def _make_logger(tracker: str, folder: Path, name: str | None) -> Logger:
     if tracker == "wandb":
         return WandbLogger(name, project=os.environ.get("WANDB_PROJECT", PROJECT), save_dir=folder)
     if tracker == "trackio":
-        return TrackioLogger(name)
-    uri = import_module("mlflow").get_tracking_uri()  # MLflow's own default, unlike Lightning's
+        return TrackioLogger(package, name)
+    uri = package.get_tracking_uri()  # MLflow's own default, unlike Lightning's
     return MLFlowLogger(os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT), name, uri)
