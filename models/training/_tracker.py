@@ -59,7 +59,7 @@ class Tracker(Callback):
         name: str | None = None,
     ):
         require_choice("logger", tracker, TRACKERS)
-        self._package = None if tracker == "csv" else import_optional(tracker, "this logger needs", tracker)
+        self._package: Any = None if tracker == "csv" else import_optional(tracker, "this logger needs", tracker)
         try:
             self.logger = _make_logger(tracker, self._package, Path(folder), name)
             self.logger.log_hyperparams({key: str(value) for key, value in options.items()})

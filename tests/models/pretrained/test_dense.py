@@ -1,13 +1,15 @@
 """Pretrained models as modules of padded ids, and as ONNX files."""
 
 import json
+import sys
+import types
 
 import numpy as np
 import pytest
 import torch
 
 from graphattn import PairClassifier, TextClassifier
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, MissingPackageError
 from graphattn.models import HeadOptions, MSTransOptions, TrainingOptions
 from graphattn.models.pretrained import SentenceEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
@@ -78,3 +80,17 @@ def test_an_onnx_file(save_trained, tmp_path):
             (logits,) = session.run(["logits"], feed)
             probabilities = torch.from_numpy(logits).softmax(1)
             np.testing.assert_allclose(probabilities, classifier.predict_proba(inputs), atol=1e-4)
+
+
+def test_bad_onnx_files(save_trained, tmp_path, monkeypatch):
+    encoder = SentenceEncoder(save_trained("bert"))
+    for module in ("onnx", "onnxscript"):  # installed or not
+        monkeypatch.setitem(sys.modules, module, types.ModuleType(module))
+    with pytest.raises(ConfigError, match="is a directory; give the name of a file"):
+        encoder.to_onnx(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"tokenizer\.json is that of another model; choose another folder"):
+        encoder.to_onnx(tmp_path / "model.onnx")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingPackageError, match=r"ONNX files need onnx, .*pip install 'graphattn\[onnx\]'"):
+        encoder.to_onnx(tmp_path / "model.onnx")
