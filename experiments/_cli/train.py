@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typing_extensions import override
@@ -59,6 +59,15 @@ _TASKS = {
 """Task -> summary and examples of its command, for ``--help`` without loading PyTorch."""
 _SKIP_BAD = Option(
     "skip_bad", bool, False, False, "leave out lines that cannot be used (not of test sets)", None, "Corpus"
+)
+_LOGGER = Option(
+    "logger",
+    str,
+    True,
+    None,
+    "also send options, metrics of each epoch and reports to this tracker",
+    ("csv", "tensorboard", "wandb", "mlflow", "trackio"),
+    "Training",
 )
 _SHOWN = 5
 """Lines left out that are listed."""
@@ -132,13 +141,9 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
-        logger: Annotated[
-            Literal["csv", "tensorboard", "wandb", "mlflow", "trackio"] | None,
-            typer.Option(help="Also send options, metrics of each epoch and reports to this tracker."),
-        ] = None,
     ) -> None:
         check_overwrite(out, overwrite=overwrite)
-        skip_bad = flag_values.pop(_SKIP_BAD.name, False)
+        skip_bad, logger = flag_values.pop(_SKIP_BAD.name, False), flag_values.pop(_LOGGER.name, None)
         plan = TrainingPlan.of(estimator, flag_values, config)
         changes: dict[str, Any] = {"progress": False} if quiet else {}
         if logger in ("csv", "tensorboard"):  # else there would be two of them
@@ -148,7 +153,7 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
     flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
-    return with_flags(flag_values=[*flags, _SKIP_BAD])(command)
+    return with_flags(flag_values=[*flags, _SKIP_BAD, _LOGGER])(command)
 
 
 def train_model(
