@@ -41,6 +41,7 @@ COMMANDS = {
     "show": "Show the graph of one text of a corpus.",
     "encode": "Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a "
     "search.",
+    "export": "Write a model for other runtimes: an ONNX file, or a directory for transformers.",
     "tune": "Search learning rate, depth, dropout and weight decay on a dev set, and print the best settings as YAML.",
     "reproduce": "Train and test on the corpora of the result tables, write each run's figures as it ends, print the "
     "table.",

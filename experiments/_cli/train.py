@@ -60,6 +60,15 @@ _TASKS = {
 _SKIP_BAD = Option(
     "skip_bad", bool, False, False, "leave out lines that cannot be used (not of test sets)", None, "Corpus"
 )
+_LOGGER = Option(
+    "logger",
+    str,
+    True,
+    None,
+    "also send options, metrics of each epoch and reports to this tracker",
+    ("csv", "tensorboard", "wandb", "mlflow", "trackio"),
+    "Training",
+)
 _SHOWN = 5
 """Lines left out that are listed."""
 _ABOUT = (
@@ -134,14 +143,17 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
     ) -> None:
         check_overwrite(out, overwrite=overwrite)
-        skip_bad = flag_values.pop(_SKIP_BAD.name, False)
+        skip_bad, logger = flag_values.pop(_SKIP_BAD.name, False), flag_values.pop(_LOGGER.name, None)
         plan = TrainingPlan.of(estimator, flag_values, config)
-        changes = {"progress": False} if quiet else {}
-        print_run(train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, **changes), out)
+        changes: dict[str, Any] = {"progress": False} if quiet else {}
+        if logger in ("csv", "tensorboard"):  # else there would be two of them
+            changes["logs"] = False
+        figures = train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, logger=logger, **changes)
+        print_run(figures, out)
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
     flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
-    return with_flags(flag_values=[*flags, _SKIP_BAD])(command)
+    return with_flags(flag_values=[*flags, _SKIP_BAD, _LOGGER])(command)
 
 
 def train_model(
@@ -151,12 +163,13 @@ def train_model(
     *,
     skip_bad: bool = False,
     report: bool = False,
+    logger: str | None = None,
     **training: Any,
 ) -> dict[str, Any]:
     """Read, train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
     ``skip_bad`` leaves out lines of the training and dev sets that cannot be used; ``report`` prints hints, and a line
-    for each epoch where there is no progress bar; ``training`` overrides options.
+    for each epoch where there is no progress bar; ``logger`` is a tracker of the run; ``training`` overrides options.
     """
     from graphattn._devices import find_device
     from graphattn.models import load
@@ -190,7 +203,7 @@ def train_model(
             name: estimator.read(paths, **options)
             for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
         }
-    return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report)
+    return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
 
 
 def _reject_repetitions(files: Sequence[Path]) -> None:

@@ -6,6 +6,8 @@ import json
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from graphattn.experiments._cli.training_plan import TrainingPlan
     from graphattn.models import Estimator
     from graphattn.models._reports import Report
+    from graphattn.models.training.callbacks import Tracker
 
 METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
 BEST_MODEL = "best-model"
@@ -34,6 +37,7 @@ def fit_and_save(
     tests: Mapping[str, tuple[Any, Any]],
     files: Mapping[str, Sequence[Any]] | None = None,
     report: bool = False,
+    logger: str | None = None,
 ) -> dict[str, Any]:
     """Train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
@@ -52,7 +56,8 @@ def fit_and_save(
                 _hint_at_vectors(estimator, examples["training"])
             else:
                 warnings.simplefilter("ignore", Hint)
-            callbacks = [EpochLines(estimator.epoch_note)] if report else []
+            tracker = _start_tracker(logger, plan, out, run_dir)
+            callbacks = [*([EpochLines(estimator.epoch_note)] if report else []), *([tracker] if tracker else [])]
             estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
         if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
@@ -82,11 +87,42 @@ def fit_and_save(
     test_files = estimator.name_corpora(plan.values["test"] or ()) if reports else {}
     results = {name_files(test_files[name]): report for name, report in reports.items()}
     estimator.save(out, notes=notes, results=results, corpora=files)
+    if tracker:
+        if not tests and "dev" in corpora:
+            reports["dev"] = estimator.report(*corpora["dev"], unknown="wrong")
+        _log_results(tracker, reports, notes)
     finish_run(run_dir, out)
     if unmeasured is not None:
         print_run(figures, out)
         raise unmeasured
     return figures
+
+
+def _start_tracker(logger: str | None, plan: TrainingPlan, out: Path, run_dir: str | None) -> Tracker | None:
+    """Start a run of an experiment tracker, in the first process."""
+    from graphattn.models.training._checkpoints import is_first_process
+
+    if logger is None or not is_first_process():
+        return None
+    from graphattn.models.training.callbacks import Tracker
+
+    options = {**plan.values, "task": plan.task.task.name, "graphattn": __version__}
+    return Tracker(logger, options, folder=Path(run_dir or out.parent, "logs"), name=out.name)
+
+
+def _log_results(tracker: Tracker, reports: Mapping[str, Report], notes: Mapping[str, str]) -> None:
+    """Log reports and confusion matrices of the test sets, or of the dev set, and the texts of the model directory."""
+    for name, text in notes.items():
+        tracker.log_text(name, text)
+    for name, report in reports.items():
+        label = name if name == "dev" else "test" if len(reports) == 1 else f"test_{Path(name).name}"
+        tracker.log_report(report, label)
+        if report.outcomes is not None and find_spec("matplotlib"):
+            from graphattn.experiments.drawing import draw_confusion
+
+            with suppress(ConfigError):  # too many classes for a picture
+                tracker.log_picture(f"{label}_confusion.png", draw_confusion(report.outcomes))
+    tracker.finish()
 
 
 def _count_texts(items: Any) -> int:

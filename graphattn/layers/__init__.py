@@ -1,6 +1,7 @@
 """Attention layers: projections around ``attend``, with each head on one relation."""
 
 from graphattn._edges import edges_of
+from graphattn.layers._dense import DenseAttention
 from graphattn.layers._graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
 from graphattn.layers._linear import Embedding
 from graphattn.layers._multi_scale import MultiScaleAttention
@@ -9,6 +10,7 @@ from graphattn.layers._rectified import RectifiedAttention
 from graphattn.layers._tensorized import TensorizedAttention
 
 __all__ = [
+    "DenseAttention",
     "Embedding",
     "GraphAttention",
     "GraphConvolution",

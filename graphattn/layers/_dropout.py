@@ -15,7 +15,6 @@ from graphattn._transforms import operator
 from graphattn._validation import require_range
 
 
-@operator
 def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     """Zero a share of the numbers and scale the others up, so that the expectation is the input.
 
@@ -23,8 +22,11 @@ def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     generator draws one seed, from which a compiled kernel computes the mask in both passes; neither mask
     nor inputs are kept.
     """
-    if not training or probability == 0:
-        return inputs
+    return _drop(inputs, probability) if training and probability else inputs  # without a break in compiled code
+
+
+@operator
+def _drop(inputs: Tensor, probability: float) -> Tensor:
     if inputs.device.type != "cpu":
         return F.dropout(inputs, probability)
     out = apply(_DropoutFunction, at_least_float32(inputs), probability, int(torch.randint(1 << 32, ())))

@@ -55,6 +55,7 @@ from graphattn.options import Options, Parameters, ParsingOptions, option
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
 
+    from graphattn.models._dense_model import DenseModel
     from graphattn.models.inspection import Attention
 
 _FITTING = RLock()
@@ -1044,3 +1045,52 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         vocabulary: Any = self.vocabulary_
         embedding = self.model_.embedding.trained
         lower.to_huggingface(directory, embedding=embedding, vocabulary=vocabulary, head=head, missing=missing)
+
+    def to_dense(self) -> DenseModel:
+        """A plain PyTorch module of padded ids, for ``torch.export`` and ``torch.compile`` without graph breaks.
+
+        Its inputs are ``input_ids`` and ``attention_mask`` (B, L), and ``token_type_ids`` of pairs. Its output is
+        (B, classes) scores of texts or (B, L, classes) of tokens; of a regressor, (B, 1) numbers.
+
+        Raises
+        ------
+        ConfigError
+            naming the parts of the model that padded texts cannot express
+        """
+        from graphattn.models._dense_model import make_dense_model
+
+        self._check_fitted()
+        if not isinstance(self.model_, TextModel):
+            raise ConfigError(f"a model that {self.task.description} cannot be exported; use a classifier or tagger")
+        return make_dense_model(self.model_, self.task_.rescale)
+
+    def to_onnx(self, path: str | Path) -> None:
+        """Write :meth:`to_dense` as an ONNX file, for any number of texts and tokens, and ``tokenizer.json`` beside it.
+
+        The output is ``logits``; the file's metadata has the ``labels`` as JSON.
+
+        Parameters
+        ----------
+        path : the file
+
+        Raises
+        ------
+        ConfigError
+            as for :meth:`to_dense`, or when another ``tokenizer.json`` is in the folder
+        MissingPackageError
+            without the packages of ``graphattn[onnx]``
+        """
+        from graphattn.models._onnx import write_onnx
+
+        model, lower, builder = self.to_dense(), find_pretrained(self.model_.encoder), self.builder_
+        limit, of_pair = self.text_inputs_.length_limits
+        longest, special = of_pair or limit, builder.cls + builder.count_special_tokens(self.task.texts_per_input)
+        write_onnx(
+            path,
+            model,
+            self.vocabulary_,
+            segments=lower is not None and lower.architecture.types > 1,
+            longest=longest and longest + special,
+            labels=np.asarray(self.task_.class_names).tolist(),
+            begins_with_cls=builder.cls,
+        )

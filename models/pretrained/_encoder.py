@@ -346,13 +346,24 @@ class PretrainedEncoder(Encoder):
             assert self.embedding is not None
             tokens = self.embedding(to_device(features["id"], device))
         positions = to_device(features["position"], device)
-        states = self._embed(tokens, self._position_rows(positions, features.get("id")), features.get("segment"))
+        states = self.embed(tokens, positions, features.get("id"), features.get("segment"))
         count = len(states)
         if multiplies_in_bfloat16(states):
             states, positions = self._round_states(states, positions, weights)
         edges = edges_of(graph, self.heads_along(), device)
+        states = self.run_layers(edges, states, positions, self._biases(edges), weights)[:count]
+        return states if self.last_norm is None else self.last_norm(states)
+
+    def run_layers(
+        self,
+        edges: Mapping[str, Edges],
+        states: Tensor,
+        positions: Tensor,
+        biases: dict[HeadRange, Tensor] | None,
+        weights: list[LayerWeights] | None = None,
+    ) -> Tensor:
+        """(N, hidden) input of the first layer -> (N, hidden) output of the last."""
         rotations = self._rotations(positions, at_least_float32(states).dtype)
-        biases = self._biases(edges)
         for number, layer in enumerate(self.layers):
             rotation = rotations[self.architecture.thetas[number]] if rotations else None
             arguments = edges, states, rotation, biases, append_layer(weights)
@@ -360,7 +371,7 @@ class PretrainedEncoder(Encoder):
                 states = checkpoint(layer, *arguments, use_reentrant=False)
             else:
                 states = layer(*arguments)
-        return states[:count] if self.last_norm is None else self.last_norm(states[:count])
+        return states
 
     def _round_states(
         self, states: Tensor, positions: Tensor, weights: list[LayerWeights] | None
@@ -382,14 +393,14 @@ class PretrainedEncoder(Encoder):
             return positions + offset
         is_padding = to_device(ids, positions.device) == offset - 1
         count = is_padding.cumsum(0)
-        starts = torch.arange(len(positions), device=positions.device) - positions
+        starts = torch.arange(positions.shape[0], device=positions.device) - positions  # len() is constant in exports
         count -= (count - is_padding.long())[starts]  # within the text
         return torch.where(is_padding, offset - 1, positions + offset - count)
 
-    def _embed(self, tokens: Tensor, rows: Tensor, segments: Tensor | None) -> Tensor:
+    def embed(self, tokens: Tensor, positions: Tensor, ids: Tensor | None, segments: Tensor | None) -> Tensor:
         """(N, embedding width) word vectors -> (N, hidden) input of the first layer."""
         if self.position_vectors is not None:
-            tokens = tokens + self.position_vectors(rows)
+            tokens = tokens + self.position_vectors(self._position_rows(positions, ids))
         if self.type_vectors is not None:
             first = self.type_vectors.weight[0]
             tokens = tokens + (first if segments is None else self.type_vectors(to_device(segments, first.device)))
@@ -415,6 +426,11 @@ class PretrainedEncoder(Encoder):
         for name in self.heads_along():
             distances = edges[name].sources - edges[name].destinations
             buckets[name] = edges[name].by_id(distance_buckets(distances, self.architecture.buckets))
+        return self.look_up_biases(buckets)
+
+    def look_up_biases(self, buckets: Mapping[str, Tensor]) -> dict[HeadRange, Tensor]:
+        """(..., heads) added to scores, for the heads that some layer has; ``buckets`` are (...) by relation."""
+        assert self.distance_bias is not None
         table = at_least_float32(self.distance_bias.weight)  # gradients of many edges are summed
         return {
             (name, first, count): table[:, first : first + count][buckets[name]]

@@ -48,16 +48,17 @@ class PretrainedAttention(MultiScaleAttention):
             return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
         rows = self._by_head(self.project(inputs))
         if rotation is not None:
-            rows = self._rotate(rows, rotation)
+            rows = rotate(rows, rotation)
         ranges = head_ranges(self.heads)
         return self.attend_rows(relations, rows, None if biases is None else [biases[key] for key in ranges], weights)
 
-    def _rotate(self, rows: Tensor, rotation: Rotation) -> Tensor:
-        """(N, 3 H, D) -> the same, with queries and keys rotated by the positions."""
-        cos, sin = rotation
-        scored, values = rows.split([2 * self.num_heads, self.num_heads], dim=1)
-        first, second = scored.chunk(2, dim=2)
-        return torch.cat([torch.cat([first * cos - second * sin, second * cos + first * sin], dim=2), values], dim=1)
+
+def rotate(rows: Tensor, rotation: Rotation) -> Tensor:
+    """(N, 3 H, D) -> the same, with queries and keys rotated by the positions."""
+    cos, sin = rotation
+    scored, values = rows.split([2 * rows.shape[1] // 3, rows.shape[1] // 3], dim=1)
+    first, second = scored.chunk(2, dim=2)
+    return torch.cat([torch.cat([first * cos - second * sin, second * cos + first * sin], dim=2), values], dim=1)
 
 
 class PretrainedFeedForward(nn.Module):

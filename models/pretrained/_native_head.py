@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from graphattn.models._dense_model import list_own_layers
 from graphattn.models._text_model import TextModel
-from graphattn.models.heads import ClassificationHead, Head, PairHead, RegressionHead, TaggingHead
+from graphattn.models.heads import ClassificationHead, Head, RegressionHead
 from graphattn.models.pretrained._architecture import FAMILIES
 from graphattn.models.pretrained._export import NativeHead
 from graphattn.models.pretrained._stack import StackedEncoder
@@ -35,22 +36,15 @@ _CLASSIFIERS: Mapping[str, tuple[str, str, float]] = {
 
 def find_missing_layers(model: TextModel, family: str) -> list[str]:
     """List the parts of a model that the classifiers and taggers of ``transformers`` lack."""
-    encoder, head, embedding = model.encoder, model.head, model.embedding
+    encoder, head = model.encoder, model.head
     upper = encoder.upper if isinstance(encoder, StackedEncoder) else None
     missing = {
         f"the encoder on top ({type(upper).__name__})": upper is not None,
-        "features of characters": embedding.characters is not None,
-        "features of suffixes and names": embedding.lexicon is not None,
-        "marks of predicates": embedding.predicate is not None,
-        "the linear branch": model.linear_branch is not None,
+        **list_own_layers(model),
         f"a linear head ({family})": family not in _PREFIXES,
     }
-    if isinstance(head, TaggingHead):
-        missing["the conditional random field"] = head.crf is not None
-        missing["the mean of a word's tokens"] = head.options.word_pieces == "mean"
     if isinstance(head, ClassificationHead):
         missing["a regressor's head"] = isinstance(head, RegressionHead)
-        missing["a head on two texts apart"] = isinstance(head, PairHead)
         missing[f"a head on {head.pooling} instead of cls"] = head.pooling != "cls"
         missing["a head with a hidden layer"] = head.options.head_hidden != 0
         missing["a head with so many classes"] = 2 * head.output.out_features > encoder.width

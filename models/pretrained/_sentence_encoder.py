@@ -48,6 +48,7 @@ from graphattn.models.pretrained._search import find_nearest
 from graphattn.options import Parameters
 
 if TYPE_CHECKING:
+    from graphattn.models._dense_model import DenseModel
     from graphattn.models.inspection import Attention
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
@@ -338,6 +339,51 @@ class SentenceEncoder(Inspectable, Parameters):
     def get_reading_defaults(self) -> dict[str, Any]:
         """No options, since there was no training corpus."""
         return {}
+
+    # -- other formats -------------------------------------------------------------------------------------------------
+
+    def to_dense(self) -> DenseModel:
+        """A plain PyTorch module of padded ids, for ``torch.export`` and ``torch.compile`` without graph breaks.
+
+        Its inputs are ``input_ids`` and ``attention_mask`` (B, L), and ``token_type_ids``; its outputs the states
+        (B, L, width) and the vectors (B, width).
+
+        Raises
+        ------
+        ConfigError
+            for heads along other relations than windows and ``all``
+        """
+        from graphattn.models._dense_model import DenseModel, DensePooling, make_dense_encoder
+
+        self._check_fitted()
+        pooling = DensePooling(self.pooling_, normalize=self.normalize_)
+        assert self.encoder_.embedding is not None
+        return DenseModel(self.encoder_.embedding.trained, make_dense_encoder(self.encoder_), pooling=pooling)
+
+    def to_onnx(self, path: str | Path) -> None:
+        """Write :meth:`to_dense` as an ONNX file, for any number of texts and tokens, and ``tokenizer.json`` beside it.
+
+        The outputs are ``last_hidden_state`` and ``sentence_embedding``.
+
+        Parameters
+        ----------
+        path : the file
+
+        Raises
+        ------
+        ConfigError
+            as for :meth:`to_dense`, or when another ``tokenizer.json`` is in the folder
+        MissingPackageError
+            without the packages of ``graphattn[onnx]``
+        """
+        from graphattn.models._onnx import write_onnx
+
+        model, vocabulary = self.to_dense(), self.encoder_.vocabulary
+        limit, segments = self.inputs_.max_tokens_per_text, self.encoder_.architecture.types > 1
+        assert vocabulary is not None
+        assert limit is not None
+        longest = limit + self.builder_.count_special_tokens(1)
+        write_onnx(path, model, vocabulary, segments=segments, longest=longest)
 
 
 def _make_no_prediction_error() -> ConfigError:

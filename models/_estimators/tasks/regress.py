@@ -53,6 +53,11 @@ class Regression(Task):
     mean: float
     scale: float
 
+    @property
+    @override
+    def rescale(self) -> tuple[float, float]:
+        return self.mean, self.scale
+
     # -- files ---------------------------------------------------------------------------------------------------------
 
     @override

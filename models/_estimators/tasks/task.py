@@ -132,6 +132,11 @@ class Task:
         """The classes in the order of their ids; empty for a task without classes."""
         return []
 
+    @property
+    def rescale(self) -> tuple[float, float]:
+        """Mean and unit of predictions, whose model learns standardized ones."""
+        return 0.0, 1.0
+
     # -- options -------------------------------------------------------------------------------------------------------
 
     @classmethod

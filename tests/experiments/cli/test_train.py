@@ -55,6 +55,19 @@ def test_logs_are_kept_beside_the_model(graphattn, corpora_folder, tmp_path, tin
     assert (tmp_path / "model.run" / "logs" / "tensorboard").is_dir()
 
 
+def test_a_tracker_gets_options_metrics_and_reports(graphattn, corpora_folder, tmp_path, tiny):
+    reviews, out = corpora_folder / "reviews.tsv", tmp_path / "model"
+    answer = graphattn("train", "classify", reviews, "--test", reviews, "--logger", "csv", "--out", out, *tiny)
+    assert answer.code == 0
+    (run,) = (tmp_path / "model.run" / "logs" / "csv").iterdir()
+    files = {file.name for file in run.iterdir()} - {"test_confusion.png"}  # needs Matplotlib
+    assert files == {"hparams.yaml", "metrics.csv", "metrics.json", "test_report.txt", "train.yaml"}
+    header = (run / "metrics.csv").read_text().splitlines()[0].split(",")
+    assert {"train_loss", "dev_accuracy", "test_accuracy", "test_macro_f1"} <= {*header}
+    answer = graphattn("train", "classify", reviews, "--logger", "neptune", "--out", tmp_path / "other", *tiny)
+    assert answer.code == 2
+
+
 def test_metrics_are_printed_one_per_line(graphattn, corpora_folder, tmp_path, tiny):
     reviews = corpora_folder / "reviews.tsv"
     out = tmp_path / "model"

@@ -1,0 +1,44 @@
+"""``graphattn export``: write a model as an ONNX file, or as a directory for ``transformers``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphattn.exceptions import ConfigError
+
+EXAMPLES = "graphattn export model --onnx model.onnx\n\ngraphattn export model --huggingface exported"
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Model directory; or a Hugging Face directory, or a name on its hub.")],
+    *,
+    onnx: Annotated[Path | None, typer.Option(help="ONNX file to write; tokenizer.json is written beside it.")] = None,
+    huggingface: Annotated[
+        Path | None, typer.Option(help="Directory to write, for transformers and sentence-transformers.")
+    ] = None,
+) -> None:
+    """Write a model for other runtimes: an ONNX file, or a directory for transformers.
+
+    ONNX files are of classifiers, regressors and taggers with pretrained encoders or ms-trans, if their heads attend
+    along windows or all tokens: inputs input_ids and attention_mask of any shape, output logits. Those of a Hugging
+    Face directory have the outputs last_hidden_state and sentence_embedding.
+    """
+    if onnx is None and huggingface is None:
+        raise ConfigError("there is nothing to write; give --onnx FILE or --huggingface DIR")
+    from graphattn.experiments._cli.loaded_models import find_directory
+    from graphattn.models import load
+    from graphattn.models.pretrained import SentenceEncoder
+    from graphattn.models.pretrained._checkpoint import is_hugging_face_directory
+
+    model = find_directory(model)
+    is_hugging_face = is_hugging_face_directory(model)
+    if is_hugging_face and huggingface is not None:
+        raise ConfigError(f"{model} is a Hugging Face directory; leave --huggingface out")
+    loaded: Any = SentenceEncoder(model).fit() if is_hugging_face else load(model)
+    for path, write in ((onnx, "to_onnx"), (huggingface, "to_huggingface")):
+        if path is not None:
+            getattr(loaded, write)(path)
+            print(path)

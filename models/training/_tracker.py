@@ -1,0 +1,208 @@
+"""Experiment trackers: options, metrics of each epoch, reports and pictures of a run, through Lightning's loggers."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import Namespace
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
+from lightning.pytorch.utilities import rank_zero_only
+from typing_extensions import override
+
+from graphattn._optional_packages import import_optional
+from graphattn._validation import require_choice
+from graphattn.exceptions import ConfigError
+from graphattn.models._reports import Report
+
+TRACKERS = ("csv", "tensorboard", "wandb", "mlflow", "trackio")
+"""Each but the first is the name of its package, and of the extra that installs it."""
+PROJECT = "graphattn"
+_REFUSED = re.compile(r"[^A-Za-z0-9_. -]")
+"""Characters that MLflow refuses in names, and the slash."""
+
+
+class Tracker(Callback):
+    """Send a run to an experiment tracker: options, metrics of each epoch and, with :meth:`log_report`, reports.
+
+    Pass it to ``fit`` as a callback. Trackers are configured by their environment variables, such as
+    ``MLFLOW_TRACKING_URI``, ``MLFLOW_EXPERIMENT_NAME``, ``WANDB_PROJECT`` or ``WANDB_MODE=offline``.
+
+    Parameters
+    ----------
+    tracker : ``"csv"``, ``"tensorboard"``, ``"wandb"``, ``"mlflow"`` or ``"trackio"``
+    options : the run's hyper-parameters, such as ``estimator.get_params()``
+    folder : where ``csv`` and ``tensorboard`` write
+    name : of the run; chosen by the tracker when None
+
+    Raises
+    ------
+    ConfigError
+        for an unknown tracker, or one that cannot be reached
+    MissingPackageError
+        when the tracker's package is not installed
+    """
+
+    def __init__(
+        self,
+        tracker: str,
+        options: Mapping[str, Any],
+        *,
+        folder: str | os.PathLike[str] = "logs",
+        name: str | None = None,
+    ):
+        require_choice("logger", tracker, TRACKERS)
+        self._package: Any = None if tracker == "csv" else import_optional(tracker, "this logger needs", tracker)
+        try:
+            self.logger = _make_logger(tracker, self._package, Path(folder), name)
+            self.logger.log_hyperparams({key: str(value) for key, value in options.items()})
+        except Exception as error:  # each tracker has its own
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise ConfigError(f"the logger {tracker} cannot start a run: {reason}") from error
+        self._step = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_package": None}  # other processes log metrics only
+
+    @override
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        trainer.loggers = [*trainer.loggers, self.logger]
+
+    @override
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._step = trainer.global_step
+
+    def log_report(self, report: Report, name: str = "test") -> None:
+        """Log the metrics of an evaluation with the F1 of each class, and its table as a text.
+
+        Parameters
+        ----------
+        report : what ``estimator.report(X, y)`` returns
+        name : of the corpus
+        """
+        metrics = {key: value for key, value in report.items() if isinstance(value, (int, float))}
+        metrics |= {f"f1_{key}": row["f1"] for key, row in report.get("classes", {}).items()}
+        self.logger.log_metrics(plain_names({f"{name}_{key}": value for key, value in metrics.items()}), self._step)
+        self.log_text(f"{name}_report.txt", str(report))
+
+    def log_text(self, name: str, text: str) -> None:
+        """Log a text.
+
+        Parameters
+        ----------
+        name : of the text, as that of a file
+        text : its content
+        """
+        logger: Any = self.logger
+        if isinstance(logger, CSVLogger):
+            Path(logger.log_dir, name).write_text(text + "\n", encoding="utf-8")
+        elif isinstance(logger, TensorBoardLogger):
+            logger.experiment.add_text(name, f"```\n{text}\n```", self._step)
+        elif isinstance(logger, MLFlowLogger):
+            logger.experiment.log_text(logger.run_id, text, name)
+        elif isinstance(logger, WandbLogger):
+            logger.experiment.log({name: self._package.Html(f"<pre>{escape(text)}</pre>")})
+        else:
+            logger.log({name: logger.trackio.Markdown(f"```\n{text}\n```")})
+        logger.save()
+
+    def log_picture(self, name: str, figure: Any) -> None:
+        """Log a picture.
+
+        Parameters
+        ----------
+        name : of the picture, as that of a file
+        figure : Matplotlib's
+        """
+        logger: Any = self.logger
+        if isinstance(logger, CSVLogger):
+            figure.savefig(Path(logger.log_dir, name))
+        elif isinstance(logger, TensorBoardLogger):
+            logger.experiment.add_figure(name, figure, self._step)
+        elif isinstance(logger, MLFlowLogger):
+            logger.experiment.log_figure(logger.run_id, figure, name)
+        elif isinstance(logger, WandbLogger):
+            logger.experiment.log({name: self._package.Image(figure)})
+        else:
+            with TemporaryDirectory() as folder:
+                figure.savefig(Path(folder, name))
+                logger.log({name: logger.trackio.Image(str(Path(folder, name)))})
+
+    def finish(self) -> None:
+        """End the run."""
+        if isinstance(self.logger, TrackioLogger):
+            self.logger.trackio.finish()
+        elif isinstance(self.logger, WandbLogger):
+            self.logger.experiment.finish()
+        else:
+            self.logger.finalize("success")
+
+
+class TrackioLogger(Logger):
+    """Lightning has none for trackio."""
+
+    def __init__(self, trackio: Any, name: str | None):
+        super().__init__()
+        self.trackio, self._name = trackio, name
+
+    @property
+    @override
+    def name(self) -> str:
+        return PROJECT
+
+    @property
+    @override
+    def version(self) -> str | None:
+        return self._name
+
+    @override
+    @rank_zero_only
+    def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **options: Any) -> None:
+        self.trackio.init(PROJECT, name=self._name, config=params, embed=False)
+
+    @override
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        self.log({name: float(value) for name, value in metrics.items()}, step)
+
+    def log(self, values: dict[str, Any], step: int | None = None) -> None:
+        """Log values of any type."""
+        self.trackio.log(values, step)
+
+
+def plain_names(values: Mapping[str, float]) -> dict[str, float]:
+    """Values by names of letters, digits and ``_-. `` only, which all trackers accept and which stay different.
+
+    Examples
+    --------
+    >>> plain_names({"f1_C++": 1.0, "f1_C#": 2.0, "f1_C__": 3.0})
+    {'f1_C__': 1.0, 'f1_C_': 2.0, 'f1_C___2': 3.0}
+    """
+    plain: dict[str, float] = {}
+    for name, value in values.items():
+        base = unique = _REFUSED.sub("_", name)
+        number = 2
+        while unique in plain:
+            unique, number = f"{base}_{number}", number + 1
+        plain[unique] = value
+    return plain
+
+
+def _make_logger(tracker: str, package: Any, folder: Path, name: str | None) -> Logger:
+    if tracker == "csv":
+        return CSVLogger(folder, "csv")
+    if tracker == "tensorboard":
+        return TensorBoardLogger(str(folder.parent), folder.name, "tensorboard")
+    if tracker == "wandb":
+        return WandbLogger(name, project=os.environ.get("WANDB_PROJECT", PROJECT), save_dir=folder)
+    if tracker == "trackio":
+        return TrackioLogger(package, name)
+    uri = package.get_tracking_uri()  # MLflow's own default, unlike Lightning's
+    return MLFlowLogger(os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT), name, uri)
