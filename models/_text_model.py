@@ -114,6 +114,14 @@ class TextModel(Trainable):
         """Add the scores of the linear branch, if there is one, to those of the head; see :class:`LinearBranch`."""
         return scores if self.linear_branch is None else scores + self.linear_branch(batch, presence).to(scores.device)
 
+    @torch.no_grad()
+    def scale(self, factor: float) -> None:
+        """Multiply all scores by a factor."""
+        for parameter in self.head.output.parameters():
+            parameter.mul_(factor)
+        if self.linear_branch is not None:
+            self.linear_branch.scale(factor)
+
     def _embed(self, batch: Batch) -> Tensor:
         """(N, hidden) input of the encoder."""
         return self.embed_tokens(features_of(batch.graph, TOKEN)["id"].to(self.device), batch)

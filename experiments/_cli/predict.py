@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
@@ -75,6 +75,16 @@ def predict(
     texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
+    threshold: Annotated[
+        str,
+        typer.Option(help="Probability above which labels are predicted, or a class of two: 0.3, or spam=0.3,ham=0.2."),
+    ] = "",
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="Add the probabilities of the most probable classes (classifiers).")
+    ] = None,
+    min_confidence: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Leave the label empty if it is less probable (classifiers).")
+    ] = None,
     n_best: Annotated[
         int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")
     ] = 1,
@@ -122,9 +132,15 @@ def predict(
         longest=longest,
         precision=precision,
         max_tokens_per_text=max_tokens_per_text,
+        threshold=threshold,
     )
     estimator = load_once(replace(settings, threads=None))
     reject_unused(model, estimator, probabilities=probabilities, n_best=n_best > 1, plain=plain)
+    row_options: dict[str, Any] = {"probabilities": probabilities}
+    for name, value in (("top_k", top_k), ("min_confidence", min_confidence)):
+        if value is not None:
+            reject_unused(model, estimator, **{name: True})
+            row_options[name] = value
     form = _choose_output(output, out, estimator.task, plain=plain, n_best=n_best)
     is_table = form in _TABLES
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
@@ -137,11 +153,11 @@ def predict(
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
         keep_rows=is_table,
     )
-    choices: dict[str, Any] = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": form}
+    choices: dict[str, Any] = {"n_best": n_best, "plain": plain, "output": form, **row_options}
     if is_table:
         first = list(_take_until_readable(numbered))
         numbered = chain(first, numbered)
-        choices["table"] = _make_table(estimator, first, f".{form}", probabilities=probabilities)
+        choices["table"] = _make_table(estimator, first, f".{form}", row_options)
     job = ModelJob(settings, predict_chunk, choices)
     chunks, executor = iter_chunks(numbered, chunk), make_engine(engine, jobs, address)
     tally = _write_predictions(job, chunks, executor, out)
@@ -183,11 +199,11 @@ def _take_until_readable(texts: Iterable[NumberedText]) -> Iterator[NumberedText
 
 
 def _make_table(
-    estimator: Estimator, texts: Sequence[NumberedText], suffix: str, *, probabilities: bool
+    estimator: Estimator, texts: Sequence[NumberedText], suffix: str, row_options: Mapping[str, Any]
 ) -> PredictionTable:
     """The table for the last of some texts and all others like it."""
     nothing = "" if estimator.task.texts_per_input == 1 else ("", "")
-    (row,) = estimator.predict_rows([nothing], probabilities=probabilities)
+    (row,) = estimator.predict_rows([nothing], **row_options)
     content = texts[-1].content if texts else None
     return PredictionTable.of("" if content is None else content, row, suffix)
 
@@ -215,21 +231,22 @@ def predict_chunk(
     chunk: Chunk,
     *,
     n_best: int = 1,
-    probabilities: bool = False,
     plain: bool = False,
     output: str = "json",
     table: PredictionTable | None = None,
+    **row_options: Any,
 ) -> ChunkResult:
     """Predict a chunk; a text that cannot be predicted has a row with its line and the error, else an empty line.
 
-    ``plain`` writes outputs of a translator or regressor without JSON, several of a source with its number and scores.
+    ``plain`` writes outputs of a translator or regressor without JSON, several of a source with its number and scores;
+    ``row_options`` are those of ``predict_rows``.
     """
     from graphattn.models._entities import HTML_HEAD
 
     def format_texts(inputs: list[Any], first: int) -> list[str]:
         if output != "json" and table is None:
             return estimator.format_predictions(inputs, output)
-        rows = estimator.predict_rows(inputs, first=first, n_best=n_best, probabilities=probabilities)
+        rows = estimator.predict_rows(inputs, first=first, n_best=n_best, **row_options)
         if table is not None:
             return list(map(table.line, inputs, rows))
         if plain:
