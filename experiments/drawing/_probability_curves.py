@@ -21,7 +21,7 @@ def draw_probability_curves(probabilities: ClassProbabilities, path: FilePath | 
 
     Parameters
     ----------
-    probabilities : ``probabilities`` of a :class:`~graphattn.models._reports.Report`
+    probabilities : ``probabilities`` of a :class:`~graphattn.models.Report`
     path : writes this file, whose name ends in ``.png``, ``.svg`` or ``.pdf``
 
     Returns
@@ -37,7 +37,7 @@ def draw_probability_curves(probabilities: ClassProbabilities, path: FilePath | 
 
     Examples
     --------
-    >>> from graphattn.models._class_probabilities import ClassProbabilities
+    >>> from graphattn.models import ClassProbabilities
     >>> shares = [[0.9, 0.1], [0.4, 0.6]]
     >>> probabilities = ClassProbabilities.of(["bad", "good"], shares, ["bad", "good"], multilabel=False)
     >>> _ = draw_probability_curves(probabilities, getfixture("tmp_path") / "curves.png")

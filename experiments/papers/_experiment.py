@@ -46,6 +46,17 @@ MEASURES = {
     "milliseconds": Measure("milliseconds", lambda row: row["milliseconds"]),
     "mebibytes": Measure("MiB", lambda row: row["mebibytes"], ",.0f"),
     "last_bleu": Measure("dev BLEU, last epoch", lambda row: row["by_epoch"][-1]["dev_bleu"]),
+    **{
+        f"{name}_{when}": Measure(
+            f"{heading}, {words}", lambda row, name=name, when=when: row["decisions"][when][name], form
+        )
+        for name, heading, form in (
+            ("f1", "F1", ".1f"),
+            ("brier", "Brier score", ".4f"),
+            ("calibration_error", "calibration error, %", ".2f"),
+        )
+        for when, words in (("before", "without"), ("after", "with"))
+    },
     "last_perplexity": Measure("dev perplexity, last epoch", lambda row: row["by_epoch"][-1]["dev_perplexity"], ".2f"),
 }
 """Name -> column of :func:`show_experiment`."""
@@ -71,7 +82,7 @@ class Row:
 class Experiment:
     """A table or a figure."""
 
-    paper: str  # its name: ``ms-trans``, ``mtsa``, ``umst``, ``duo``, or ``pretrained``
+    paper: str  # its name: ``ms-trans``, ``mtsa``, ``umst``, ``duo``, ``pretrained`` or ``decisions``
     name: str  # such as ``table 6``
     title: str  # what it compares
     rows: tuple[Row, ...]  # its rows

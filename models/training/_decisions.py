@@ -15,7 +15,8 @@ FOLDS = 5
 """Folds of cross-validation, within a dev set or over the training set."""
 SMALL = 30
 """A dev set with fewer examples of the positive class is too small to choose a threshold on."""
-GRID = np.linspace(-7, 7, 141)
+_STEP = 0.1
+GRID = np.arange(-70, 71) * _STEP
 """Thresholds to choose from, as log-odds: from 0.001 to 0.999."""
 _SHARED = 10.0
 """Weight of all labels together in the choice of a label's threshold, as a number of its texts."""
@@ -135,7 +136,10 @@ def choose_thresholds(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats,
     if log_odds.shape[1] > 1:
         pooled = counts.sum(1, keepdims=True)
         counts = counts + pooled * _SHARED / max(float(pooled[0, 0, 0] + pooled[2, 0, 0]), 1.0)
-    return np.array([GRID[_find_middle(values)] for values in METRICS[metric](*counts)])
+    low, high = log_odds.min(0)[:, None] - _STEP, log_odds.max(0)[:, None]
+    reached = (low <= GRID) & (high >= GRID)
+    values = np.where(reached | ~reached.any(1, keepdims=True), METRICS[metric](*counts), -np.inf)
+    return np.array([GRID[_find_middle(row)] for row in values])
 
 
 def _find_middle(values: Floats) -> int:
