@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from graphattn._validation import suggest
@@ -31,6 +32,10 @@ def _per_128_texts(row: Mapping[str, Any]) -> float:
     return 128_000 * float(row["inference_seconds"]) / float(row["inference_texts"])
 
 
+def _read_decisions(when: str, name: str, row: Mapping[str, Any]) -> float:
+    return float(row["decisions"][when][name])
+
+
 MEASURES = {
     "test": Measure("test", lambda row: row["test"] if "test" in row else row["held_out"]),
     "parameters": Measure("parameters, M", lambda row: row["parameters"] / 1e6, ".2f"),
@@ -47,9 +52,7 @@ MEASURES = {
     "mebibytes": Measure("MiB", lambda row: row["mebibytes"], ",.0f"),
     "last_bleu": Measure("dev BLEU, last epoch", lambda row: row["by_epoch"][-1]["dev_bleu"]),
     **{
-        f"{name}_{when}": Measure(
-            f"{heading}, {words}", lambda row, name=name, when=when: row["decisions"][when][name], form
-        )
+        f"{name}_{when}": Measure(f"{heading}, {words}", partial(_read_decisions, when, name), form)
         for name, heading, form in (
             ("f1", "F1", ".1f"),
             ("brier", "Brier score", ".4f"),

@@ -136,10 +136,10 @@ def choose_thresholds(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats,
     if log_odds.shape[1] > 1:
         pooled = counts.sum(1, keepdims=True)
         counts = counts + pooled * _SHARED / max(float(pooled[0, 0, 0] + pooled[2, 0, 0]), 1.0)
-    low, high = log_odds.min(0)[:, None] - _STEP, log_odds.max(0)[:, None]
-    reached = (low <= GRID) & (high >= GRID)
-    values = np.where(reached | ~reached.any(1, keepdims=True), METRICS[metric](*counts), -np.inf)
-    return np.array([GRID[_find_middle(row)] for row in values])
+    # beyond all scores, thresholds decide alike
+    low, high = np.searchsorted(GRID, (log_odds.min() - _STEP, log_odds.max()))
+    used = slice(min(low, len(GRID) - 1), max(high, 1))
+    return np.array([GRID[used][_find_middle(row[used])] for row in METRICS[metric](*counts)])
 
 
 def _find_middle(values: Floats) -> int:
