@@ -15,8 +15,7 @@ FOLDS = 5
 """Folds of cross-validation, within a dev set or over the training set."""
 SMALL = 30
 """A dev set with fewer examples of the positive class is too small to choose a threshold on."""
-_STEP = 0.1
-GRID = np.arange(-70, 71) * _STEP
+GRID = np.arange(-70, 71) * 0.1
 """Thresholds to choose from, as log-odds: from 0.001 to 0.999."""
 _SHARED = 10.0
 """Weight of all labels together in the choice of a label's threshold, as a number of its texts."""
@@ -137,8 +136,9 @@ def choose_thresholds(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats,
         pooled = counts.sum(1, keepdims=True)
         counts = counts + pooled * _SHARED / max(float(pooled[0, 0, 0] + pooled[2, 0, 0]), 1.0)
     # beyond all scores, thresholds decide alike
-    low, high = np.searchsorted(GRID, (log_odds.min() - _STEP, log_odds.max()))
-    used = slice(min(low, len(GRID) - 1), max(high, 1))
+    low, high = np.searchsorted(GRID, (log_odds.min(), log_odds.max()))
+    low = max(low - 1, 0)
+    used = slice(low, max(high, low + 1))
     return np.array([GRID[used][_find_middle(row[used])] for row in METRICS[metric](*counts)])
 
 

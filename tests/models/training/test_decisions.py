@@ -103,6 +103,12 @@ def test_rare_labels_share_a_threshold():
     assert micro[rare] == pytest.approx(max(micro.values()), abs=0.02)
 
 
+@pytest.mark.parametrize("value", [-30.0, -7.0, *GRID[66:75].tolist(), 9.0])
+def test_equal_scores_have_some_threshold(value):
+    (threshold,) = decisions.choose_thresholds(np.full((8, 1), value), np.ones((8, 1)), np.ones(8), "f1")
+    assert threshold < value or value < GRID[1]
+
+
 def test_thresholds_that_do_not_help_other_folds_are_left_out():
     lines = []
     texts = random_texts(200, 1.0, classes=2)
