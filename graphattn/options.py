@@ -297,6 +297,32 @@ def _parse_counts(value: Any) -> Any:
     return _parse_text(value) if count is None else count
 
 
+def parse_assignments(text: str) -> dict[str, float] | None:
+    """Numbers by name, as in ``spam=5,ham=1``; None for another text.
+
+    Examples
+    --------
+    >>> parse_assignments("spam=5, ham=0.5"), parse_assignments("spam")
+    ({'spam': 5.0, 'ham': 0.5}, None)
+    """
+    numbers = {}
+    for assignment in text.split(","):
+        name, sign, value = assignment.rpartition("=")
+        number = _parse_number(float)(value)
+        if not sign or number is None:
+            return None
+        numbers[name.strip()] = number
+    return numbers
+
+
+def _parse_weights(value: Any) -> Any:
+    """``balanced``, or a number for each class; YAML gives a mapping."""
+    if isinstance(value, Mapping):
+        numbers = {str(name): _parse_number(float)(number) for name, number in value.items()}
+        return None if None in numbers.values() else numbers
+    return value if value == "balanced" else parse_assignments(value) if isinstance(value, str) else None
+
+
 NOTATIONS: dict[type, Notation] = {
     bool: Notation(_parse_bool, "true or false", None),
     int: Notation(_parse_number(int), "a whole number", "INTEGER"),
@@ -305,6 +331,7 @@ NOTATIONS: dict[type, Notation] = {
     Path: Notation(_parse_path, "a path", "PATH"),
     tuple: Notation(_parse_list, "a list of texts", "LIST"),
     Sequence: Notation(_parse_repeated, "a text, or a list of texts", "TEXT"),
+    Mapping: Notation(_parse_weights, "balanced, or classes with their weights such as spam=5,ham=1", "balanced|LIST"),
     object: Notation(
         _parse_counts, "a whole number, or relations with their numbers such as window:3=4", "INTEGER|LIST"
     ),

@@ -4,6 +4,7 @@ A new model is a new file in ``encoders``. Reading corpora and making graphs bel
 experiments one floor above.
 """
 
+from graphattn.models._class_probabilities import ClassProbabilities
 from graphattn.models._corpus import Corpus
 from graphattn.models._decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models._encoders import (
@@ -46,6 +47,7 @@ from graphattn.options import ParsingOptions
 __all__ = [
     "TASKS",
     "BiLSTMOptions",
+    "ClassProbabilities",
     "Classification",
     "Corpus",
     "DecoderOptions",

@@ -12,10 +12,18 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from graphattn.models._class_probabilities import ClassProbabilities
+
 Counts = npt.NDArray[np.int64]
 NONE = "(none)"
 """Name of the row of decisions without a gold class, and of the column of gold classes that are not found."""
 LEVEL, RESAMPLES, SEED = 0.95, 1000, 0
+_PROBABILITY_FORMS = {
+    "brier": "Brier score {:.4f}",
+    "calibration_error": "expected calibration error {:.2f}",
+    "roc_auc": "ROC-AUC {:.2f}",
+    "average_precision": "average precision {:.2f}",
+}
 _COLUMNS = ("precision", "recall", "f1", "support")
 
 
@@ -144,9 +152,9 @@ def bootstrap_correlation(gold: npt.NDArray[np.float64], predicted: npt.NDArray[
 class Report(dict[str, Any]):
     """The metrics of an evaluation by name, with details; ``print`` shows a table.
 
-    Besides the metrics in percent it has ``confidence_interval`` (of the main metric), ``classes`` and ``averages``
-    (name -> ``precision``, ``recall``, ``f1`` and ``support``), or of a regressor ``ranges`` of targets (name ->
-    ``gold``, ``predicted``, ``mse`` and ``support``).
+    Besides the metrics, in percent but for the Brier score, it has ``confidence_interval`` (of the main metric),
+    ``classes`` and ``averages`` (name -> ``precision``, ``recall``, ``f1`` and ``support``), or of a regressor
+    ``ranges`` of targets (name -> ``gold``, ``predicted``, ``mse`` and ``support``).
 
     Parameters
     ----------
@@ -155,6 +163,7 @@ class Report(dict[str, Any]):
     outcomes : the decisions; None for texts
     interval : of the main metric; None for that of the outcomes
     ranges : rows of the table of a regressor
+    probabilities : those of a classifier, whose measures are among the metrics
     find_mistakes : returns the rows of :attr:`mistakes`
     """
 
@@ -166,10 +175,14 @@ class Report(dict[str, Any]):
         *,
         interval: tuple[float, float] | None = None,
         ranges: Mapping[str, Mapping[str, float]] | None = None,
+        probabilities: ClassProbabilities | None = None,
         find_mistakes: Callable[[], list[dict[str, Any]]] = list,
     ):
         super().__init__(metrics)
         self.main_metric, self.outcomes, self._find_mistakes = main_metric, outcomes, find_mistakes
+        self.probabilities = probabilities
+        if probabilities is not None:
+            self.update(probabilities.measure())
         if interval is None and outcomes is not None:
             interval = outcomes.interval()
         if interval is not None:
@@ -219,7 +232,11 @@ class Report(dict[str, Any]):
         if bounds := self.get("confidence_interval"):
             line += f" ({100 * LEVEL:.0f} % confidence interval {bounds['low']:.2f} to {bounds['high']:.2f})"
         signature = self.get("signatures", {}).get(self.main_metric)
-        return "\n".join([*lines, line, *filter(None, [signature])])
+        return "\n".join([*lines, line, *filter(None, [signature, self._describe_probabilities()])])
+
+    def _describe_probabilities(self) -> str:
+        forms = {name: form for name, form in _PROBABILITY_FORMS.items() if name in self}
+        return ", ".join(form.format(self[name]) for name, form in forms.items())
 
     __repr__ = dict.__repr__
 

@@ -117,6 +117,14 @@ class TextModel(Trainable):
             return scores
         return scores + to_device(self.linear_branch(batch, presence), scores.device)
 
+    @torch.no_grad()
+    def scale(self, factor: float) -> None:
+        """Multiply all scores by a factor."""
+        for parameter in self.head.output.parameters():
+            parameter.mul_(factor)
+        if self.linear_branch is not None:
+            self.linear_branch.scale(factor)
+
     def _embed(self, batch: Batch) -> Tensor:
         """(N, hidden) input of the encoder."""
         return self.embed_tokens(to_device(features_of(batch.graph, TOKEN)["id"], self.device), batch)

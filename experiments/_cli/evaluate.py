@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from graphattn.models._reports import Report
 
 EXAMPLES = (
-    "graphattn evaluate model test.tsv --picture confusion.png --mistakes mistakes.tsv\n\n"
+    "graphattn evaluate model test.tsv --picture confusion.png --curves curves.png --mistakes mistakes.tsv\n\n"
     "graphattn evaluate model test.conll --unknown error --out metrics.json\n\n"
     "graphattn evaluate translator test.en,test.de --compare another-translator"
 )
@@ -77,6 +77,10 @@ def evaluate(
     picture: Annotated[
         Path | None, typer.Option(help="Draw the confusion matrix (.png, .svg, .pdf): of classes, entities or tags.")
     ] = None,
+    curves: Annotated[
+        Path | None,
+        typer.Option(help="Draw reliability and precision-recall curves of a classifier (.png, .svg, .pdf)."),
+    ] = None,
     mistakes: Annotated[
         Path | None,
         typer.Option(
@@ -92,18 +96,21 @@ def evaluate(
 
     Prints metrics in percent as JSON to standard output, and a table of the scores of each class to standard error.
     """
-    _check_files(out, picture, mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)])
+    _check_files(
+        out, (picture, curves), mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)]
+    )
     estimator = load_model(model, parser, precision=precision, device=device, max_tokens_per_text=max_tokens_per_text)
     options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
-    options |= {"picture": picture, "mistakes": mistakes}
+    options |= {"picture": picture, "curves": curves, "mistakes": mistakes}
     reject_unused(model, estimator, **options, repair_tags=repair_tags)
     if card:
         check_output(_locate_card(model))
     if repair_tags:
         estimator.set_params(repair_tags=True)
     corpora = estimator.name_corpora(corpus)
-    if len(corpora) > 1 and (picture or mistakes):
-        raise ConfigError("{picture} and {mistakes} are of one corpus; give one", options=("picture", "mistakes"))
+    details = [name for name in ("picture", "curves", "mistakes") if options[name]]
+    if len(corpora) > 1 and details:
+        raise ConfigError(f"{{{details[0]}}} is of one corpus; give one", options=details)
     change_search(estimator, search, longest)
     if bleu_tokenizer:
         estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
@@ -119,16 +126,16 @@ def evaluate(
             others = {} if compare is None else {str(compare): _read_outputs(compare, X, device, search, longest)}
             reports[name] = estimator.report(X, y, unknown=unknown, others=others)
     _write_reports(reports, out)
-    _write_details(next(iter(reports.values())), picture, mistakes)
+    _write_details(next(iter(reports.values())), picture, curves, mistakes)
     if card:
         _write_card(model, estimator, {name_files(paths): reports[name] for name, paths in corpora.items()})
 
 
 def _check_files(
-    out: Path | None, picture: Path | None, mistakes: Path | None, *, inputs: Sequence[str | Path]
+    out: Path | None, pictures: Sequence[Path | None], mistakes: Path | None, *, inputs: Sequence[str | Path]
 ) -> None:
     """Reject files that cannot be written or are inputs, before the model is loaded."""
-    if picture is not None:
+    for picture in filter(None, pictures):
         from graphattn.experiments.drawing._canvas import check_format
 
         check_format(picture)
@@ -137,7 +144,7 @@ def _check_files(
             f"{{mistakes}} is {verbatim(repr(str(mistakes)))}; the name must end in .tsv, .csv or .jsonl",
             options=("mistakes",),
         )
-    for file in filter(None, (out, picture, mistakes)):
+    for file in filter(None, (out, *pictures, mistakes)):
         check_output(file, *inputs)
 
 
@@ -168,12 +175,16 @@ def _write_reports(reports: Mapping[str, Report], out: Path | None) -> None:
             print(json.dumps(unpack_single(reports), indent=1), file=file)
 
 
-def _write_details(report: Report, picture: Path | None, mistakes: Path | None) -> None:
-    """Write the confusion matrix and the mistakes."""
+def _write_details(report: Report, picture: Path | None, curves: Path | None, mistakes: Path | None) -> None:
+    """Write the confusion matrix, the curves and the mistakes."""
     if picture is not None and report.outcomes is not None:
         from graphattn.experiments.drawing import draw_confusion
 
         draw_confusion(report.outcomes, picture)
+    if curves is not None and report.probabilities is not None:
+        from graphattn.experiments.drawing import draw_probability_curves
+
+        draw_probability_curves(report.probabilities, curves)
     if mistakes is None:
         return
     with open_output(mistakes) as file:

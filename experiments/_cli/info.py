@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -145,10 +145,22 @@ def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
     if estimator.task_.class_names:
         classes = join_names([*map(str, estimator.task_.class_names)])
         lines.append(f"{estimator.task.label_field.removesuffix('s')}s: {classes}")
+    lines += _decision_lines(estimator)
     heads = estimator.model_.encoder.heads_along()
     if heads:
         lines.append(f"heads of all layers: {', '.join(f'{count} along {name}' for name, count in heads.items())}")
     return [*lines, "", *_option_lines(estimator), "", *_epoch_lines(estimator)]
+
+
+def _decision_lines(estimator: Any) -> list[str]:
+    """The temperature and the thresholds of a classifier, where they were fitted."""
+    task, lines = estimator.task_, []
+    if getattr(task, "temperature", 1.0) != 1:
+        lines.append(f"temperature of the scores: {task.temperature:.3g}")
+    if getattr(task, "thresholds", None) is not None:
+        shown = [f"{name} {threshold:.3f}" for name, threshold in estimator.thresholds_.items()]
+        lines.append(f"thresholds: {join_names(shown)}")
+    return lines
 
 
 def _describe_vocabulary(estimator: Estimator) -> str:
@@ -182,7 +194,10 @@ def _epoch_lines(estimator: Estimator) -> list[str]:
     note = f"; dev metrics are those of {estimator.task.dev_search}" if estimator.task.dev_search else ""
     metrics_of_both = estimator.dev_metrics()
     if any(best.get(f"dev_{name}") != value for name, value in metrics_of_both.items()):
-        note = f"; with the linear branch dev {estimator.main_metric} {metrics_of_both[estimator.main_metric]:.4g}"
+        parts = ["the linear branch"] if "linear" in estimator.mixture_ else []
+        parts += ["thresholds"] if getattr(estimator.task_, "thresholds", None) is not None else []
+        value = metrics_of_both[estimator.main_metric]
+        note = f"; with {' and '.join(parts)} dev {estimator.main_metric} {value:.4g}"
     return [*align_table(header, rows), f"* has the weights that are kept{note}"]
 
 

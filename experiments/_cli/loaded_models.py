@@ -12,7 +12,7 @@ from graphattn import __version__
 from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.experiments._cli.flags import Values, as_flag
-from graphattn.options import list_options
+from graphattn.options import list_options, parse_assignments
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator, SearchOptions
@@ -31,6 +31,7 @@ class ModelSettings:
     precision: str | None = None  # see :func:`graphattn.load`
     device: str = "auto"  # see :func:`graphattn.load`
     max_tokens_per_text: int | None = None  # see :func:`load_model`
+    threshold: str = ""  # see :func:`change_thresholds`
     modules: tuple[str, ...] = ()  # the user's modules to import first
     threads: int | None = None  # threads of each process; None for PyTorch's default
     is_hugging_face: bool = False  # whether it is a Hugging Face directory
@@ -78,7 +79,7 @@ class ModelSettings:
     @property
     def decisive(self) -> tuple[Any, ...]:
         """Settings that determine the results."""
-        changes = (self.parser, self.search, self.longest, self.precision, self.max_tokens_per_text)
+        changes = (self.parser, self.search, self.longest, self.precision, self.max_tokens_per_text, self.threshold)
         return __version__, self.digest, self.device.partition(":")[0], *changes
 
 
@@ -105,6 +106,9 @@ def load_once(settings: ModelSettings) -> Estimator:
     if settings.search or settings.longest is not None:
         reject_unused(settings.path, estimator, search=settings.search, longest=settings.longest)
         change_search(estimator, settings.search, settings.longest)
+    if settings.threshold:
+        reject_unused(settings.path, estimator, threshold=settings.threshold)
+        change_thresholds(estimator, settings.threshold)
     return estimator
 
 
@@ -211,6 +215,19 @@ def change_search(estimator: Estimator, changes: str, longest: int | None) -> No
         estimator.set_params(search=apply_search_changes(search, changes))
     if longest is not None:
         estimator.set_params(inputs__longest=longest)
+
+
+def change_thresholds(estimator: Any, text: str) -> None:
+    """Change a classifier's thresholds: ``0.3`` for all of several labels, or ``spam=0.3`` for one class."""
+    try:
+        thresholds: float | dict[str, float] | None = float(text)
+    except ValueError:
+        thresholds = parse_assignments(text)
+    if thresholds is None:
+        raise ConfigError(
+            f"--threshold is {text!r}; write a probability, or CLASS=PROBABILITY with commas between several"
+        )
+    estimator.set_thresholds(thresholds)
 
 
 def apply_search_changes(search: SearchOptions, changes: str) -> SearchOptions:

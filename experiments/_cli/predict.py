@@ -6,7 +6,7 @@ import json
 import sys
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain, islice
 from pathlib import Path
@@ -81,6 +81,16 @@ def predict(
     texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
+    threshold: Annotated[
+        str,
+        typer.Option(help="Probability above which labels are predicted, or a class of two: 0.3, or spam=0.3,ham=0.2."),
+    ] = "",
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="Add the probabilities of the most probable classes (classifiers).")
+    ] = None,
+    min_confidence: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Leave the label empty if it is less probable (classifiers).")
+    ] = None,
     n_best: Annotated[
         int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")
     ] = 1,
@@ -135,9 +145,15 @@ def predict(
         precision=precision,
         device=device,
         max_tokens_per_text=max_tokens_per_text,
+        threshold=threshold,
     )
     estimator = settings.load_to_read(engine)
     reject_unused(model, estimator, probabilities=probabilities, n_best=n_best > 1, plain=plain)
+    row_options: dict[str, Any] = {"probabilities": probabilities}
+    for name, value in (("top_k", top_k), ("min_confidence", min_confidence)):
+        if value is not None:
+            reject_unused(model, estimator, **{name: True})
+            row_options[name] = value
     form = _choose_output(output, out, estimator.task, plain=plain, n_best=n_best)
     has_rows = form in _TABLES or (out is not None and _has_rows(form, plain=plain))
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else choose_chunk(settings))
@@ -150,9 +166,9 @@ def predict(
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
         keep_rows=has_rows,
     )
-    choices: dict[str, Any] = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": form}
+    choices: dict[str, Any] = {"n_best": n_best, "plain": plain, "output": form, **row_options}
     if has_rows:
-        choices["table"], first = _make_table(estimator, numbered, form, probabilities=probabilities)
+        choices["table"], first = _make_table(estimator, numbered, form, row_options)
         numbered = chain(first, numbered)
     job = ModelJob(settings, predict_chunk, choices)
     executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
@@ -189,7 +205,7 @@ def _choose_output(output: str | None, out: Path | None, task: type[Task], *, pl
 
 
 def _make_table(
-    estimator: Estimator, texts: Iterator[NumberedText], form: str, *, probabilities: bool
+    estimator: Estimator, texts: Iterator[NumberedText], form: str, row_options: Mapping[str, Any]
 ) -> tuple[PredictionTable, list[NumberedText]]:
     """The table for the first text that can be predicted, and the texts that were taken to find it."""
     from graphattn.experiments._cli.prediction_table import PredictionTable
@@ -197,13 +213,14 @@ def _make_table(
 
     # Of a tagger's words they take long, and a table has no place for one confidence.
     has_confidence = "probabilities" in estimator.task.prediction_options and estimator.task.corpus_kind != "tag"
+    with_confidence = {**row_options, "probabilities": row_options["probabilities"] or has_confidence}
     taken: list[NumberedText] = []
     nothing = NumberedText(0, "" if estimator.task.texts_per_input == 1 else ("", ""))
     for text in chain(_take(texts, taken), [nothing]):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncationWarning)  # it is predicted again
             try:
-                (row,) = estimator.predict_rows([text.content], probabilities=probabilities or has_confidence)
+                (row,) = estimator.predict_rows([text.content], **with_confidence)
                 break
             except (DataError, GraphError):
                 if text is nothing:
@@ -212,7 +229,7 @@ def _make_table(
         text,
         row if form != "spans" else {"text": "", "spans": []},
         f".{form}" if form in _TABLES else ".jsonl",
-        probabilities=probabilities,
+        probabilities=row_options["probabilities"],
         label_separator=estimator.corpus_.get("label_separator"),
     )
     return table, taken
@@ -259,25 +276,27 @@ def predict_chunk(
     chunk: Chunk,
     *,
     n_best: int = 1,
-    probabilities: bool = False,
     plain: bool = False,
     output: str = "json",
     table: PredictionTable | None = None,
+    **row_options: Any,
 ) -> ChunkResult:
     """Predict a chunk; a text that cannot be predicted has a row with its line and the error, else an empty line.
 
-    ``plain`` writes outputs of a translator or regressor without JSON, several of a source with its number and scores.
+    ``plain`` writes outputs of a translator or regressor without JSON, several of a source with its number and scores;
+    ``row_options`` are those of ``predict_rows``.
     """
     from graphattn.models._entities import HTML_HEAD
 
-    add_probabilities = probabilities or (table is not None and table.has_confidence)
+    if table is not None and table.has_confidence:
+        row_options["probabilities"] = True
 
     def format_texts(inputs: list[Any], first: int) -> Sequence[Any]:
         if output == "spans" and table is not None:
             return list(map(json.loads, estimator.format_predictions(inputs, output)))
         if output != "json" and table is None:
             return estimator.format_predictions(inputs, output)
-        rows = estimator.predict_rows(inputs, first=first, n_best=n_best, probabilities=add_probabilities)
+        rows = estimator.predict_rows(inputs, first=first, n_best=n_best, **row_options)
         if table is not None:
             return rows
         if plain:

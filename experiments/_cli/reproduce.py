@@ -82,7 +82,9 @@ def parse_changes(words: Sequence[str], data_set: str, encoder: str) -> dict[str
 
 DataSetNames = Annotated[
     list[str] | None,
-    typer.Argument(help="Data sets, or papers: ms-trans, mtsa, umst, duo, pretrained. See docs/reproduce.md."),
+    typer.Argument(
+        help="Data sets, or papers: ms-trans, mtsa, umst, duo, pretrained, decisions. See docs/reproduce.md."
+    ),
 ]
 Encoders = Annotated[
     list[str] | None,

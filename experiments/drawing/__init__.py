@@ -9,5 +9,13 @@ from graphattn.experiments.drawing._confusion import draw_confusion
 from graphattn.experiments.drawing._distances import draw_distances
 from graphattn.experiments.drawing._graph import draw_graph
 from graphattn.experiments.drawing._matrices import draw_matrices
+from graphattn.experiments.drawing._probability_curves import draw_probability_curves
 
-__all__ = ["draw_arcs", "draw_confusion", "draw_distances", "draw_graph", "draw_matrices"]
+__all__ = [
+    "draw_arcs",
+    "draw_confusion",
+    "draw_distances",
+    "draw_graph",
+    "draw_matrices",
+    "draw_probability_curves",
+]

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +31,8 @@ FOLDS = 10
 TUNING_FOLDS = 4
 """Folds of a training set for the choice of settings."""
 _SHARED_WORDS = 8
+_BEGINNING, _LARGEST, _RARE = 40, ("earn", "acq"), 0.05
+"""Of corpora that are made of others: words of a text, classes of Reuters that are left out, share of a rare class."""
 _WIDTH = 2 * 1.96
 """Standard errors in a 95 % interval."""
 
@@ -217,13 +220,14 @@ def _list_word_runs(text: str) -> list[str]:
 def find_data_set(name: str) -> DataSet:
     """The corpus of a name; ``sst2:500`` has 500 training examples."""
     known, _, size = name.partition(":")
-    if known not in DATA_SETS:
+    corpora = {**DATA_SETS, **DERIVED_SETS}
+    if known not in corpora:
         raise ConfigError(
             f"data set {known!r} does not exist; {suggest(known, DATA_SETS)}choose among: {', '.join(DATA_SETS)}"
         )
     if size and not (size.isdecimal() and int(size) > 1):
         raise ConfigError(f"data set {name!r}: write a number of training examples after the colon")
-    return replace(DATA_SETS[known], size=int(size)) if size else DATA_SETS[known]
+    return replace(corpora[known], size=int(size)) if size else corpora[known]
 
 
 def require_files(folder: Path, files: Iterable[str]) -> None:
@@ -302,6 +306,23 @@ def _read_scitldr(path: Path) -> Iterator[TextPair]:
     for _, line in read_numbered_lines(path):
         row = json.loads(line)
         yield TextPair(tuple(row["source"]), tuple(row["target"]))
+
+
+def _read_joined(path: Path) -> Iterator[Example]:
+    """Join the beginnings of two random texts, which get both labels; the two largest classes are left out."""
+    examples = [example for example in _read_labelled(path) if example.label not in _LARGEST]
+    random.Random(0).shuffle(examples)
+    for first, second in zip(examples[::2], examples[1::2], strict=False):
+        text = " ".join(word for example in (first, second) for word in str(example.text).split()[:_BEGINNING])
+        yield Example(text, label=tuple(sorted({str(first.label), str(second.label)})))
+
+
+def _read_rare(path: Path) -> Iterator[Example]:
+    """Read the class whose share of the training texts is nearest to a twentieth; all others are one class."""
+    counts = Counter(example.label for example in _read_labelled(path.with_name("train.tsv.xz")))
+    rare = min(counts, key=lambda label: abs(counts[label] / counts.total() - _RARE))
+    for example in _read_labelled(path):
+        yield replace(example, label="rare" if example.label == rare else "other")
 
 
 MTL_DOMAINS = {
@@ -393,3 +414,9 @@ DATA_SETS: dict[str, DataSet] = {
     ),
 }
 """Name -> corpus."""
+
+DERIVED_SETS: dict[str, DataSet] = {
+    "r52-joined": _make_set("text_gcn/R52", "train.tsv.xz test.tsv", read=_read_joined, metric="micro_f1"),
+    "ohsumed-rare": _make_set("text_gcn/ohsumed", "train.tsv.xz test.tsv.xz", read=_read_rare, metric="macro_f1"),
+}
+"""Name -> corpus made by a rule of another one."""

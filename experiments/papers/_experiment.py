@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from graphattn._validation import suggest
@@ -31,6 +32,10 @@ def _per_128_texts(row: Mapping[str, Any]) -> float:
     return 128_000 * float(row["inference_seconds"]) / float(row["inference_texts"])
 
 
+def _read_decisions(when: str, name: str, row: Mapping[str, Any]) -> float:
+    return float(row["decisions"][when][name])
+
+
 MEASURES = {
     "test": Measure("test", lambda row: row["test"] if "test" in row else row["held_out"]),
     "parameters": Measure("parameters, M", lambda row: row["parameters"] / 1e6, ".2f"),
@@ -46,6 +51,15 @@ MEASURES = {
     "milliseconds": Measure("milliseconds", lambda row: row["milliseconds"]),
     "mebibytes": Measure("MiB", lambda row: row["mebibytes"], ",.0f"),
     "last_bleu": Measure("dev BLEU, last epoch", lambda row: row["by_epoch"][-1]["dev_bleu"]),
+    **{
+        f"{name}_{when}": Measure(f"{heading}, {words}", partial(_read_decisions, when, name), form)
+        for name, heading, form in (
+            ("f1", "F1", ".1f"),
+            ("brier", "Brier score", ".4f"),
+            ("calibration_error", "calibration error, %", ".2f"),
+        )
+        for when, words in (("before", "without"), ("after", "with"))
+    },
     "last_perplexity": Measure("dev perplexity, last epoch", lambda row: row["by_epoch"][-1]["dev_perplexity"], ".2f"),
 }
 """Name -> column of :func:`show_experiment`."""
@@ -71,7 +85,7 @@ class Row:
 class Experiment:
     """A table or a figure."""
 
-    paper: str  # its name: ``ms-trans``, ``mtsa``, ``umst``, ``duo``, or ``pretrained``
+    paper: str  # its name: ``ms-trans``, ``mtsa``, ``umst``, ``duo``, ``pretrained`` or ``decisions``
     name: str  # such as ``table 6``
     title: str  # what it compares
     rows: tuple[Row, ...]  # its rows

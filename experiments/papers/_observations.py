@@ -80,5 +80,31 @@ def _shares(table: Any) -> list[float]:
     return [round(float(share), 4) for share in table.strongest[: FARTHEST + 1]]
 
 
-OBSERVATIONS: dict[str, Callable[[Estimator, Mapping[str, Any]], Any]] = {"attention_distances": observe_distances}
+def observe_decisions(estimator: Any, splits: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """F1, Brier score and calibration error on the test set, and what they would be without temperature or thresholds.
+
+    F1 is that of the rarer of two classes, or of all labels.
+    """
+    items, temperature, thresholds = splits["test"], estimator.temperature_, estimator.thresholds_
+    after = _measure_decisions(estimator, items)
+    estimator.set_thresholds(None)
+    estimator.model_.scale(temperature)
+    before = _measure_decisions(estimator, items)
+    estimator.model_.scale(1 / temperature)
+    estimator.set_thresholds(thresholds or None)
+    return {"before": before, "after": after, "fitted": {"temperature": round(temperature, 4)}}
+
+
+def _measure_decisions(estimator: Estimator, items: list[Any]) -> dict[str, float]:
+    report = estimator.report(items)
+    rarest = min(report["classes"].values(), key=lambda scores: scores["support"])
+    f1 = report["micro_f1"] if "micro_f1" in report else rarest["f1"]
+    figures = {"f1": f1, "brier": report["brier"], "calibration_error": report["calibration_error"]}
+    return {name: round(value, 4) for name, value in figures.items()}
+
+
+OBSERVATIONS: dict[str, Callable[[Estimator, Mapping[str, Any]], Any]] = {
+    "attention_distances": observe_distances,
+    "decisions": observe_decisions,
+}
 """Name -> what it computes from a trained estimator and the splits of its data set."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
@@ -57,7 +59,10 @@ if TYPE_CHECKING:
 
     from graphattn.models._dense_model import DenseModel
     from graphattn.models.inspection import Attention
+    from graphattn.models.training._decisions import ScoredTexts
 
+_UNKNOWN_CLASS = -30.0
+"""Score of a class that a model was not trained on."""
 _FITTING = RLock()
 """Held by the thread that fits; its callbacks may fit other estimators."""
 
@@ -104,7 +109,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     task_ : the task with what it learnt of the labels
     text_inputs_ : vocabulary and features of words
     corpus_ : how the training corpus was read: format and options; empty if :meth:`read` has not read it
-    mixture_ : shares of graph encoder and linear branch, and the dev metrics of both
+    mixture_ : shares of graph encoder and linear branch, and the dev metrics of the whole model
     num_examples_ : sizes of the ``training`` and ``dev`` set; empty in a loaded model
     card_ : the model card of a loaded model, which :meth:`save` writes again; empty after :meth:`fit`
     """
@@ -345,21 +350,27 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
         with _FITTING, self._rollback_on_failure():
             self._prepare_options()
-            device = find_device(self.training_.device)
-            if previous is not None:
-                previous.model_.cpu()
-            training = self._make_examples(X, y, "there are no training examples", sample_weight=sample_weight)
-            training, held_out, metric = self._initialize_model(training, dev, previous)
-            sets = {"training": training, "dev": held_out}
-            self.num_examples_ = {name: len(each.labels) for name, each in sets.items() if each is not None}
-            corpus, dev_corpus = self._encode_sets(training, held_out)
-            self.model_.precision = "32" if device.type == "cpu" else self.training_.resolve_precision()
-            self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
-            self.model_.to(device)  # which Lightning left
-            decisions = self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
-            self.model_.to(device)  # which a linear branch leaves
-            self._review(dev_corpus, held_out, decisions)
+            examples = self._make_examples(X, y, "there are no training examples", sample_weight=sample_weight)
+            self._fit_examples(examples, dev, previous, callbacks)
         return self
+
+    def _fit_examples(
+        self, examples: Examples, dev: Any = None, previous: Self | None = None, callbacks: Sequence[Callback] = ()
+    ) -> None:
+        device = find_device(self.training_.device)
+        if previous is not None:
+            previous.model_.cpu()
+        training, held_out, metric = self._initialize_model(examples, dev, previous)
+        sets = {"training": training, "dev": held_out}
+        self.num_examples_ = {name: len(each.labels) for name, each in sets.items() if each is not None}
+        corpus, dev_corpus = self._encode_sets(training, held_out)
+        self.model_.precision = "32" if device.type == "cpu" else self.training_.resolve_precision()
+        self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
+        self.model_.to(device)  # which Lightning left
+        scores, decisions = self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
+        self.model_.to(device)  # which a linear branch leaves
+        changed = self._fit_decisions(examples, corpus, dev_corpus, held_out, scores, callbacks)
+        self._review(dev_corpus, held_out, changed or decisions)
 
     @contextmanager
     def _rollback_on_failure(self) -> Iterator[None]:
@@ -549,15 +560,15 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         *,
         refit: bool,
         callbacks: Sequence[Callback],
-    ) -> list[Any] | None:
+    ) -> tuple[npt.NDArray[np.floating] | None, list[Any] | None]:
         """Add to the model what is fitted after training; ``refit`` also to the dev set, a part of the training set.
 
-        Returns the decisions for the dev set of what is added, without those of a refit, which has seen it.
+        Returns scores of and decisions for the dev set by what was not fitted to it, if they are known.
         """
         self.text_inputs_.finish(corpus)
         head = self._options.get("head")
         if head is None or not head.linear_branch:
-            return None
+            return None, None
         from graphattn.models.training._linear_branch import fit_linear_branch
 
         metric = self.training_.metric or self.main_metric
@@ -569,7 +580,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             metrics: dict[str, float] = self._make_measure(held_out)(decisions)
             return metrics
 
-        self.mixture_ = fit_linear_branch(
+        self.mixture_, scores = fit_linear_branch(
             self.model_,
             corpus,
             dev,
@@ -582,7 +593,58 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             callbacks=callbacks,
         )
         self.text_inputs_.has_branch = isinstance(self.model_.linear_branch, WordFeatureBranch)
-        return measured[-1] if measured and self.mixture_ else None
+        return scores, measured[-1] if measured and self.mixture_ else None
+
+    def _fit_decisions(
+        self,
+        examples: Examples,
+        corpus: Corpus,
+        dev: Corpus | None,
+        held_out: Examples | None,
+        scores: npt.NDArray[np.floating] | None,
+        callbacks: Sequence[Callback],
+    ) -> list[Any] | None:
+        """Fit what turns the model's scores into probabilities and labels, and measure the dev set with it.
+
+        Returns the decisions for the dev set if these have changed.
+        """
+        if not self.task_.calibrates:
+            return None
+        from graphattn.models.training._decisions import ScoredTexts
+        from graphattn.models.training.callbacks import shows_epochs
+
+        def log(line: str) -> None:
+            if shows_epochs(self.training_, callbacks):
+                print(line, file=sys.stderr, flush=True)
+
+        scored = None
+        if dev is not None:
+            scores = np.array(predict_corpus(self.model_, dev, scores=True).scores) if scores is None else scores
+            scored = ScoredTexts.of(scores, dev.targets, dev.weights)
+        cross_validate = partial(self._cross_validate, examples)
+        decided = self.task_.fit_decisions(self.model_, corpus, scored, cross_validate=cross_validate, log=log)
+        if decided is not None and held_out is not None:
+            metrics = self._make_measure(held_out)(decided)
+            self.mixture_ |= {f"dev_{name}": value for name, value in metrics.items()}
+        return decided
+
+    def _cross_validate(self, examples: Examples) -> ScoredTexts:
+        """The scores of all training texts, each by a model that was trained without its fold."""
+        from sklearn.base import clone
+
+        from graphattn.models.training._decisions import ScoredTexts, split_folds
+
+        labels = examples.labels
+        scores = np.full((len(labels), len(self.task_.class_names)), _UNKNOWN_CLASS)
+        for rest, held in split_folds(len(labels), self.task_.stratify(labels)):
+            fold = clone(self).set_params(tune_threshold=None, training__run_dir=None, training__progress=False)
+            with warnings.catch_warnings(), fold._rollback_on_failure():
+                warnings.simplefilter("ignore", GraphAttnWarning)  # the model itself gives them, too
+                fold._prepare_options()
+                fold._fit_examples(examples.select(rest.tolist()))
+            details = fold._rerun(examples.select(held.tolist()).columns, scores=True)
+            scores[held[:, None], self.task_.match_classes(fold.task_)] = details.scores
+        return ScoredTexts.of(scores, self.task_.make_targets(labels, "training set"), examples.weights)
 
     def _review(self, dev: Corpus | None, held_out: Examples | None, decisions: list[Any] | None) -> None:
         """Keep the decisions for the dev set; warn if these or the loss show that training went wrong."""
@@ -792,8 +854,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         others : name of another translator -> its outputs, to compare with
         """
         examples = self._evaluation_set(X, y, unknown)
-        decisions = self._decide(examples.columns)
-        return self.task_.report(examples, decisions, inputs=self.text_inputs_, rerun=self._rerun, others=others)
+        predictions = self.task_.predict_for_report(self.model_, self._encode(examples.columns))
+        return self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self._rerun, others=others)
 
     def score(
         self,
@@ -944,7 +1006,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             dev = Report(metrics, self.main_metric) if metrics else None
             if self._dev_results is not None:
                 labels, decisions = self._dev_results
-                dev = self.task_.report(Examples([], labels), decisions, inputs=self.text_inputs_, rerun=self._rerun)
+                examples, predictions = Examples([], labels), Predictions(decisions)
+                dev = self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self._rerun)
             card = format_card(self, options, examples=self.num_examples_, files=corpora or {}, dev=dev)
         for name, report in (results or {}).items():
             card = add_results(card, name, report)
@@ -983,7 +1046,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     def from_files(cls, files: ModelFiles) -> Self:
         """Restore an estimator that was saved."""
         config, weights = files.config, files.weights
-        arguments = {item.name: config[item.name] for item in fields(cls.option_groups["task"])}
+        arguments = {item.name: config.get(item.name, item.default) for item in fields(cls.option_groups["task"])}
         if "class_weight" in arguments:
             arguments["class_weight"] = deserialize_class_weight(arguments["class_weight"])
         groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in cls._groups().items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,12 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from graphattn._validation import require_choice, require_range
+from graphattn.exceptions import ConfigError
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator, PresetOptions, preset_option
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models._saving import ModelFiles
 from graphattn.models.pretrained._options import PretrainedOptions
+from graphattn.models.training._decisions import METRICS
 from graphattn.options import ParsingOptions, option
 
 
@@ -23,11 +27,31 @@ from graphattn.options import ParsingOptions, option
 class WeightedOptions(PresetOptions):
     """Arguments of estimators whose classes have weights, besides their groups of options."""
 
-    class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
+    class_weight: Mapping[str, float] | str | None = option(
+        None, "weights of classes in the loss, such as spam=5; balanced: by how rare they are"
+    )
+
+    @override
+    def check(self) -> None:
+        if isinstance(self.class_weight, str):
+            require_choice("class_weight", self.class_weight, ("balanced",))
 
 
 @dataclass
-class ClassifierOptions(WeightedOptions):
+class PairOptions(WeightedOptions):
+    """Arguments of :class:`PairClassifier` besides its groups of options."""
+
+    tune_threshold: str | None = option(
+        None,
+        "choose the probability above which the rarer of two classes is predicted, or each of several labels, for this "
+        "metric on the dev set, or by cross-validation if that is small (default: f1 for several labels)",
+        choices=tuple(METRICS),
+        common=True,
+    )
+
+
+@dataclass
+class ClassifierOptions(PairOptions):
     """Arguments of :class:`TextClassifier` besides its groups of options."""
 
     preset: str = preset_option(Classification.presets)
@@ -60,6 +84,89 @@ class ClassScores(Classes):
             return scores[:, 1] - scores[:, 0]
         return scores
 
+    def predict_rows(
+        self: Any,
+        X: Sequence[Any],
+        *,
+        probabilities: bool = False,
+        top_k: int | None = None,
+        min_confidence: float | None = None,
+        **options: Any,
+    ) -> list[dict[str, Any]]:
+        """Predictions as rows of JSON, each with its input, as ``graphattn predict`` prints them.
+
+        Parameters
+        ----------
+        X : the inputs
+        probabilities : add the probability of each class
+        top_k : add ``top``, the probabilities of this many classes, the most probable one first
+        min_confidence : the label is None if its probability is lower
+        options : ignored ones of other tasks
+
+        Raises
+        ------
+        ConfigError
+            for more classes than the model has, or a ``min_confidence`` of several labels
+        """
+        classes, multilabel = self.classes_.tolist(), self.task_.multilabel
+        require_range("top_k", top_k or 1, min=1, max=len(classes))
+        require_range("min_confidence", min_confidence or 0, min=0, max=1)
+        if min_confidence is not None and multilabel:
+            raise ConfigError(
+                "{min_confidence} is for one label for each text; several have {threshold}",
+                options=("min_confidence", "threshold"),
+            )
+        rows: list[dict[str, Any]] = super().predict_rows(  # type: ignore[misc]
+            X, probabilities=probabilities or top_k is not None or min_confidence is not None, **options
+        )
+        for row in rows:
+            shares = row["probabilities"] if probabilities else row.pop("probabilities", {})
+            if top_k is not None:
+                best = sorted(shares, key=shares.get, reverse=True)[:top_k]
+                row["top"] = {name: shares[name] for name in best}
+            if min_confidence is not None and shares[self.task_.name_in_json(row["label"])] < min_confidence:
+                row["label"] = None
+        return rows
+
+    @property
+    def temperature_(self: Any) -> float:
+        """What the scores were divided by after training, so that the loss of the dev set is the least (1: nothing)."""
+        temperature: float = self.task_.temperature
+        return temperature
+
+    @property
+    def thresholds_(self: Any) -> dict[Any, float]:
+        """Class -> the probability above which it is predicted; empty if the most probable class is."""
+        task = self.task_
+        thresholds = [0.5] * len(self.classes_) if task.thresholds is None and task.multilabel else task.thresholds
+        return dict(zip(self.classes_.tolist(), thresholds or (), strict=False))
+
+    def set_thresholds(self: Any, thresholds: float | Mapping[Any, float] | None) -> Any:
+        """Change the probabilities above which classes are predicted.
+
+        Parameters
+        ----------
+        thresholds : class -> probability, where other labels keep theirs, and the other one of two classes has the
+            rest; a number for all of several labels; None for 0.5
+
+        Raises
+        ------
+        ConfigError
+            for a number that is no probability, an unknown class, or a model of more than two classes without several
+            labels
+        """
+        self._check_fitted()
+        self.task_.set_thresholds(self.model_, self.task_.resolve_thresholds(thresholds))
+        return self
+
+    @classmethod
+    def from_files(cls, files: ModelFiles) -> Any:
+        """Restore an estimator that was saved."""
+        estimator: Any = super().from_files(files)  # type: ignore[misc]
+        if (thresholds := files.config.get("thresholds")) is not None:
+            estimator.task_.set_thresholds(estimator.model_, thresholds)
+        return estimator
+
 
 @register_task
 class TextClassifier(ClassScores, Estimator):
@@ -76,6 +183,9 @@ class TextClassifier(ClassScores, Estimator):
     class_weight : None, ``"balanced"``, or class -> weight; with ``multilabel`` the weight of texts with the class
         relative to texts without, whose sums ``"balanced"`` makes equal
     multilabel : a text may have several classes, or none
+    tune_threshold : metric for which to choose the probability above which the rarer of two classes, or each of several
+        labels, is predicted: ``"f1"``, ``"balanced_accuracy"``, ``"matthews_corrcoef"`` or ``"accuracy"``; None for F1
+        of several labels, and the more probable one of two classes
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
     pretrained : a Hugging Face directory or a name on the hub, or options with it
     warm_start : whether ``fit`` continues from the fitted model, if there is one
@@ -103,6 +213,7 @@ class TextClassifier(ClassScores, Estimator):
         class_weight: str | Mapping[Any, float] | None = None,
         preset: str = "default",
         multilabel: bool = False,
+        tune_threshold: str | None = None,
         parsing: ParsingOptions | None = None,
         pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
@@ -117,6 +228,7 @@ class TextClassifier(ClassScores, Estimator):
             pretrained=pretrained,
             preset=preset,
             multilabel=multilabel,
+            tune_threshold=tune_threshold,
             warm_start=warm_start,
         )
 
@@ -135,12 +247,12 @@ class PairClassifier(ClassScores, Estimator):
 
     Parameters
     ----------
-    encoder, inputs, head, training, class_weight, parsing, pretrained, preset, warm_start : as for
+    encoder, inputs, head, training, class_weight, tune_threshold, parsing, pretrained, preset, warm_start : as for
         :class:`TextClassifier`
     """
 
     task = PairClassification
-    option_groups: ClassVar = {**Estimator.option_groups, "task": WeightedOptions}
+    option_groups: ClassVar = {**Estimator.option_groups, "task": PairOptions}
     unused_options = frozenset({"crf", "word_pieces", "predicate_embedding"})
 
     def __init__(
@@ -154,6 +266,7 @@ class PairClassifier(ClassScores, Estimator):
         parsing: ParsingOptions | None = None,
         pretrained: PretrainedOptions | str | None = None,
         preset: str = "default",
+        tune_threshold: str | None = None,
         warm_start: bool = False,
     ):
         super().__init__(
@@ -165,5 +278,6 @@ class PairClassifier(ClassScores, Estimator):
             parsing=parsing,
             pretrained=pretrained,
             preset=preset,
+            tune_threshold=tune_threshold,
             warm_start=warm_start,
         )

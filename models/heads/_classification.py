@@ -88,6 +88,9 @@ class ClassificationHead(Head):
     label_smoothing : share of probability spread over all classes
     """
 
+    cutoffs: Tensor | None
+    """(classes,) log-odds above which classes are decided; None for the most probable one, or 0 for several labels."""
+
     def __init__(
         self,
         width: int,
@@ -101,6 +104,7 @@ class ClassificationHead(Head):
         super().__init__()
         self.options, self.multilabel, self.label_smoothing = options, multilabel, label_smoothing
         self.register_buffer("class_weights", class_weights, persistent=False)
+        self.register_buffer("cutoffs", None, persistent=False)
         self.pooling = options.pooling or "cls+max"
         self.source2token = Source2TokenPooling(width, options.head_dropout) if self.pooling == "source2token" else None
         self.pooled = count_pooled_features(self.pooling, width)
@@ -147,7 +151,12 @@ class ClassificationHead(Head):
 
     @override
     def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
-        return (scores > 0).long() if self.multilabel else scores.argmax(1)
+        cutoffs = self.cutoffs
+        if self.multilabel:
+            return (scores > (0 if cutoffs is None else cutoffs)).long()
+        if cutoffs is None:
+            return scores.argmax(1)
+        return (scores[:, 1] - scores[:, 0] > cutoffs[1]).long()  # of two classes
 
     @property
     @override

@@ -65,12 +65,13 @@ def fit_linear_branch(
     refit: bool,
     training: TrainingOptions,
     callbacks: Sequence[Callback],
-) -> dict[str, float]:
+) -> tuple[dict[str, float], npt.NDArray[np.floating] | None]:
     """Add a branch to a trained model, if the dev set is predicted no worse with it.
 
     Both branches are weighed by the likelihood of the dev set: the scores of the model become ``deep * graph + linear *
     branch``, and so do the transitions of a CRF: a product of experts. Without a dev set the factors are
-    :data:`TYPICAL`. Returns the factors, and the dev metrics with the branch; nothing when it is left out.
+    :data:`TYPICAL`. Returns the factors and the dev metrics with the branch, and the scores of the dev set before the
+    branch is refitted on it; nothing and None when it is left out.
 
     ``words`` are the texts of the token ids; ``alone`` is the dev metric without the branch, and ``evaluate`` measures
     decisions for the dev set. ``refit`` adds the dev set to the training set of the branch that is kept.
@@ -93,7 +94,7 @@ def fit_linear_branch(
     if dev is None:
         branch, head = fits[len(fits) // 2](corpus)
         report(f"linear branch: {time.monotonic() - start:.1f} s")
-        return _combine(model, branch, head, *TYPICAL)
+        return _combine(model, branch, head, *TYPICAL), None
     trials = list[_Trial]()
     total = len(fits) + refit
     for number, fit in enumerate(fits, 1):
@@ -110,13 +111,13 @@ def fit_linear_branch(
         f"{metrics[metric]:.2f} with it, {alone:.2f} without"
     )
     if not is_added:
-        return {}
+        return {}, None
     branch, head = best.branch, best.branch_head
     if refit:
         branch, head = best.fit(_join(corpus, _drop_edges(dev)))
         report(f"linear branch {total}/{total}: with the dev set, {time.monotonic() - start:.1f} s")
     factors = _combine(model, branch, head, best.deep, best.linear)
-    return {**factors, **{f"dev_{name}": value for name, value in metrics.items()}}
+    return {**factors, **{f"dev_{name}": value for name, value in metrics.items()}}, best.mix_scores()
 
 
 class _Trial:
@@ -166,13 +167,22 @@ class _Trial:
     def decide(self) -> list[Any]:
         """Decisions for each sentence of the dev set with the best factors."""
         head = _mix_transitions(self.head, self.branch_head, self.deep, self.linear)
-        decisions: list[Any] = [None] * sum(len(numbers) for _, _, numbers in self.scored)
+        return self._list_results(lambda mixed, batch: head.decide(mixed, batch.graph))
+
+    @torch.no_grad()
+    def mix_scores(self) -> npt.NDArray[np.floating] | None:
+        """(S, classes) scores of the dev set with the best factors; None for a tagger."""
+        return None if self.head.per_word else np.array(self._list_results(lambda mixed, batch: mixed))
+
+    def _list_results(self, compute: Callable[[Tensor, Batch], Tensor]) -> list[Any]:
+        """What is computed from the mixed scores of each sentence of the dev set."""
+        results: list[Any] = [None] * sum(len(numbers) for _, _, numbers in self.scored)
         for (batch, scores, numbers), added in zip(self.scored, self.branch_scores, strict=True):
-            items = head.items(batch.graph).tolist() if head.per_word else None
-            mixed = self.deep * scores + self.linear * added
-            for number, decision in zip(numbers, split_rows(head.decide(mixed, batch.graph), items), strict=True):
-                decisions[number] = decision
-        return decisions
+            items = self.head.items(batch.graph).tolist() if self.head.per_word else None
+            computed = compute(self.deep * scores + self.linear * added, batch)
+            for number, result in zip(numbers, split_rows(computed, items), strict=True):
+                results[number] = result
+        return results
 
 
 def _score(model: TextModel, corpus: Corpus) -> list[tuple[Batch, Tensor, list[int]]]:

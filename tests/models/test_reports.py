@@ -144,7 +144,8 @@ def test_a_report_prints_and_is_json(fitted, corpus):
     assert lines[0].split() == ["precision", "recall", "f1", "support"]
     assert [line.split()[0] for line in lines[1:3]] == ["bad", "good"]
     bounds = report["confidence_interval"]
-    assert lines[-1] == (
+    assert lines[-1].startswith(f"Brier score {report['brier']:.4f}, expected calibration error ")
+    assert lines[-2] == (
         f"accuracy: {report['accuracy']:.2f} (95 % confidence interval {bounds['low']:.2f} to {bounds['high']:.2f})"
     )
     assert json.loads(json.dumps(report)) == report

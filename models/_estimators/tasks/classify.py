@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shorten
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 from typing_extensions import override
 
-from graphattn.exceptions import DataError, verbatim, warn_caller
+from graphattn._validation import require_range
+from graphattn.exceptions import ConfigError, DataError, verbatim, warn_caller
+from graphattn.models._class_probabilities import ClassProbabilities
+from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.indicators import (
     BOTH_FORMS,
@@ -32,10 +37,15 @@ from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER, Recipe
 from graphattn.models._estimators.tasks.task import Examples
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._prediction import Predictions
+from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._prediction import Predictions, predict_corpus
 from graphattn.models._reports import Outcomes
 from graphattn.models._saving import ModelFiles
 from graphattn.models.heads import ClassificationHead, Head, PairHead
+
+if TYPE_CHECKING:
+    from graphattn.models.inspection.attributions._targets import ExplanationTarget
+    from graphattn.models.training._decisions import ScoredTexts
 
 
 class Classification(LabelTask):
@@ -45,14 +55,22 @@ class Classification(LabelTask):
     ----------
     multilabel : whether a text may have several classes, or none
     indicators : whether the labels of the training set were a matrix of zeros and ones
+    tune_threshold : the metric for which thresholds are chosen; None for F1 of several labels, and else none
+    temperature : what the model's scores were divided by after training
+    thresholds : (classes,) the probability above which each class is decided; None for the most probable one, or 0.5
     """
 
     name = corpus_kind = "classify"
     description = "classifies texts"
     estimator_type = "classifier"
     presets: ClassVar[Mapping[str, Recipe]] = {**LabelTask.presets, "sst-phrases": STAR_TRANSFORMER}
+    calibrates = True
+    prediction_options = LabelTask.prediction_options | {"curves", "min_confidence", "threshold", "top_k"}
     multilabel = False
     indicators = False
+    tune_threshold: str | None = None
+    temperature = 1.0
+    thresholds: tuple[float, ...] | None = None
     _one_label_hint = "Use {multilabel=True} if a text may have several."
 
     # -- files ---------------------------------------------------------------------------------------------------------
@@ -154,6 +172,14 @@ class Classification(LabelTask):
 
         super().fit(examples, options, previous)
         labels = self.list_names(examples.labels)
+        if self.tune_threshold is not None and not self.has_thresholds:
+            raise ConfigError(
+                f"{{tune_threshold}} is for two classes, or several labels for a text; there are {len(self.labels)} "
+                "classes, so leave it out",
+                options=("tune_threshold",),
+            )
+        if self.tune_threshold is not None:
+            self._check_tunable(examples.labels)
         hints = [hint_at_quantities(self.labels.classes) or hint_at_swapped_columns(labels), hint_at_marks(labels)]
         if not self.multilabel:
             hints.append(hint_at_lists(examples.labels, self.labels.classes))
@@ -201,6 +227,89 @@ class Classification(LabelTask):
                 f"the matrix of the {where}'s labels has {columns}",
                 hint="Give a column for each class, in the order of classes_.",
             )
+
+    # -- decisions -----------------------------------------------------------------------------------------------------
+
+    def _check_tunable(self, labels: Sequence[Any]) -> None:
+        """Reject a training set that cannot be split into folds to choose thresholds on."""
+        from graphattn.models.training._decisions import FOLDS
+
+        rarest = len(labels) if self.multilabel else min(Counter(labels).values())
+        if len(labels) < FOLDS or rarest < 2:
+            raise DataError(
+                f"thresholds need {FOLDS} training examples or more, and two of each class",
+                hint="Give more, or leave {tune_threshold} out.",
+                options=("tune_threshold",),
+            )
+
+    @property
+    def has_thresholds(self) -> bool:
+        """Whether classes have thresholds: if there are two, or texts may have several."""
+        return self.multilabel or len(self.labels) == 2
+
+    @override
+    def fit_decisions(
+        self,
+        model: Any,
+        corpus: Corpus,
+        dev: ScoredTexts | None,
+        *,
+        cross_validate: Callable[[], ScoredTexts],
+        log: Callable[[str], None],
+    ) -> list[Any] | None:
+        from graphattn.models.training import _decisions as decisions
+
+        if dev is not None:
+            self.temperature, dev = decisions.calibrate(dev, log)
+            model.scale(1 / self.temperature)
+        metric = self.tune_threshold or ("f1" if self.multilabel else None)
+        if metric is None:
+            return None
+        counts = np.asarray(corpus.targets)
+        positive = None if self.multilabel else int(np.bincount(counts, minlength=2).argmin())
+        texts = dev
+        if self.tune_threshold and (dev is None or decisions.is_small(dev, positive)):
+            log(f"thresholds: {decisions.FOLDS} models for cross-validation, since the dev set is small")
+            texts = cross_validate()
+        if texts is None:
+            return None
+        chosen = decisions.tune_thresholds(texts, metric, positive, log)
+        self.set_thresholds(model, chosen)
+        if dev is None or chosen is None:
+            return None
+        rows = torch.from_numpy(dev.scores).to(model.device)
+        return list(model.head.decide(rows, None).cpu().numpy())
+
+    def set_thresholds(self, model: Any, thresholds: Sequence[float] | None) -> None:
+        """Decide classes whose probability is above their threshold; None for the most probable one, or for 0.5."""
+        if thresholds is not None and len(thresholds) != len(self.labels):
+            raise ValueError(f"{len(thresholds)} thresholds for {len(self.labels)} classes")
+        self.thresholds = None if thresholds is None else tuple(map(float, thresholds))
+        cutoffs = None if self.thresholds is None else torch.logit(torch.tensor(self.thresholds, dtype=torch.float64))
+        model.head.cutoffs = None if cutoffs is None else cutoffs.float().to(model.device)
+
+    def resolve_thresholds(self, thresholds: float | Mapping[Any, float] | None) -> list[float] | None:
+        """The threshold of each class from those of some classes, or from one of all."""
+        classes = self.labels.classes
+        if thresholds is None:
+            return None
+        if not self.has_thresholds:
+            problem = f"{{threshold}} is for two classes or several labels, and the model has {len(classes)} classes"
+            raise ConfigError(f"{problem}; {{min_confidence}} leaves out uncertain ones", options=_THRESHOLD_OPTIONS)
+        if not isinstance(thresholds, Mapping):
+            if not self.multilabel:
+                example = f"{verbatim(str(classes[0]))}={thresholds}"
+                raise ConfigError(f"{{threshold}} needs a class, such as {example}", options=("threshold",))
+            thresholds = dict.fromkeys(classes, thresholds)
+        resolved = list(self.thresholds or [0.5] * len(classes))
+        spelled = {self.name_in_json(name): name for name in classes}
+        for name, value in thresholds.items():
+            number = int(self.labels.ids([spelled.get(name, name)], where="threshold")[0])
+            require_range("threshold", value, min=0, max=1)
+            resolved[number] = float(value)
+            if not self.multilabel:
+                resolved[1 - number] = 1 - float(value)
+        return resolved
 
     @override
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
@@ -262,6 +371,17 @@ class Classification(LabelTask):
         return Outcomes.of(rows, len(labels), known, keep_unused=True)
 
     @override
+    def predict_for_report(self, model: Any, corpus: Corpus) -> Predictions:
+        return predict_corpus(model, corpus, probabilities=True)
+
+    @override
+    def compare_probabilities(self, labels: Sequence[Any], predictions: Predictions) -> ClassProbabilities | None:
+        shares = predictions.probabilities
+        if shares is None:
+            return None
+        return ClassProbabilities.of(labels, shares, self.labels.classes, multilabel=self.multilabel)
+
+    @override
     def find_mistakes(
         self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
     ) -> list[dict[str, Any]]:
@@ -298,21 +418,40 @@ class Classification(LabelTask):
         classes = self.classes
         return [tuple(classes[row.astype(bool)].tolist()) for row in decisions]
 
+    # -- inspection ----------------------------------------------------------------------------------------------------
+
+    @override
+    def choose_target(
+        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        if label is None and not self.multilabel:
+            label = self.classes.tolist()[int(model.head.decide(scores, inputs.batch.graph)[0])]
+        return super().choose_target(model, inputs, scores, label=label, word=word)
+
     # -- saving --------------------------------------------------------------------------------------------------------
 
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
-        return {**super().config_types(), "multilabel": bool, "indicators": bool}
+        decisions = {"tune_threshold": str | None, "temperature": float | None, "thresholds": list[float] | None}
+        return {**super().config_types(), "multilabel": bool, "indicators": bool, **decisions}
 
     @override
     def to_config(self) -> dict[str, Any]:
-        return {"multilabel": self.multilabel, "indicators": self.indicators}
+        config: dict[str, Any] = {"multilabel": self.multilabel, "indicators": self.indicators}
+        if self.tune_threshold is not None:
+            config["tune_threshold"] = self.tune_threshold
+        if self.temperature != 1:
+            config["temperature"] = self.temperature
+        if self.thresholds is not None:
+            config["thresholds"] = list(self.thresholds)
+        return config
 
     @override
     def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
         super().restore(inputs, files)
         self.indicators = files.config["indicators"]
+        self.temperature = files.config.get("temperature", 1.0)
 
 
 class PairClassification(Classification):
@@ -329,6 +468,9 @@ class PairClassification(Classification):
             return super().make_head(width, options, weights)
         smoothing = options["training"].label_smoothing
         return PairHead(width, len(self.labels), options["head"], class_weights=weights, label_smoothing=smoothing)
+
+
+_THRESHOLD_OPTIONS = ("threshold", "min_confidence")
 
 
 def _columns_of_ones(matrix: npt.NDArray[Any]) -> IndicatorRows:

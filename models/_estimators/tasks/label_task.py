@@ -14,6 +14,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.exceptions import GraphAttnWarning, Hint, UnknownLabelError, warn_caller
+from graphattn.models._class_probabilities import ClassProbabilities
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.inputs import Columns
 from graphattn.models._estimators.labels import LabelSet, find_respellings
@@ -141,15 +142,21 @@ class LabelTask(Task):
     def report(
         self,
         examples: Examples,
-        decisions: list[Any],
+        predictions: Predictions,
         *,
         inputs: TextInputs,
         rerun: Callable[..., Predictions],
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
+        decisions = predictions.decisions
         metrics, outcomes = self.measure(examples.labels, decisions), self.compare(examples.labels, decisions)
         find_mistakes = partial(self.find_mistakes, examples.select(outcomes.wrong_inputs), inputs, rerun)
-        return Report(metrics, self.main_metric, outcomes, find_mistakes=find_mistakes)
+        probabilities = self.compare_probabilities(examples.labels, predictions)
+        return Report(metrics, self.main_metric, outcomes, probabilities=probabilities, find_mistakes=find_mistakes)
+
+    def compare_probabilities(self, labels: Sequence[Any], predictions: Predictions) -> ClassProbabilities | None:
+        """Probabilities of texts next to the labels; None if words have labels."""
+        return None
 
     @abstractmethod
     def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
@@ -169,9 +176,14 @@ class LabelTask(Task):
         shares = list(map(self._by_class, probabilities)) if probabilities.ndim == 2 else self._by_class(probabilities)
         return {**row, "probabilities": shares}
 
+    @staticmethod
+    def name_in_json(label: Any) -> str:
+        """A class as the key of a JSON object."""
+        return label if isinstance(label, str) else json.dumps(label)
+
     def _by_class(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
         """Class -> probability; keys are JSON strings, such as ``true`` for True."""
-        names = (name if isinstance(name, str) else json.dumps(name) for name in self.classes.tolist())
+        names = map(self.name_in_json, self.classes.tolist())
         return {name: round(float(share), 6) for name, share in zip(names, probabilities, strict=True)}
 
     # -- inspection ----------------------------------------------------------------------------------------------------

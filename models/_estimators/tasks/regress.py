@@ -132,12 +132,13 @@ class Regression(Task):
     def report(
         self,
         examples: Examples,
-        decisions: list[Any],
+        predictions: Predictions,
         *,
         inputs: TextInputs,
         rerun: Callable[..., Predictions],
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
+        decisions = predictions.decisions
         gold, predicted = np.array(examples.labels), self.decode(decisions)
         return Report(
             self.measure(examples.labels, decisions),

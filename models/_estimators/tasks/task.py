@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from graphattn.builders.store import Store
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
+    from graphattn.models.training._decisions import ScoredTexts
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class Task:
     truncates : whether long texts may be truncated
     has_characters : whether words have character features by default
     joins_pairs : whether the model reads the two texts of a pair as one sequence
+    calibrates : whether :meth:`fit_decisions` needs the scores of a dev set
     """
 
     name: ClassVar[str]
@@ -123,6 +125,7 @@ class Task:
     has_characters: ClassVar[bool] = False
     class_weight: Any = None
     joins_pairs = False
+    calibrates: ClassVar[bool] = False
 
     def __init__(self, **arguments: Any):
         vars(self).update(arguments)
@@ -330,6 +333,30 @@ class Task:
         model.learning_rates = layers.learning_rates
         return model, layers.options
 
+    def fit_decisions(
+        self,
+        model: Any,
+        corpus: Corpus,
+        dev: ScoredTexts | None,
+        *,
+        cross_validate: Callable[[], ScoredTexts],
+        log: Callable[[str], None],
+    ) -> list[Any] | None:
+        """Fit what turns scores into probabilities and labels, on a dev set or by cross-validation.
+
+        Parameters
+        ----------
+        model, corpus : the trained model, and the training set
+        dev : scores of the dev set, if there is one
+        cross_validate : trains models on folds of the training set, and returns its scores
+        log : prints a line
+
+        Returns
+        -------
+        New decisions for the dev set; None if they are the same, or there is none
+        """
+        return None
+
     def match_classes(self, previous: Task) -> list[int]:
         """The new id of each class of the task to continue from."""
         return []
@@ -366,6 +393,10 @@ class Task:
         """Predict a corpus; :meth:`measure` and :meth:`decode` take the results."""
         return predict_decisions(model, corpus)
 
+    def predict_for_report(self, model: Any, corpus: Corpus) -> Predictions:
+        """Predict a corpus for :meth:`report`."""
+        return Predictions(self.predict(model, corpus))
+
     @abstractmethod
     def decode(self, decisions: list[Any]) -> Any:
         """Convert decisions to the labels of ``predict``."""
@@ -378,13 +409,13 @@ class Task:
     def report(
         self,
         examples: Examples,
-        decisions: list[Any],
+        predictions: Predictions,
         *,
         inputs: TextInputs,
         rerun: Callable[..., Predictions],
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
-        """Metrics, outcomes and mistakes of decisions; ``rerun`` predicts columns again."""
+        """Metrics, outcomes and mistakes of predictions; ``rerun`` predicts columns again."""
 
     # -- rows of output ------------------------------------------------------------------------------------------------
 

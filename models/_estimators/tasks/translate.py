@@ -331,12 +331,13 @@ class Translation(Task):
     def report(
         self,
         examples: Examples,
-        decisions: list[Any],
+        predictions: Predictions,
         *,
         inputs: TextInputs,
         rerun: Callable[..., Predictions],
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
+        decisions = predictions.decisions
         references = examples.labels
         report: dict[str, Any] = self.measure(references, decisions)
         tokenizer = self.training.bleu_tokenizer

@@ -60,7 +60,7 @@ def test_mistakes_and_confusion_matrix(graphattn, classifier, tmp_path, name):
 def test_details_need_one_corpus_and_a_known_suffix(graphattn, classifier, corpora_folder, tmp_path):
     reviews, other = corpora_folder / "reviews.tsv", corpora_folder / "pairs.tsv"
     answer = graphattn("evaluate", classifier, reviews, other, "--picture", tmp_path / "a.png")
-    assert answer.error == "--picture and --mistakes are of one corpus; give one"
+    assert answer.error == "--picture is of one corpus; give one"
     answer = graphattn("evaluate", classifier, reviews, "--mistakes", "a.doc")
     assert answer.error == "--mistakes is 'a.doc'; the name must end in .tsv, .csv or .jsonl"
 

@@ -63,7 +63,11 @@ def message_of(kind, call, *arguments, **keywords):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_parameters(estimator):
     names = {"encoder", "preset", "inputs", "head", "training", "class_weight", "parsing", "pretrained", "warm_start"}
-    own = {TextClassifier: {"multilabel"}, PairClassifier: set(), SequenceTagger: {"scheme", "repair_tags"}}[estimator]
+    own = {
+        TextClassifier: {"multilabel", "tune_threshold"},
+        PairClassifier: {"tune_threshold"},
+        SequenceTagger: {"scheme", "repair_tags"},
+    }[estimator]
     assert set(estimator().get_params(deep=False)) == names | own
     deep = estimator(MSTransOptions()).get_params()
     assert deep["training__epochs"] is None

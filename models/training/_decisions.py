@@ -1,0 +1,213 @@
+"""Fit what turns scores into probabilities and labels: a temperature, and thresholds of classes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FOLDS = 5
+"""Folds of cross-validation, within a dev set or over the training set."""
+SMALL = 30
+"""A dev set with fewer examples of the positive class is too small to choose a threshold on."""
+GRID = np.arange(-70, 71) * 0.1
+"""Thresholds to choose from, as log-odds: from 0.001 to 0.999."""
+_SHARED = 10.0
+"""Weight of all labels together in the choice of a label's threshold, as a number of its texts."""
+
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+Metric = Callable[[Floats, Floats, Floats, Floats], Floats]
+
+
+def _f1(right: Floats, extra: Floats, missed: Floats, rest: Floats) -> Floats:
+    return _divide(2 * right, 2 * right + extra + missed)
+
+
+def _balanced_accuracy(right: Floats, extra: Floats, missed: Floats, rest: Floats) -> Floats:
+    return (_divide(right, right + missed) + _divide(rest, rest + extra)) / 2
+
+
+def _matthews(right: Floats, extra: Floats, missed: Floats, rest: Floats) -> Floats:
+    sides = (right + extra) * (right + missed) * (rest + extra) * (rest + missed)
+    return _divide(right * rest - extra * missed, np.sqrt(sides))
+
+
+def _accuracy(right: Floats, extra: Floats, missed: Floats, rest: Floats) -> Floats:
+    return _divide(right + rest, right + extra + missed + rest)
+
+
+def _divide(part: Floats, whole: Floats) -> Floats:
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {"f1": _f1, "balanced_accuracy": _balanced_accuracy, "matthews_corrcoef": _matthews, "accuracy": _accuracy}
+)
+"""Name of scikit-learn's scorer -> its value for counts of true and false positives, false and true negatives."""
+
+
+@dataclass(frozen=True)
+class ScoredTexts:
+    """Scores of texts that the model was not trained on, with their targets.
+
+    Parameters
+    ----------
+    scores : (S, C), before the softmax or sigmoid
+    targets : (S,) class ids, or (S, C) zeros and ones
+    weights : (S,)
+    """
+
+    scores: Floats
+    targets: npt.NDArray[Any]
+    weights: Floats
+
+    @classmethod
+    def of(cls, scores: npt.NDArray[Any], targets: Any, weights: npt.NDArray[Any] | None) -> ScoredTexts:
+        """In double precision; without weights, all texts have the same."""
+        weights = np.ones(len(scores)) if weights is None else weights
+        return cls(np.asarray(scores, np.float64), np.asarray(targets), np.asarray(weights, np.float64))
+
+    def select(self, numbers: Numbers) -> ScoredTexts:
+        """The texts with these numbers."""
+        return ScoredTexts(self.scores[numbers], self.targets[numbers], self.weights[numbers])
+
+    def judge(self, positive: int | None) -> tuple[Floats, npt.NDArray[Any]]:
+        """(S, C) log-odds of classes, and zeros and ones; of two classes only for the ``positive`` one."""
+        if positive is None:
+            return self.scores, self.targets
+        return self.scores[:, [positive]] - self.scores[:, [1 - positive]], (self.targets == positive)[:, None]
+
+    def loss(self, temperature: float = 1.0) -> float:
+        """The sum of cross-entropies, without weights of classes and label smoothing."""
+        scores = self.scores / temperature
+        if self.targets.ndim == 2:
+            losses = (np.logaddexp(0, scores) - self.targets * scores).sum(1)
+        else:
+            losses = np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(scores)), self.targets]
+        return float(self.weights @ losses)
+
+
+def fit_temperature(dev: ScoredTexts) -> float:
+    """The temperature that divides scores (Guo et al. 2017); 1 unless one fitted without a fold lowers its loss.
+
+    A normal prior on its logarithm keeps it moderate where a small dev set has no mistakes.
+    """
+    from scipy.optimize import minimize_scalar
+
+    def fit(texts: ScoredTexts) -> float:
+        result = minimize_scalar(lambda log: texts.loss(np.exp(log)) + 0.5 * log**2, bounds=(-3, 3), method="bounded")
+        return float(np.exp(result.x))
+
+    folds = split_folds(len(dev.scores))
+    losses = [dev.select(held).loss(fit(dev.select(rest))) for rest, held in folds]
+    return fit(dev) if losses and sum(losses) < dev.loss() else 1.0
+
+
+def split_folds(count: int, strata: npt.NDArray[Any] | None = None) -> list[tuple[Numbers, Numbers]]:
+    """The numbers of texts outside and inside each fold; no folds for fewer texts than folds.
+
+    With ``strata``, class ids, each fold has about the same share of each class.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    if count < FOLDS:
+        return []
+    if strata is None or np.bincount(strata).max() < FOLDS:
+        return list(KFold(FOLDS, shuffle=True, random_state=0).split(np.arange(count)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of rare classes
+        return list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(strata, strata))
+
+
+def choose_thresholds(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats, metric: str) -> Floats:
+    """(C,) log-odds above which each class has the best metric.
+
+    ``log_odds`` and ``gold`` are (S, C). Of several classes each is judged by its own texts and, as 10 more, by the
+    average of all: rare classes have about the threshold that is best for all together.
+    """
+    counts = _count(log_odds, gold, weights)
+    if log_odds.shape[1] > 1:
+        pooled = counts.sum(1, keepdims=True)
+        counts = counts + pooled * _SHARED / max(float(pooled[0, 0, 0] + pooled[2, 0, 0]), 1.0)
+    # beyond all scores, thresholds decide alike
+    low, high = np.searchsorted(GRID, (log_odds.min(), log_odds.max()))
+    low = max(low - 1, 0)
+    used = slice(low, max(high, low + 1))
+    return np.array([GRID[used][_find_middle(row[used])] for row in METRICS[metric](*counts)])
+
+
+def _find_middle(values: Floats) -> int:
+    """The number in the middle of those that are best."""
+    best = np.flatnonzero(np.isclose(values, values.max(), rtol=0, atol=1e-12))
+    return int(best[len(best) // 2])
+
+
+def _count(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats) -> Floats:
+    """(4, C, thresholds) weights of true and false positives, false and true negatives."""
+    size, classes = len(GRID) + 1, log_odds.shape[1]
+    # a text of bin b is above the thresholds 0 to b - 1
+    bins = np.searchsorted(GRID, log_odds) + size * np.arange(classes)
+
+    def sum_above(values: Floats) -> Floats:
+        sums = np.bincount(bins.ravel(), values.ravel(), size * classes).reshape(classes, size)
+        reached: Floats = sums[:, ::-1].cumsum(1)[:, ::-1]
+        return reached
+
+    of_all = sum_above(np.broadcast_to(weights[:, None], log_odds.shape))
+    of_gold = sum_above(weights[:, None] * gold)
+    right, predicted = of_gold[:, 1:], of_all[:, 1:]
+    missed = of_gold[:, :1] - right
+    return np.stack([right, predicted - right, missed, of_all[:, :1] - predicted - missed])
+
+
+def calibrate(dev: ScoredTexts, log: Callable[[str], None]) -> tuple[float, ScoredTexts]:
+    """The temperature, and the scores divided by it."""
+    temperature, size = fit_temperature(dev), len(dev.scores)
+    if temperature == 1:
+        return 1.0, dev
+    losses = f"dev loss {dev.loss(temperature) / size:.4f} with it, {dev.loss() / size:.4f} without"
+    log(f"temperature {temperature:.3f}: {losses}")
+    return temperature, replace(dev, scores=dev.scores / temperature)
+
+
+def is_small(dev: ScoredTexts, positive: int | None) -> bool:
+    """Whether a dev set has few examples of the ``positive`` class, or of several labels few of all together."""
+    return bool(dev.judge(positive)[1].sum() < SMALL)
+
+
+def tune_thresholds(
+    texts: ScoredTexts, metric: str, positive: int | None, log: Callable[[str], None]
+) -> tuple[float, ...] | None:
+    """(classes,) the probability above which each class is decided, best for a metric.
+
+    ``positive`` is the class that is judged of two classes. The result is None unless thresholds that are chosen
+    without a fold are better for that fold than 0.5.
+    """
+    log_odds, gold = texts.judge(positive)
+    decided = log_odds > 0
+    plain = _measure(decided, gold, texts.weights, metric)
+    for rest, held in split_folds(len(log_odds)):
+        decided[held] = log_odds[held] > choose_thresholds(log_odds[rest], gold[rest], texts.weights[rest], metric)
+    tuned = _measure(decided, gold, texts.weights, metric)
+    measured = f"{metric} {100 * tuned:.2f} on folds that they are not chosen on, {100 * plain:.2f} at 0.5"
+    if tuned <= plain:
+        log(f"thresholds stay at 0.5: {measured}")
+        return None
+    shares = 1 / (1 + np.exp(-choose_thresholds(log_odds, gold, texts.weights, metric)))
+    log(f"thresholds {' to '.join(f'{share:.3f}' for share in sorted({shares.min(), shares.max()}))}: {measured}")
+    if positive is not None:
+        shares = np.array([shares[0], 1 - shares[0]] if positive == 0 else [1 - shares[0], shares[0]])
+    return tuple(shares.tolist())
+
+
+def _measure(decided: npt.NDArray[np.bool_], gold: npt.NDArray[Any], weights: Floats, metric: str) -> float:
+    """The metric of all classes together."""
+    of_items = np.broadcast_to(weights[:, None], decided.shape)
+    cells = (decided & (gold > 0), decided & (gold == 0), ~decided & (gold > 0), ~decided & (gold == 0))
+    return float(METRICS[metric](*(np.array([np.sum(of_items, where=cell)]) for cell in cells))[0])

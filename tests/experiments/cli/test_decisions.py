@@ -1,0 +1,95 @@
+"""Thresholds, the best classes and abstention on the command line, weights of classes by value, and curves."""
+
+import json
+
+import pytest
+import yaml
+
+from graphattn import load
+
+TINY = ("--hidden", 8, "--heads", 2, "--layers", 1, "--scales", "1,3", "--epochs", 1, "--quiet")
+
+
+@pytest.fixture(scope="module")
+def several(graphattn, tmp_path_factory):
+    """The folder of a model of several labels, and its corpus."""
+    folder = tmp_path_factory.mktemp("several")
+    rows = ["good,film\ta good film", "good\ta good play", "film\ta film", "\ta play"] * 20
+    (folder / "corpus.tsv").write_text("label\ttext\n" + "".join(f"{row}\n" for row in rows))
+    flags = ["--multilabel", "--label-separator", ",", "--no-linear-branch", "--class-weight", "good=2, film=0.5"]
+    answer = graphattn("train", "classify", folder / "corpus.tsv", "--out", folder / "model", *flags, *TINY)
+    assert (answer.code, answer.err) == (0, "")
+    return folder
+
+
+def test_weights_of_classes_by_value(several):
+    weights = {"good": 2.0, "film": 0.5}
+    assert load(several / "model").class_weight == weights
+    assert yaml.safe_load((several / "model" / "train.yaml").read_text())["class_weight"] == weights
+
+
+def test_weights_of_classes_in_a_file_of_options(graphattn, several, tmp_path):
+    (tmp_path / "options.yaml").write_text("class_weight: {good: x}\n")
+    answer = graphattn(
+        "train", "classify", several / "corpus.tsv", "--config", tmp_path / "options.yaml", "--out", tmp_path / "m"
+    )
+    assert answer.error == (
+        f"{tmp_path / 'options.yaml'}, line 1: class_weight is {{'good': 'x'}}; it must be balanced, or classes with "
+        "their weights such as spam=5,ham=1, or none"
+    )
+
+
+def test_thresholds_of_all_labels_or_of_some(graphattn, several):
+    model = several / "model"
+    everything = json.loads(graphattn("predict", model, "a good film", "--threshold", 0, "--top-k", 1).out)
+    assert everything["labels"] == ["film", "good"]
+    assert len(everything["top"]) == 1
+    some = json.loads(graphattn("predict", model, "a good film", "--threshold", "film=1,good=0").out)
+    assert some["labels"] == ["good"]
+
+
+def test_a_confidence_below_the_smallest_leaves_the_label_empty(graphattn, classifier):
+    row = json.loads(graphattn("predict", classifier, "a film", "--min-confidence", 1).out)
+    assert row == {"text": "a film", "label": None}
+    table = graphattn("predict", classifier, "a film", "--min-confidence", 1, "--top-k", 2, "--output", "csv").out
+    assert table.splitlines()[0].startswith("text,predicted,top")
+
+
+def test_info_shows_thresholds(graphattn, several, tmp_path):
+    load(several / "model").set_thresholds({"good": 0.25, "film": 0.5}).save(tmp_path / "model")
+    assert "\nthresholds: film 0.500, good 0.250\n" in graphattn("info", tmp_path / "model").out
+
+
+def test_curves_of_probabilities(graphattn, several, tagger, corpora_folder, tmp_path):
+    flags = ["--label-separator", ",", "--curves"]
+    answer = graphattn("evaluate", several / "model", several / "corpus.tsv", *flags, tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert {"brier", "calibration_error", "roc_auc", "micro_average_precision"} <= json.loads(answer.out).keys()
+    assert "\nBrier score 0." in answer.err
+    answer = graphattn("evaluate", tagger, corpora_folder / "tags.conll", "--curves", tmp_path / "tags.png")
+    assert answer.error == f"--curves does not apply to {tagger}, which tags words; leave it out"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--threshold", "0.3"], "--threshold needs a class, such as neg=0.3"),
+        (["--threshold", "pos=2"], "--threshold is 2.0; it must be at least 0 and at most 1"),
+        (["--threshold", "odd=0.5"], "the threshold has label 'odd', which the training set lacks. Known: neg, pos."),
+        (
+            ["--threshold", "pos"],
+            "--threshold is 'pos'; write a probability, or CLASS=PROBABILITY with commas between several",
+        ),
+        (["--top-k", 3], "--top-k is 3; it must be at least 1 and at most 2"),
+    ],
+)
+def test_decisions_that_cannot_be(graphattn, classifier, flags, message):
+    assert graphattn("predict", classifier, "a film", *flags).error == message
+
+
+@pytest.mark.parametrize("flags", [["--threshold", 0.3], ["--top-k", 2], ["--min-confidence", 0.5]])
+def test_taggers_have_no_such_decisions(graphattn, tagger, flags):
+    answer = graphattn("predict", tagger, "a film", *flags)
+    assert answer.error == f"{flags[0]} does not apply to {tagger}, which tags words; leave it out"
+    answer = graphattn("train", "tag", "x.conll", "--out", "model", "--tune-threshold", "f1")
+    assert "No such option" in answer.err

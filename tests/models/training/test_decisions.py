@@ -1,0 +1,286 @@
+"""Temperature and thresholds against scikit-learn and direct search, and how a classifier uses them."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from sklearn import metrics
+
+from graphattn import load
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models import HeadOptions, MSTransOptions, TextClassifier, TrainingOptions
+from graphattn.models.training import _decisions as decisions
+from graphattn.models.training._decisions import GRID, METRICS, ScoredTexts
+from graphattn.models.training.callbacks import EpochLines
+
+SMALL = MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"))
+TRAINING = TrainingOptions(epochs=1, progress=False)
+GRAPH_ALONE = HeadOptions(linear_branch=False)
+NAMES = ("good", "bad", "film", "rare")
+TOO_FEW = "thresholds need 5 training examples or more, and two of each class. Give more, or leave tune_threshold out."
+WORDS = (*NAMES[:3], "plot", "not", "very", "actor", "the")
+
+
+def random_texts(count, temperature, classes=3, seed=0):
+    """Targets drawn from the softmax of scores, which are then multiplied by a temperature."""
+    random = np.random.default_rng(seed)
+    scores = random.normal(0, 2, (count, classes))
+    targets = np.array([random.choice(classes, p=row) for row in softmax(scores, axis=1)])
+    return ScoredTexts.of(scores * temperature, targets, None)
+
+
+def make_texts(count, seed=0):
+    random = np.random.default_rng(seed)
+    return [" ".join(random.choice(WORDS, random.integers(3, 9))) for _ in range(count)]
+
+
+def rare_labels(texts):
+    return ["spam" if text.count("good") > 1 else "ham" for text in texts]
+
+
+def word_labels(texts):
+    return [tuple(name for name in NAMES if name in text) for text in texts]
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.7, 4.0])
+def test_the_temperature_is_found_again(temperature):
+    assert decisions.fit_temperature(random_texts(3000, temperature)) == pytest.approx(temperature, rel=0.1)
+
+
+def test_the_loss_is_the_cross_entropy():
+    texts = random_texts(50, 2.0)
+    expected = metrics.log_loss(texts.targets, softmax(texts.scores / 1.5, axis=1)) * 50
+    assert texts.loss(1.5) == pytest.approx(expected)
+    several = ScoredTexts.of(texts.scores, np.eye(3)[texts.targets], np.full(50, 2.0))
+    cells = metrics.log_loss(several.targets.ravel(), expit(several.scores / 1.5).ravel()) * 150
+    assert several.loss(1.5) == pytest.approx(2 * cells)
+
+
+def test_a_temperature_that_only_fits_noise_is_left_out():
+    kept = [decisions.fit_temperature(random_texts(40, 1.0, seed=seed)) for seed in range(20)]
+    assert kept.count(1.0) > 5
+    assert decisions.fit_temperature(random_texts(4, 5.0)) == 1, "too few texts for folds"
+    perfect = ScoredTexts.of(np.eye(2)[[0, 1] * 5] * 4, np.array([0, 1] * 5), None)
+    assert decisions.fit_temperature(perfect) > 0.3, "no mistakes in ten texts do not make a model certain"
+
+
+def test_weights_count_as_copies():
+    texts = random_texts(60, 3.0)
+    weights = np.arange(60) % 3
+    repeated = ScoredTexts.of(np.repeat(texts.scores, weights, 0), np.repeat(texts.targets, weights), None)
+    weighted = ScoredTexts.of(texts.scores, texts.targets, weights)
+    assert weighted.loss(2.0) == pytest.approx(repeated.loss(2.0))
+    chosen = [
+        decisions.choose_thresholds(*each.judge(None), each.weights, "f1")
+        for each in map(one_hot, (weighted, repeated))
+    ]
+    np.testing.assert_array_equal(*chosen)
+
+
+def one_hot(texts):
+    return ScoredTexts.of(texts.scores, np.eye(3)[texts.targets], texts.weights)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_threshold_is_the_best_of_all_for_scikit_learn(name):
+    random = np.random.default_rng(1)
+    gold = random.random((300, 1)) < 0.15
+    log_odds = random.normal(-2, 1.5, (300, 1)) + 2 * gold
+    (threshold,) = decisions.choose_thresholds(log_odds, gold, np.ones(300), name)
+    score = getattr(metrics, {"f1": "f1_score"}.get(name, name if name == "matthews_corrcoef" else f"{name}_score"))
+    values = {point: score(gold[:, 0], log_odds[:, 0] > point) for point in GRID}
+    assert values[threshold] == pytest.approx(max(values.values()))
+
+
+def test_rare_labels_share_a_threshold():
+    """Two labels with opposite thresholds, and one with a single text, which alone would have about -5."""
+    random = np.random.default_rng(2)
+    gold = random.random((500, 3)) < (0.3, 0.3, 0.0)
+    gold[0, 2] = True
+    log_odds = random.normal(0, 0.3, (500, 3)) + 2 * gold + (-3, 3, -6)
+    low, high, rare = decisions.choose_thresholds(log_odds, gold, np.ones(500), "f1")
+    assert low < -1 < 3 < high
+    micro = {point: metrics.f1_score(gold, log_odds > point, average="micro") for point in GRID}
+    assert micro[rare] == pytest.approx(max(micro.values()), abs=0.02)
+
+
+@pytest.mark.parametrize("value", [-30.0, -7.0, *GRID[66:75].tolist(), 9.0])
+def test_equal_scores_have_some_threshold(value):
+    (threshold,) = decisions.choose_thresholds(np.full((8, 1), value), np.ones((8, 1)), np.ones(8), "f1")
+    assert threshold < value or value < GRID[1]
+
+
+def test_thresholds_that_do_not_help_other_folds_are_left_out():
+    lines = []
+    texts = random_texts(200, 1.0, classes=2)
+    assert decisions.tune_thresholds(texts, "accuracy", 1, lines.append) is None
+    assert lines[0].startswith("thresholds stay at 0.5: accuracy ")
+
+
+@pytest.fixture(scope="module")
+def rare():
+    texts, held_out = make_texts(200), make_texts(300, seed=3)
+    training = TrainingOptions(epochs=3, learning_rate=0.01, progress=False)
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=training, tune_threshold="balanced_accuracy")
+    return classifier.fit(texts, rare_labels(texts), dev=(held_out, rare_labels(held_out)))
+
+
+def test_the_rarer_of_two_classes_has_a_threshold(rare, tmp_path):
+    texts = make_texts(100, seed=1)
+    thresholds = rare.thresholds_
+    assert thresholds["spam"] < 0.4
+    assert thresholds["ham"] == pytest.approx(1 - thresholds["spam"])
+    assert 0 < (rare.predict(texts) == "spam").sum() < 100
+    shares = rare.predict_proba(texts)[:, 1]
+    np.testing.assert_array_equal(rare.predict(texts) == "spam", shares > thresholds["spam"])
+    again = load(rare.save(tmp_path / "model"))
+    assert (again.thresholds_, again.temperature_) == (thresholds, rare.temperature_)
+    np.testing.assert_array_equal(again.predict(texts), rare.predict(texts))
+    np.testing.assert_array_equal(again.predict_proba(texts), rare.predict_proba(texts))
+    text = texts[int(np.argmax(shares > thresholds["spam"]))]
+    assert again.attention(text).prediction == "spam"
+    again.set_thresholds({"ham": 0.0})
+    assert set(again.predict(texts)) == {"ham"}
+    assert again.set_thresholds(None).thresholds_ == {}
+    np.testing.assert_array_equal(again.predict(texts) == "spam", shares > 0.5)
+
+
+def test_a_small_dev_set_is_replaced_by_cross_validation(capsys):
+    texts = make_texts(120)
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=TRAINING, tune_threshold="balanced_accuracy")
+    classifier.fit(texts, rare_labels(texts), callbacks=[EpochLines()])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" ")[0] for line in lines].count("epoch") == 1, "folds print no lines"
+    assert "thresholds: 5 models for cross-validation, since the dev set is small" in lines
+    assert lines[-1].startswith("thresholds ")
+
+
+@pytest.mark.parametrize("matrix", [False, True])
+def test_several_labels_have_thresholds_by_default(matrix):
+    texts = make_texts(300)
+    labels = word_labels(texts)
+    y = np.array([[name in several for name in NAMES] for several in labels], int) if matrix else labels
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=TRAINING, multilabel=True).fit(
+        texts[:200], y[:200], dev=(texts[200:], y[200:])
+    )
+    thresholds = np.array(list(classifier.thresholds_.values()))
+    assert len(thresholds) == (4 if matrix else 3)
+    assert (thresholds != 0.5).any()
+    decided = classifier.predict(texts[200:])
+    shares = classifier.predict_proba(texts[200:])
+    if not matrix:
+        decided = [[name in several for name in classifier.classes_] for several in decided]
+    np.testing.assert_array_equal(np.array(decided, bool), shares > thresholds)
+    tuned = classifier.dev_metrics()
+    assert tuned == pytest.approx(classifier.evaluate(texts[200:], y[200:]))
+    plain = classifier.set_thresholds(0.5).evaluate(texts[200:], y[200:])
+    assert tuned["micro_f1"] > plain["micro_f1"] + 1
+    best = classifier.best_epoch()["dev_micro_f1"]
+    assert plain["micro_f1"] == pytest.approx(best), "the temperature changes no label"
+
+
+def test_cross_validation_knows_all_labels(capsys):
+    """A label that occurs once is unknown to the model that predicts its text."""
+    texts = [*make_texts(60), "rare", "rare good"]
+    training = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=training, multilabel=True, tune_threshold="f1")
+    classifier.fit(texts, word_labels(texts), callbacks=[EpochLines()])
+    assert "cross-validation" in capsys.readouterr().err
+    assert classifier.classes_.tolist() == sorted(NAMES)
+
+
+def test_the_temperature_is_folded_into_the_scores(tmp_path):
+    """Smoothed labels make a model that is not sure enough."""
+    texts = make_texts(300)
+    labels = ["pos" if "good" in text else "neg" for text in texts]
+    training = TrainingOptions(epochs=4, learning_rate=0.01, label_smoothing=0.4, progress=False)
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=training).fit(texts, labels)
+    assert classifier.temperature_ < 0.8
+    difference = classifier.decision_function(texts)
+    np.testing.assert_allclose(expit(difference), classifier.predict_proba(texts)[:, 1], atol=1e-6)
+    sharp = classifier.report(texts, labels)["brier"]
+    classifier.model_.scale(classifier.temperature_)
+    assert sharp < classifier.report(texts, labels)["brier"]
+
+
+def test_pairs_of_texts_have_a_threshold(fitted, corpus, tmp_path):
+    pairs, _ = corpus("pair")
+    pair_classifier = load(fitted("pair").save(tmp_path / "pairs"))
+    assert set(pair_classifier.set_thresholds({"same": 0.0}).predict(pairs)) == {"same"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        (
+            ["a", "b", "c"] * 4,
+            ["x", "y", "z"] * 4,
+            "tune_threshold is for two classes, or several labels for a text; there are 3 classes, so leave it out",
+        ),
+        (
+            ["a", "b", "c"],
+            ["x", "y", "y"],
+            TOO_FEW,
+        ),
+        (
+            ["a", "b"] * 4,
+            ["x", *["y"] * 7],
+            TOO_FEW,
+        ),
+    ],
+)
+def test_training_sets_without_a_threshold(texts, labels, message):
+    with pytest.raises((ConfigError, DataError)) as caught:
+        TextClassifier(SMALL, training=TRAINING, tune_threshold="f1").fit(texts, labels)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "message"),
+    [
+        (0.3, "threshold needs a class, such as ham=0.3"),
+        ({"spam": 1.5}, "threshold is 1.5; it must be at least 0 and at most 1"),
+        ({"eggs": 0.5}, "the threshold has label 'eggs', which the training set lacks. Known: ham, spam."),
+    ],
+)
+def test_thresholds_that_are_none(rare, thresholds, message):
+    with pytest.raises((ConfigError, DataError)) as caught:
+        rare.set_thresholds(thresholds)
+    assert str(caught.value).startswith(message)
+
+
+def test_one_of_many_classes_has_no_threshold(corpus):
+    texts, _ = corpus("classifier")
+    three = TextClassifier(SMALL, head=GRAPH_ALONE, training=TRAINING).fit(texts, ["a", "b", "c", "c"] * 10)
+    with pytest.raises(ConfigError, match="two classes or several labels, and the model has 3 classes; min_confidence"):
+        three.set_thresholds({"a": 0.3})
+
+
+def test_rows_have_the_best_classes_and_abstain(rare):
+    texts = make_texts(20, seed=2)
+    shares = rare.predict_proba(texts)
+    rows = rare.predict_rows(texts, top_k=2, min_confidence=0.9)
+    for row, label, share in zip(rows, rare.predict(texts), shares, strict=True):
+        by_class = dict(zip(("ham", "spam"), share.tolist(), strict=True))
+        assert list(row["top"]) == sorted(by_class, key=by_class.get, reverse=True)
+        assert row["top"] == pytest.approx(by_class, abs=1e-6)
+        assert row["label"] == (label if by_class[label] >= 0.9 else None)
+        assert "probabilities" not in row
+    assert {row["label"] for row in rows} >= {None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("classifier", {"top_k": 3}, "top_k is 3; it must be at least 1 and at most 2"),
+        ("classifier", {"min_confidence": 1.1}, "min_confidence is 1.1; it must be at least 0 and at most 1"),
+        (
+            "multilabel",
+            {"min_confidence": 0.5},
+            "min_confidence is for one label for each text; several have threshold",
+        ),
+    ],
+)
+def test_rows_that_cannot_be(fitted, kind, options, message):
+    with pytest.raises(ConfigError) as caught:
+        fitted(kind).predict_rows(["a film"], **options)
+    assert str(caught.value) == message
