@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import parent_process
 from typing import Any, Self
 
 import torch
@@ -12,7 +13,7 @@ from typing_extensions import override
 
 from graphattn._validation import require_choice
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, SPLITS
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
 from graphattn.options import Options, option
 
 BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
@@ -188,15 +189,34 @@ class TrainingOptions(Options):
         return resolve_precision(self.precision, self.accelerator)
 
 
-PRECISIONS = ("32", "bf16", "auto")
+PRECISIONS = ("32", "bf16", "int8", "auto")
+"""Those of predictions; ``"int8"`` is not for training."""
 
 
 def resolve_precision(precision: str, accelerator: str = "auto") -> str:
-    """A precision, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""
+    """A precision, with ``"auto"`` resolved for this machine to ``"32"`` or ``"bf16"``, and ``"int8"`` if it has it."""
     require_choice("precision", precision, PRECISIONS)
+    if precision == "int8":
+        return resolve_int8()
     if precision != "auto":
         return precision
     return "bf16" if supports_bf16(accelerator) else "32"
+
+
+def resolve_int8() -> str:
+    """``"int8"``, or with a warning ``"32"`` where int8 would be slow or inexact."""
+    from graphattn.layers._int8 import multiplies_int8  # loads the compiler of kernels
+
+    if multiplies_int8():
+        return "int8"
+    if parent_process() is None:  # workers of a command would repeat it
+        warn_caller(
+            GraphAttnWarning(
+                "this processor has no exact products of int8 (AVX-512-VNNI, AVX-VNNI, AMX, or ARM's dot product), or "
+                "PyTorch does not use them; float32 is used instead"
+            )
+        )
+    return "32"
 
 
 def supports_bf16(accelerator: str = "auto") -> bool:

@@ -47,10 +47,13 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
     ----------
     path : the directory; or the folder of a training run that has not ended, for the best epoch so far
     precision : number format of matrix products in predictions: ``"32"``; ``"bf16"``, which is faster on hardware with
-        bfloat16 units; or ``"auto"``, bf16 on such hardware and else 32
+        bfloat16 units; ``"auto"``, bf16 on such hardware and else 32; or ``"int8"``, on a CPU, with rounded weights
+        that can be neither saved nor trained
 
     Raises
     ------
+    ConfigError
+        for an unknown ``precision``
     ModelDirectoryError
         when the directory is missing, incomplete, corrupted, of another version, or its task, its encoder or one of
         its relations is not registered
@@ -76,7 +79,7 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str) -> Estima
         raise ModelDirectoryError(
             f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
         ) from error
-    estimator.model_.precision = resolve_precision(precision)
+    estimator.model_.set_precision(resolve_precision(precision))
     if is_run(Path(path)) and parent_process() is None:
         epoch, epochs = estimator.best_epoch()["epoch"], len(estimator.history_)
         message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"

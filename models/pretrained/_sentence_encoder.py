@@ -70,7 +70,7 @@ class SentenceEncoder(Parameters):
     directory : of the model, or its name on the Hugging Face hub
     heads : edges of the heads, see :class:`~graphattn.models.pretrained.PretrainedEncoder`
     max_length : tokens of the longest text; by default what the directory says
-    precision : of matrix products: ``"32"``, ``"bf16"`` or ``"auto"``
+    precision : of matrix products: ``"32"``, ``"bf16"``, ``"int8"`` or ``"auto"``, see :func:`graphattn.load`
 
     Raises
     ------
@@ -102,7 +102,13 @@ class SentenceEncoder(Parameters):
         """Read the model; nothing is trained."""
         folder = find_directory(self.directory)
         self.pooling_, self.normalize_, limit = read_pooling(folder)
-        self.encoder_ = PretrainedEncoder.from_directory(folder, heads=self.heads, max_length=self.max_length)
+        self.precision_ = resolve_precision(self.precision)
+        self.encoder_ = PretrainedEncoder.from_directory(
+            folder,
+            heads=self.heads,
+            max_length=self.max_length,
+            precision="int8" if self.precision_ == "int8" else "32",
+        )
         self.builder_ = TextGraphBuilder(self.encoder_.relations(), vocabulary=self.encoder_.vocabulary)
         longest = self.max_length or min(limit or self.encoder_.max_length, self.encoder_.max_length)
         special = self.builder_.count_special_tokens(1)
@@ -162,11 +168,10 @@ class SentenceEncoder(Parameters):
         if len(excess):
             layout = layout.truncate(limit)
             warnings.warn(self.describe_truncation(len(excess), int(excess.sum())), stacklevel=2)
-        use_bf16 = resolve_precision(self.precision) == "bf16"
         device = self.encoder_.norm.weight.device.type
 
         def encode_batch(batch: Batch, _: list[int]) -> Iterable[Any]:
-            with torch.autocast(device, torch.bfloat16, enabled=use_bf16):
+            with torch.autocast(device, torch.bfloat16, enabled=self.precision_ == "bf16"):
                 states = require_finite(self.encoder_(batch.graph))
                 pooled = pool(states, lengths_of(batch.graph, TOKEN), self.pooling_)
                 return split_rows(F.normalize(pooled, dim=1) if self.normalize_ else pooled)
