@@ -33,8 +33,8 @@ Longest = Annotated[
 Precision = Annotated[
     Literal["32", "bf16", "int8", "auto"],
     typer.Option(
-        help="Number format of matrix products; auto is bf16 where the hardware supports it, else 32; int8 is the fastest "
-        "on a CPU, and less exact."
+        help="Number format of matrix products; auto is bf16 where the hardware supports it, else 32; int8 is the "
+        "fastest on a CPU, and less exact."
     ),
 ]
 

@@ -1,7 +1,8 @@
 """Linear layers whose products are those of int8: weights are quantized once, rows whenever they are multiplied.
 
-A weight has one scale for each output, a row of inputs (a token) one of its own, so no row depends on another. Sums are
-exact in int32. Rows are computed in blocks that fit into a core's cache, which threads take as they become free.
+A weight has one scale for each output. A row of inputs (a token) has a scale and a zero of its own, so no row depends on
+another. Sums are exact in int32. Rows are computed in blocks that fit into a core's cache, which threads take as they
+become free.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.layers._linear import Linear
 from graphattn.layers._norm import LayerNorm
 
-MAX_INPUTS = (2**31 - 1) // kernels.LARGEST**2
+MAX_INPUTS = (2**31 - 1) // (kernels.LEVELS * kernels.LARGEST)
 """Most inputs of a layer whose sums cannot overflow."""
 BLOCK, MIN_BLOCK = 128, 16
 """Rows that are computed together, at most and at least."""
@@ -33,6 +34,10 @@ BLOCK, MIN_BLOCK = 128, 16
 
 class Int8Linear(Linear):
     """A linear layer for inference with weights in int8."""
+
+    quantized: Tensor
+    scales: Tensor
+    sums: Tensor
 
     def __init__(self, layer: nn.Linear):
         nn.Module.__init__(self)
@@ -43,6 +48,7 @@ class Int8Linear(Linear):
         bias = torch.zeros(self.out_features) if layer.bias is None else layer.bias.detach().float()
         self.register_buffer("quantized", quantized.t().contiguous())  # (I, O), from which products are fastest
         self.register_buffer("scales", scales)
+        self.register_buffer("sums", quantized.sum(1, dtype=torch.int32))
         self.register_buffer("bias", bias)
 
     @property
@@ -68,7 +74,7 @@ def quantize(model: nn.Module) -> None:
     replaced: dict[nn.Module, Int8Linear] = {}
     for parent in list(model.modules()):
         for name, child in parent.named_children():
-            if type(child) in (Linear, nn.Linear) and child.in_features <= MAX_INPUTS:
+            if isinstance(child, nn.Linear) and type(child) in (Linear, nn.Linear) and child.in_features <= MAX_INPUTS:
                 if child not in replaced:
                     replaced[child] = Int8Linear(child)
                 setattr(parent, name, replaced[child])
@@ -80,14 +86,15 @@ def multiplies_int8() -> bool:
     """Whether products of int8 are exact and fast: on x86 without VNNI, oneDNN's sums of two products saturate."""
     if not hasattr(torch, "_int_mm"):
         return False
-    largest = torch.full((64, 64), kernels.LARGEST, dtype=torch.int8)
-    return bool((torch._int_mm(largest, largest) == 64 * kernels.LARGEST**2).all())
+    rows = torch.full((64, 64), kernels.LEVELS, dtype=torch.uint8)
+    products = torch._int_mm(rows, torch.full((64, 64), kernels.LARGEST, dtype=torch.int8))
+    return bool((products == 64 * kernels.LEVELS * kernels.LARGEST).all())
 
 
 class Step(NamedTuple):
-    """A layer, and what follows it: nothing, GELU, or the sum with a residual and a layer norm."""
+    """A quantized layer, and what follows it: nothing, GELU, or the sum with a residual and a layer norm."""
 
-    layer: Int8Linear
+    layer: nn.Linear
     gelu: bool = False
     norm: LayerNorm | None = None
 
@@ -132,8 +139,8 @@ class _Block:
     def __init__(self, steps: Sequence[Step], rows: int):
         self.steps = steps
         widest = max(step.layer.out_features for step in steps)
-        self.quantized = np.empty(rows * max(widest, steps[0].layer.in_features), np.int8)
-        self.scales = np.empty((2, rows), np.float32)
+        self.quantized = np.empty(rows * max(widest, steps[0].layer.in_features), np.uint8)
+        self.scales, self.zeros = np.empty((2, rows), np.float32), np.empty((2, rows), np.int32)
         self.sums = empty((rows * widest,), torch.float32).view(torch.int32)
         self.normed = empty((rows * widest,), torch.float32).numpy()
         self.row = np.empty(widest, np.float32)
@@ -141,19 +148,20 @@ class _Block:
     def run(self, rows: np.ndarray, residual: np.ndarray | None, out: np.ndarray) -> None:
         """Fill ``out`` for a block of rows."""
         count, is_quantized = len(rows), False
-        scales, next_scales = self.scales[0, :count], self.scales[1, :count]
+        now, later = zip(self.scales[:, :count], self.zeros[:, :count], strict=True)
         for step in self.steps:
-            layer, width = step.layer, step.layer.out_features
+            layer, width = cast(Int8Linear, step.layer), step.layer.out_features
             quantized = self.quantized[: count * layer.in_features].reshape(count, -1)
             if not is_quantized:
-                kernels.quantize(rows, rows.view(np.int32), quantized, scales)
+                kernels.quantize(rows, rows.view(np.int32), quantized, *now)
             sums = self.sums[: count * width].view(count, width)
             multiply(torch.from_numpy(quantized), layer.quantized, sums)
-            arguments = sums.numpy(), scales, layer.scales.numpy(), layer.bias.numpy()
+            weight = (each.numpy() for each in (layer.scales, layer.sums, layer.bias))
+            arguments = sums.numpy(), *now, *weight
             if step.gelu:
                 row, target = self.row[:width], self.quantized[: count * width].reshape(count, width)
-                kernels.dequantize_gelu(*arguments, row, row.view(np.int32), target, next_scales)
-                scales, next_scales, is_quantized = next_scales, scales, True
+                kernels.dequantize_gelu(*arguments, row, row.view(np.int32), target, *later)
+                now, later, is_quantized = later, now, True
                 continue
             rows = out if step is self.steps[-1] else self.normed[: count * width].reshape(count, width)
             if step.norm is None:
@@ -172,5 +180,5 @@ def _norm_arguments(norm: LayerNorm) -> tuple[np.ndarray, np.ndarray, np.float32
 
 
 def multiply(rows: Tensor, weight: Tensor, out: Tensor) -> None:
-    """(N, I) int8 times (I, O) int8, exactly, into (N, O) int32."""
+    """(N, I) uint8 times (I, O) int8, exactly, into (N, O) int32; rows of the memory follow each other."""
     torch._int_mm(rows, weight, out=out)

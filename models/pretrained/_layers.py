@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import accumulate
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -123,12 +124,8 @@ class PretrainedLayer(nn.Module):
             return widened
         attended = self.attention.attend(edges, tokens, rotation, biases, weights)
         if isinstance(output, Int8Linear) and ffn.activation == "gelu":
-            steps = [
-                Step(output, norm=self.attention_norm),
-                Step(ffn.widen, gelu=True),
-                Step(ffn.narrow, norm=self.ffn_norm),
-            ]
-            return run_chain(attended, steps, tokens)
+            end = Step(output, norm=cast(LayerNorm, self.attention_norm))
+            return run_chain(attended, [end, Step(ffn.widen, gelu=True), Step(ffn.narrow, norm=self.ffn_norm)], tokens)
         tokens = self.attention_norm(tokens + self.attention_dropout(output(attended)))
         normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
         return normed

@@ -18,15 +18,19 @@ pytestmark = pytest.mark.skipif(not multiplies_int8(), reason="this processor ha
 def quantize_rows(rows):
     """(R, I) -> integers and the (R, 1) factors that restore them, with the roundings of float32."""
     rows = rows.astype(np.float32)
-    largest = np.abs(rows).max(1, keepdims=True)
-    inverse = np.divide(np.float32(127), largest, out=np.zeros_like(largest), where=largest > 1e-30)
-    return np.rint(rows * inverse).astype(np.int64), largest.astype(np.float64) / 127
+    low, high = rows.min(1, keepdims=True).clip(max=0), rows.max(1, keepdims=True).clip(min=0)
+    inverse = np.divide(np.float32(255), high - low, out=np.zeros_like(low), where=high - low > 1e-30)
+    zeros = np.rint(-low * inverse)
+    levels = (np.rint(rows * inverse) + zeros).clip(0, 255)
+    return (levels - zeros).astype(np.int64), (high - low).astype(np.float64) / 255
 
 
 def reference(rows, layer):
     """The linear layer in integers and float64."""
     inputs, scales = quantize_rows(rows)
-    weights, weight_scales = quantize_rows(layer.weight.detach().numpy())
+    weight = layer.weight.detach().numpy()
+    weight_scales = np.abs(weight).max(1, keepdims=True) / np.float32(127)
+    weights = np.rint(weight / weight_scales).astype(np.int64)
     bias = 0 if layer.bias is None else layer.bias.detach().double().numpy()
     return inputs @ weights.T * scales * weight_scales.T + bias
 
@@ -103,8 +107,12 @@ def test_rows_that_are_not_finite_stay_so(value):
 
 def test_products_are_exact_up_to_the_widest_layer():
     out = torch.empty(1, 1, dtype=torch.int32)
-    multiply(*(torch.full(shape, 127, dtype=torch.int8) for shape in ((1, MAX_INPUTS), (MAX_INPUTS, 1))), out)
-    assert out.item() == 127**2 * MAX_INPUTS < 2**31 <= 127**2 * (MAX_INPUTS + 1)
+    rows, weight = (
+        torch.full((1, MAX_INPUTS), 255, dtype=torch.uint8),
+        torch.full((MAX_INPUTS, 1), 127, dtype=torch.int8),
+    )
+    multiply(rows, weight, out)
+    assert out.item() == 255 * 127 * MAX_INPUTS < 2**31 <= 255 * 127 * (MAX_INPUTS + 1)
     layers = nn.Sequential(nn.Linear(MAX_INPUTS, 1), nn.Linear(MAX_INPUTS + 1, 1))
     quantize(layers)
     assert list(map(type, layers)) == [Int8Linear, nn.Linear]
@@ -115,7 +123,7 @@ def test_a_shared_layer_stays_shared_and_is_small():
     model = nn.ModuleList([layer, nn.Sequential(layer, nn.ReLU())])
     quantize(model)
     assert model[0] is model[1][0]
-    assert sum(buffer.nbytes for buffer in model.buffers()) == 100 * 50 + 2 * 4 * 50
+    assert sum(buffer.nbytes for buffer in model.buffers()) == 100 * 50 + 3 * 4 * 50
     assert not list(model.parameters())
 
 
