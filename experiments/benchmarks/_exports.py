@@ -93,9 +93,8 @@ def quantize_openvino(directory: str, exported: Path, longest: int, texts: Itera
         model = nncf.quantize(model, nncf.Dataset(inputs), model_type=kind, subset_size=len(inputs))
         openvino.save_model(model, folder / "model.xml")
 
-    return (
-        keep(directory, f"openvino-int8-{longest}", ("torch", "transformers", "openvino", "nncf"), write) / "model.xml"
-    )
+    packages = "torch", "transformers", "openvino", "nncf"
+    return keep(directory, f"openvino-int8-{longest}", packages, write) / "model.xml"
 
 
 @cache

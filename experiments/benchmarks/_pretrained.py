@@ -92,16 +92,17 @@ DESCRIPTION = f"""\
 One pretrained model (by default all-MiniLM-L6-v2) on the same ids, float32. `questions`, `sentences` and `reviews` are
 texts of random lengths, with medians of 12, 28 and 160 tokens and at most 512, in batches of 32, 32 and 16 in random
 order; "sorted" peers sort all texts by length before they make batches. `transformers` uses PyTorch's fused attention
-and no pooler; ONNX Runtime and OpenVINO run PyTorch's export of it, in int8 ONNX Runtime with scales of each batch and
-OpenVINO with scales that nncf calibrates on {CALIBRATED} sentences. The columns on quality are of {COMPARED:,} other sentences of
-{CORPUS}, in batches of 32: the mean cosine of their vectors to those in float32, the share of their ten nearest neighbours that is
-the same, and of {ALONE} the lowest cosine of their vectors alone and in a batch. Padding, masks and graphs are not timed, except in
-`{ENCODE}`, which begins with tokenization and ends with pooled vectors. A training step is forward, backward and
-fused AdamW for each batch, with the dropout of pretraining or without. In bfloat16, GraphAttn runs under autocast, and
-`transformers` has weights and states in bfloat16. In a long text, GraphAttn attends in windows of 257 tokens and to and
-from the first token, `transformers` from all tokens to all. `memory` is what a run needs besides libraries (weights,
-inputs, and all tensors of the run), measured in a fresh process whose allocator returns freed blocks of a megabyte or
-more at once (MALLOC_MMAP_THRESHOLD_); `whole process` includes libraries."""
+and no pooler; ONNX Runtime and OpenVINO run PyTorch's export of it. In int8, GraphAttn has a scale and a zero for each
+token, ONNX Runtime for each batch, and OpenVINO fixed ones, which nncf calibrates on {CALIBRATED} sentences. Padding,
+masks and graphs are not timed, except in `{ENCODE}`, which begins with tokenization and ends with pooled vectors. A
+training step is forward, backward and fused AdamW for each batch, with the dropout of pretraining or without. In
+bfloat16, GraphAttn runs under autocast, and `transformers` has weights and states in bfloat16. In a long text,
+GraphAttn attends in windows of 257 tokens and to and from the first token, `transformers` from all tokens to all. The
+columns on quality are of {COMPARED:,} sentences of {CORPUS}, in batches of 32: the mean cosine of their vectors to
+those in float32, the share of their ten nearest neighbours that is the same, and of {ALONE} sentences the lowest cosine
+of a vector alone and in its batch. `memory` is what a run needs besides libraries (weights, inputs, and all tensors of
+the run), measured in a fresh process whose allocator returns freed blocks of a megabyte or more at once
+(MALLOC_MMAP_THRESHOLD_); `whole process` includes libraries."""
 _COLUMNS = {
     **COLUMNS,
     "cosine to float32": column("cosine", ".4f"),
@@ -120,6 +121,7 @@ def measure(
     model = str(find_transformer(find_minilm() if directory is None else directory))
     with_memory = partial(measure_times_and_memory, column="memory", of_inference=True)
     both, texts = {INFERENCE: False, TRAINING: True}, settings.lengths
+    few = tuple(dict.fromkeys((texts[0], texts[-1])))
     settings = replace(settings, seconds=min(settings.seconds, SECONDS))
     return compare(
         BenchmarkReport("pretrained", DESCRIPTION, _COLUMNS, settings),
@@ -132,7 +134,7 @@ def measure(
                 (INFERRING_INT8, {INT8: False}, measure_times, add_quality, texts),
                 (ENCODING, {ENCODE: False}, measure_times, add_quality, texts),
                 (TRAINED, {TRAINING: True}, measure_times, no_columns, texts),
-                (TRAINED_WITHOUT_DROPOUT, {NO_DROPOUT: True}, measure_times, no_columns, (texts[0], texts[-1])),
+                (TRAINED_WITHOUT_DROPOUT, {NO_DROPOUT: True}, measure_times, no_columns, few),
                 (ON_LONG_TEXTS, both, with_memory, no_columns, (long,)),
                 (ON_LONG_TEXTS[:1], both, measure_in_subprocess, no_columns, (longest,)),
             )
@@ -247,7 +249,7 @@ class SampleProblem(TextProblem):
         layout = builder.layout(self._texts).truncate(architecture.max_length - builder.count_special_tokens(1))
         batch = builder.text_batch(builder.join([layout]))
         lengths = lengths_of(batch, TOKEN).tolist()
-        self._ids = features_of(batch, TOKEN)["id"].split(lengths)
+        self._ids = features_of(batch, TOKEN)["id"].long().split(lengths)
         super().__init__(Workload("sample", tuple(split_into_batches(lengths, size))))
 
     @override

@@ -1,7 +1,7 @@
 """Linear layers whose products are those of int8: weights are quantized once, rows whenever they are multiplied.
 
-A weight has one scale for each output. A row of inputs (a token) has a scale and a zero of its own, so no row depends on
-another. Sums are exact in int32. Rows are computed in blocks that fit into a core's cache, which threads take as they
+A weight has one scale for each output. A row of inputs (a token) has a scale and a zero of its own, so it depends on no
+other row. Sums are exact in int32. Rows are computed in blocks that fit into a core's cache, which threads take as they
 become free.
 """
 
