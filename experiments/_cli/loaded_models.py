@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import tempfile
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -33,6 +35,7 @@ class ModelSettings:
     modules: tuple[str, ...] = ()  # the user's modules to import first
     threads: int | None = None  # threads of each process; None for PyTorch's default
     is_hugging_face: bool = False  # whether it is a Hugging Face directory
+    weights: Path | None = None  # file of quantized weights that processes share; the first one writes it
 
     @classmethod
     def of(
@@ -48,8 +51,20 @@ class ModelSettings:
         load_once.cache_clear()  # the model of an earlier command in this process
         threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
         digest = digest_directory(path) if is_hugging_face else read_digest(path)
-        modules = list_imported_modules()
-        return cls(path, digest, modules=modules, threads=threads, is_hugging_face=is_hugging_face, **options)
+        modules, weights = list_imported_modules(), None
+        if threads is not None and options.get("precision") == "int8":
+            folder = tempfile.TemporaryDirectory(prefix="graphattn-")
+            atexit.register(folder.cleanup)
+            weights = Path(folder.name) / "weights"
+        return cls(
+            path,
+            digest,
+            modules=modules,
+            threads=threads,
+            is_hugging_face=is_hugging_face,
+            weights=weights,
+            **options,
+        )
 
     @property
     def decisive(self) -> tuple[Any, ...]:
@@ -80,6 +95,11 @@ def load_once(settings: ModelSettings) -> Estimator:
     if settings.search or settings.longest is not None:
         reject_unused(settings.path, estimator, search=settings.search, longest=settings.longest)
         change_search(estimator, settings.search, settings.longest)
+    if settings.weights is not None:
+        from graphattn.layers._int8 import share_weights
+
+        model: Any = estimator.encoder_ if settings.is_hugging_face else estimator.model_
+        share_weights(model, settings.weights)
     return estimator
 
 

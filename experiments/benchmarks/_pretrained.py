@@ -453,7 +453,7 @@ class Transformers(ModelContender):
 class ONNXRuntime(Transformers):
     """PyTorch's export of the model of ``transformers``."""
 
-    packages = ("transformers", "onnxscript", "onnxruntime")
+    packages: ClassVar[Sequence[str]] = ("transformers", "onnxscript", "onnxruntime")
 
     is_int8: bool = False  # weights by channel, and inputs of products by tensor as they come
 

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 import graphattn as package
+from graphattn.experiments.papers._smoke import write_model
+from graphattn.layers._int8 import multiplies_int8
 from graphattn.models import MTSAOptions, TextClassifier, TrainingOptions
 from graphattn.models.pretrained import SentenceEncoder
 from graphattn.models.pretrained import _checkpoint as checkpoint
@@ -43,6 +45,21 @@ def test_numpy(graphattn, model, file, tmp_path):
     expected = package.load(model).sentence_vectors(TEXTS)
     assert expected.dtype == np.float32
     np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
+
+
+@pytest.mark.skipif(not multiplies_int8(), reason="this processor has no exact products of int8")
+def test_int8_in_one_process_and_in_two_that_share_the_weights(graphattn, file, tmp_path):
+    write_model(tmp_path / "bert", sorted({word for text in TEXTS for word in text.split()}))
+    exact = SentenceEncoder(tmp_path / "bert").transform(TEXTS)
+    vectors = []
+    for jobs in (1, 2):
+        out = tmp_path / f"{jobs}.npy"
+        options = ("--precision", "int8", "--jobs", jobs, "--chunk", 4)
+        assert not graphattn("encode", tmp_path / "bert", file, "--out", out, *options).code
+        vectors.append(np.load(out))
+    assert np.array_equal(*vectors)
+    np.testing.assert_allclose(vectors[0], exact, atol=0.1)
+    assert not np.array_equal(vectors[0], exact)
 
 
 def test_parquet(graphattn, model, file, tmp_path):

@@ -1,5 +1,7 @@
 """Quantized pretrained models: close to float32, a text's vector independent of its neighbours, and no training."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -44,6 +46,17 @@ def test_a_vector_does_not_depend_on_other_texts(save_sentence_model):
         assert np.array_equal(encoder.transform([text])[0], together[number]), text
     exact = SentenceEncoder(folder).transform(TEXTS)
     assert (exact * together).sum(1).min() > 0.99
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system has no list of files in memory")
+def test_float32_weights_are_freed(save_trained):
+    folder = save_trained("bert", hidden_size=96, intermediate_size=384, num_hidden_layers=3)
+    sizes = []
+    for precision in ("32", "int8"):
+        encoder = PretrainedEncoder.from_directory(folder, precision=precision)
+        sizes.append(sum(tensor.nbytes for tensor in (*encoder.parameters(), *encoder.buffers())))
+    assert sizes[1] < 0.6 * sizes[0]
+    assert str(folder) not in Path("/proc/self/maps").read_text()
 
 
 def test_it_is_neither_trained_nor_exported(save_trained, tmp_path):
