@@ -96,7 +96,7 @@ def load_once(settings: ModelSettings) -> Estimator:
         reject_unused(settings.path, estimator, search=settings.search, longest=settings.longest)
         change_search(estimator, settings.search, settings.longest)
     if settings.weights is not None:
-        from graphattn.layers._int8 import share_weights
+        from graphattn.models._saving import share_weights
 
         model: Any = estimator.encoder_ if settings.is_hugging_face else estimator.model_
         share_weights(model, settings.weights)

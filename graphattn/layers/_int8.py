@@ -10,13 +10,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import cache
-from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from typing_extensions import override
 
@@ -87,20 +84,6 @@ def quantize(model: nn.Module) -> None:
             parameter.data = parameter.clone()
         for name, buffer in list(module.named_buffers(recurse=False)):
             setattr(module, name, buffer.clone())
-
-
-def share_weights(model: nn.Module, path: Path) -> None:
-    """Use the weights in a file, of which all processes share one copy in memory; the first process writes it."""
-    tensors = _list_tensors(model)
-    if not path.exists():
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-    mapped = load_file(path)
-    for name, tensor in tensors.items():
-        tensor.data = mapped[name]
-
-
-def _list_tensors(model: nn.Module) -> dict[str, Tensor]:
-    return dict(chain(model.named_parameters(), model.named_buffers()))
 
 
 @cache

@@ -48,18 +48,14 @@ def test_numpy(graphattn, model, file, tmp_path):
 
 
 @pytest.mark.skipif(not multiplies_int8(), reason="this processor has no exact products of int8")
-def test_int8_in_one_process_and_in_two_that_share_the_weights(graphattn, file, tmp_path):
+def test_int8_in_two_processes_that_share_the_weights(graphattn, file, tmp_path):
     write_model(tmp_path / "bert", sorted({word for text in TEXTS for word in text.split()}))
-    exact = SentenceEncoder(tmp_path / "bert").transform(TEXTS)
-    vectors = []
-    for jobs in (1, 2):
-        out = tmp_path / f"{jobs}.npy"
-        options = ("--precision", "int8", "--jobs", jobs, "--chunk", 4)
-        assert not graphattn("encode", tmp_path / "bert", file, "--out", out, *options).code
-        vectors.append(np.load(out))
-    assert np.array_equal(*vectors)
-    np.testing.assert_allclose(vectors[0], exact, atol=0.1)
-    assert not np.array_equal(vectors[0], exact)
+    out = tmp_path / "vectors.npy"
+    options = ("--precision", "int8", "--jobs", 2, "--chunk", 4)
+    assert not graphattn("encode", tmp_path / "bert", file, "--out", out, *options).code
+    rounded = SentenceEncoder(tmp_path / "bert", precision="int8").transform(TEXTS)
+    assert np.array_equal(np.load(out), rounded)
+    assert not np.array_equal(rounded, SentenceEncoder(tmp_path / "bert").transform(TEXTS))
 
 
 def test_parquet(graphattn, model, file, tmp_path):
