@@ -194,7 +194,7 @@ PRECISIONS = ("32", "bf16", "int8", "auto")
 
 
 def resolve_precision(precision: str, accelerator: str = "auto") -> str:
-    """A precision, with ``"auto"`` resolved for this machine to ``"32"`` or ``"bf16"``, and ``"int8"`` if it has it."""
+    """The precision for this machine: ``"auto"`` is ``"32"`` or ``"bf16"``, and ``"int8"`` is ``"32"`` without it."""
     require_choice("precision", precision, PRECISIONS)
     if precision == "int8":
         return resolve_int8()
