@@ -395,6 +395,11 @@ def is_store(path: str | Path) -> bool:
     return os.path.isfile(os.path.join(path, "store.json"))
 
 
+def cache_folder() -> Path:
+    """The folder for what can be computed again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphattn"
+
+
 def resolve_path(path: FilePath) -> Path:
     """The path without links and ``..``, which the system calls of a write would follow; an OSError for a NUL in it."""
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import parent_process
 from typing import Any, Self
 
 import torch
@@ -13,7 +14,7 @@ from typing_extensions import override
 from graphattn._devices import check_device_name
 from graphattn._validation import require_choice
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, SPLITS
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
 from graphattn.options import DEVICE_HELP, Options, option
 
 BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
@@ -213,17 +214,44 @@ class TrainingOptions(Options):
         return resolve_precision(self.precision, self.device)
 
 
-PRECISIONS = ("32", "bf16", "auto")
+PRECISIONS = ("32", "bf16", "int8", "auto")
+"""Those of predictions; ``"int8"`` is not for training."""
 
 
 def resolve_precision(precision: str | None, device: str | torch.device = "auto") -> str:
-    """A precision, with ``"auto"`` resolved for a device: ``"32"`` or ``"bf16"``; None is 32 on a CPU, else auto."""
+    """The precision on a device: ``"auto"`` is ``"32"`` or ``"bf16"``, and ``"int8"`` is ``"32"`` without it.
+
+    None is 32 on a CPU, else auto.
+    """
     if precision is None:
         precision = "32" if torch.device(device).type == "cpu" else "auto"
     require_choice("precision", precision, PRECISIONS)
+    if precision == "int8":
+        if str(device) not in ("auto", "cpu"):
+            raise ConfigError(
+                f"{{precision=int8}} is for CPUs, and {{device}} is {str(device)!r}; give {{device=cpu}}",
+                options=("precision", "device"),
+            )
+        return resolve_int8()
     if precision != "auto":
         return precision
     return "bf16" if supports_bf16(str(device)) else "32"
+
+
+def resolve_int8() -> str:
+    """``"int8"``, or with a warning ``"32"`` where int8 would be slow or inexact."""
+    from graphattn.layers._int8 import multiplies_int8  # loads the compiler of kernels
+
+    if multiplies_int8():
+        return "int8"
+    if parent_process() is None:  # workers of a command would repeat it
+        warn_caller(
+            GraphAttnWarning(
+                "this processor has no exact products of int8 (AVX-512-VNNI, AVX-VNNI, AMX, or ARM's dot product), or "
+                "PyTorch does not use them; float32 is used instead"
+            )
+        )
+    return "32"
 
 
 def supports_bf16(device: str = "auto") -> bool:

@@ -9,13 +9,14 @@ import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphattn.builders._files import atomic_folder, file_sha256, locate_replaced_folder, resolve_path, unseal
 from graphattn.builders._json_types import json_checksum
@@ -71,6 +72,16 @@ def write_model(path: Path, files: ModelFiles) -> Path:
             f"{path} could not be written ({reason}); what was there before is unchanged"
         ) from error
     return path
+
+
+def share_weights(model: nn.Module, path: Path) -> None:
+    """Use the weights in a file, of which all processes share one copy in memory; the first process writes it."""
+    tensors = dict(chain(model.named_parameters(), model.named_buffers()))
+    if not path.exists():
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+    mapped = load_file(path)
+    for name, tensor in tensors.items():
+        tensor.data = mapped[name]
 
 
 def is_model_directory(path: Path) -> bool:

@@ -33,7 +33,7 @@ class Trainable(OpaqueModule):
     embedding: Any  # the input layer; its parameter ``trained`` has the vectors of words, which do not decay
     encoder: Encoder
     precision = "32"
-    """Number format of matrix products in predictions: ``"32"`` or ``"bf16"``."""
+    """Number format of matrix products in predictions: ``"32"``, ``"bf16"`` or ``"int8"``."""
     learning_rates: Mapping[str, float] = MappingProxyType({})
     """Name of a parameter -> its maximum learning rate, if other than that of the training."""
     cross_heads = 0
@@ -45,10 +45,16 @@ class Trainable(OpaqueModule):
         """The device of the parameters; graphs stay on the CPU."""
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """Compute matrix products of predictions in ``precision``; with 32, an outer autocast stays active."""
-        if self.precision == "32":
-            return nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16)
+        """Compute matrix products of predictions in bf16 if that is the ``precision``; else an outer autocast stays."""
+        return torch.autocast(self.device.type, torch.bfloat16) if self.precision == "bf16" else nullcontext()
+
+    def set_precision(self, precision: str) -> None:
+        """Choose the ``precision`` of predictions; with int8, the weights of linear layers are replaced."""
+        self.precision = precision
+        if precision == "int8":
+            from graphattn.layers._int8 import quantize  # loads the compiler of kernels
+
+            quantize(self)
 
     @abstractmethod
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:

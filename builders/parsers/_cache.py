@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from graphattn.builders._files import seal, unseal
+from graphattn.builders._files import cache_folder, seal, unseal
 from graphattn.builders._sentence import Sentence
 from graphattn.builders.parsers._parser import Parse, Parser
 from graphattn.builders.parsers._stanza_pipeline import StanzaParser
@@ -117,7 +117,7 @@ def make_parser(options: ParsingOptions) -> Parser | None:
 
 
 def _default_cache() -> Path:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphattn"
+    folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

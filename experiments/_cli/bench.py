@@ -113,8 +113,8 @@ BENCHMARKS = {
         _COMPARED,
     ),
     "pretrained": Benchmark(
-        "A pretrained Transformer, inference and training. Peers: transformers, transformers-sorted, onnx, "
-        "onnx-sorted, ours-float32, sentence-transformers.",
+        "A pretrained Transformer, inference and training. Peers: transformers, transformers-sorted, onnx-sorted, "
+        "openvino, openvino-sorted, ours-float32, ours-int8, sentence-transformers, model2vec.",
         "--lengths questions,reviews --peers transformers",
         f"{_COMPARED} device pretrained",
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import tempfile
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +37,7 @@ class ModelSettings:
     modules: tuple[str, ...] = ()  # the user's modules to import first
     threads: int | None = None  # threads of each process; None for PyTorch's default
     is_hugging_face: bool = False  # whether it is a Hugging Face directory
+    weights: Path | None = None  # file of quantized weights that processes share; the first one writes it
 
     @classmethod
     def of(
@@ -65,6 +68,10 @@ class ModelSettings:
             "device": device if engine == "ray" else str(find_device(device)),
             "modules": list_imported_modules(),
         }
+        if threads is not None and options.get("precision") == "int8":
+            folder = tempfile.TemporaryDirectory(prefix="graphattn-")
+            atexit.register(folder.cleanup)
+            options["weights"] = Path(folder.name) / "weights"
         return cls(path, digest, threads=threads, is_hugging_face=is_hugging_face, **options)
 
     @property
@@ -109,6 +116,11 @@ def load_once(settings: ModelSettings) -> Estimator:
     if settings.threshold:
         reject_unused(settings.path, estimator, threshold=settings.threshold)
         change_thresholds(estimator, settings.threshold)
+    if settings.weights is not None:
+        from graphattn.models._saving import share_weights
+
+        model: Any = estimator.encoder_ if settings.is_hugging_face else estimator.model_
+        share_weights(model, settings.weights)
     return estimator
 
 

@@ -348,6 +348,11 @@ def _add_ratios(rows: Mapping[str, Record], column: str, ratio: str) -> None:
             row[ratio] = row[column] / max(1, rows[OURS][column])
 
 
+def no_columns(contender: Contender, workload: Workload) -> Record:
+    """Add no columns to a row."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Contenders, ours first, at some tasks."""
@@ -355,7 +360,7 @@ class Comparison:
     contenders: Sequence[Contender]
     tasks: Mapping[str, bool]  # name -> whether with gradients
     measure: MeasureFunction = measure_times
-    add_columns: Callable[[Contender, Workload], Record] = lambda contender, workload: {}
+    add_columns: Callable[[Contender, Workload], Record] = no_columns
     lengths: tuple[str, ...] | None = None  # instead of those of the settings
 
 

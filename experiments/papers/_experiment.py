@@ -38,6 +38,8 @@ def _read_decisions(when: str, name: str, row: Mapping[str, Any]) -> float:
 
 MEASURES = {
     "test": Measure("test", lambda row: row["test"] if "test" in row else row["held_out"]),
+    "int8": Measure("test, int8", lambda row: row["int8"]["test"]),
+    "int8_kept": Measure("int8 / float32, %", lambda row: 100 * row["int8"]["test"] / row["test"], ".2f"),
     "parameters": Measure("parameters, M", lambda row: row["parameters"] / 1e6, ".2f"),
     "parameters_besides_words": Measure(
         "parameters besides words, M", lambda row: row["parameters_besides_words"] / 1e6, ".2f"

@@ -1,17 +1,20 @@
-"""Measurements of a run besides scores: seconds of an epoch, perplexity after each, distances of attention."""
+"""Measurements of a run besides scores: seconds of an epoch, perplexity after each, distances of attention, int8."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from lightning.pytorch.callbacks import Callback
 from typing_extensions import override
 
-from graphattn.models import Estimator, Translator
+from graphattn.experiments.papers._data_sets import DataSet
+from graphattn.models import Estimator, Translator, load
 from graphattn.models.training._averaging import Average
 
 FARTHEST = 15
@@ -63,7 +66,9 @@ class EpochFigures(Callback):
         return figures
 
 
-def observe_distances(estimator: Estimator, splits: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
+def observe_distances(
+    estimator: Estimator, corpus: DataSet, splits: Mapping[str, Any]
+) -> dict[str, dict[str, list[float]]]:
     """Frequency of each distance of the strongest edge on the dev set: by head of the first layer, and by layer."""
     from graphattn.models.inspection._summary import summarise
 
@@ -76,11 +81,18 @@ def observe_distances(estimator: Estimator, splits: Mapping[str, Any]) -> dict[s
     }
 
 
+def observe_int8(estimator: Estimator, corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores of the model with linear layers in int8; none on a processor that lacks it."""
+    with TemporaryDirectory() as folder:
+        rounded = load(estimator.save(Path(folder) / "model"), precision="int8")
+        return corpus.measure(rounded, splits) if rounded.model_.precision == "int8" else {}
+
+
 def _shares(table: Any) -> list[float]:
     return [round(float(share), 4) for share in table.strongest[: FARTHEST + 1]]
 
 
-def observe_decisions(estimator: Any, splits: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def observe_decisions(estimator: Any, _: DataSet, splits: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """F1, Brier score and calibration error on the test set, and what they would be without temperature or thresholds.
 
     F1 is that of the rarer of two classes, or of all labels.
@@ -103,8 +115,9 @@ def _measure_decisions(estimator: Estimator, items: list[Any]) -> dict[str, floa
     return {name: round(value, 4) for name, value in figures.items()}
 
 
-OBSERVATIONS: dict[str, Callable[[Estimator, Mapping[str, Any]], Any]] = {
+OBSERVATIONS: dict[str, Callable[[Estimator, DataSet, Mapping[str, Any]], Any]] = {
     "attention_distances": observe_distances,
     "decisions": observe_decisions,
+    "int8": observe_int8,
 }
-"""Name -> what it computes from a trained estimator and the splits of its data set."""
+"""Name -> what it computes from a trained estimator, its data set and the splits of that."""

@@ -80,5 +80,14 @@ EXPERIMENTS = (
         ("test",),
         note="Arcs are those of the treebank. Choose a row by its dev score.",
     ),
+    Experiment(
+        "pretrained",
+        "table 5",
+        "models of table 1 with linear layers in int8",
+        tuple(Row(name, name, "pretrained") for name in ("sst2", "r52", "conll2003", "ewt", "sick")),
+        ("test", "int8", "int8_kept"),
+        note="Each run is trained once and tested twice.",
+        observe=("int8",),
+    ),
 )
 """Its tables."""

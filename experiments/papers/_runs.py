@@ -143,7 +143,9 @@ def _run_on_corpus(item: Run, folder: Path, run_dir: Path | None) -> dict[str, A
         assert isinstance(estimator, (TextClassifier, SequenceTagger))  # as check_fine_tuning says
         return fine_tune(estimator, corpus, splits)
     figures = _train_and_measure(estimator, corpus, splits, dev=not uses_defaults(item.encoder))
-    return figures | {name: OBSERVATIONS[name](estimator, splits) for name in item.observe if "failed" not in figures}
+    return figures | {
+        name: OBSERVATIONS[name](estimator, corpus, splits) for name in item.observe if "failed" not in figures
+    }
 
 
 def _is_transformers(encoder: str) -> bool:

@@ -130,14 +130,16 @@ class MultiScaleAttention(OpaqueModule):
             edges = edges_for_layer(graph, self.heads, *inputs)
             of_sources, of_destinations = (self._by_head(self.project(tensor)) for tensor in inputs)
             keys, values = of_sources[:, self.num_heads :].chunk(2, 1)
-            return self.attend_rows(edges, (of_destinations[:, : self.num_heads], keys, values), None, weights)
+            return self.output(
+                self.attend_rows(edges, (of_destinations[:, : self.num_heads], keys, values), None, weights)
+            )
         edges = edges_for_layer(graph, self.heads, inputs)
         if not self.distances:
-            return self.attend_rows(edges, self._project_needed(edges, inputs), None, weights)
+            return self.output(self.attend_rows(edges, self._project_needed(edges, inputs), None, weights))
         rows = self._by_head(self.project(inputs))
         queries = rows[:, : self.num_heads].split(list(self.heads.values()), dim=1)
         biases = [self._distance_scores(*each) for each in zip(self.heads, edges, queries, strict=True)]
-        return self.attend_rows(edges, rows, biases, weights)
+        return self.output(self.attend_rows(edges, rows, biases, weights))
 
     def attend_rows(
         self,
@@ -146,7 +148,10 @@ class MultiScaleAttention(OpaqueModule):
         biases: Sequence[Tensor | None] | None,
         weights: dict[str, Tensor] | None,
     ) -> Tensor:
-        """Attend with projected nodes, as :func:`~graphattn.attend_heads`; (E, heads) biases of each relation."""
+        """The (N, H D) input of ``output``, from projected nodes as :func:`~graphattn.attend_heads` takes them.
+
+        ``biases`` are (E, heads) for each relation.
+        """
         attended, by_relation = attend_layer(
             edges,
             list(self.heads.values()),
@@ -159,7 +164,7 @@ class MultiScaleAttention(OpaqueModule):
         )
         if weights is not None and by_relation is not None:
             weights.update(zip(self.heads, by_relation, strict=True))
-        return self.output(attended.flatten(1))
+        return attended.flatten(1)
 
     def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
         """(N, P, D) for :func:`~graphattn.attend_heads`, without queries and keys of heads on an identity."""

@@ -220,7 +220,7 @@ class UMSTLayer(nn.Module):
         attended = self.attention(text.tokens, normed, text.words, words, text.upsampling, weights=attention_weights)
         _store_weights(weights, [ALL, ALL_WORDS], attention_weights)
         tokens = tokens + self.dropout(attended)
-        wide = Derived.of(tokens).normalize(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
+        wide = Derived.of(tokens).normalize(self.ffn_norm).project(self.widen)
         output: Tensor = tokens + self.dropout(self.narrow(self.ffn_dropout(F.relu(wide, inplace=True))))
         return output
 

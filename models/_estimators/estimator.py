@@ -364,7 +364,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         sets = {"training": training, "dev": held_out}
         self.num_examples_ = {name: len(each.labels) for name, each in sets.items() if each is not None}
         corpus, dev_corpus = self._encode_sets(training, held_out)
-        self.model_.precision = "32" if device.type == "cpu" else self.training_.resolve_precision()
+        self.model_.set_precision("32" if device.type == "cpu" else self.training_.resolve_precision())
         self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
         self.model_.to(device)  # which Lightning left
         scores, decisions = self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)

@@ -52,7 +52,8 @@ def load(
     path : the directory; the folder of a training run that has not ended, for the best epoch so far; or OWNER/NAME on
         the Hugging Face hub, unless there is a folder OWNER
     precision : number format of matrix products in predictions: ``"32"``, the default on a CPU; ``"bf16"``, which is
-        faster on hardware with bfloat16 units; or ``"auto"``, bf16 on such hardware and else 32, the default on a GPU
+        faster on hardware with bfloat16 units; ``"auto"``, bf16 on such hardware and else 32, the default on a GPU; or
+        ``"int8"``, on a CPU, with rounded weights that can be neither saved nor trained
     device : of predictions: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; or ``"auto"``, a GPU of CUDA if there is
         one, else the CPU
     revision : branch, tag or commit on the hub; its main branch when None
@@ -65,7 +66,7 @@ def load(
         when the model cannot be downloaded; or the directory is missing, incomplete, corrupted, of another version, or
         its task, its encoder or one of its relations is not registered
     ConfigError
-        when there is no such device
+        for an unknown ``precision``, int8 on a GPU, or a device that is not there
     """
     folder = find_model(path, revision)
     return load_files(folder, read_model(folder), precision=precision, device=device)
@@ -89,8 +90,8 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str | None, de
         raise ModelDirectoryError(
             f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
         ) from error
-    estimator.model_.precision = resolve_precision(precision, target)
     estimator.model_.to(target)
+    estimator.model_.set_precision(resolve_precision(precision, target))
     if is_run(Path(path)) and parent_process() is None:
         epoch, epochs = estimator.best_epoch()["epoch"], len(estimator.history_)
         message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"

@@ -28,9 +28,11 @@ from graphattn.builders._word_boundaries import Source
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.layers._dropout import Dropout
+from graphattn.layers._int8 import quantize
 from graphattn.layers._linear import Embedding, Linear, embedding, multiplies_in_bfloat16, pad_rows
 from graphattn.models._encoders.base import Encoder, LayerWeights, append_layer, is_too_long_to_keep
 from graphattn.models._encoders.relation_heads import head_relation
+from graphattn.models._options import resolve_precision
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._checkpoint import (
     find_transformer,
@@ -103,6 +105,7 @@ class PretrainedEncoder(Encoder):
 
     embedding: PretrainedEmbedding | None
     vocabulary: PretrainedVocabulary | None = None
+    is_quantized = False
 
     def __init__(
         self, architecture: Architecture, *, heads: str | Mapping[str, int] | None = None, max_length: int | None = None
@@ -136,6 +139,7 @@ class PretrainedEncoder(Encoder):
         heads: str | Mapping[str, int] | None = None,
         max_length: int | None = None,
         extend_positions: str = "copy",
+        precision: str = "32",
     ) -> Self:
         """Read a Hugging Face directory, or download a model from the hub.
 
@@ -145,21 +149,26 @@ class PretrainedEncoder(Encoder):
         heads, max_length : as for the class
         extend_positions : position vectors beyond those of the model are ``"copy"``, copies (Beltagy et al. 2020,
             section 5), or ``"interpolate"``
+        precision : of linear layers: ``"32"``; or ``"int8"``, for predictions on a CPU
 
         Raises
         ------
         ModelDirectoryError
             when the directory is incomplete, damaged, or of an unknown family
         ConfigError
-            for heads that do not fit the model, or an unknown ``extend_positions``
+            for heads that do not fit the model, or an unknown ``extend_positions`` or ``precision``
         """
         require_choice("extend_positions", extend_positions, ("copy", "interpolate"))
+        require_choice("precision", precision, ("32", "int8"))
         folder = find_transformer(directory)
         architecture = read_architecture(folder)
         encoder = cls.from_weights(
             folder, architecture, heads=heads, max_length=max_length, extend_positions=extend_positions
         )
         encoder.vocabulary = read_vocabulary(folder, architecture)
+        if resolve_precision(precision) == "int8":
+            quantize(encoder)
+            encoder.is_quantized = True
         return encoder
 
     @classmethod
@@ -309,6 +318,8 @@ class PretrainedEncoder(Encoder):
 
     @override
     def train(self, mode: bool = True) -> Self:
+        if mode and self.is_quantized:
+            raise ConfigError("int8 is for predictions; read the model with {precision=32}", options=("precision",))
         super().train(mode)
         if self.frozen_embedding:
             for part in [self.dropout, *self.layers[: self.frozen_layers]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import accumulate
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from graphattn._transforms import opaque
 from graphattn.builders.relations._names import split_heads
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import Dropout
+from graphattn.layers._int8 import Int8Linear, Step, run_chain
 from graphattn.layers._linear import Linear
 from graphattn.layers._multi_scale import MultiScaleAttention
 from graphattn.layers._norm import LayerNorm
@@ -42,7 +44,7 @@ class PretrainedAttention(MultiScaleAttention):
         biases: Mapping[HeadRange, Tensor] | None,
         weights: LayerWeights | None,
     ) -> Tensor:
-        """(N, hidden) -> (N, hidden); ``biases`` are (E, heads) by relation and heads."""
+        """(N, hidden) -> (N, hidden), the input of ``output``; ``biases`` are (E, heads) by relation and heads."""
         relations = [edges[name] for name in self.heads]
         if rotation is None and biases is None:
             return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
@@ -115,13 +117,17 @@ class PretrainedLayer(nn.Module):
         weights: LayerWeights | None,
     ) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
+        output, ffn = self.attention.output, self.ffn
         if self.norm_first:
             attended = self.attention.attend(edges, self.attention_norm(tokens), rotation, biases, weights)
-            tokens = tokens + self.attention_dropout(attended)
-            widened: Tensor = tokens + self.ffn(self.ffn_norm(tokens))
+            tokens = tokens + self.attention_dropout(output(attended))
+            widened: Tensor = tokens + ffn(self.ffn_norm(tokens))
             return widened
         attended = self.attention.attend(edges, tokens, rotation, biases, weights)
-        tokens = self.attention_norm(tokens + self.attention_dropout(attended))
+        if isinstance(output, Int8Linear) and ffn.activation == "gelu":
+            end = Step(output, norm=cast(LayerNorm, self.attention_norm))
+            return run_chain(attended, [end, Step(ffn.widen, gelu=True), Step(ffn.narrow, norm=self.ffn_norm)], tokens)
+        tokens = self.attention_norm(tokens + self.attention_dropout(output(attended)))
         normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
         return normed
 

@@ -106,7 +106,7 @@ class SentenceEncoder(Inspectable, Parameters):
     directory : of the model, or its name on the Hugging Face hub
     heads : edges of the heads, see :class:`~graphattn.models.pretrained.PretrainedEncoder`
     max_length : tokens of the longest text; by default what the directory says
-    precision : of matrix products: ``"32"``, ``"bf16"`` or ``"auto"``; 32 on a CPU and auto on a GPU by default
+    precision : of matrix products: ``"32"``, ``"bf16"``, ``"int8"`` or ``"auto"``, see :func:`graphattn.load`
     device : ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; or ``"auto"``, a GPU of CUDA if there is one, else the CPU
 
     Raises
@@ -144,7 +144,13 @@ class SentenceEncoder(Inspectable, Parameters):
         """Read the model; nothing is trained."""
         device, folder = find_device(self.device), find_directory(self.directory)
         self.pooling_, self.normalize_, limit = read_pooling(folder)
-        self.encoder_ = PretrainedEncoder.from_directory(folder, heads=self.heads, max_length=self.max_length)
+        self.precision_ = resolve_precision(self.precision, device)
+        self.encoder_ = PretrainedEncoder.from_directory(
+            folder,
+            heads=self.heads,
+            max_length=self.max_length,
+            precision="int8" if self.precision_ == "int8" else "32",
+        )
         self.model_ = HeadlessModel(self.encoder_.to(device))
         self.builder_ = TextGraphBuilder(self.encoder_.relations(), vocabulary=self.encoder_.vocabulary)
         longest = self.max_length or min(limit or self.encoder_.max_length, self.encoder_.max_length)
@@ -196,10 +202,9 @@ class SentenceEncoder(Inspectable, Parameters):
         """:meth:`transform` as an array, under the name that classifiers have."""
         corpus, _ = self._encode(X)
         device = self.encoder_.norm.weight.device
-        use_bf16 = resolve_precision(self.precision, device) == "bf16"
 
         def encode_batch(batch: Batch, _: list[int]) -> Computed:
-            with torch.autocast(device.type, torch.bfloat16, enabled=use_bf16):
+            with torch.autocast(device.type, torch.bfloat16, enabled=self.precision_ == "bf16"):
                 states = at_least_float32(self.encoder_(batch.graph))
                 pooled = pool(states, lengths_of(batch.graph, TOKEN), self.pooling_)
                 return fetch_rows(F.normalize(pooled, dim=1) if self.normalize_ else pooled)

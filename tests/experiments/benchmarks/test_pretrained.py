@@ -7,11 +7,13 @@ import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks import _pretrained as pretrained
+from graphattn.experiments.benchmarks._exports import keep
 from graphattn.experiments.benchmarks._harness import Settings
 from graphattn.experiments.benchmarks._pretrained import (
     ENCODING,
     INFERRING,
     INFERRING_BFLOAT16,
+    INFERRING_INT8,
     ON_LONG_TEXTS,
     PLAIN,
     WORDS,
@@ -21,6 +23,7 @@ from graphattn.experiments.benchmarks._pretrained import (
 from graphattn.experiments.benchmarks._processes import UnableError
 from graphattn.experiments.benchmarks._workloads import Workload, uniform
 from graphattn.experiments.papers._smoke import write_model
+from graphattn.layers._int8 import multiplies_int8
 
 OURS, RAGGED = INFERRING[0], Workload("some", ((5, 9, 3), (12, 4)))
 
@@ -74,6 +77,41 @@ def test_bfloat16_is_close(directory):
     assert (theirs - exact).abs().max() < 0.1
 
 
+@pytest.mark.skipif(not multiplies_int8(), reason="this processor has no exact products of int8")
+def test_quality_of_int8_is_that_of_its_vectors(directory):
+    texts = tuple(TextProblem(Workload("some", ((9, 14, 5, 30, 7, 12, 21, 4, 11, 6, 25, 8, 17),))).texts())
+    rows = [
+        pretrained.measure_quality(replace(each, directory=directory), texts)
+        for each in (OURS, INFERRING_INT8[0], ENCODING[0], ENCODING[1])
+    ]
+    exact, rounded, encoded, rounded_encoded = rows
+    for row in (exact, encoded):
+        assert row == pytest.approx({"neighbours": 1, "alone": 1, "cosine": 1}, abs=1e-5)
+    assert rounded == pytest.approx(rounded_encoded, abs=1e-5)
+    assert 0.9 < rounded["cosine"] < 0.99999
+    assert rounded["alone"] == pytest.approx(1, abs=1e-6)
+
+
+def test_neighbours_are_the_nearest_by_cosine():
+    vectors = torch.tensor([[1.0, 0.0], [9.0, 1.0], [0.0, 2.0], [1.0, 1.0]])
+    assert pretrained.find_neighbours(vectors, 2).tolist() == [[1, 3], [0, 3], [3, 1], [1, 2]]
+
+
+def test_an_export_is_made_once(directory, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = []
+
+    def write(folder):
+        made.append(folder)
+        (folder / "model").write_text("content")
+
+    first, second = (keep(directory, "test", ("torch",), write) for _ in range(2))
+    assert first == second
+    assert len(made) == 1
+    assert (first / "model").read_text() == "content"
+    assert tmp_path in first.parents
+
+
 def test_losses_are_equal(directory):
     problem, means = TextProblem(RAGGED), []
     for contender in (replace(each, directory=directory) for each in (OURS, PLAIN)):
@@ -97,7 +135,7 @@ def test_a_training_step_changes_the_weights(directory, contender, monkeypatch):
 def test_vectors_are_equal(directory):
     pytest.importorskip("sentence_transformers")
     problem = TextProblem(RAGGED)
-    jobs = [replace(each, directory=directory).make_job(problem, backward=False) for each in ENCODING]
+    jobs = [replace(each, directory=directory).make_job(problem, backward=False) for each in ENCODING[::2]]
     own, theirs = (torch.as_tensor(job.run(job.prepare())) for job in jobs)
     torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-5)
 
@@ -116,6 +154,7 @@ def test_every_task_has_rows(directory, fix_memory):
     both = ("ours", "transformers")
     assert [(row["workload"], row["task"], row["contender"]) for row in report.rows] == [
         *(("2x6", task, name) for task in tasks[:2] for name in both),
+        *[("2x6", "inference, int8", "ours")] * multiplies_int8(),
         ("2x6", "texts to vectors", "ours"),
         *(("2x6", task, name) for task in tasks[2:] for name in both),
         *(("1x60", task, name) for task in ("inference", "training step") for name in both),

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 import graphattn as package
+from graphattn.experiments.papers._smoke import write_model
+from graphattn.layers._int8 import multiplies_int8
 from graphattn.models import MTSAOptions, TextClassifier, TrainingOptions
 from graphattn.models.pretrained import SentenceEncoder
 from graphattn.models.pretrained import _checkpoint as checkpoint
@@ -43,6 +45,17 @@ def test_numpy(graphattn, model, file, tmp_path):
     expected = package.load(model).sentence_vectors(TEXTS)
     assert expected.dtype == np.float32
     np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
+
+
+@pytest.mark.skipif(not multiplies_int8(), reason="this processor has no exact products of int8")
+def test_int8_in_two_processes_that_share_the_weights(graphattn, file, tmp_path):
+    write_model(tmp_path / "bert", sorted({word for text in TEXTS for word in text.split()}))
+    out = tmp_path / "vectors.npy"
+    options = ("--precision", "int8", "--jobs", 2, "--chunk", 4)
+    assert not graphattn("encode", tmp_path / "bert", file, "--out", out, *options).code
+    rounded = SentenceEncoder(tmp_path / "bert", precision="int8").transform(TEXTS)
+    assert np.array_equal(np.load(out), rounded)
+    assert not np.array_equal(rounded, SentenceEncoder(tmp_path / "bert").transform(TEXTS))
 
 
 def test_parquet(graphattn, model, file, tmp_path):

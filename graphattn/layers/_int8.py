@@ -1,0 +1,189 @@
+"""Linear layers whose products are those of int8: weights are quantized once, rows whenever they are multiplied.
+
+A weight has one scale for each output. A row of inputs (a token) has a scale and a zero of its own, so it depends on no
+other row. Sums are exact in int32. Rows are computed in blocks that fit into a core's cache, which threads take as they
+become free.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from graphattn._backends.cpu import int8_kernels as kernels
+from graphattn._backends.cpu.buffer_pool import empty
+from graphattn._backends.cpu.compiling import announce_compilation
+from graphattn._backends.cpu.threads import run_in_threads
+from graphattn._transforms import opaque
+from graphattn.exceptions import ConfigError
+from graphattn.layers._linear import Linear
+from graphattn.layers._norm import LayerNorm
+
+MAX_INPUTS = (2**31 - 1) // (kernels.LEVELS * kernels.LARGEST)
+"""Most inputs of a layer whose sums cannot overflow."""
+BLOCK, MIN_BLOCK = 128, 16
+"""Rows that are computed together, at most and at least."""
+
+
+class Int8Linear(Linear):
+    """A linear layer for inference with weights in int8."""
+
+    quantized: Tensor
+    scales: Tensor
+    sums: Tensor
+
+    def __init__(self, layer: nn.Linear):
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = layer.in_features, layer.out_features
+        weight = layer.weight.detach().float()
+        scales = weight.abs().amax(1).clamp(min=float(kernels.TINY)) / kernels.LARGEST
+        quantized = (weight / scales.unsqueeze(1)).round().to(torch.int8)
+        bias = torch.zeros(self.out_features) if layer.bias is None else layer.bias.detach().float()
+        self.register_buffer("quantized", quantized.t().contiguous())  # (I, O), from which products are fastest
+        self.register_buffer("scales", scales)
+        self.register_buffer("sums", quantized.sum(1, dtype=torch.int32))
+        self.register_buffer("bias", bias)
+
+    @property
+    def weight(self) -> Tensor:  # type: ignore[override]
+        """(O, I) the float32 weight that the int8 one stands for, for callers that need a part of it."""
+        return self.quantized.t() * self.scales.unsqueeze(1)
+
+    @override
+    def forward(self, inputs: Tensor) -> Tensor:
+        rows = run_chain(inputs.reshape(-1, self.in_features), [Step(self)])
+        return rows.view(*inputs.shape[:-1], self.out_features)
+
+    @override
+    def _save_to_state_dict(self, *arguments: Any, **options: Any) -> None:
+        raise ConfigError(
+            "the model's weights were rounded to int8; load it with {precision=32} to save or train it",
+            options=("precision",),
+        )
+
+
+def quantize(model: nn.Module) -> None:
+    """Replace all linear layers, whose float32 weights are freed; nothing in the model has gradients any more."""
+    replaced: dict[nn.Module, Int8Linear] = {}
+    for parent in list(model.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, nn.Linear) and type(child) in (Linear, nn.Linear) and child.in_features <= MAX_INPUTS:
+                if child not in replaced:
+                    replaced[child] = Int8Linear(child)
+                setattr(parent, name, replaced[child])
+    model.requires_grad_(False)
+    for module in model.modules():  # the rest may be parts of a file in memory, which stays there while one is used
+        for parameter in module.parameters(recurse=False):
+            parameter.data = parameter.clone()
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            setattr(module, name, buffer.clone())
+
+
+@cache
+def multiplies_int8() -> bool:
+    """Whether products of int8 are exact and fast: on x86 without VNNI, oneDNN's sums of two products saturate."""
+    if not hasattr(torch, "_int_mm"):
+        return False
+    rows = torch.full((64, 64), kernels.LEVELS, dtype=torch.uint8)
+    products = torch._int_mm(rows, torch.full((64, 64), kernels.LARGEST, dtype=torch.int8))
+    return bool((products == 64 * kernels.LEVELS * kernels.LARGEST).all())
+
+
+class Step(NamedTuple):
+    """A quantized layer, and what follows it: nothing, GELU, or the sum with a residual and a layer norm."""
+
+    layer: nn.Linear
+    gelu: bool = False
+    norm: LayerNorm | None = None
+
+
+@opaque
+def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
+    """(N, I) -> (N, O) float32 through layers, of which the last has no GELU.
+
+    The first norm adds ``residual``, each other one the output of the norm before.
+    """
+    if inputs.requires_grad and torch.is_grad_enabled():
+        raise ConfigError("int8 has no gradients; load the model with {precision=32}", options=("precision",))
+    rows = inputs.detach().float().contiguous().numpy()
+    added = None if residual is None else residual.detach().float().contiguous().numpy()
+    out = empty((len(rows), steps[-1].layer.out_features), torch.float32)
+    target, count = out.numpy(), len(rows)
+    size = _choose_block(count, torch.get_num_threads())
+    starts = itertools.count(0, size)  # next() is atomic
+
+    def work(_: int) -> None:
+        block = None
+        with torch.inference_mode():  # is a thread's own
+            while (start := next(starts)) < count:
+                block = block or _Block(steps, min(size, count))
+                span = slice(start, min(start + size, count))
+                block.run(rows[span], None if added is None else added[span], target[span])
+
+    with announce_compilation(kernels.quantize):
+        run_in_threads(work, alone=count <= size)
+    return out
+
+
+def _choose_block(rows: int, threads: int) -> int:
+    """Rows of a block: a multiple of 8, so that few sizes occur, with as many blocks for each thread."""
+    blocks = -(-rows // (BLOCK * threads)) * threads
+    return max(MIN_BLOCK, -(-rows // blocks + 7) // 8 * 8) if rows else MIN_BLOCK
+
+
+class _Block:
+    """Steps, with the memory that one thread needs for a block of rows."""
+
+    def __init__(self, steps: Sequence[Step], rows: int):
+        self.steps = steps
+        widest = max(step.layer.out_features for step in steps)
+        self.quantized = np.empty(rows * max(widest, steps[0].layer.in_features), np.uint8)
+        self.scales, self.zeros = np.empty((2, rows), np.float32), np.empty((2, rows), np.int32)
+        self.sums = empty((rows * widest,), torch.float32).view(torch.int32)
+        self.normed = empty((rows * widest,), torch.float32).numpy()
+        self.row = np.empty(widest, np.float32)
+
+    def run(self, rows: np.ndarray, residual: np.ndarray | None, out: np.ndarray) -> None:
+        """Fill ``out`` for a block of rows."""
+        count, is_quantized = len(rows), False
+        now, later = zip(self.scales[:, :count], self.zeros[:, :count], strict=True)
+        for step in self.steps:
+            layer, width = cast(Int8Linear, step.layer), step.layer.out_features
+            quantized = self.quantized[: count * layer.in_features].reshape(count, -1)
+            if not is_quantized:
+                kernels.quantize(rows, rows.view(np.int32), quantized, *now)
+            sums = self.sums[: count * width].view(count, width)
+            multiply(torch.from_numpy(quantized), layer.quantized, sums)
+            weight = (each.numpy() for each in (layer.scales, layer.sums, layer.bias))
+            arguments = sums.numpy(), *now, *weight
+            if step.gelu:
+                row, target = self.row[:width], self.quantized[: count * width].reshape(count, width)
+                kernels.dequantize_gelu(*arguments, row, row.view(np.int32), target, *later)
+                now, later, is_quantized = later, now, True
+                continue
+            rows = out if step is self.steps[-1] else self.normed[: count * width].reshape(count, width)
+            if step.norm is None:
+                kernels.dequantize(*arguments, rows)
+            else:
+                gain, shift, epsilon = _norm_arguments(step.norm)
+                kernels.dequantize_norm(*arguments, residual, gain, shift, epsilon, rows)
+                residual = rows
+            is_quantized = False
+
+
+def _norm_arguments(norm: LayerNorm) -> tuple[np.ndarray, np.ndarray, np.float32]:
+    gain = norm.weight.detach().numpy()
+    shift = np.zeros_like(gain) if norm.bias is None else norm.bias.detach().numpy()
+    return gain, shift, np.float32(norm.eps)
+
+
+def multiply(rows: Tensor, weight: Tensor, out: Tensor) -> None:
+    """(N, I) uint8 times (I, O) int8, exactly, into (N, O) int32; rows of the memory follow each other."""
+    torch._int_mm(rows, weight, out=out)
