@@ -462,7 +462,8 @@ class Transformers(ModelContender):
 class ONNXRuntime(Transformers):
     """PyTorch's export of the model of ``transformers``."""
 
-    packages, runs_on_gpu = ("transformers", "onnxscript", "onnxruntime"), False
+    packages: ClassVar[Sequence[str]] = ("transformers", "onnxscript", "onnxruntime")
+    runs_on_gpu = False
 
     is_int8: bool = False  # weights by channel, and inputs of products by tensor as they come
 
