@@ -47,7 +47,7 @@ def info(
     """
     from graphattn.builders._files import is_store
 
-    if not folder.exists():
+    if not os.path.exists(folder):
         from graphattn.models._hub import find_model
 
         folder = find_model(folder)

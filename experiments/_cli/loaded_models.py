@@ -162,7 +162,7 @@ def find_directory(model: Path) -> Path:
     """The directory of a model of ours or of Hugging Face; a name with one slash that does not exist is of its hub."""
     from graphattn.models.pretrained import _checkpoint
 
-    is_name = not model.exists() and not model.is_absolute() and len(model.parts) == 2
+    is_name = not os.path.exists(model) and not model.is_absolute() and len(model.parts) == 2
     return _checkpoint.find_directory(model) if is_name else model
 
 

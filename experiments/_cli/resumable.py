@@ -152,7 +152,7 @@ class ModelJob:
 
     def digest(self, chunk: Chunk) -> str:
         """Digest of all that determines the result."""
-        content = repr((self.settings.decisive, self.convert.__name__, self.options, chunk))
+        content = repr((self.settings.decisive, self.convert.__name__, sorted(self.options.items()), chunk))
         return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

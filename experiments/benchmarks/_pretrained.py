@@ -135,9 +135,10 @@ def measure(
             for contenders, tasks, measure, columns, lengths in (
                 (INFERRING, {INFERENCE: False}, measure_times, no_columns, texts),
                 (INFERRING_BFLOAT16, {BFLOAT16: False}, measure_times, no_columns, texts),
+                *([] if on_gpu else only_on_cpu),
                 (ENCODING, {ENCODE: False}, measure_times, no_columns if on_gpu else add_quality, texts),
                 (TRAINED, {TRAINING: True}, measure_times, no_columns, texts),
-                *(only_there if on_gpu else only_on_cpu),
+                *(only_there if on_gpu else []),
                 (TRAINED_WITHOUT_DROPOUT, {NO_DROPOUT: True}, measure_times, no_columns, few),
                 (ON_LONG_TEXTS, both, with_memory, no_columns, (long,)),
                 (ON_LONG_TEXTS[:1], both, measure_times if on_gpu else measure_in_subprocess, no_columns, (longest,)),

@@ -99,7 +99,7 @@ def find_inside(folder: Path, name: str) -> Path:
 
 def read_modules(folder: Path) -> list[dict[str, Any]]:
     """The modules of a model of ``sentence-transformers``, each with ``type`` and ``path``; none for other models."""
-    if not (folder / MODULES).exists():
+    if not os.path.exists(folder / MODULES):
         return []
     modules: list[dict[str, Any]] = read_json(folder, MODULES)
     return modules

@@ -91,7 +91,7 @@ def test_backend_dgl_rejects_other_devices(graph):
         (
             BackendError,
             {"etype": "window:5", "backend": "cuda"},
-            "backend 'cuda' does not exist; choose one of: auto, dgl, fused, torch",
+            "backend 'cuda' does not exist; choose one of: auto, dgl, fused, torch, triton",
         ),
         (ConfigError, {"etype": "all", "dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
         (ConfigError, {"etype": "all", "dropout": -0.1}, "dropout is -0.1; it must be at least 0 and below 1"),

@@ -43,7 +43,7 @@ def spans(value):
     return f'{{"text": "Berlin wall", "spans": {value}}}\n'
 
 
-NOT_UTF8 = Bad(b"\xff\n", "byte 0xff at column 1 is not UTF-8")
+NOT_UTF8 = Bad(b"\xff\n", "byte 0xff at column 1 is not UTF-8", ("encoding",))
 BLANK = Bad("\n", "the line is blank")
 NO_OBJECT = Bad('["bad", 1]\n', "a list where an object was expected")
 BROKEN_JSON = Bad("{\n", "broken JSON: Expecting property name enclosed in double quotes at column 2")
@@ -80,7 +80,7 @@ CASES = {
             Bad('{"text": "a", "label": null}\n', "null where a label was expected", ("label", "format"), "label"),
             Bad('{"text": "a", "label": NaN}\n', "NaN where a label was expected", ("label", "format"), "label"),
             Bad('{"text": "a", "label": [{}]}\n', "an object where a label was", ("label", "format"), "label"),
-            Bad(b'{"text": "\xe9"}\n', "byte 0xe9 at column 11 is not UTF-8"),
+            Bad(b'{"text": "\xe9"}\n', "byte 0xe9 at column 11 is not UTF-8", ("encoding",)),
             NO_OBJECT,
             BLANK,
         ],
@@ -93,7 +93,7 @@ CASES = {
             Bad(" \ta\n", "the label is empty", LABEL),
             Bad("x\ta\tb\n", "3 fields, 2 expected (label, text)", COLUMNS),
             Bad("alone\n", "1 field, 2 expected (label, text)", COLUMNS),
-            Bad(b"y\t\xff\n", "byte 0xff at column 3 is not UTF-8"),
+            Bad(b"y\t\xff\n", "byte 0xff at column 3 is not UTF-8", ("encoding",)),
             BLANK,
         ],
         options={"columns": ("label", "text")},
@@ -124,7 +124,7 @@ CASES = {
         "a X\nb Y\n\n",
         [
             Bad("c X\nd\nd Z Z\n\n", "1 column, but 2 on the lines before", ("comment",), offset=1),
-            Bad(b"e X\n\xe9 X\n\n", "byte 0xe9 at column 1 is not UTF-8", offset=1),
+            Bad(b"e X\n\xe9 X\n\n", "byte 0xe9 at column 1 is not UTF-8", ("encoding",), offset=1),
         ],
         "a.conll",
     ),
@@ -149,7 +149,7 @@ CASES = {
             Bad(conllu(head="7") + "\n", "word 1 ('word') has head 7, the sentence has 1 words", field="heads"),
             Bad("# c\n" + conllu(head="1") + "\n", "heads form a cycle through word 1", field="heads", offset=1),
             Bad(conllu() + conllu("2", head="_") + "\n", "word 2 ('word') has no head, though", (), "head", 1),
-            Bad(conllu().encode() + b"\xff\n\n", "byte 0xff at column 1 is not UTF-8", offset=1),
+            Bad(conllu().encode() + b"\xff\n\n", "byte 0xff at column 1 is not UTF-8", ("encoding",), offset=1),
             Bad("\u00a0\n\n", "1 column where CoNLL-U has 10", COLUMNS),
         ],
         "a.conllu",
@@ -161,7 +161,7 @@ CASES = {
             Bad("1\ta\n\n", "2 columns where 3 are named", COLUMNS),
             Bad("1\ta\tX\ty\n\n", "4 columns where 3 are named", COLUMNS),
             Bad("2\ta\tX\n\n", "word 2 where word 1 was expected", field="id"),
-            Bad(b"1\ta\t\xff\n\n", "byte 0xff at column 5 is not UTF-8"),
+            Bad(b"1\ta\t\xff\n\n", "byte 0xff at column 5 is not UTF-8", ("encoding",)),
         ],
     ),
     "sentences": Case(
@@ -178,7 +178,7 @@ CASES = {
             Bad('{"tokens": ["a", "b"], "heads": [2, 1]}\n', "heads form a cycle", field="heads"),
             Bad('{"tokens": ["a"], "ner_tags": ["O"], "pos_tags": ["N"]}\n', "the tags are not in 'tags'", ("tags",)),
             Bad('{"tokens": ["a"], "ner_tags": [3]}\n', "these are numbers of tags, not tags", field="ner_tags"),
-            Bad(b'{"tokens": ["\xff"]}\n', "byte 0xff at column 14 is not UTF-8"),
+            Bad(b'{"tokens": ["\xff"]}\n', "byte 0xff at column 14 is not UTF-8", ("encoding",)),
             BROKEN_JSON,
             NO_OBJECT,
             BLANK,
@@ -216,7 +216,7 @@ CASES = {
             Bad("1-1.1\t0-1\ta\t*\tLOC\t\n\n", "the span 'LOC' cuts a word", (), "F"),
             Bad("1-2\t2-3\tb\t*\t*\t\n\n", "the span has no value", (), "F"),
             Bad("1-2\t2-3\tb\n\n", "3 fields, but the header announces 5"),
-            Bad(b"1-2\t2-3\t\xff\t*\t*\t\n\n", "byte 0xff at column 9 is not UTF-8"),
+            Bad(b"1-2\t2-3\t\xff\t*\t*\t\n\n", "byte 0xff at column 9 is not UTF-8", ("encoding",)),
         ],
         "a.tsv",
     ),

@@ -84,7 +84,8 @@ def test_sigterm_stops_all_processes(folder, tmp_path, monkeypatch):
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert not list(temporary.glob("pymp-*")), "the folder of worker processes remains"
-    assert err.endswith("stopped; run the same command again to resume\n")
+    ours = err.partition("nanobind: leaked")[0]  # Triton tells of its own objects when a process is stopped
+    assert ours.endswith("stopped; run the same command again to resume\n")
     assert (tmp_path / "r.jsonl").read_text() == ""
 
 

@@ -74,7 +74,9 @@ def test_metrics_are_printed_one_per_line(graphattn, corpora_folder, tmp_path, t
     answer = graphattn("train", "classify", reviews, "--dev", reviews, "--test", reviews, "--out", out, *tiny)
     names = [line.rpartition(": ")[0] for line in answer.out.splitlines()]
     metrics = ["accuracy", "macro precision", "macro recall", "macro f1"]
-    assert names == [f"{part} {metric}" for part in ("dev", "test") for metric in metrics] + ["model"]
+    of_probabilities = ["brier", "calibration error", "roc auc", "average precision"]
+    expected = [f"dev {name}" for name in metrics] + [f"test {name}" for name in metrics + of_probabilities]
+    assert names == [*expected, "model"]
     figures = json.loads((out / "metrics.json").read_text())
     assert figures["test"] == load(out).evaluate(
         [text for _, text in rows(reviews)], [label for label, _ in rows(reviews)]
@@ -94,7 +96,7 @@ def test_each_test_set_has_its_metrics(graphattn, corpora_folder, tmp_path, tiny
     assert figures["examples"]["test"] == {"a,b.tsv": 9, "c.tsv": 21}
     for name in ("a,b.tsv", "c.tsv"):
         labels, texts = zip(*rows(Path(name)), strict=True)
-        assert figures["test"][name] == load("model").evaluate(texts, labels)
+        assert figures["test"][name] == load("model").report(texts, labels).metrics
         assert f"test {name} accuracy: {figures['test'][name]['accuracy']:.2f}" in answer.out.splitlines()
     assert yaml.safe_load(Path("model/train.yaml").read_text())["test"] == ["a,b.tsv", "c.tsv"]
 

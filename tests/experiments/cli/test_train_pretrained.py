@@ -76,7 +76,7 @@ def test_encoder_pretrained_needs_a_model(graphattn, file, tmp_path):
     assert "--encoder pretrained needs --pretrained" in " ".join(result.err.split())
 
 
-@pytest.mark.parametrize("command", ["predict", "evaluate", "inspect"])
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_a_hugging_face_model_predicts_nothing(graphattn, minilm, file, command):
     result = graphattn(command, minilm, file)
     assert result.code == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -16,11 +17,14 @@ from graphattn.experiments.drawing._curves import Panel, draw_panels
 from graphattn.experiments.drawing._sentence import draw_sentence
 from graphattn.experiments.papers._experiment import Experiment, Row
 from graphattn.experiments.papers._figures import draw_experiment
-from graphattn.models._reports import Outcomes
+from graphattn.models._reports import ClassProbabilities, Outcomes
 from graphattn.models.inspection import summarise
 
 CURVES = {"a": [(1.0, 2.0), (10.0, 3.0)]}
 FIGURE = Experiment("some", "figure 1", "", (Row("duo / 10", "cr", "duo"),), ("mse",), curves="K")
+PROBABILITIES = ClassProbabilities.of(
+    ["x", "y"], list(np.array([[0.9, 0.1], [0.4, 0.6]])), ["x", "y"], multilabel=False
+)
 SENTENCE = Sentence(["time", "flies"], heads=[2, 0], deprels=["nsubj", "root"])
 
 DRAWINGS = {
@@ -31,6 +35,7 @@ DRAWINGS = {
         TextGraphBuilder([Window(3)]).text_batch([SENTENCE]), SENTENCE, *path
     ),
     "draw_matrices": lambda model, *path: drawing.draw_matrices(model.attention(["dogs", "bark"]), *path),
+    "draw_probability_curves": lambda _, *path: drawing.draw_probability_curves(PROBABILITIES, *path),
     "draw_sentence": lambda _, *path: draw_sentence(["time", "flies"], {"dependency": [(0, 1), (1, 0)]}, *path),
     "draw_panels": lambda _, *path: draw_panels([Panel("costs", "tokens", CURVES)], *path, logarithmic=True),
     "draw_experiment": lambda _, *path: draw_experiment(FIGURE, {"duo / 10": [{"mse": 1.0}]}, *path),

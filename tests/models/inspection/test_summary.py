@@ -242,10 +242,9 @@ def test_files(classifier, sentences, tmp_path):
     [
         ("a fine film", "a str is given where many inputs are expected. Put it into a list."),
         (Sentence(["a"]), "a Sentence is given where many inputs are expected. Put it into a list."),
-        (pd.DataFrame({"text": ["a"], "label": [0]}), "the inputs are a DataFrame of the shape (1, 2). "),
     ],
 )
-def test_strings_and_tables_are_not_corpora(inputs, message, classifier):
+def test_a_single_text_is_no_corpus(inputs, message, classifier):
     with pytest.raises(DataError) as caught:
         summarise(classifier, inputs)
     assert str(caught.value).startswith(message)
