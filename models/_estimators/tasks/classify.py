@@ -301,6 +301,8 @@ class Classification(LabelTask):
                 example = f"{verbatim(str(classes[0]))}={thresholds}"
                 raise ConfigError(f"{{threshold}} needs a class, such as {example}", options=("threshold",))
             thresholds = dict.fromkeys(classes, thresholds)
+        elif not self.multilabel and len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
+            raise ConfigError("{threshold} of one class is 1 less that of the other; give one", options=("threshold",))
         resolved = list(self.thresholds or [0.5] * len(classes))
         spelled = {self.name_in_json(name): name for name in classes}
         for name, value in thresholds.items():
