@@ -94,7 +94,8 @@ def predict(
         ),
     ] = None,
     min_confidence: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Leave the label empty if its confidence, which is added, is less (classifiers).")
+        float | None,
+        typer.Option(min=0, max=1, help="Add the confidence; leave the label empty if it is less (classifiers)."),
     ] = None,
     n_best: Annotated[
         int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")
