@@ -234,7 +234,8 @@ class Classification(LabelTask):
         """Reject a training set that cannot be split into folds to choose thresholds on."""
         from graphattn.models.training._decisions import FOLDS
 
-        rarest = len(labels) if self.multilabel else min(Counter(labels).values())
+        counts = Counter(labels)
+        rarest = len(labels) if self.multilabel else min(counts[name] for name in self.labels.classes)
         if len(labels) < FOLDS or rarest < 2:
             raise DataError(
                 f"thresholds need {FOLDS} training examples or more, and two of each class",

@@ -68,6 +68,8 @@ def test_the_best_classes_are_columns_of_parquet(graphattn, classifier, tmp_path
 def test_info_shows_thresholds(graphattn, several, tmp_path):
     load(several / "model").set_thresholds({"good": 0.25, "film": 0.5}).save(tmp_path / "model")
     assert "\nthresholds: film 0.500, good 0.250\n" in graphattn("info", tmp_path / "model").out
+    load(several / "model").set_thresholds(None).save(tmp_path / "plain")
+    assert graphattn("info", tmp_path / "plain").out.endswith("* has the weights that are kept\n")
 
 
 def test_curves_of_probabilities(graphattn, several, tagger, corpora_folder, tmp_path):

@@ -193,6 +193,16 @@ def test_cross_validation_without_dev_sets():
     assert classifier.training_.metric == "macro_f1"
 
 
+def test_a_class_of_the_model_to_continue_from_must_occur():
+    texts = make_texts(40)
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=TRAINING, tune_threshold="f1", warm_start=True).fit(
+        texts, rare_labels(texts)
+    )
+    with pytest.raises(DataError) as caught:
+        classifier.fit(texts, ["ham"] * 40)
+    assert str(caught.value) == TOO_FEW
+
+
 def test_cross_validation_with_the_labels_of_the_model_to_continue_from():
     texts = make_texts(40)
     labels = word_labels(texts)
