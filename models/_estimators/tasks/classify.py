@@ -303,7 +303,7 @@ class Classification(LabelTask):
                 raise ConfigError(f"{{threshold}} needs a class, such as {example}", options=("threshold",))
             thresholds = dict.fromkeys(classes, thresholds)
         elif not self.multilabel and len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
-            raise ConfigError("{threshold} of one class is 1 less that of the other; give one", options=("threshold",))
+            raise ConfigError("{threshold} of two classes must add up to 1; give one of them", options=("threshold",))
         resolved = list(self.thresholds or [0.5] * len(classes))
         spelled = {self.name_in_json(name): name for name in classes}
         for name, value in thresholds.items():

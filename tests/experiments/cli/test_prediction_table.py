@@ -181,10 +181,10 @@ def test_records_of_other_fields(graphattn, tmp_path, lines, name, error):
     [
         ('{"text": "a", "x": 1}\n{"text": "b", "x": "y"}\n', ["--out", "out.parquet"],
          "the column 'x' has values of different types, which Parquet does not have. Give all values of the column one "
-         "type; predictions may be written as .jsonl."),
+         "type, or write another format."),
         ('{"text": "a", "x": 1}\n{"text": "b", "x": "y"}\n', ["--out", "out.parquet", "--chunk", "1"],
          "rows do not fit into one table (Unable to merge: Field x has incompatible types: int64 vs string). Give all "
-         "values of the column one type; predictions may be written as .jsonl."),
+         "values of the column one type, or write another format."),
         ("text,x,x\na,b,c\n", ["--out", "out.jsonl"],
          "the input has 2 columns 'x'; rename one, or let --out end in .csv"),
         ("text,id\n", ["--out", "out.parquet"], "there are no rows to write. Give at least one text."),
