@@ -46,7 +46,6 @@ class PairOptions(WeightedOptions):
         "choose the probability above which the rarer of two classes is predicted, or each of several labels, for this "
         "metric on the dev set, or by cross-validation if that is small (default: f1 for several labels)",
         choices=tuple(METRICS),
-        common=True,
     )
 
 
