@@ -14,7 +14,7 @@ import yaml
 
 from graphattn import __version__
 from graphattn.models._inspectable import Inspectable
-from graphattn.models._reports import LEVEL, Report
+from graphattn.models._reports import LEVEL, Report, format_metric
 
 _PIPELINES = {
     "classify": "text-classification",
@@ -105,7 +105,10 @@ def _format_report(report: Report) -> str:
     """Metrics, and the table of classes or ranges."""
     bounds = report.get("confidence_interval")
     intervals = {report.main_metric: f"{bounds['low']:.2f} to {bounds['high']:.2f}"} if bounds else {}
-    rows = [(name.replace("_", " "), f"{value:.2f}", intervals.get(name, "")) for name, value in report.metrics.items()]
+    rows = [
+        (name.replace("_", " "), format_metric(name, value), intervals.get(name, ""))
+        for name, value in report.metrics.items()
+    ]
     tables = [_format_table(("metric", "value", f"{100 * LEVEL:.0f} % confidence interval"), rows)]
     for heading in ("classes", "ranges"):
         scores: Mapping[str, Mapping[str, float]] = report.get(heading) or {}

@@ -149,6 +149,17 @@ def bootstrap_correlation(gold: npt.NDArray[np.float64], predicted: npt.NDArray[
     return float(low), float(high)
 
 
+def format_metric(name: str, value: float) -> str:
+    """A metric of a report for a table: the Brier score is no percentage.
+
+    Examples
+    --------
+    >>> format_metric("accuracy", 81.254), format_metric("brier", 0.01824)
+    ('81.25', '0.0182')
+    """
+    return f"{value:.{4 if name == 'brier' else 2}f}"
+
+
 class Report(dict[str, Any]):
     """The metrics of an evaluation by name, with details; ``print`` shows a table.
 

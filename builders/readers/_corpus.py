@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import zip_longest
@@ -109,8 +110,11 @@ def resolve_reader(
 
     ``multilabel`` and ``split`` are options of some formats; they do not exclude the others.
     """
-    detected = detect(path if encoding is None else open_text(path, encoding), task, format=format, **options)
+    opens_later = encoding is None or os.path.isdir(path)
+    detected = detect(path if opens_later else open_text(path, encoding), task, format=format, **options)
     entry = FORMATS[detected.name]
+    if encoding is not None and detected.name == FOLDER:
+        options["encoding"] = encoding
     if detected.columns is not None:
         options["columns"] = detected.columns
     if corpus_kind(task).second and "second" in entry.options:

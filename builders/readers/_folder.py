@@ -17,7 +17,9 @@ _UNLABELLED = {"unsup", "unlabeled", "unlabelled"}
 """Folders whose texts have no label, such as IMDB's."""
 
 
-def read_folder(path: FilePath, *, require_label: bool = True, skip: Skip | None = None) -> Iterator[Example]:
+def read_folder(
+    path: FilePath, *, require_label: bool = True, encoding: str | None = None, skip: Skip | None = None
+) -> Iterator[Example]:
     """Read the texts of a folder, in the order of the names of classes and files.
 
     Each folder in it is a class, and every file there is a text, plain or compressed. Files beside these folders,
@@ -44,7 +46,7 @@ def read_folder(path: FilePath, *, require_label: bool = True, skip: Skip | None
             raise _directory_error(folder, texts=len(files))
 
     def read(file: Path) -> Example:
-        with open_text(file) as lines:
+        with open_text(file, encoding) as lines:
             text = "".join(lines).removesuffix("\n")
         return Example(text, label=file.parent.name if classes else None)
 

@@ -78,7 +78,7 @@ class CorpusFormat:
     @property
     def options(self) -> frozenset[str]:
         """Names of the reader's options."""
-        return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "keep_row", "skip"}
+        return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "encoding", "keep_row", "skip"}
 
 
 FORMATS: dict[str, CorpusFormat] = {}

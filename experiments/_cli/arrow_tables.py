@@ -13,7 +13,7 @@ from graphattn.exceptions import DataError
 
 _TABLES_PER_GROUP = 64
 """Chunks in a row group of a Parquet file."""
-_HINT = "Give all values of the column one type; predictions may be written as .jsonl."
+_HINT = "Give all values of the column one type, or write another format."
 
 
 def serialize_arrow(columns: Mapping[str, Any]) -> bytes:

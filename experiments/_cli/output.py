@@ -97,10 +97,12 @@ def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
     >>> print_metrics({"dev": {"accuracy": 81.25}})
     dev accuracy: 81.25
     """
+    from graphattn.models._reports import format_metric
+
     if sys.stdout is None or not sys.stdout.isatty():
         for column, values in columns.items():
             for metric, value in values.items():
-                print(f"{column} {_title(metric)}: {value:.2f}")
+                print(f"{column} {_title(metric)}: {format_metric(metric, value)}")
         return
     from rich.console import Console
     from rich.markup import escape
@@ -108,7 +110,7 @@ def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
 
     table = Table("", *map(escape, columns))
     for metric in dict.fromkeys(metric for values in columns.values() for metric in values):
-        row = [f"{values[metric]:.2f}" if metric in values else "" for values in columns.values()]
+        row = [format_metric(metric, values[metric]) if metric in values else "" for values in columns.values()]
         table.add_row(_title(metric), *row)
     Console().print(table)
 

@@ -86,10 +86,16 @@ def predict(
         typer.Option(help="Probability above which labels are predicted, or a class of two: 0.3, or spam=0.3,ham=0.2."),
     ] = "",
     top_k: Annotated[
-        int | None, typer.Option(min=1, help="Add the probabilities of the most probable classes (classifiers).")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Add the probabilities of the most probable classes (classifiers); to a table as columns top_1, "
+            "top_1_probability, top_2 ...",
+        ),
     ] = None,
     min_confidence: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Leave the label empty if it is less probable (classifiers).")
+        float | None,
+        typer.Option(min=0, max=1, help="Add the confidence; leave the label empty if it is less (classifiers)."),
     ] = None,
     n_best: Annotated[
         int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")

@@ -123,7 +123,7 @@ class PredictionTable:
     def _split_prediction(self, text: NumberedText, prediction: Mapping[str, Any]) -> dict[str, Any]:
         """Key -> value of a prediction, without those of the input.
 
-        In all formats but JSON, outputs and probabilities have columns of their own.
+        In all formats but JSON, outputs, probabilities and the most probable classes have columns of their own.
         """
         is_json, values, of_input = self.suffix == ".jsonl", dict[str, Any](), set[str]()
         if text.row is not None or not is_json:
@@ -134,11 +134,13 @@ class PredictionTable:
                 values |= {"output": value[0]["text"], "score": value[0]["score"]}
             elif name == "labels" and self.label_separator is not None and self.suffix in SEPARATORS:
                 values[name] = self.label_separator.join(map(_spell_class, value))
-            elif name not in of_input and name != "probabilities":
+            elif name not in (*of_input, "probabilities", "top"):
                 values[name] = value
         probabilities = prediction.get("probabilities")
-        if isinstance(probabilities, Mapping):
+        if isinstance(probabilities, Mapping) and "confidence" not in values:
             values["confidence"] = find_confidence(prediction)
+        if "top" in prediction:
+            values |= {"top": prediction["top"]} if is_json else _rank(prediction["top"])
         if probabilities is not None and self.probabilities:
             of_columns = not is_json and isinstance(probabilities, Mapping)
             values |= (
@@ -164,6 +166,20 @@ def find_confidence(prediction: Mapping[str, Any]) -> float | None:
         return shares.get(_spell_class(prediction["label"]))
     chosen = set(map(_spell_class, prediction["labels"]))
     return round(math.prod(share if name in chosen else 1 - share for name, share in shares.items()), 6)
+
+
+def _rank(top: Mapping[str, float]) -> dict[str, Any]:
+    """Columns of the most probable classes and their probabilities.
+
+    Examples
+    --------
+    >>> _rank({"b": 0.7, "a": 0.2})
+    {'top_1': 'b', 'top_1_probability': 0.7, 'top_2': 'a', 'top_2_probability': 0.2}
+    """
+    values = dict[str, Any]()
+    for rank, (name, share) in enumerate(top.items(), 1):
+        values |= {f"top_{rank}": name, f"top_{rank}_probability": share}
+    return values
 
 
 def _spell_class(label: object) -> str:

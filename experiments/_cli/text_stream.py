@@ -95,10 +95,9 @@ def read_numbered_texts(
             "{format=words} is for single texts; the texts of a pair have a tab between them", options=("format",)
         )
     chosen = {**options.reader_options(), **({"label": label_column} if label_column else {})}
-    encoding = chosen.pop("encoding", None)
-    source: FilePath = path if encoding is None else open_text(path, encoding)
-    format = options.format
-    if training:
+    encoding, is_folder, format = chosen.pop("encoding", None), os.path.isdir(path), options.format
+    source: FilePath = path if encoding is None or is_folder else open_text(path, encoding)
+    if training and not is_folder:
         source = open_text(source)
         format, chosen = resolve_like_training(
             source, training, task, format, chosen, labels=labels, sample_lines=sample_lines
@@ -111,6 +110,8 @@ def read_numbered_texts(
         chosen["columns"] = detected.columns
     if detected.separator is not None:
         chosen["separator"] = detected.separator
+    if is_folder and encoding is not None:
+        chosen["encoding"] = encoding
     if detected.name == "text" and pairs:
         return _read_corpus(
             detected.source, "labelled", {"columns": ("text", "second")}, pairs=True, keep_rows=keep_rows

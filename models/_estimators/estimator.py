@@ -634,10 +634,13 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
         from graphattn.models.training._decisions import ScoredTexts, split_folds
 
-        labels = examples.labels
+        labels = self.task_.normalize_labels(examples.labels, "training set")  # those of the model to continue from
+        examples = replace(examples, labels=labels)
         scores = np.full((len(labels), len(self.task_.class_names)), _UNKNOWN_CLASS)
         for rest, held in split_folds(len(labels), self.task_.stratify(labels)):
             fold = clone(self).set_params(tune_threshold=None, training__run_dir=None, training__progress=False)
+            if round(self.training_.dev_fraction * len(rest)) < 1:  # so that there is nothing to measure
+                fold.set_params(training__metric=None)
             with warnings.catch_warnings(), fold._rollback_on_failure():
                 warnings.simplefilter("ignore", GraphAttnWarning)  # the model itself gives them, too
                 fold._prepare_options()

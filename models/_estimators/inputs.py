@@ -15,7 +15,7 @@ from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders._word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._estimators.indicators import detach
-from graphattn.models._estimators.named_columns import find_columns, has_text, iter_table, make_input
+from graphattn.models._estimators.named_columns import find_columns, has_text, iter_table, make_input, to_python
 
 Result = TypeVar("Result")
 Columns = Sequence[Sequence[Source]]
@@ -86,6 +86,7 @@ def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
     if names is not None and (has_text(names) or len(names) != columns or not hasattr(X, "columns")):
         return iter_table(X, names)
     if names is None and getattr(X, "ndim", 1) == 1:
+        X = to_python(X)
         is_list_of_others = isinstance(X, Sequence) and not (len(X) and isinstance(X[0], Mapping))
         return X if is_list_of_others else map(_unpack_row, X, itertools.count())
     table = np.asarray(X, object)
@@ -174,7 +175,7 @@ def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field
             raise DataError(
                 f"labels are a {type(y).__name__}", hint="Give one column of it, or for several labels to_numpy()."
             )
-        labels = list(y)
+        labels = list(to_python(y))
         if len(labels) != len(items):
             raise DataError(f"{len(items)} inputs but {len(labels)} labels", hint="Give one for each.")
         return labels

@@ -33,9 +33,12 @@ def has_text(names: Sequence[Any]) -> bool:
 def iter_table(table: Any, names: Sequence[str]) -> Iterator[Example | Sentence]:
     """The rows of a table as examples or sentences; other columns than theirs are not read."""
     used = [name for name in names if _is_used(name)]
-    columns = [_values(table, name) for name in used]
-    if not columns:
+    if not used:
         raise _missing_error(names)
+    if len({*used}) < len(used):
+        twice = next(name for name in used if used.count(name) > 1)
+        raise DataError(f"there are {used.count(twice)} columns {twice!r}", hint="Rename all but one of them.")
+    columns = [_values(table, name) for name in used]
     for number, cells in enumerate(zip(*columns, strict=True)):
         yield make_input(dict(zip(used, cells, strict=True)), number, names)
 
@@ -49,11 +52,15 @@ def _is_used(name: Any) -> bool:
 
 def _values(table: Any, name: str) -> Iterable[Any]:
     """A column; class numbers of Hugging Face data sets as their names."""
-    column = table[name]
-    column = column.to_pylist() if hasattr(column, "to_pylist") else column
+    column = to_python(table[name])
     feature = (getattr(table, "features", None) or {}).get(name)
     classes = getattr(getattr(feature, "feature", feature), "names", None)
     return column if classes is None else (name_classes(value, classes) for value in column)
+
+
+def to_python(column: Any) -> Any:
+    """An array of Arrow, whose items are scalars of its own, as a list; other columns unchanged."""
+    return column.to_pylist() if hasattr(column, "to_pylist") else column
 
 
 def make_input(row: Mapping[str, Any], number: int, names: Iterable[str] | None = None) -> Example | Sentence:

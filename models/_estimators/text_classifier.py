@@ -99,7 +99,7 @@ class ClassScores(Classes):
         X : the inputs
         probabilities : add the probability of each class
         top_k : add ``top``, the probabilities of this many classes, the most probable one first
-        min_confidence : the label is None if its probability is lower
+        min_confidence : add ``confidence``, the label's probability; the label is None if it is lower
         options : ignored ones of other tasks
 
         Raises
@@ -108,8 +108,10 @@ class ClassScores(Classes):
             for more classes than the model has, or a ``min_confidence`` of several labels
         """
         classes, multilabel = self.classes_.tolist(), self.task_.multilabel
-        require_range("top_k", top_k or 1, min=1, max=len(classes))
-        require_range("min_confidence", min_confidence or 0, min=0, max=1)
+        if top_k is not None:
+            require_range("top_k", top_k, min=1, max=len(classes))
+        if min_confidence is not None:
+            require_range("min_confidence", min_confidence, min=0, max=1)
         if min_confidence is not None and multilabel:
             raise ConfigError(
                 "{min_confidence} is for one label for each text; several have {threshold}",
@@ -120,11 +122,13 @@ class ClassScores(Classes):
         )
         for row in rows:
             shares = row["probabilities"] if probabilities else row.pop("probabilities", {})
+            if min_confidence is not None:
+                row["confidence"] = shares[self.task_.name_in_json(row["label"])]
+                if row["confidence"] < min_confidence:
+                    row["label"] = None
             if top_k is not None:
                 best = sorted(shares, key=shares.get, reverse=True)[:top_k]
                 row["top"] = {name: shares[name] for name in best}
-            if min_confidence is not None and shares[self.task_.name_in_json(row["label"])] < min_confidence:
-                row["label"] = None
         return rows
 
     @property

@@ -17,6 +17,8 @@ SMALL = 30
 """A dev set with fewer examples of the positive class is too small to choose a threshold on."""
 GRID = np.arange(-70, 71) * 0.1
 """Thresholds to choose from, as log-odds: from 0.001 to 0.999."""
+_PRIOR = 10.0
+"""Precision of the normal prior on the logarithm of the temperature: it weighs about as much as ten texts."""
 _SHARED = 10.0
 """Weight of all labels together in the choice of a label's threshold, as a number of its texts."""
 
@@ -96,13 +98,15 @@ class ScoredTexts:
 def fit_temperature(dev: ScoredTexts) -> float:
     """The temperature that divides scores (Guo et al. 2017); 1 unless one fitted without a fold lowers its loss.
 
-    A normal prior on its logarithm keeps it moderate where a small dev set has no mistakes.
+    A normal prior on its logarithm keeps it near 1 where the dev set is small, or has no mistakes.
     """
     from scipy.optimize import minimize_scalar
 
     def fit(texts: ScoredTexts) -> float:
-        result = minimize_scalar(lambda log: texts.loss(np.exp(log)) + 0.5 * log**2, bounds=(-3, 3), method="bounded")
-        return float(np.exp(result.x))
+        def loss(log: float) -> float:
+            return texts.loss(np.exp(log)) + 0.5 * _PRIOR * log**2
+
+        return float(np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x))
 
     folds = split_folds(len(dev.scores))
     losses = [dev.select(held).loss(fit(dev.select(rest))) for rest, held in folds]

@@ -234,7 +234,8 @@ class Classification(LabelTask):
         """Reject a training set that cannot be split into folds to choose thresholds on."""
         from graphattn.models.training._decisions import FOLDS
 
-        rarest = len(labels) if self.multilabel else min(Counter(labels).values())
+        counts = Counter(labels)
+        rarest = len(labels) if self.multilabel else min(counts[name] for name in self.labels.classes)
         if len(labels) < FOLDS or rarest < 2:
             raise DataError(
                 f"thresholds need {FOLDS} training examples or more, and two of each class",
@@ -301,6 +302,8 @@ class Classification(LabelTask):
                 example = f"{verbatim(str(classes[0]))}={thresholds}"
                 raise ConfigError(f"{{threshold}} needs a class, such as {example}", options=("threshold",))
             thresholds = dict.fromkeys(classes, thresholds)
+        elif not self.multilabel and len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
+            raise ConfigError("{threshold} of two classes must add up to 1; give one of them", options=("threshold",))
         resolved = list(self.thresholds or [0.5] * len(classes))
         spelled = {self.name_in_json(name): name for name in classes}
         for name, value in thresholds.items():

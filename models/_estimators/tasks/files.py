@@ -160,10 +160,12 @@ def _read_two_files(source: Path, target: Path, skip: Skip | None, encoding: str
     from graphattn.builders.readers import read_parallel
     from graphattn.builders.store import Store
 
-    if not is_store(source):
-        files = [open_text(file, encoding) for file in (source, target)] if encoding else [source, target]
+    is_stored = is_store(source)
+    paths = [target if is_stored else source, target]
+    files = [open_text(file, encoding) for file in paths] if encoding else paths
+    if not is_stored:
         return _split_pairs(list(read_parallel(*files, skip=skip)), source)
-    sentences, lines = list(Store(source)), [line for _, line in read_parallel(target, target)]
+    sentences, lines = list(Store(source)), [line for _, line in read_parallel(*files)]
     if len(sentences) != len(lines):
         raise DataError(
             f"has {len(sentences)} texts, {target} has {len(lines)} lines",

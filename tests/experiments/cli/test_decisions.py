@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+from pyarrow import parquet
 
 from graphattn import load
 
@@ -49,15 +50,26 @@ def test_thresholds_of_all_labels_or_of_some(graphattn, several):
 
 
 def test_a_confidence_below_the_smallest_leaves_the_label_empty(graphattn, classifier):
-    row = json.loads(graphattn("predict", classifier, "a film", "--min-confidence", 1).out)
-    assert row == {"text": "a film", "label": None}
-    table = graphattn("predict", classifier, "a film", "--min-confidence", 1, "--top-k", 2, "--output", "csv").out
-    assert table.splitlines()[0].startswith("text,predicted,top")
+    row = json.loads(graphattn("predict", classifier, "a film", "--min-confidence", 1, "--top-k", 1).out)
+    ((best, share),) = row["top"].items()
+    assert row == {"text": "a film", "label": None, "confidence": share, "top": {best: share}}
+    table = graphattn("predict", classifier, "a film", "--min-confidence", 1, "--top-k", 1, "--output", "csv").out
+    assert table == f"text,label,confidence,top_1,top_1_probability\na film,,{share},{best},{share}\n"
+
+
+def test_the_best_classes_are_columns_of_parquet(graphattn, classifier, tmp_path):
+    flags = ["--top-k", 2, "--probabilities", "--out", tmp_path / "out.parquet", "--chunk", 1]
+    assert graphattn("predict", classifier, *flags, stdin="a film\na book\n").code == 0
+    for row in parquet.read_table(tmp_path / "out.parquet").to_pylist():
+        assert (row["top_1"], row["top_1_probability"]) == (row["label"], row["confidence"])
+        assert row[f"p({row['top_2']})"] == row["top_2_probability"]
 
 
 def test_info_shows_thresholds(graphattn, several, tmp_path):
     load(several / "model").set_thresholds({"good": 0.25, "film": 0.5}).save(tmp_path / "model")
     assert "\nthresholds: film 0.500, good 0.250\n" in graphattn("info", tmp_path / "model").out
+    load(several / "model").set_thresholds(None).save(tmp_path / "plain")
+    assert graphattn("info", tmp_path / "plain").out.endswith("* has the weights that are kept\n")
 
 
 def test_curves_of_probabilities(graphattn, several, tagger, corpora_folder, tmp_path):

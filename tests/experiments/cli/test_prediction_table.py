@@ -181,10 +181,10 @@ def test_records_of_other_fields(graphattn, tmp_path, lines, name, error):
     [
         ('{"text": "a", "x": 1}\n{"text": "b", "x": "y"}\n', ["--out", "out.parquet"],
          "the column 'x' has values of different types, which Parquet does not have. Give all values of the column one "
-         "type; predictions may be written as .jsonl."),
+         "type, or write another format."),
         ('{"text": "a", "x": 1}\n{"text": "b", "x": "y"}\n', ["--out", "out.parquet", "--chunk", "1"],
          "rows do not fit into one table (Unable to merge: Field x has incompatible types: int64 vs string). Give all "
-         "values of the column one type; predictions may be written as .jsonl."),
+         "values of the column one type, or write another format."),
         ("text,x,x\na,b,c\n", ["--out", "out.jsonl"],
          "the input has 2 columns 'x'; rename one, or let --out end in .csv"),
         ("text,id\n", ["--out", "out.parquet"], "there are no rows to write. Give at least one text."),
@@ -244,10 +244,28 @@ def test_files_of_another_encoding(graphattn, tmp_path, tiny):
     assert answer.error.startswith("--encoding is 'latin-9000', which Python does not know; use a name such as")
 
 
-def test_translators_read_other_encodings(tmp_path):
+def test_folders_of_another_encoding(graphattn, tmp_path, tiny):
+    for label, word in (("pos", "thé"), ("neg", "café")):
+        (tmp_path / "texts" / label).mkdir(parents=True)
+        for number in range(8):
+            (tmp_path / "texts" / label / f"{number}.txt").write_bytes(f"{word} {number}".encode("cp1252"))
+    arguments = [tmp_path / "texts", "--encoding", "cp1252"]
+    assert graphattn("train", "classify", *arguments, "--out", tmp_path / "model", *tiny).code == 0
+    assert graphattn("evaluate", tmp_path / "model", *arguments).code == 0
+    (tmp_path / "train.tsv").write_text("label\ttext\n" + "pos\ta\nneg\tb\n" * 8)
+    assert graphattn("train", "classify", tmp_path / "train.tsv", "--out", tmp_path / "of-file", *tiny).code == 0
+    for model in (tmp_path / "model", tmp_path / "of-file"):
+        rows = graphattn("predict", model, *arguments).out.splitlines()
+        assert [json.loads(row)["text"] for row in (rows[0], rows[-1])] == ["café 0", "thé 7"]
+
+
+def test_translators_read_other_encodings(graphattn, tmp_path):
     (tmp_path / "en").write_bytes("café\n".encode("utf-16"))
     (tmp_path / "de").write_bytes("Kaffee ß\n".encode("utf-16"))
     (tmp_path / "both.tsv").write_bytes("text\tsecond\ncafé\tKaffee ß\n".encode("utf-16"))
     for paths in (["en", "de"], ["both.tsv"]):
         X, y = Translator().read([tmp_path / path for path in paths], encoding="utf-16")
         assert (list(X), list(y)) == (["café"], ["Kaffee ß"])
+    (tmp_path / "source.jsonl").write_text('{"tokens": ["café"]}\n')
+    assert graphattn("build", tmp_path / "source.jsonl", "--out", tmp_path / "store").code == 0
+    assert Translator().read([tmp_path / "store", tmp_path / "de"], encoding="utf-16")[1] == ["Kaffee ß"]

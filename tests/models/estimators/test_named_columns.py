@@ -71,6 +71,13 @@ def test_a_column_is_given_by_name():
         assert TextClassifier(**TINY).fit(frame["Text"], frame["label"]).classes_.tolist() == [0, 1]
 
 
+def test_a_column_of_arrow_is_given_by_name(classifier):
+    table = pa.table({"review": TEXTS, "stars": LABELS})
+    from_columns = TextClassifier(**TINY).fit(table["review"], table["stars"])
+    assert from_columns.classes_.tolist() == [0, 1]
+    assert from_columns.predict(table["review"].chunk(0)).tolist() == classifier.predict(TEXTS).tolist()
+
+
 def test_class_numbers_of_datasets_are_names():
     datasets = pytest.importorskip("datasets")
     table = of_datasets(TABLE).cast_column("label", datasets.ClassLabel(names=["neg", "pos"]))
@@ -119,6 +126,8 @@ def test_frames_without_names_are_columns(classifier):
          "itself, such as X[name]."),
         (pd.DataFrame({"text": ["a", None], "label": [1, 2]}),
          "row 1 has a float in the column 'text'. Give a text, or leave the row out."),
+        (pd.DataFrame([["a", "b"]], columns=["text", "text"]),
+         "there are 2 columns 'text'. Rename all but one of them."),
         ([{"text": "a"}, {"text": 3}], "row 1 has a int in the column 'text'. Give a text, or leave the row out."),
         ([{"text": "a", "second": None}], "row 0 has a NoneType in the column 'second'. Give a text, or leave the row "
          "out."),

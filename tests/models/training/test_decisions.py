@@ -60,7 +60,13 @@ def test_a_temperature_that_only_fits_noise_is_left_out():
     assert kept.count(1.0) > 5
     assert decisions.fit_temperature(random_texts(4, 5.0)) == 1, "too few texts for folds"
     perfect = ScoredTexts.of(np.eye(2)[[0, 1] * 5] * 4, np.array([0, 1] * 5), None)
-    assert decisions.fit_temperature(perfect) > 0.3, "no mistakes in ten texts do not make a model certain"
+    assert decisions.fit_temperature(perfect) > 0.9, "no mistakes in ten texts do not make a model certain"
+
+
+@pytest.mark.parametrize("margin", [0.5, 1, 2, 8])
+def test_a_few_texts_change_little(margin):
+    few = ScoredTexts.of(np.eye(2)[[0, 1] * 3] * margin, np.array([0, 1] * 3), None)
+    assert 0.8 < decisions.fit_temperature(few) <= 1
 
 
 def test_weights_count_as_copies():
@@ -178,6 +184,35 @@ def test_several_labels_have_thresholds_by_default(matrix):
     assert plain["micro_f1"] == pytest.approx(best), "the temperature changes no label"
 
 
+def test_cross_validation_without_dev_sets():
+    """The metric that chooses the best epoch has nothing to measure in the folds."""
+    texts = make_texts(40)
+    training = TrainingOptions(epochs=1, progress=False, dev_fraction=0, metric="macro_f1")
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=training, tune_threshold="f1")
+    classifier.fit(texts, rare_labels(texts), dev=(texts[:20], rare_labels(texts[:20])))
+    assert classifier.training_.metric == "macro_f1"
+
+
+def test_a_class_of_the_model_to_continue_from_must_occur():
+    texts = make_texts(40)
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=TRAINING, tune_threshold="f1", warm_start=True).fit(
+        texts, rare_labels(texts)
+    )
+    with pytest.raises(DataError) as caught:
+        classifier.fit(texts, ["ham"] * 40)
+    assert str(caught.value) == TOO_FEW
+
+
+def test_cross_validation_with_the_labels_of_the_model_to_continue_from():
+    texts = make_texts(40)
+    labels = word_labels(texts)
+    matrix = np.array([[name in several for name in sorted(NAMES[:3])] for several in labels], int)
+    classifier = TextClassifier(
+        SMALL, head=GRAPH_ALONE, training=TRAINING, multilabel=True, tune_threshold="f1", warm_start=True
+    )
+    assert list(classifier.fit(texts, labels).fit(texts, matrix).thresholds_) == sorted(NAMES[:3])
+
+
 def test_cross_validation_knows_all_labels(capsys):
     """A label that occurs once is unknown to the model that predicts its text."""
     texts = [*make_texts(60), "rare", "rare good"]
@@ -239,6 +274,7 @@ def test_training_sets_without_a_threshold(texts, labels, message):
     [
         (0.3, "threshold needs a class, such as ham=0.3"),
         ({"spam": 1.5}, "threshold is 1.5; it must be at least 0 and at most 1"),
+        ({"spam": 0.3, "ham": 0.2}, "threshold of two classes must add up to 1; give one of them"),
         ({"eggs": 0.5}, "the threshold has label 'eggs', which the training set lacks. Known: ham, spam."),
     ],
 )
@@ -272,6 +308,7 @@ def test_rows_have_the_best_classes_and_abstain(rare):
     ("kind", "options", "message"),
     [
         ("classifier", {"top_k": 3}, "top_k is 3; it must be at least 1 and at most 2"),
+        ("classifier", {"top_k": 0}, "top_k is 0; it must be at least 1 and at most 2"),
         ("classifier", {"min_confidence": 1.1}, "min_confidence is 1.1; it must be at least 0 and at most 1"),
         (
             "multilabel",
