@@ -150,8 +150,9 @@ class WordVectors:
 
         Examples
         --------
-        >>> WordVectors(["good"], np.array([[3.0, 4.0]])).with_unit_length().matrix.round(1).tolist()
-        [[0.6, 0.8]]
+        >>> vectors = WordVectors(["good"], np.array([[3.0, 4.0]])).with_unit_length()
+        >>> [round(value, 3) for value in vectors.matrix[0].tolist()]
+        [0.6, 0.8]
         """
         lengths = np.linalg.norm(self.matrix, axis=1, keepdims=True)
         return WordVectors(self.words, self.matrix / np.where(lengths > 0, lengths, 1))

@@ -107,6 +107,8 @@ def read_modules(folder: Path) -> list[dict[str, Any]]:
 
 def is_hugging_face_directory(path: Path) -> bool:
     """Whether a directory has a ``config.json`` of Hugging Face."""
+    if not os.path.isdir(path):
+        return False
     folder = _transformer_folder(path)
     try:
         return "model_type" in read_json(folder, CONFIG)
