@@ -43,7 +43,7 @@ from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.warm_start import check_same_kind, check_same_options, copy_weights
 from graphattn.models._inspectable import Inspectable
-from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card
+from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card, set_decisions
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._prediction import Predictions, count_truncation, encode_corpus, predict_corpus
 from graphattn.models._reports import Report
@@ -1009,6 +1009,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
                 examples, predictions = Examples([], labels), Predictions(decisions)
                 dev = self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self._rerun)
             card = format_card(self, options, examples=self.num_examples_, files=corpora or {}, dev=dev)
+        elif getattr(self.task_, "changed_thresholds", False):
+            card = set_decisions(card, self)
         for name, report in (results or {}).items():
             card = add_results(card, name, report)
         return card
