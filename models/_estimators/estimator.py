@@ -1132,7 +1132,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     def to_onnx(self, path: str | Path) -> None:
         """Write :meth:`to_dense` as an ONNX file, for any number of texts and tokens, and ``tokenizer.json`` beside it.
 
-        The output is ``logits``; the file's metadata has the ``labels`` as JSON.
+        The output is ``logits``; the file's metadata has the ``labels`` and ``thresholds``, if any, as JSON.
 
         Parameters
         ----------
@@ -1150,12 +1150,15 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         model, lower, builder = self.to_dense(), find_pretrained(self.model_.encoder), self.builder_
         limit, of_pair = self.text_inputs_.length_limits
         longest, special = of_pair or limit, builder.cls + builder.count_special_tokens(self.task.texts_per_input)
+        metadata = {"labels": np.asarray(self.task_.class_names).tolist()}
+        if thresholds := getattr(self.task_, "thresholds", None):
+            metadata["thresholds"] = list(thresholds)
         write_onnx(
             path,
             model,
             self.vocabulary_,
             segments=lower is not None and lower.architecture.types > 1,
             longest=longest and longest + special,
-            labels=np.asarray(self.task_.class_names).tolist(),
+            metadata=metadata,
             begins_with_cls=builder.cls,
         )
