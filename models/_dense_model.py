@@ -43,7 +43,7 @@ class _PretrainedAttention(DenseAttention):
         biases: Mapping[HeadRange, Tensor] | None,
         weights: LayerWeights | None,
     ) -> Tensor:
-        """(B L, hidden) -> (B L, hidden); ``biases`` are (L, L, heads)."""
+        """(B L, hidden) -> (B L, hidden), the input of ``output``; ``biases`` are (L, L, heads)."""
         rows = self.project(inputs).unflatten(1, (-1, self.head_feats))
         if rotation is not None:
             rows = rotate(rows, rotation)
@@ -206,6 +206,7 @@ class DenseModel(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding.from_pretrained(vectors.detach().clone())
         self.encoder, self.pooling, self.head, self.rescale = encoder, pooling, deepcopy(head), rescale
+        self.state_dict()  # an error for weights that were rounded to int8
         self.requires_grad_(False).eval()
 
     @override
@@ -256,7 +257,7 @@ def make_dense_model(model: TextModel, rescale: tuple[float, float] = (0.0, 1.0)
     Raises
     ------
     ConfigError
-        naming what has none
+        naming what has none, or for weights in int8
     """
     encoder, head = model.encoder, model.head
     missing = [name for name, has in list_own_layers(model).items() if has]

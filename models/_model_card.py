@@ -25,7 +25,7 @@ _PIPELINES = {
 """Kind of corpus -> the hub's name of the task."""
 OF_THIS_MACHINE: Mapping[str, Any] = {"run_dir": None, "progress": True, "device": "auto"}
 """Training options that are not saved with a model, and what is written instead: a folder and the terminal."""
-_OPTIONS = "## Options that differ from the defaults"
+_OPTIONS, _DECISIONS, _RESULTS = "## Options that differ from the defaults", "## Decisions", "## Results on "
 _HELP = "\n\nMODEL is this directory, or its name on the Hugging Face hub."
 _LOAD = 'graphattn.load("MODEL")'
 _HEADING = re.compile(r"^## ", re.MULTILINE)
@@ -63,7 +63,7 @@ def format_card(
     lines += [_OPTIONS, "\n".join(f"- `{name}`: {_code(value)}" for name, value in shown.items()) or "None."]
     versions = {"GraphAttn": __version__, "PyTorch": torch.__version__, "Python": platform.python_version()}
     lines += ["## Versions", ", ".join(f"{name} {version}" for name, version in versions.items())]
-    card = "\n\n".join(lines) + "\n"
+    card = set_decisions("\n\n".join(lines) + "\n", model)
     return card if dev is None else add_results(card, "the dev set", dev)
 
 
@@ -89,16 +89,46 @@ def set_name(card: str, name: str) -> str:
 
 def add_results(card: str, name: str, report: Report) -> str:
     """Add the results on a test set, or replace those of the same name; other text stays as it is."""
-    section = f"## Results on {_plain(name)}\n\n{_format_report(report)}\n\n"
-    start = card.find(section.partition("\n")[0] + "\n")
+    return _set_section(card, f"{_RESULTS}{_plain(name)}", _format_report(report), before=(_OPTIONS,))
+
+
+def set_decisions(card: str, model: Inspectable) -> str:
+    """Describe the temperature and the thresholds of a classifier, or replace their description."""
+    description = _describe_decisions(model.task_)
+    return card if not description else _set_section(card, _DECISIONS, description, before=(_RESULTS, _OPTIONS))
+
+
+def _set_section(card: str, heading: str, text: str, *, before: Sequence[str]) -> str:
+    """Replace a section, or add it before the first that begins like one of these headings."""
+    section = f"{heading}\n\n{text}\n\n"
+    start = card.find(f"{heading}\n")
     if start < 0:
-        start = end = card.find(_OPTIONS)
+        start = end = next((place for each in before if (place := card.find(each)) >= 0), -1)
         if start < 0:
             return f"{card.rstrip()}\n\n{section.rstrip()}\n"
     else:
         following = _HEADING.search(card, start + 1)
         end = len(card) if following is None else following.start()
     return f"{card[:start]}{section}{card[end:]}".rstrip() + "\n"
+
+
+def _describe_decisions(task: Any) -> str:
+    """What turns the scores of a classifier into probabilities and classes; empty if nothing is fitted or changed."""
+    temperature, thresholds = getattr(task, "temperature", 1.0), getattr(task, "thresholds", None)
+    changed = getattr(task, "changed_thresholds", False)
+    parts = []
+    if temperature != 1:
+        parts.append(f"Scores are divided by a temperature of {temperature:.3f}, which is part of the weights.")
+    if thresholds is not None:
+        rows = [(_plain(name), f"{share:.3f}") for name, share in zip(task.class_names, thresholds, strict=True)]
+        parts.append("A class is predicted if its probability is above its threshold:")
+        parts.append(_format_table(("class", "threshold"), rows))
+    elif changed:
+        predicted = "Classes with a probability above 0.5 are" if task.multilabel else "The more probable class is"
+        parts.append(f"{predicted} predicted.")
+    if changed:
+        parts.append("This was set after training; results on the dev set are with what training chose.")
+    return "\n\n".join(parts)
 
 
 def _format_report(report: Report) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -31,10 +31,10 @@ def write_onnx(
     *,
     segments: bool,
     longest: int | None,
-    labels: Sequence[Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
     begins_with_cls: bool = False,
 ) -> None:
-    """Write a model, with its labels as metadata, and ``tokenizer.json`` beside it.
+    """Write a model, with ``metadata`` as JSON in the file, and ``tokenizer.json`` beside it.
 
     ``segments`` adds the input ``token_type_ids``. The tokenizer truncates to ``longest`` tokens, special ones too, and
     puts ``[CLS]`` first if texts begin with it.
@@ -50,9 +50,9 @@ def write_onnx(
         raise ConfigError(f"{beside} is that of another model; choose another folder for the ONNX file")
     try:
         beside.parent.mkdir(parents=True, exist_ok=True)
-        program = export(model, segments=segments)
-        if labels is not None:
-            program.model.metadata_props["labels"] = json.dumps(list(labels), ensure_ascii=False)
+        program = export(model.cpu(), segments=segments)
+        for name, value in (metadata or {}).items():
+            program.model.metadata_props[name] = json.dumps(value, ensure_ascii=False)
         with atomic_file(target) as temporary:
             program.save(temporary)
         beside.write_text(tokenizer, encoding="utf-8")

@@ -159,11 +159,11 @@ def load_model(
 
 
 def find_directory(model: Path) -> Path:
-    """The directory of a model of ours or of Hugging Face; a name with one slash that does not exist is of its hub."""
+    """The directory of a model of ours or of Hugging Face, which is downloaded for a name on its hub."""
+    from graphattn.models._hub import is_hub_name
     from graphattn.models.pretrained import _checkpoint
 
-    is_name = not os.path.exists(model) and not model.is_absolute() and len(model.parts) == 2
-    return _checkpoint.find_directory(model) if is_name else model
+    return _checkpoint.find_directory(model) if is_hub_name(model) else model
 
 
 def load_any_model(

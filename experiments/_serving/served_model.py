@@ -64,7 +64,8 @@ class ServedModel:
         facts: dict[str, Any] = {"status": "ok", "model": self.name, "graphattn": __version__}
         if self._predicts:
             facts |= {"task": self._model.task.name, "encoder": self._model.encoder_.name}
-            facts |= {"labels": list(map(str, self._model.task_.class_names))}
+            names = self._model.task_.class_names
+            facts |= {"labels": [name if isinstance(name, str) else json.dumps(name) for name in names]}
         return facts
 
     def count_tokens(self, item: Any) -> int:

@@ -48,13 +48,16 @@ class DenseAttention(nn.Module):
         (B, L, out_feats), or (B L, out_feats)
         """
         rows = self.project(inputs).unflatten(-1, (-1, self.head_feats))
-        out: Tensor = self.attend_rows(masks, rows.flatten(0, -3)).reshape(*inputs.shape[:-1], -1)
+        out: Tensor = self.output(self.attend_rows(masks, rows.flatten(0, -3))).reshape(*inputs.shape[:-1], -1)
         return out
 
     def attend_rows(
         self, masks: Mapping[str, Tensor], rows: Tensor, biases: Mapping[str, Tensor] | None = None
     ) -> Tensor:
-        """(B L, 3 H, D) projected tokens -> (B L, out_feats); ``biases`` are (L, L, heads) added to the scores."""
+        """(B L, 3 H, D) projected tokens -> (B L, H D), the input of ``output``.
+
+        ``biases`` are (L, L, heads) added to the scores.
+        """
         batch, length = next(iter(masks.values())).shape[:2]
         query, key, value = rows.unflatten(0, (batch, length)).transpose(1, 2).chunk(3, dim=1)
         allowed = [masks[relation].unsqueeze(1).expand(-1, count, -1, -1) for relation, count in self.heads.items()]
@@ -63,5 +66,4 @@ class DenseAttention(nn.Module):
             added = torch.cat([biases[relation] for relation in self.heads], dim=2).permute(2, 0, 1)
             mask = torch.where(mask, added, float("-inf"))
         attended = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=self.scale)
-        out: Tensor = self.output(attended.transpose(1, 2).flatten(0, 1).flatten(1))
-        return out
+        return attended.transpose(1, 2).flatten(0, 1).flatten(1)

@@ -64,7 +64,7 @@ class Int8Linear(Linear):
     @override
     def _save_to_state_dict(self, *arguments: Any, **options: Any) -> None:
         raise ConfigError(
-            "the model's weights were rounded to int8; load it with {precision=32} to save or train it",
+            "the model's weights were rounded to int8; load it with {precision=32} to save, export or train it",
             options=("precision",),
         )
 

@@ -43,7 +43,7 @@ from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.warm_start import check_same_kind, check_same_options, copy_weights
 from graphattn.models._inspectable import Inspectable
-from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card
+from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card, set_decisions
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._prediction import Predictions, count_truncation, encode_corpus, predict_corpus
 from graphattn.models._reports import Report
@@ -1012,6 +1012,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
                 examples, predictions = Examples([], labels), Predictions(decisions)
                 dev = self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self._rerun)
             card = format_card(self, options, examples=self.num_examples_, files=corpora or {}, dev=dev)
+        elif getattr(self.task_, "changed_thresholds", False):
+            card = set_decisions(card, self)
         for name, report in (results or {}).items():
             card = add_results(card, name, report)
         return card
@@ -1133,7 +1135,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     def to_onnx(self, path: str | Path) -> None:
         """Write :meth:`to_dense` as an ONNX file, for any number of texts and tokens, and ``tokenizer.json`` beside it.
 
-        The output is ``logits``; the file's metadata has the ``labels`` as JSON.
+        The output is ``logits``; the file's metadata has the ``labels`` and ``thresholds``, if any, as JSON.
 
         Parameters
         ----------
@@ -1151,12 +1153,15 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         model, lower, builder = self.to_dense(), find_pretrained(self.model_.encoder), self.builder_
         limit, of_pair = self.text_inputs_.length_limits
         longest, special = of_pair or limit, builder.cls + builder.count_special_tokens(self.task.texts_per_input)
+        metadata = {"labels": np.asarray(self.task_.class_names).tolist()}
+        if thresholds := getattr(self.task_, "thresholds", None):
+            metadata["thresholds"] = list(thresholds)
         write_onnx(
             path,
             model,
             self.vocabulary_,
             segments=lower is not None and lower.architecture.types > 1,
             longest=longest and longest + special,
-            labels=np.asarray(self.task_.class_names).tolist(),
+            metadata=metadata,
             begins_with_cls=builder.cls,
         )

@@ -160,6 +160,7 @@ class ClassScores(Classes):
         """
         self._check_fitted()
         self.task_.set_thresholds(self.model_, self.task_.resolve_thresholds(thresholds))
+        self.task_.changed_thresholds = True
         return self
 
     @classmethod

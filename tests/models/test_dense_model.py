@@ -1,5 +1,7 @@
 """Models as modules of padded ids: the scores of graphs, for torch.compile and torch.export."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -122,3 +124,12 @@ def test_what_cannot_be_exported_is_named(make, parts):
 def test_other_edges_are_named():
     with pytest.raises(ConfigError, match="no form of heads along star, heads along dilated:3:2; the model cannot"):
         make_dense_encoder(MSTransEncoder(encoder(relations="star=1,dilated:3:2=1")))
+
+
+def test_an_onnx_file_has_labels_and_thresholds(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxscript")
+    classifier = fit(multilabel=True, y=[(label,) for label in LABELS]).set_thresholds({"odd": 0.25})
+    classifier.to_onnx(tmp_path / "model.onnx")
+    metadata = {each.key: json.loads(each.value) for each in onnx.load(tmp_path / "model.onnx").metadata_props}
+    assert dict(zip(metadata["labels"], metadata["thresholds"], strict=True)) == {"even": 0.5, "odd": 0.25}

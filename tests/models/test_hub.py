@@ -337,4 +337,8 @@ def test_a_typing_error_in_a_path_is_not_looked_up(hub, call, model):
     assert err.splitlines()[-1].endswith(
         "models/modle is no model directory: it has no config.json. Give one that `save` or `train` wrote"
     )
+    for command in ("serve",), ("export", "--onnx", "model.onnx"):  # they take names of other models, too
+        words = [command[0], "models/modle", *command[1:]]
+        script = f"import os; os.chdir({str(model.parent)!r}); sys.argv[1:] = {words}; main()"
+        assert "models/modle is no model directory" in call(script=script)[2]
     assert len(hub.requests) == before

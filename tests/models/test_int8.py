@@ -51,6 +51,13 @@ def test_every_task(kind, corpus, fitted, figures, tmp_path):
     assert caught.value.options == ("precision",)
 
 
+def test_it_is_not_exported(fitted, tmp_path):
+    folder = fitted("classifier", "ms-trans").save(tmp_path / "model")
+    with pytest.raises(ConfigError) as caught:
+        graphattn.load(folder, precision="int8").to_dense()
+    assert caught.value.options == ("precision",)
+
+
 def test_a_prediction_does_not_depend_on_other_texts(corpus, fitted, tmp_path):
     inputs, _ = corpus("classifier")
     estimator = graphattn.load(fitted("classifier", "transformer").save(tmp_path / "model"), precision="int8")

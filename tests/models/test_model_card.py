@@ -126,3 +126,26 @@ def test_a_tagger_without_a_dev_set():
     card = model.fit([["Ada", "saw", "Rome"]] * 4, [["B-PER", "O", "B-LOC"]] * 4).make_card()
     assert "pipeline_tag: token-classification\n" in card
     assert "Results" not in card
+
+
+def test_decisions_are_those_of_the_saved_model(tmp_path):
+    texts = [f"a {word} film of {number} scenes" for number in range(40) for word in ("good", "bad")]
+    labels = [("pos",), ("neg", "long")] * 40
+    training = TrainingOptions(epochs=2, label_smoothing=0.3, dev_fraction=0.5)
+    model = TextClassifier(TINY, multilabel=True, training=training).fit(texts, labels)
+    model.save(tmp_path / "model")
+    model = load(tmp_path / "model")
+    assert ("## Decisions\n" in model.card_) == (model.temperature_ != 1 or model.task_.thresholds is not None)
+    assert "after training" not in model.card_
+
+    model.set_thresholds({"pos": 0.25}).save(tmp_path / "changed")
+    card = load(tmp_path / "changed").make_card()
+    (thresholds,) = read_tables(card, "Decisions")
+    assert thresholds == {name: [f"{share:.3f}"] for name, share in model.thresholds_.items()}
+    assert "set after training" in card
+    assert card.count("## Decisions\n") == 1
+    assert card.index("## Decisions\n") < card.index("## Results on the dev set\n")
+
+    card = model.set_thresholds(None).make_card()
+    assert "threshold |" not in card
+    assert "above 0.5" in card

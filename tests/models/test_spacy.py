@@ -58,7 +58,7 @@ def test_entities_are_those_of_spacys_tokens(pipe, save_tagger):
     assert [(span.text, span.label_) for span in docs[0].ents] == [("Ann", "PER"), ("New York", "LOC")]
     assert not docs[1].ents
     assert not docs[2].ents
-    assert docs[0]._.attention.words["token"][-5:] == tuple(WORDS)
+    assert docs[0]._.attention.words["text"][-5:] == tuple(WORDS)
 
 
 @pytest.mark.parametrize(

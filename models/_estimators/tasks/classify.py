@@ -58,6 +58,7 @@ class Classification(LabelTask):
     tune_threshold : the metric for which thresholds are chosen; None for F1 of several labels, and else none
     temperature : what the model's scores were divided by after training
     thresholds : (classes,) the probability above which each class is decided; None for the most probable one, or 0.5
+    changed_thresholds : whether they were set after training, so that earlier results are not theirs
     """
 
     name = corpus_kind = "classify"
@@ -71,6 +72,7 @@ class Classification(LabelTask):
     tune_threshold: str | None = None
     temperature = 1.0
     thresholds: tuple[float, ...] | None = None
+    changed_thresholds = False
     _one_label_hint = "Use {multilabel=True} if a text may have several."
 
     # -- files ---------------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from graphattn import load
+from graphattn import TextClassifier, load
 from graphattn.exceptions import DataError
 from graphattn.experiments._serving.requests import Limits
 from graphattn.experiments._serving.served_model import ServedModel
 from graphattn.experiments.papers._settings import MINILM
+from graphattn.models import MSTransOptions, TrainingOptions
 from graphattn.models.inspection.attributions import word_attributions
 from graphattn.models.pretrained import SentenceEncoder
 
@@ -53,6 +54,13 @@ def test_predictions_are_the_rows_of_predict(port, estimator):
     assert post(port, "/predict", {"texts": TEXTS}) == {"predictions": estimator.predict_rows(TEXTS)}
     expected = {"predictions": estimator.predict_rows(TEXTS, probabilities=True)}
     assert post(port, "/predict", {"texts": TEXTS, "probabilities": True}) == expected
+
+
+def test_labels_are_named_as_in_probabilities():
+    encoder, training = MSTransOptions(hidden=8, heads=2, layers=1), TrainingOptions(epochs=1, dev_fraction=0)
+    model = ServedModel("yes", TextClassifier(encoder, training=training).fit(["a", "b"] * 4, [True, False] * 4))
+    (row,) = model.predict_with_probabilities([["a"]])[0]
+    assert model.describe()["labels"] == list(row["probabilities"]) == ["false", "true"]
 
 
 def test_vectors_are_those_of_encode(port, estimator):
