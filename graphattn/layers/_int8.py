@@ -133,9 +133,15 @@ def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = N
 
 
 def _choose_block(rows: int, threads: int) -> int:
-    """Rows of a block: a multiple of 8, so that few sizes occur, with as many blocks for each thread."""
+    """Rows of a block: a multiple of 8, so that few sizes occur, with as many blocks for each thread.
+
+    Examples
+    --------
+    >>> _choose_block(128, 1), _choose_block(1000, 2), _choose_block(130, 1)
+    (128, 128, 72)
+    """
     blocks = -(-rows // (BLOCK * threads)) * threads
-    return max(MIN_BLOCK, -(-rows // blocks + 7) // 8 * 8) if rows else MIN_BLOCK
+    return max(MIN_BLOCK, -(-rows // (8 * blocks)) * 8) if rows else MIN_BLOCK
 
 
 class _Block:
