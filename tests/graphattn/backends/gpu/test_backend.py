@@ -219,6 +219,18 @@ def test_views_and_equal_inputs(random_tensors, windows):
     )
 
 
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="PyTorch has only allow_tf32")
+def test_the_newer_setting_of_tf32(random_tensors, windows):
+    matmul, edges = torch.backends.cuda.matmul, windows([5, 2], "5").to(DEVICE)
+    inputs = [tensor.to(DEVICE) for tensor in random_tensors(7, 7)]
+    before, expected = matmul.fp32_precision, ours(edges, *inputs)
+    matmul.fp32_precision = "tf32"
+    try:
+        torch.testing.assert_close(ours(edges, *inputs), expected, rtol=0, atol=0.01)
+    finally:
+        matmul.fp32_precision = before
+
+
 def keep_by_definition(numbers, seed, dropout):
     """Whether an edge is kept, in NumPy: MurmurHash3's finalizer, twice."""
     bits = (numbers.astype(np.uint64) * 0x9E3779B9 & 0xFFFFFFFF) ^ seed
