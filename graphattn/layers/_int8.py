@@ -35,6 +35,7 @@ BLOCK, MIN_BLOCK = 128, 16
 class Int8Linear(Linear):
     """A linear layer for inference with weights in int8."""
 
+    is_quantized = True
     quantized: Tensor
     scales: Tensor
     sums: Tensor
@@ -112,6 +113,12 @@ def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = N
     """
     if inputs.requires_grad and torch.is_grad_enabled():
         raise ConfigError("int8 has no gradients; load the model with {precision=32}", options=("precision",))
+    scales = cast(Int8Linear, steps[0].layer).scales
+    if scales.dtype != torch.float32 or not inputs.device.type == scales.device.type == "cpu":
+        raise ConfigError(
+            "int8 computes in float32 on a CPU; load the model with {precision=32} to move or convert it",
+            options=("precision",),
+        )
     rows = inputs.detach().float().contiguous().numpy()
     added = None if residual is None else residual.detach().float().contiguous().numpy()
     out = empty((len(rows), steps[-1].layer.out_features), torch.float32)

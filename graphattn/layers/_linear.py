@@ -46,6 +46,9 @@ class Linear(nn.Linear):
     torch.Size([2, 600])
     """
 
+    is_quantized = False
+    """Whether the weights are in int8."""
+
     if TYPE_CHECKING:
 
         @override
