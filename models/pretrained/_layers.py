@@ -17,7 +17,6 @@ from graphattn._transforms import opaque
 from graphattn.builders.relations._names import split_heads
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import Dropout
-from graphattn.layers._int8 import Int8Linear, Step, run_chain
 from graphattn.layers._linear import Linear
 from graphattn.layers._multi_scale import MultiScaleAttention
 from graphattn.layers._norm import LayerNorm
@@ -124,7 +123,9 @@ class PretrainedLayer(nn.Module):
             widened: Tensor = tokens + ffn(self.ffn_norm(tokens))
             return widened
         attended = self.attention.attend(edges, tokens, rotation, biases, weights)
-        if isinstance(output, Int8Linear) and ffn.activation == "gelu":
+        if isinstance(output, Linear) and output.is_quantized and ffn.activation == "gelu":
+            from graphattn.layers._int8 import Step, run_chain  # loads the compiler of kernels
+
             end = Step(output, norm=cast(LayerNorm, self.attention_norm))
             return run_chain(attended, [end, Step(ffn.widen, gelu=True), Step(ffn.narrow, norm=self.ffn_norm)], tokens)
         tokens = self.attention_norm(tokens + self.attention_dropout(output(attended)))
