@@ -50,7 +50,7 @@ def write_onnx(
         raise ConfigError(f"{beside} is that of another model; choose another folder for the ONNX file")
     try:
         beside.parent.mkdir(parents=True, exist_ok=True)
-        program = export(model, segments=segments)
+        program = export(model.cpu(), segments=segments)  # as the examples are
         if labels is not None:
             program.model.metadata_props["labels"] = json.dumps(list(labels), ensure_ascii=False)
         with atomic_file(target) as temporary:
