@@ -31,6 +31,7 @@ from graphattn.builders import (
     WordGroup,
 )
 from graphattn.builders import Random as RandomEdges
+from graphattn.exceptions import ConfigError
 from graphattn.models._encoders import ENCODERS, encoder_options, make_encoder
 
 ON_GPU = torch.cuda.is_available()
@@ -355,6 +356,23 @@ def test_a_compiled_model_is_one_graph(windows):
         expected, actual = (torch.autograd.grad(each.sum(), rows) for each in (eager, out))
         torch.testing.assert_close(actual, expected)
     assert len(graphs) == 4  # forward and backward, for the first length and for any
+
+
+@pytest.mark.parametrize(("dtype", "width"), [(torch.float64, 5), (torch.float32, 300)])
+def test_a_compiled_call_that_the_kernels_lack(windows, dtype, width):
+    compiled = torch.compile(lambda edges, x: attend_heads(edges, [2], x, backend="triton"), backend="eager")
+    edges = [windows([5, 2], "3").to(DEVICE)]
+    assert plan_of(edges[0]) is not None
+    rows = torch.randn(7, 6, width, dtype=dtype, device=DEVICE)
+    torch.testing.assert_close(compiled(edges, rows), attend_heads(edges, [2], rows, backend="triton"))
+
+
+def test_a_compiled_call_with_too_much_dropout(windows):
+    compiled = torch.compile(lambda *args: attend_heads(*args, dropout=1.5, backend="triton"), backend="eager")
+    edges = [windows([5, 2], "3").to(DEVICE)]
+    assert plan_of(edges[0]) is not None
+    with pytest.raises(ConfigError):
+        compiled(edges, [2], torch.randn(7, 6, 5, device=DEVICE))
 
 
 @pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
