@@ -186,8 +186,8 @@ def attend_heads(
     ------
     As :func:`attend`
     """
-    is_plain = not (return_weights or isinstance(scale, Tensor)) and 0 <= dropout < 1
-    if torch.compiler.is_compiling() and backend == "triton" and is_plain and _have_plans(edges):
+    is_triton = torch.compiler.is_compiling() and backend == "triton" and 0 <= dropout < 1
+    if is_triton and not (return_weights or isinstance(scale, Tensor)) and _have_plans(edges):
         from graphattn._backends.gpu.backend import fits
         from graphattn._backends.gpu.compiled import attend_heads_compiled
 

@@ -314,7 +314,7 @@ def _allows_tf32() -> bool:
     """Whether products of float32 may be rounded, by any of PyTorch's settings."""
     matmul = torch.backends.cuda.matmul
     # from PyTorch 2.9 on, this has all settings, and allow_tf32 raises an error after some of them
-    return matmul.fp32_precision == "tf32" if hasattr(matmul, "fp32_precision") else matmul.allow_tf32
+    return bool(matmul.fp32_precision == "tf32" if hasattr(matmul, "fp32_precision") else matmul.allow_tf32)
 
 
 def _strides(rows: Tensor) -> tuple[int, int]:
