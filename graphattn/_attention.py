@@ -186,13 +186,21 @@ def attend_heads(
     ------
     As :func:`attend`
     """
-    if torch.compiler.is_compiling() and backend == "triton" and not (return_weights or isinstance(scale, Tensor)):
+    is_triton = torch.compiler.is_compiling() and backend == "triton" and 0 <= dropout < 1
+    if is_triton and not (return_weights or isinstance(scale, Tensor)) and _have_plans(edges):
+        from graphattn._backends.gpu.backend import fits
         from graphattn._backends.gpu.compiled import attend_heads_compiled
 
         rows = _check_projected(edges, heads, projected)
-        scale = 1.0 / math.sqrt(rows.shape[2]) if scale is None else scale
-        return attend_heads_compiled(edges, heads, rows, scale, dropout)
+        if fits(rows):
+            scale = 1.0 / math.sqrt(rows.shape[2]) if scale is None else scale
+            return attend_heads_compiled(edges, heads, rows, scale, dropout)
     return _attend_heads(edges, heads, projected, scale, dropout, backend, return_weights)
+
+
+def _have_plans(edges: Sequence[Edges]) -> bool:
+    """Whether all edges were planned for backend ``triton``, as most are when they are copied to a GPU."""
+    return all(relation.plans.get("triton") is not None for relation in edges)
 
 
 @opaque

@@ -29,6 +29,11 @@ class GPU(NamedTuple):
         """Whether it is new enough."""
         return self.capability >= OLDEST_CAPABILITY
 
+    @property
+    def has_bf16(self) -> bool:
+        """Whether it has instructions for bfloat16 products: Ampere cards and newer ones, and AMD's."""
+        return self.capability >= (8, 0)
+
 
 @dataclass(frozen=True)
 class Hardware:

@@ -15,6 +15,7 @@ from graphattn._scales import Scale
 from graphattn.builders.relations import Complete, Relation, Window
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dense import DenseAttention
+from graphattn.layers._linear import Linear
 from graphattn.models._encoders import Encoder
 from graphattn.models._encoders.base import LayerWeights, run_layers, sinusoids
 from graphattn.models._encoders.ms_trans import MSTransEncoder
@@ -206,7 +207,11 @@ class DenseModel(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding.from_pretrained(vectors.detach().clone())
         self.encoder, self.pooling, self.head, self.rescale = encoder, pooling, deepcopy(head), rescale
-        self.state_dict()  # an error for weights that were rounded to int8
+        if any(isinstance(module, Linear) and module.is_quantized for module in self.modules()):
+            raise ConfigError(
+                "the model's weights were rounded to int8; load it with {precision=32} to export it",
+                options=("precision",),
+            )
         self.requires_grad_(False).eval()
 
     @override

@@ -11,7 +11,7 @@ from typing import Any, Self
 import torch
 from typing_extensions import override
 
-from graphattn._devices import check_device_name
+from graphattn._devices import Hardware, check_device_name
 from graphattn._validation import require_choice
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
@@ -254,11 +254,17 @@ def resolve_int8() -> str:
     return "32"
 
 
-def supports_bf16(device: str = "auto") -> bool:
-    """Whether a device has instructions for bfloat16 products; without them, they are slower than float32."""
-    kind = device.partition(":")[0]
-    if kind in ("auto", "cuda") and torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+def supports_bf16(device: str = "auto", hardware: Hardware | None = None) -> bool:
+    """Whether a device has instructions for bfloat16 products; without them, they are slower than float32.
+
+    ``hardware`` is that of this machine by default.
+    """
+    kind, _, number = device.partition(":")
+    if kind in ("auto", "cuda"):
+        gpus = (Hardware.detect() if hardware is None else hardware).gpus
+        gpus = tuple(gpu for gpu in gpus if gpu.is_usable) if kind == "auto" else gpus[int(number or 0) :]
+        if gpus:
+            return gpus[0].has_bf16
     if kind not in ("auto", "cpu"):
         return False
     flags: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # missing in older PyTorch

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from graphattn._backends.base import Backend
 from graphattn._backends.gpu.plan import plan_of
+from graphattn._devices import OLDEST_CAPABILITY
 from graphattn._edges import GPU_PLANNERS
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import BackendError, ConfigError, Hint, warn_caller
@@ -25,9 +26,6 @@ BACKENDS = {
 """Name -> module and class of the package's backends, imported where they run; ``auto`` chooses among them."""
 
 GPU_PLANNERS.append(plan_of)
-
-OLDEST_CAPABILITY = 7, 5
-"""Of GPUs that Triton compiles for."""
 
 REGISTERED: dict[str, Backend] = {}
 """Name -> backend that a user registered."""

@@ -35,6 +35,7 @@ BLOCK, MIN_BLOCK = 128, 16
 class Int8Linear(Linear):
     """A linear layer for inference with weights in int8."""
 
+    is_quantized = True
     quantized: Tensor
     scales: Tensor
     sums: Tensor
@@ -112,6 +113,12 @@ def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = N
     """
     if inputs.requires_grad and torch.is_grad_enabled():
         raise ConfigError("int8 has no gradients; load the model with {precision=32}", options=("precision",))
+    scales = cast(Int8Linear, steps[0].layer).scales
+    if scales.dtype != torch.float32 or not inputs.device.type == scales.device.type == "cpu":
+        raise ConfigError(
+            "int8 computes in float32 on a CPU; load the model with {precision=32} to move or convert it",
+            options=("precision",),
+        )
     rows = inputs.detach().float().contiguous().numpy()
     added = None if residual is None else residual.detach().float().contiguous().numpy()
     out = empty((len(rows), steps[-1].layer.out_features), torch.float32)
@@ -133,9 +140,15 @@ def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = N
 
 
 def _choose_block(rows: int, threads: int) -> int:
-    """Rows of a block: a multiple of 8, so that few sizes occur, with as many blocks for each thread."""
+    """Rows of a block: a multiple of 8, so that few sizes occur, with as many blocks for each thread.
+
+    Examples
+    --------
+    >>> _choose_block(128, 1), _choose_block(1000, 2), _choose_block(130, 1)
+    (128, 128, 72)
+    """
     blocks = -(-rows // (BLOCK * threads)) * threads
-    return max(MIN_BLOCK, -(-rows // blocks + 7) // 8 * 8) if rows else MIN_BLOCK
+    return max(MIN_BLOCK, -(-rows // (8 * blocks)) * 8) if rows else MIN_BLOCK
 
 
 class _Block:

@@ -46,6 +46,9 @@ class Linear(nn.Linear):
     torch.Size([2, 600])
     """
 
+    is_quantized = False
+    """Whether the weights are in int8."""
+
     if TYPE_CHECKING:
 
         @override
@@ -61,8 +64,13 @@ def is_plain(module: nn.Module) -> bool:
 
     Only then may a caller use slices of the weight instead.
     """
+    return type(module) is Linear and "forward" not in vars(module) and not has_hooks(module)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether a call of the module calls hooks, too."""
     hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
-    return type(module) is Linear and "forward" not in vars(module) and not any(hooks)
+    return any(hooks)
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

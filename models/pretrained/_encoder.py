@@ -28,7 +28,6 @@ from graphattn.builders._word_boundaries import Source
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.layers._dropout import Dropout
-from graphattn.layers._int8 import quantize
 from graphattn.layers._linear import Embedding, Linear, embedding, multiplies_in_bfloat16, pad_rows
 from graphattn.models._encoders.base import Encoder, LayerWeights, append_layer, is_too_long_to_keep
 from graphattn.models._encoders.relation_heads import head_relation
@@ -167,6 +166,8 @@ class PretrainedEncoder(Encoder):
         )
         encoder.vocabulary = read_vocabulary(folder, architecture)
         if resolve_precision(precision) == "int8":
+            from graphattn.layers._int8 import quantize  # loads the compiler of kernels
+
             quantize(encoder)
             encoder.is_quantized = True
         return encoder

@@ -17,8 +17,7 @@ from graphattn._transforms import opaque
 from graphattn.builders.relations._names import split_heads
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import Dropout
-from graphattn.layers._int8 import Int8Linear, Step, run_chain
-from graphattn.layers._linear import Linear
+from graphattn.layers._linear import Linear, has_hooks
 from graphattn.layers._multi_scale import MultiScaleAttention
 from graphattn.layers._norm import LayerNorm
 from graphattn.models._encoders.base import LayerWeights
@@ -124,12 +123,22 @@ class PretrainedLayer(nn.Module):
             widened: Tensor = tokens + ffn(self.ffn_norm(tokens))
             return widened
         attended = self.attention.attend(edges, tokens, rotation, biases, weights)
-        if isinstance(output, Int8Linear) and ffn.activation == "gelu":
+        if not self.training and self._is_chain():
+            from graphattn.layers._int8 import Step, run_chain  # loads the compiler of kernels
+
             end = Step(output, norm=cast(LayerNorm, self.attention_norm))
             return run_chain(attended, [end, Step(ffn.widen, gelu=True), Step(ffn.narrow, norm=self.ffn_norm)], tokens)
         tokens = self.attention_norm(tokens + self.attention_dropout(output(attended)))
         normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
         return normed
+
+    def _is_chain(self) -> bool:
+        """Whether what follows attention is a chain of quantized layers, of which none has hooks."""
+        layers = self.attention.output, self.ffn.widen, self.ffn.narrow
+        if not all(isinstance(layer, Linear) and layer.is_quantized for layer in layers):
+            return False
+        modules = *layers, self.attention_norm, self.attention_dropout, self.ffn, self.ffn_norm, self.dropout
+        return self.ffn.activation == "gelu" and not any(map(has_hooks, modules))
 
 
 def make_norm(architecture: Architecture, width: int) -> LayerNorm:

@@ -45,6 +45,10 @@ def test_importing_the_package_loads_nothing_slow():
     assert list_loaded("import graphattn") & SLOW == set()
 
 
+def test_importing_estimators_loads_no_compiler():
+    assert list_loaded("from graphattn import TextClassifier") & {"numba", "llvmlite", "triton"} == set()
+
+
 def test_help_loads_nothing_slow():
     commands = [[], ["train"], ["predict"], ["evaluate"], ["build"], ["demo"], ["bench"]]
     assert list_loaded(COMMANDS.format([[*words, "--help"] for words in commands])) & SLOW == set()

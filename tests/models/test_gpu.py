@@ -116,6 +116,15 @@ def test_attention_and_attributions_on_a_gpu_equal_those_on_a_cpu(kind, corpus, 
         np.testing.assert_allclose(on_gpu, on_cpu, atol=1e-3)
 
 
+def test_a_model_on_a_gpu_is_written_as_onnx(fitted, tmp_path):
+    pytest.importorskip("onnxscript")
+    estimator = deepcopy(fitted("classifier", "ms-trans"))
+    estimator.model_.to("cuda")
+    estimator.to_onnx(tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").exists()
+    assert estimator.model_.device.type == "cuda"
+
+
 def test_a_name_with_and_without_a_number_is_one_copy_of_edges(corpus, fitted):
     edges = Edges.of(fitted("classifier", "ms-trans").encode(["a lovely film"])[[0]].graph, "window:3")
     assert edges.to("cuda") is edges.to(f"cuda:{torch.cuda.current_device()}")

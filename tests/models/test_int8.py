@@ -66,6 +66,14 @@ def test_a_prediction_does_not_depend_on_other_texts(corpus, fitted, tmp_path):
         assert np.array_equal(estimator.sentence_vectors(inputs[first : first + 2]), vectors[first : first + 2])
 
 
+def test_it_has_no_dense_form(fitted, tmp_path):
+    loaded = graphattn.load(fitted("classifier", "ms-trans").save(tmp_path / "model"), precision="int8")
+    for export in (loaded.to_dense, lambda: loaded.to_onnx(tmp_path / "model.onnx")):
+        with pytest.raises(ConfigError) as caught:
+            export()
+        assert caught.value.options == ("precision",)
+
+
 def test_it_is_not_for_training():
     with pytest.raises(ConfigError, match="precision is 'int8'; choose one of: 32, bf16, auto"):
         TextClassifier(training=TrainingOptions(precision="int8")).fit(["a", "b"], ["x", "y"])

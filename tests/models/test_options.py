@@ -13,6 +13,7 @@ import torch
 from sklearn.base import clone
 
 from graphattn import Scale
+from graphattn._devices import GPU, Hardware
 from graphattn.exceptions import ConfigError
 from graphattn.models import (
     BiLSTMOptions,
@@ -169,7 +170,7 @@ def test_unknown_option_is_named():
 
 
 def simulate_cpu(monkeypatch, *flags):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(Hardware, "detect", Hardware)
     monkeypatch.setattr(
         torch.cpu, "get_capabilities", lambda: dict.fromkeys(flags, True) | {"architecture": "any"}, raising=False
     )
@@ -195,21 +196,33 @@ def test_auto_precision_is_float32_elsewhere(monkeypatch):
     assert resolve_auto("cpu") == "32"
 
 
-@pytest.mark.parametrize("supported", [False, True])
-def test_auto_precision_prefers_the_gpu(monkeypatch, supported):
+TURING, AMPERE, PASCAL = (GPU("card", capability, 2**34) for capability in ((7, 5), (8, 6), (6, 0)))
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "expected"),
+    [
+        ("auto", [TURING], False),
+        ("auto", [AMPERE], True),
+        ("auto", [PASCAL, AMPERE], True),
+        ("auto", [PASCAL], True),  # which is not used
+        ("cuda", [TURING, AMPERE], False),
+        ("cuda:1", [TURING, AMPERE], True),
+        ("cuda:1", [AMPERE, TURING], False),
+        ("cuda:1", [AMPERE], False),
+        ("cpu", [TURING], True),
+    ],
+)
+def test_auto_precision_is_that_of_the_device(monkeypatch, device, gpus, expected):
     simulate_cpu(monkeypatch, "amx_bf16")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: supported)
-    assert resolve_auto() == ("bf16" if supported else "32")
-    assert resolve_auto("cpu") == "bf16"
+    assert supports_bf16(device, Hardware(tuple(gpus), has_cuda=True)) == expected
 
 
 def test_predictions_are_in_float32_on_a_cpu_unless_another_precision_is_given(monkeypatch):
     simulate_cpu(monkeypatch, "amx_bf16")
     assert resolve_precision(None, torch.device("cpu")) == "32"
     assert resolve_precision("auto", torch.device("cpu")) == "bf16"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    monkeypatch.setattr(Hardware, "detect", lambda: Hardware((TURING, AMPERE), has_cuda=True))
     assert resolve_precision(None, torch.device("cuda", 1)) == "bf16"
     assert resolve_precision("32", torch.device("cuda", 1)) == "32"
 

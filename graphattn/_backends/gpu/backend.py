@@ -248,7 +248,7 @@ class _Call:
             "ALIGN": _find_alignment(query, key, value),
             "HAS_BIAS": bias is not None,
             "FUNCTION": options.function,
-            "PRECISION": "tf32" if value.dtype != torch.float32 or torch.backends.cuda.matmul.allow_tf32 else "ieee",
+            "PRECISION": "tf32" if value.dtype != torch.float32 or _allows_tf32() else "ieee",
         }
         self.value_constants = {
             "F": value.shape[2],
@@ -308,6 +308,13 @@ class _Call:
         blocks = choose_blocks(self.width, is_range=launch.is_range, is_exact=is_exact, by_key=by_key)
         grid = -(-nodes // blocks["SIZE"]), len(launch.heads)
         return grid, {**self.constants, "IS_RANGE": launch.is_range, **blocks}
+
+
+def _allows_tf32() -> bool:
+    """Whether products of float32 may be rounded, by any of PyTorch's settings."""
+    matmul = torch.backends.cuda.matmul
+    # from PyTorch 2.9 on, this has all settings, and allow_tf32 raises an error after some of them
+    return bool(matmul.fp32_precision == "tf32" if hasattr(matmul, "fp32_precision") else matmul.allow_tf32)
 
 
 def _strides(rows: Tensor) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Quantized layers against the same arithmetic in float64, row by row, and the bounds of int32."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -127,9 +128,11 @@ def test_a_shared_layer_stays_shared_and_is_small():
     assert not list(model.parameters())
 
 
-def test_gradients_and_saving_are_errors():
+def test_gradients_saving_and_other_types_and_devices_are_errors():
     layer = Int8Linear(Linear(4, 4))
-    for use in (lambda: layer(torch.ones(1, 4, requires_grad=True)), layer.state_dict):
+    converted = [Int8Linear(Linear(4, 4)).to(target) for target in (torch.float16, torch.float64, "meta")]
+    uses = [partial(each, torch.ones(1, 4, device=each.scales.device)) for each in converted]
+    for use in (lambda: layer(torch.ones(1, 4, requires_grad=True)), layer.state_dict, *uses):
         with pytest.raises(ConfigError) as caught:
             use()
         assert caught.value.options == ("precision",)

@@ -26,6 +26,21 @@ def test_states_are_close_to_float32(name, save_trained):
     assert not actual.equal(expected)
 
 
+def test_hooks_of_all_parts_are_called(save_trained):
+    encoder, called = PretrainedEncoder.from_directory(save_trained("bert"), precision="int8"), []
+    parts = dict(encoder.layers[0].named_modules())
+    names = ["attention.output", "attention_norm", "ffn", "ffn.widen", "ffn.narrow", "ffn_norm"]
+    batch, hooks = encoder.batch(TEXTS), []
+    expected = encoder(batch)
+    for name in names:
+        hooks.append(parts[name].register_forward_hook(lambda *_, name=name: called.append(name)))
+    torch.testing.assert_close(encoder(batch), expected, rtol=0, atol=0.05)
+    assert sorted(called) == sorted(names)
+    for hook in hooks:
+        hook.remove()
+    assert encoder(batch).equal(expected)
+
+
 @pytest.mark.parametrize("name", ["bert", "modernbert"])
 def test_states_do_not_depend_on_other_texts(name, save_trained):
     encoder = PretrainedEncoder.from_directory(save_trained(name), precision="int8")

@@ -31,6 +31,7 @@ from graphattn.builders import (
     WordGroup,
 )
 from graphattn.builders import Random as RandomEdges
+from graphattn.exceptions import ConfigError
 from graphattn.models._encoders import ENCODERS, encoder_options, make_encoder
 
 ON_GPU = torch.cuda.is_available()
@@ -219,6 +220,18 @@ def test_views_and_equal_inputs(random_tensors, windows):
     )
 
 
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="PyTorch has only allow_tf32")
+def test_the_newer_setting_of_tf32(random_tensors, windows):
+    matmul, edges = torch.backends.cuda.matmul, windows([5, 2], "5").to(DEVICE)
+    inputs = [tensor.to(DEVICE) for tensor in random_tensors(7, 7)]
+    before, expected = matmul.fp32_precision, ours(edges, *inputs)
+    matmul.fp32_precision = "tf32"
+    try:
+        torch.testing.assert_close(ours(edges, *inputs), expected, rtol=0, atol=0.01)
+    finally:
+        matmul.fp32_precision = before
+
+
 def keep_by_definition(numbers, seed, dropout):
     """Whether an edge is kept, in NumPy: MurmurHash3's finalizer, twice."""
     bits = (numbers.astype(np.uint64) * 0x9E3779B9 & 0xFFFFFFFF) ^ seed
@@ -343,6 +356,23 @@ def test_a_compiled_model_is_one_graph(windows):
         expected, actual = (torch.autograd.grad(each.sum(), rows) for each in (eager, out))
         torch.testing.assert_close(actual, expected)
     assert len(graphs) == 4  # forward and backward, for the first length and for any
+
+
+@pytest.mark.parametrize(("dtype", "width"), [(torch.float64, 5), (torch.float32, 300)])
+def test_a_compiled_call_that_the_kernels_lack(windows, dtype, width):
+    compiled = torch.compile(lambda edges, x: attend_heads(edges, [2], x, backend="triton"), backend="eager")
+    edges = [windows([5, 2], "3").to(DEVICE)]
+    assert plan_of(edges[0]) is not None
+    rows = torch.randn(7, 6, width, dtype=dtype, device=DEVICE)
+    torch.testing.assert_close(compiled(edges, rows), attend_heads(edges, [2], rows, backend="triton"))
+
+
+def test_a_compiled_call_with_too_much_dropout(windows):
+    compiled = torch.compile(lambda *args: attend_heads(*args, dropout=1.5, backend="triton"), backend="eager")
+    edges = [windows([5, 2], "3").to(DEVICE)]
+    assert plan_of(edges[0]) is not None
+    with pytest.raises(ConfigError):
+        compiled(edges, [2], torch.randn(7, 6, 5, device=DEVICE))
 
 
 @pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
