@@ -127,7 +127,10 @@ def make_dense_encoder(encoder: Encoder) -> Any:
 def check_exportable(missing: Sequence[str]) -> None:
     """Raise ConfigError for parts of a model that cannot be exported."""
     if missing:
-        raise ConfigError(f"padded texts with masks have no form of {', '.join(missing)}; the model cannot be exported")
+        raise ConfigError(
+            f"{', '.join(missing)} cannot be exported as padded texts with masks; train a model without: docs/export.md "
+            "names the options"
+        )
 
 
 def make_masks(relations: Iterable[Relation], mask: Tensor) -> dict[str, Tensor]:
