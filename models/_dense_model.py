@@ -128,8 +128,8 @@ def check_exportable(missing: Sequence[str]) -> None:
     """Raise ConfigError for parts of a model that cannot be exported."""
     if missing:
         raise ConfigError(
-            f"{', '.join(missing)} cannot be exported as padded texts with masks; train a model without: docs/export.md "
-            "names the options"
+            f"{', '.join(missing)} cannot be exported as padded texts with masks; train a model without: "
+            "docs/export.md names the options"
         )
 
 
