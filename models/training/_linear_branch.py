@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from inspect import unwrap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from graphattn.models.heads import ClassificationHead, Head, RegressionHead, Tag
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.heads._ngrams import NgramBranch
 from graphattn.models.heads._word_features import WordFeatureBranch, list_word_keys
+from graphattn.models.training._linear_models import fit_logistic_regression, fit_ridge_regression, weights_of
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
@@ -37,8 +37,6 @@ STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 """Inverse strengths of the n-grams' regularisation among which the dev set chooses."""
 _MOST_SHARED = 500_000
 """Largest corpus, in tokens, in which words share weights by their character n-grams."""
-_MOST_JOINT = 10
-"""Most classes that are fitted together; the 23 of Ohsumed take 25 times as long together as one by one."""
 _SHARE = 0.5
 """Length of a word's vector of character n-grams."""
 _SIMPLEX = np.array([(0, 0), (-1, 0), (0, -1)])
@@ -242,9 +240,11 @@ def _fit_ngrams(head: Head, words: Sequence[str], strength: float, corpus: Corpu
     if shared is not None:
         design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()
     if isinstance(head, RegressionHead):
-        coefficients, bias = _ridge_regression(design, corpus, strength)
+        coefficients, bias = fit_ridge_regression(design, corpus.targets, weights_of(corpus), strength)
     else:
-        coefficients, bias = fit_logistic_regression(design, corpus, classes, strength, head.class_weights)
+        coefficients, bias = fit_logistic_regression(
+            design, corpus.targets, weights_of(corpus), classes, strength, head.class_weights
+        )
     weights = coefficients[:, : len(branch.weights)]
     if shared is not None:
         weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T
@@ -262,64 +262,6 @@ def count_character_ngrams(words: Sequence[str]) -> csr_matrix | None:
         return _SHARE * vectorizer.fit_transform(words)
     except ValueError:  # no n-gram occurs twice
         return None
-
-
-def _fit_unseen(model: Any, design: csr_matrix, targets: Any, weights: npt.NDArray[Any] | None) -> None:
-    """Fit without the wrappers of trackers such as MLflow, which would take this model for the user's."""
-    unwrap(type(model).fit)(model, design, targets, sample_weight=weights)
-
-
-def fit_logistic_regression(
-    design: csr_matrix, corpus: Corpus, classes: int, strength: float, class_weights: Tensor | None
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """(classes, features) coefficients and (classes,) biases; a class without examples has no coefficients."""
-    from sklearn.linear_model import LogisticRegression
-
-    coefficients = np.zeros((classes, design.shape[1]), np.float32)
-    bias = np.zeros(classes, np.float32)
-    weights = np.ones(classes) if class_weights is None else class_weights.numpy()
-    targets, of_text = corpus.targets, _weights(corpus)
-    assert isinstance(targets, np.ndarray)
-    if targets.ndim == 2:
-        for number, column in enumerate(targets.T):
-            positives = column.mean()
-            bias[number] = np.log((positives + 1e-3) / (1 - positives + 1e-3))
-            if 0 < positives < 1:
-                model = LogisticRegression(C=strength, max_iter=1000, class_weight={0: 1.0, 1: weights[number]})
-                _fit_unseen(model, design, column, of_text)
-                coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
-        return coefficients, bias
-    present = np.unique(targets)
-    bias[np.setdiff1d(np.arange(classes), present)] = -np.log(len(targets) + 1)
-    of_text = of_text * weights[targets]
-    if len(present) > _MOST_JOINT:
-        design = design.astype(np.float64)  # liblinear's, so that it is not copied for each class
-        for number in present:
-            # the dual takes many times longer where C is large
-            model = LogisticRegression(C=strength, solver="liblinear", tol=0.001, max_iter=1000)
-            _fit_unseen(model, design, targets == number, of_text)
-            coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
-    elif len(present) > 1:
-        model = LogisticRegression(C=strength, max_iter=1000)
-        _fit_unseen(model, design, targets, of_text)
-        if len(present) == 2:  # they share one vector
-            coefficients[present] = np.concatenate([-model.coef_, model.coef_]) / 2
-            bias[present] = np.concatenate([-model.intercept_, model.intercept_]) / 2
-        else:
-            coefficients[present], bias[present] = model.coef_, model.intercept_
-    return coefficients, bias
-
-
-def _ridge_regression(
-    design: csr_matrix, corpus: Corpus, strength: float
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """(1, features) coefficients and (1,) bias."""
-    from sklearn.linear_model import Ridge
-
-    # the squared error has about four times the curvature of the logistic loss
-    model = Ridge(alpha=4 / strength)
-    _fit_unseen(model, design, corpus.targets, _weights(corpus))
-    return model.coef_.reshape(1, -1).astype(np.float32), np.array([model.intercept_], np.float32)
 
 
 # -- features of words -------------------------------------------------------------------------------------------------
@@ -391,8 +333,4 @@ def _join(first: Corpus, second: Corpus) -> Corpus:
     both = Corpus(first.builder, joined, token_types=types, targets=targets)
     if first.weights is None and second.weights is None:
         return both
-    return both.with_weights(np.concatenate([_weights(first), _weights(second)]))
-
-
-def _weights(corpus: Corpus) -> npt.NDArray[np.floating]:
-    return np.ones(len(corpus)) if corpus.weights is None else corpus.weights
+    return both.with_weights(np.concatenate([weights_of(first), weights_of(second)]))

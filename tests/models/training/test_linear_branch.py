@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from graphattn import load
 from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TextRegressor, TrainingOptions
-from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import encoder_options
 from graphattn.models.heads._word_features import list_word_keys
 from graphattn.models.training import _linear_branch as linear_branch
+from graphattn.models.training._linear_models import fit_logistic_regression
 from graphattn.models.training.callbacks import EpochLines
 
 SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
@@ -246,14 +246,7 @@ def test_characters_share_weights_between_similar_words():
 
 
 def fit_regression(design, targets, classes):
-    class Labelled(Corpus):
-        def __init__(self):
-            self.targets = targets
-
-        def __len__(self):
-            return len(targets)
-
-    return linear_branch.fit_logistic_regression(csr_matrix(design), Labelled(), classes, 3.0, None)
+    return fit_logistic_regression(csr_matrix(design), targets, np.ones(len(targets)), classes, 3.0, None)
 
 
 def test_coefficients_are_scikit_learns():

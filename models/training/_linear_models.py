@@ -1,0 +1,92 @@
+"""Linear models on fixed features of texts: logistic regression and ridge regression."""
+
+from __future__ import annotations
+
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from graphattn.models._corpus import Corpus
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Design: TypeAlias = "npt.NDArray[np.floating] | csr_matrix"
+Floats = npt.NDArray[np.floating]
+_MOST_JOINT = 10
+"""Most classes that are fitted together; the 23 of Ohsumed take 25 times as long together as one by one."""
+
+
+def fit_logistic_regression(
+    design: Design,
+    targets: npt.NDArray[Any],
+    weights: Floats,
+    classes: int,
+    strength: float,
+    class_weights: Tensor | None,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """(classes, features) coefficients and (classes,) biases; a class without examples has no coefficients.
+
+    ``design`` is (S, features), ``targets`` are (S,) class ids or (S, classes) zeros and ones, ``weights`` are (S,);
+    ``strength`` is the inverse of the regularization. Sparse features of more than :data:`_MOST_JOINT` classes are
+    fitted one class against the others.
+    """
+    from scipy.sparse import issparse
+    from sklearn.linear_model import LogisticRegression
+
+    coefficients = np.zeros((classes, design.shape[1]), np.float32)
+    bias = np.zeros(classes, np.float32)
+    of_classes = np.ones(classes) if class_weights is None else class_weights.numpy()
+    if targets.ndim == 2:
+        for number, column in enumerate(targets.T):
+            positives = column.mean()
+            bias[number] = np.log((positives + 1e-3) / (1 - positives + 1e-3))
+            if 0 < positives < 1:
+                model = LogisticRegression(C=strength, max_iter=1000, class_weight={0: 1.0, 1: of_classes[number]})
+                _fit_unseen(model, design, column, weights)
+                coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
+        return coefficients, bias
+    present = np.unique(targets)
+    bias[np.setdiff1d(np.arange(classes), present)] = -np.log(len(targets) + 1)
+    weights = weights * of_classes[targets]
+    if len(present) > _MOST_JOINT and issparse(design):
+        design = design.astype(np.float64)  # liblinear's, so that it is not copied for each class
+        for number in present:
+            # the dual takes many times longer where C is large
+            model = LogisticRegression(C=strength, solver="liblinear", tol=0.001, max_iter=1000)
+            _fit_unseen(model, design, targets == number, weights)
+            coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
+    elif len(present) > 1:
+        model = LogisticRegression(C=strength, max_iter=1000)
+        _fit_unseen(model, design, targets, weights)
+        if len(present) == 2:  # they share one vector
+            coefficients[present] = np.concatenate([-model.coef_, model.coef_]) / 2
+            bias[present] = np.concatenate([-model.intercept_, model.intercept_]) / 2
+        else:
+            coefficients[present], bias[present] = model.coef_, model.intercept_
+    return coefficients, bias
+
+
+def fit_ridge_regression(
+    design: Design, targets: npt.NDArray[Any], weights: Floats, strength: float
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """(1, features) coefficients and (1,) bias."""
+    from sklearn.linear_model import Ridge
+
+    # the squared error has about four times the curvature of the logistic loss
+    model = Ridge(alpha=4 / strength)
+    _fit_unseen(model, design, targets, weights)
+    return model.coef_.reshape(1, -1).astype(np.float32), np.array([model.intercept_], np.float32)
+
+
+def weights_of(corpus: Corpus) -> Floats:
+    """(S,) weights of the texts in the loss."""
+    return np.ones(len(corpus)) if corpus.weights is None else corpus.weights
+
+
+def _fit_unseen(model: Any, design: Design, targets: npt.NDArray[Any], weights: Floats) -> None:
+    """Fit without the wrappers of trackers such as MLflow, which would take this model for the user's."""
+    unwrap(type(model).fit)(model, design, targets, sample_weight=weights)
