@@ -156,6 +156,10 @@ class Corpus(Dataset[Batch]):
         weighted.weights = (weights * (targets.sum() / total if total else 1.0)).astype(np.float32)
         return weighted
 
+    def select(self, numbers: Ints) -> Corpus:
+        """The sentences with these numbers, without targets and weights."""
+        return Corpus(self.builder, [layout.take(numbers) for layout in self.layouts], token_types=self.token_types)
+
     def truncate(self, limit: int | None, total: int | None = None) -> tuple[Corpus, int, int]:
         """The corpus with fewer tokens of long texts, the number of these texts or pairs, and that of tokens left out.
 

@@ -205,9 +205,12 @@ class TrainingOptions(Options):
             )
         return self.metric or main
 
-    def resolve_epochs(self, examples: int, *, visits: int = 150_000, maximum: int = 20) -> int:
-        """``epochs``; by default enough for about ``visits`` training examples in total, from 3 to ``maximum``."""
-        return self.epochs or max(3, min(maximum, visits // examples))
+    def resolve_epochs(self, examples: int, *, visits: int = 150_000, maximum: int = 20, least: int = 0) -> int:
+        """``epochs``; by default enough for about ``visits`` training examples in total, from 3 to ``maximum``.
+
+        There are more epochs where these are fewer than ``least`` examples.
+        """
+        return self.epochs or max(3, min(maximum, visits // examples), -(-least // examples))
 
     def resolve_precision(self) -> str:
         """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""

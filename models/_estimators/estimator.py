@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -41,6 +41,7 @@ from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.tuning import FEW, FOLDS, OF_FINE_TUNING, Numbers, Tuning, choose_tuning
 from graphattn.models._estimators.warm_start import check_same_kind, check_same_options, copy_weights
 from graphattn.models._inspectable import Inspectable
 from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card, set_decisions
@@ -109,7 +110,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     task_ : the task with what it learnt of the labels
     text_inputs_ : vocabulary and features of words
     corpus_ : how the training corpus was read: format and options; empty if :meth:`read` has not read it
-    mixture_ : shares of graph encoder and linear branch, and the dev metrics of the whole model
+    mixture_ : shares of graph encoder and linear branch, and the dev metrics of the whole model; or, with few labels,
+        the percentage of held-out texts that each way of training predicted right
     num_examples_ : sizes of the ``training`` and ``dev`` set; empty in a loaded model
     card_ : the model card of a loaded model, which :meth:`save` writes again; empty after :meth:`fit`
     """
@@ -177,8 +179,15 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
     def resolve_options(self) -> dict[str, Any]:
         """Group -> its options, where those that were not set have the defaults of the preset or pretrained model."""
+        return self._resolve_options({})
+
+    def _resolve_options(self, decided: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """The same with other defaults: group -> option -> value."""
         defaults = self.task.option_defaults(self.preset, pretrained=bool(self.pretrained.pretrained))
-        return {name: getattr(self, name).with_defaults(defaults.get(name, {})) for name in self._groups()}
+        return {
+            name: getattr(self, name).with_defaults({**defaults.get(name, {}), **decided.get(name, {})})
+            for name in self._groups()
+        }
 
     def validate(self) -> None:
         """Validate all options.
@@ -210,11 +219,15 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     def _task_arguments(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self.option_groups["task"])}
 
-    def _prepare_options(self) -> None:
-        """Copy the options, so that ``set_params`` does not change a fitted model; make its task and its inputs."""
+    def _prepare_options(self, decided: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """Copy the options, so that ``set_params`` does not change a fitted model; make its task and its inputs.
+
+        ``decided`` are defaults that depend on the training set: group -> option -> value.
+        """
         self.validate()
         self.encoder_ = self.resolve_encoder().copy()
-        options = {name: group for name, group in self.resolve_options().items() if name not in self.late_options}
+        resolved = self._resolve_options(decided or {})
+        options = {name: group for name, group in resolved.items() if name not in self.late_options}
         vars(self).update({f"{name}_": group for name, group in options.items()})
         if self.inputs_.cls is None:
             self.inputs_.cls = self.encoder_.begins_with_cls
@@ -351,12 +364,65 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         with _FITTING, self._rollback_on_failure():
             self._prepare_options()
             examples = self._make_examples(X, y, "there are no training examples", sample_weight=sample_weight)
-            self._fit_examples(examples, dev, previous, callbacks)
+            validated = None
+            if previous is not None:
+                self._prepare_options({"pretrained": Tuning.of(previous.pretrained_)})
+            elif self._leaves_choice():
+                validated = self._choose_tuning(examples, dev, callbacks)
+            self._fit_examples(examples, dev, previous, callbacks, validated)
         return self
 
+    def _leaves_choice(self) -> bool:
+        """Whether this is a pretrained classifier, and no option says how to train it."""
+        if not self.task.has_contrastive or not self.pretrained.pretrained:
+            return False
+        is_alone = self.encoder_.name == NoEncoderOptions.name
+        return is_alone and not any(vars(getattr(self, group)).keys() & of for group, of in OF_FINE_TUNING.items())
+
+    def _choose_tuning(self, examples: Examples, dev: Any, callbacks: Sequence[Callback]) -> ScoredTexts | None:
+        """Choose how to train a pretrained model, if there are few labels; returns scores by cross-validation."""
+        from graphattn.models.training._decisions import ScoredTexts, split_folds
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphAttnWarning)  # they are given in training
+            self.task_.fit(examples, self._options)
+        labels = examples.labels
+        folds = split_folds(len(labels), self.task_.stratify(labels), FOLDS)
+        if not folds or len(labels) >= FEW * len(self.task_.class_names):
+            return None
+        whole = {} if dev is not None or "dev_fraction" in vars(self.training) else {"dev_fraction": 0.0}
+        targets = np.asarray(self.task_.make_targets(labels, "training set"))
+
+        def score(tuning: Tuning, rest: Numbers, held: Numbers) -> npt.NDArray[np.floating]:
+            groups = {"pretrained": tuning.options, "training": whole}
+            params = {f"{group}__{name}": value for group, of in groups.items() for name, value in of.items()}
+            return self._score_fold(examples, rest, held, **params)
+
+        choice, shares, scores, numbers = choose_tuning(targets, score, folds, self._make_log(callbacks))
+        self._prepare_options({"pretrained": choice.options, "training": whole})
+        self.mixture_ = shares
+        weights = None if examples.weights is None else examples.weights[numbers]
+        return ScoredTexts.of(scores, targets[numbers], weights)
+
+    def _make_log(self, callbacks: Sequence[Callback]) -> Callable[[str], None]:
+        """A function that prints lines to standard error if epochs are shown."""
+        from graphattn.models.training.callbacks import shows_epochs
+
+        def log(line: str) -> None:
+            if shows_epochs(self.training_, callbacks):
+                print(line, file=sys.stderr, flush=True)
+
+        return log
+
     def _fit_examples(
-        self, examples: Examples, dev: Any = None, previous: Self | None = None, callbacks: Sequence[Callback] = ()
+        self,
+        examples: Examples,
+        dev: Any = None,
+        previous: Self | None = None,
+        callbacks: Sequence[Callback] = (),
+        validated: ScoredTexts | None = None,
     ) -> None:
+        """Train; ``validated`` are scores by cross-validation, if there are some already."""
         device = find_device(self.training_.device)
         if previous is not None:
             previous.model_.cpu()
@@ -365,11 +431,21 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         self.num_examples_ = {name: len(each.labels) for name, each in sets.items() if each is not None}
         corpus, dev_corpus = self._encode_sets(training, held_out)
         self.model_.set_precision("32" if device.type == "cpu" else self.training_.resolve_precision())
-        self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
-        self.model_.to(device)  # which Lightning left
-        scores, decisions = self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
+        scores = None
+        if self.pretrained_.contrastive and self.task.has_contrastive:
+            from graphattn.models.training._contrastive import train_contrastive
+
+            train_contrastive(self.model_.to(device), corpus, self.training_, self._make_log(callbacks))
+        if self.pretrained_.frozen and self.task.can_be_frozen:
+            self.model_.to(device)
+            scores = self._fit_frozen(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
+        else:
+            self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
+            self.model_.to(device)  # which Lightning left
+        mixed, decisions = self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
         self.model_.to(device)  # which a linear branch leaves
-        changed = self._fit_decisions(examples, corpus, dev_corpus, held_out, scores, callbacks)
+        scores = scores if mixed is None else mixed
+        changed = self._fit_decisions(examples, corpus, dev_corpus, held_out, scores, callbacks, validated)
         self._review(dev_corpus, held_out, changed or decisions)
 
     @contextmanager
@@ -527,6 +603,33 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             callbacks=callbacks,
         )
 
+    def _fit_frozen(
+        self,
+        corpus: Corpus,
+        dev: Corpus | None,
+        held_out: Examples | None,
+        *,
+        refit: bool,
+        callbacks: Sequence[Callback],
+    ) -> npt.NDArray[np.floating] | None:
+        """Fit the head on the vectors of the encoder as it is; returns scores of the dev set by what was not refitted.
+
+        A linear branch is weighed on the dev set, which then has to stay unseen.
+        """
+        from graphattn.models.training._frozen import fit_frozen
+
+        row, scores = fit_frozen(
+            self.model_.eval(),
+            corpus,
+            dev,
+            evaluate=None if held_out is None else self._make_measure(held_out),
+            refit=refit and not self.head_.linear_branch,
+            folder=None if self.training_.run_dir is None else Path(self.training_.run_dir),
+            report=self._make_log(callbacks),
+        )
+        self.history_ = [row]
+        return scores
+
     def _make_measure(self, held_out: Examples) -> Any:
         """Make a function that measures decisions for the dev set."""
         measure = partial(self.task_.measure, held_out.labels)
@@ -603,26 +706,27 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         held_out: Examples | None,
         scores: npt.NDArray[np.floating] | None,
         callbacks: Sequence[Callback],
+        validated: ScoredTexts | None,
     ) -> list[Any] | None:
         """Fit what turns the model's scores into probabilities and labels, and measure the dev set with it.
 
-        Returns the decisions for the dev set if these have changed.
+        Without a dev set, ``validated`` takes its place. Returns the decisions for the dev set if these have changed.
         """
         if not self.task_.calibrates:
             return None
         from graphattn.models.training._decisions import ScoredTexts
-        from graphattn.models.training.callbacks import shows_epochs
 
-        def log(line: str) -> None:
-            if shows_epochs(self.training_, callbacks):
-                print(line, file=sys.stderr, flush=True)
-
-        scored = None
+        scored = validated
         if dev is not None:
             scores = np.array(predict_corpus(self.model_, dev, scores=True).scores) if scores is None else scores
             scored = ScoredTexts.of(scores, dev.targets, dev.weights)
-        cross_validate = partial(self._cross_validate, examples)
-        decided = self.task_.fit_decisions(self.model_, corpus, scored, cross_validate=cross_validate, log=log)
+        decided = self.task_.fit_decisions(
+            self.model_,
+            corpus,
+            scored,
+            cross_validate=lambda: validated or self._cross_validate(examples),
+            log=self._make_log(callbacks),
+        )
         if decided is not None and held_out is not None:
             metrics = self._make_measure(held_out)(decided)
             self.mixture_ |= {f"dev_{name}": value for name, value in metrics.items()}
@@ -630,24 +734,32 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
     def _cross_validate(self, examples: Examples) -> ScoredTexts:
         """The scores of all training texts, each by a model that was trained without its fold."""
-        from sklearn.base import clone
-
         from graphattn.models.training._decisions import ScoredTexts, split_folds
 
         labels = self.task_.normalize_labels(examples.labels, "training set")  # those of the model to continue from
         examples = replace(examples, labels=labels)
-        scores = np.full((len(labels), len(self.task_.class_names)), _UNKNOWN_CLASS)
+        scores = np.empty((len(labels), len(self.task_.class_names)))
+        of_tuning = {f"pretrained__{name}": value for name, value in Tuning.of(self.pretrained_).items()}
         for rest, held in split_folds(len(labels), self.task_.stratify(labels)):
-            fold = clone(self).set_params(tune_threshold=None, training__run_dir=None, training__progress=False)
-            if round(self.training_.dev_fraction * len(rest)) < 1:  # so that there is nothing to measure
-                fold.set_params(training__metric=None)
-            with warnings.catch_warnings(), fold._rollback_on_failure():
-                warnings.simplefilter("ignore", GraphAttnWarning)  # the model itself gives them, too
-                fold._prepare_options()
-                fold._fit_examples(examples.select(rest.tolist()))
-            details = fold._rerun(examples.select(held.tolist()).columns, scores=True)
-            scores[held[:, None], self.task_.match_classes(fold.task_)] = details.scores
+            scores[held] = self._score_fold(examples, rest, held, tune_threshold=None, **of_tuning)
         return ScoredTexts.of(scores, self.task_.make_targets(labels, "training set"), examples.weights)
+
+    def _score_fold(self, examples: Examples, rest: Numbers, held: Numbers, **params: Any) -> npt.NDArray[np.floating]:
+        """(held, C) scores of texts by a copy of this estimator with other parameters, trained on the rest."""
+        from sklearn.base import clone
+
+        params = {"training__run_dir": None, "training__progress": False, **params}
+        fold = clone(self).set_params(**params)
+        if round(fold.training.dev_fraction * len(rest)) < 1:  # so that there is nothing to measure
+            fold.set_params(training__metric=None)
+        with warnings.catch_warnings(), fold._rollback_on_failure():
+            warnings.simplefilter("ignore", GraphAttnWarning)  # the model itself gives them, too
+            fold._prepare_options()
+            fold._fit_examples(examples.select(rest.tolist()))
+        details = fold._rerun(examples.select(held.tolist()).columns, scores=True)
+        scores = np.full((len(held), len(self.task_.class_names)), _UNKNOWN_CLASS)
+        scores[:, self.task_.match_classes(fold.task_)] = details.scores
+        return scores
 
     def _review(self, dev: Corpus | None, held_out: Examples | None, decisions: list[Any] | None) -> None:
         """Keep the decisions for the dev set; warn if these or the loss show that training went wrong."""

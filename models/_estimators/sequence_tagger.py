@@ -65,7 +65,7 @@ class SequenceTagger(Classes, Estimator):
     option_groups: ClassVar = {**Estimator.option_groups, "task": TaggerOptions}
     unused_options = frozenset(
         {"max_tokens_per_text", "strip_html", "pooling", "head_hidden", "pair_features", "join_pairs"}
-    )
+    ) | {"frozen", "contrastive"}
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ class TextRegressor(Regressor, Estimator):
     task = Regression
     option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
     unused_options = frozenset(
-        {"crf", "word_pieces", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs"}
+        {"crf", "word_pieces", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs", "contrastive"}
     )
 
     @override

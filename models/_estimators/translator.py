@@ -95,7 +95,7 @@ class Translator(Estimator):
         "parsing": ParsingOptions,
         "pretrained": PretrainedOptions,
     }
-    unused_options = frozenset({"join_pairs"})
+    unused_options = frozenset({"join_pairs", "frozen", "contrastive"})
     late_options = frozenset({"search", "parsing"})
     search: SearchOptions
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
+
+from typing_extensions import override
 
 from graphattn.options import Options, option
 
@@ -24,7 +26,7 @@ FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Defaults that differ with a pretrained model: group of options -> values."""
-DEFAULT_EPOCHS: Mapping[str, int] = {"visits": 30_000, "maximum": 10}
+DEFAULT_EPOCHS: Mapping[str, int] = {"visits": 30_000, "maximum": 10, "least": 640}
 """See :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""
 
 
@@ -44,6 +46,15 @@ class PretrainedOptions(Options):
     extend_positions: str = option(
         "copy", "position vectors of longer texts: copies, or stretched", choices=("copy", "interpolate")
     )
+    frozen: bool | None = option(
+        None,
+        "encode each text once, and fit logistic regression on the vectors (default: with few examples the best in "
+        "cross-validation, else fine-tune)",
+        common=True,
+    )
+    contrastive: bool | None = option(
+        None, "first train the encoder so that texts of a class have similar vectors (default: as for frozen)"
+    )
     tuned_layers: int | None = option(
         None, "train only this many last layers; 0 freezes the model (default: all, and the word vectors)", min=0
     )
@@ -51,6 +62,16 @@ class PretrainedOptions(Options):
     layer_decay: float = option(0.9, "factor of the learning rate from a layer to the one below", above=0, max=1)
     gradient_checkpointing: bool = option(False, "compute states again in the backward pass, which saves memory")
     join_pairs: bool = option(True, "make one sequence of the two texts of a pair, as in pretraining")
+
+    @override
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Self:
+        """A contrastive start is followed by a frozen model; a frozen model encodes the texts of a pair apart."""
+        options = super().with_defaults(defaults)
+        if options.frozen is None and options.contrastive:
+            options.frozen = True
+        if options.frozen and "join_pairs" not in vars(self):
+            options.join_pairs = False
+        return options
 
 
 def resolve_pretrained_options(options: PretrainedOptions | str | None) -> PretrainedOptions:

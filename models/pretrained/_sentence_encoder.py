@@ -397,6 +397,14 @@ def _make_no_prediction_error() -> ConfigError:
     )
 
 
+def find_pooling(model: str) -> str | None:
+    """The pooling of a sentence-transformers model, by its directory or its name on the hub; None if it has others."""
+    try:
+        return read_pooling(find_directory(model))[0]
+    except ModelDirectoryError:
+        return None
+
+
 def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
     """The pooling of sentence vectors in a directory, whether they are normalised, and the limit of tokens, if any."""
     model = find_transformer(folder)

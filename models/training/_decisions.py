@@ -113,20 +113,22 @@ def fit_temperature(dev: ScoredTexts) -> float:
     return fit(dev) if losses and sum(losses) < dev.loss() else 1.0
 
 
-def split_folds(count: int, strata: npt.NDArray[Any] | None = None) -> list[tuple[Numbers, Numbers]]:
+def split_folds(
+    count: int, strata: npt.NDArray[Any] | None = None, number: int = FOLDS
+) -> list[tuple[Numbers, Numbers]]:
     """The numbers of texts outside and inside each fold; no folds for fewer texts than folds.
 
     With ``strata``, class ids, each fold has about the same share of each class.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    if count < FOLDS:
+    if count < number:
         return []
-    if strata is None or np.bincount(strata).max() < FOLDS:
-        return list(KFold(FOLDS, shuffle=True, random_state=0).split(np.arange(count)))
+    if strata is None or np.bincount(strata).max() < number:
+        return list(KFold(number, shuffle=True, random_state=0).split(np.arange(count)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of rare classes
-        return list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(strata, strata))
+        return list(StratifiedKFold(number, shuffle=True, random_state=0).split(strata, strata))
 
 
 def choose_thresholds(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats, metric: str) -> Floats:

@@ -23,11 +23,11 @@ from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import prediction_batches, split_rows
 from graphattn.models._text_model import TextModel, in_evaluation
-from graphattn.models.heads import ClassificationHead, Head, RegressionHead, TaggingHead
+from graphattn.models.heads import ClassificationHead, Head, TaggingHead
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.heads._ngrams import NgramBranch
 from graphattn.models.heads._word_features import WordFeatureBranch, list_word_keys
-from graphattn.models.training._linear_models import fit_logistic_regression, fit_ridge_regression, weights_of
+from graphattn.models.training._linear_models import fit_linear, weights_of
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
@@ -239,12 +239,7 @@ def _fit_ngrams(head: Head, words: Sequence[str], strength: float, corpus: Corpu
         shared = count_character_ngrams([words[number] for number in branch.single_tokens()])
     if shared is not None:
         design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()
-    if isinstance(head, RegressionHead):
-        coefficients, bias = fit_ridge_regression(design, corpus.targets, weights_of(corpus), strength)
-    else:
-        coefficients, bias = fit_logistic_regression(
-            design, corpus.targets, weights_of(corpus), classes, strength, head.class_weights
-        )
+    coefficients, bias = fit_linear(head, design, corpus.targets, weights_of(corpus), strength)
     weights = coefficients[:, : len(branch.weights)]
     if shared is not None:
         weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from graphattn.models._corpus import Corpus
+from graphattn.models.heads import ClassificationHead, RegressionHead
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -18,6 +19,19 @@ Design: TypeAlias = "npt.NDArray[np.floating] | csr_matrix"
 Floats = npt.NDArray[np.floating]
 _MOST_JOINT = 10
 """Most classes that are fitted together; the 23 of Ohsumed take 25 times as long together as one by one."""
+
+
+def fit_linear(
+    head: ClassificationHead, design: Design, targets: npt.NDArray[Any], weights: Floats, strength: float
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """(classes, features) coefficients and (classes,) biases for the scores of a head.
+
+    Logistic regression, or ridge regression for numbers; see :func:`fit_logistic_regression`.
+    """
+    if isinstance(head, RegressionHead):
+        return fit_ridge_regression(design, targets, weights, strength)
+    classes = head.output.out_features
+    return fit_logistic_regression(design, targets, weights, classes, strength, head.class_weights)
 
 
 def fit_logistic_regression(
@@ -39,7 +53,7 @@ def fit_logistic_regression(
 
     coefficients = np.zeros((classes, design.shape[1]), np.float32)
     bias = np.zeros(classes, np.float32)
-    of_classes = np.ones(classes) if class_weights is None else class_weights.numpy()
+    of_classes = np.ones(classes) if class_weights is None else class_weights.cpu().numpy()
     if targets.ndim == 2:
         for number, column in enumerate(targets.T):
             positives = column.mean()

@@ -65,7 +65,7 @@ class Classification(LabelTask):
     description = "classifies texts"
     estimator_type = "classifier"
     presets: ClassVar[Mapping[str, Recipe]] = {**LabelTask.presets, "sst-phrases": STAR_TRANSFORMER}
-    calibrates = True
+    calibrates = can_be_frozen = has_contrastive = True
     prediction_options = LabelTask.prediction_options | {"curves", "min_confidence", "threshold", "top_k"}
     multilabel = False
     indicators = False

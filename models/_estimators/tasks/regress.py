@@ -44,6 +44,7 @@ class Regression(Task):
     """
 
     name = "regress"
+    can_be_frozen = True
     corpus_kind = "classify"
     description = "predicts a number for texts"
     prediction_options = frozenset({"mistakes", "plain"})

@@ -17,7 +17,7 @@ from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders._word_boundaries import strip_html
 from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
 from graphattn.models._corpus import Batch, Corpus
-from graphattn.models._encoders import EncoderOptions
+from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
 from graphattn.models._estimators.inputs import Columns, as_text, pair_columns, select, single_column
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
@@ -103,6 +103,8 @@ class Task:
     has_characters : whether words have character features by default
     joins_pairs : whether the model reads the two texts of a pair as one sequence
     calibrates : whether :meth:`fit_decisions` needs the scores of a dev set
+    can_be_frozen : whether the head can be fitted alone, on the vectors of a pretrained model
+    has_contrastive : whether texts have classes, so that the vectors of a class can be moved together
     """
 
     name: ClassVar[str]
@@ -126,6 +128,8 @@ class Task:
     class_weight: Any = None
     joins_pairs = False
     calibrates: ClassVar[bool] = False
+    can_be_frozen: ClassVar[bool] = False
+    has_contrastive: ClassVar[bool] = False
 
     def __init__(self, **arguments: Any):
         vars(self).update(arguments)
@@ -170,6 +174,17 @@ class Task:
     @classmethod
     def check_options(cls, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
         """Check the rules between groups of options before training."""
+        if not options["pretrained"].frozen or not cls.can_be_frozen:
+            return
+        pretrained, head = options["pretrained"], options["head"]
+        for name, is_needed, fix in (
+            ("pretrained", bool(pretrained.pretrained), "give the directory or name of a pretrained model"),
+            ("encoder", encoder.name == NoEncoderOptions.name, "nothing trains other layers; leave it out"),
+            ("head_hidden", not head.head_hidden, "only a linear layer is fitted; leave it out"),
+            ("pooling", head.pooling != "source2token", "nothing trains its weights; choose another"),
+        ):
+            if not is_needed:
+                raise ConfigError(f"{{frozen}} does not fit {{{name}}}: {fix}", options=("frozen", name))
 
     def complete_options(self, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
         """Set the options whose default depends on others, and check the rules between groups."""
@@ -179,6 +194,10 @@ class Task:
         if pretrained.pretrained and joins and head.linear_branch:
             raise ConfigError("{linear_branch} needs {join_pairs=False}", options=("linear_branch", "join_pairs"))
         self.joins_pairs = bool(pretrained.pretrained) and joins
+        if head.pooling is None and pretrained.frozen and self.can_be_frozen:
+            from graphattn.models.pretrained._sentence_encoder import find_pooling
+
+            head.pooling = find_pooling(pretrained.pretrained)
         if head.pooling is None:
             head.pooling = encoder.pooling
             if head.pooling == "cls+max" and not inputs.cls:

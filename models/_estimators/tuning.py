@@ -1,0 +1,102 @@
+"""Ways of training a pretrained model, and the choice among them by cross-validation when there are few labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphattn.models.pretrained._options import PretrainedOptions
+
+FEW = 100
+"""Examples of a class, on average, from which on a pretrained model is fine-tuned."""
+FOLDS = 3
+_ENOUGH = 300
+"""Held-out examples after which no further fold is trained."""
+OF_FINE_TUNING: Mapping[str, frozenset[str]] = {
+    "training": frozenset({"epochs", "learning_rate"}),
+    "pretrained": frozenset({"frozen", "contrastive", "tuned_layers", "tuning_rate", "layer_decay"}),
+    "head": frozenset({"head_hidden", "linear_branch"}),
+}
+"""Group -> options that leave no choice once they are set."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A way of training a pretrained model."""
+
+    name: str
+    frozen: bool
+    contrastive: bool
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its options of the group ``pretrained``."""
+        return {"frozen": self.frozen, "contrastive": self.contrastive}
+
+    @staticmethod
+    def of(options: PretrainedOptions) -> dict[str, Any]:
+        """The same options of a model that was trained."""
+        return {"frozen": options.frozen, "contrastive": options.contrastive}
+
+
+TUNINGS = (
+    Tuning("contrastive", frozen=True, contrastive=True),
+    Tuning("frozen", frozen=True, contrastive=False),
+    Tuning("fine-tuned", frozen=False, contrastive=False),
+)
+"""Those to choose from; of equals the first."""
+
+
+def choose_tuning(
+    targets: npt.NDArray[np.integer],
+    score: Callable[[Tuning, Numbers, Numbers], npt.NDArray[np.floating]],
+    folds: list[tuple[Numbers, Numbers]],
+    log: Callable[[str], None],
+) -> tuple[Tuning, dict[str, float], npt.NDArray[np.floating], Numbers]:
+    """Choose the first of :data:`TUNINGS` than which no other is better by a standard error.
+
+    ``targets`` are (S,) class ids or (S, C) zeros and ones; ``score`` trains on the first numbers of a fold and returns
+    (len, C) scores of the others. One that is clearly worse is not trained in further folds.
+
+    Returns
+    -------
+    The choice; name -> percentage of held-out texts that are right; scores by the choice, and the numbers of its texts
+    """
+    remaining, numbers = list(TUNINGS), np.empty(0, np.int64)
+    scores: dict[str, list[npt.NDArray[np.floating]]] = {tuning.name: [] for tuning in TUNINGS}
+    right: dict[str, npt.NDArray[np.float64]] = {}
+    for rest, held in folds:
+        numbers = np.concatenate([numbers, held])
+        for tuning in remaining:
+            scores[tuning.name].append(score(tuning, rest, held))
+            right[tuning.name] = _are_right(np.concatenate(scores[tuning.name]), targets[numbers])
+        best = max(remaining, key=lambda tuning: right[tuning.name].mean())
+        remaining = [each for each in remaining if not _is_better(right[best.name], right[each.name])]
+        if len(numbers) >= _ENOUGH:
+            break
+    shares = {name: 100 * float(values.mean()) for name, values in right.items()}
+    shown = ", ".join(f"{name} {share:.1f}" for name, share in shares.items())
+    log(f"few labels, so cross-validation chooses among (% right): {shown}; {remaining[0].name} it is")
+    return remaining[0], shares, np.concatenate(scores[remaining[0].name]), numbers
+
+
+def _are_right(scores: npt.NDArray[np.floating], targets: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+    """(S,) ones and zeros; of several labels, the share of a text's predicted and true ones that are both."""
+    if targets.ndim == 1:
+        return np.asarray(scores.argmax(1) == targets, np.float64)
+    predicted, true = scores > 0, targets > 0
+    either = (predicted | true).sum(1)
+    shares: npt.NDArray[np.float64] = np.where(either > 0, (predicted & true).sum(1) / np.maximum(either, 1), 1.0)
+    return shares
+
+
+def _is_better(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> bool:
+    """Whether the mean is larger by more than a standard error of the difference."""
+    difference = first - second[: len(first)]
+    return bool(difference.mean() > difference.std(ddof=1) / np.sqrt(len(difference)))

@@ -1,0 +1,105 @@
+"""Contrastive start: move the vectors of a class together, before a linear model is fitted on them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphattn.models._corpus import Corpus
+from graphattn.models._options import TrainingOptions
+from graphattn.models._text_model import TextModel
+from graphattn.models.heads import ClassificationHead
+from graphattn.models.training._optimizer import make_optimizer, relative_rate
+
+BATCH = 32
+"""Texts of a batch, in which each is compared with all others."""
+VISITS = 480
+"""Texts that are read in total, if there are fewer; else each is read once."""
+
+
+def train_contrastive(
+    model: TextModel, corpus: Corpus, options: TrainingOptions, report: Callable[[str], None]
+) -> None:
+    """Train the encoder so that the cosine of two texts' vectors is the share of their labels that they have in common.
+
+    This is the first stage of SetFit (Tunstall et al. 2022, section 3.1) with all pairs of a batch, so that a text is
+    read once for 31 pairs. Word vectors and the head are not trained.
+    """
+    head, start = model.head, time.monotonic()
+    assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
+    batches = list(draw_batches(corpus.targets, options.seed))
+    losses = []
+    with torch.random.fork_rng(), _only_encoder(model):
+        torch.manual_seed(options.seed)
+        optimizer = make_optimizer(model, model.learning_rates, options)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: relative_rate(step, len(batches), options))
+        model.train()
+        for numbers in batches:
+            batch = corpus[numbers]
+            assert batch.targets is not None
+            with torch.autocast(model.device.type, torch.bfloat16, enabled=options.resolve_precision() == "bf16"):
+                vectors = head.items_of(head.sentences(model.encode(batch), batch.graph))
+            loss = contrastive_loss(vectors, batch.targets.to(vectors.device))
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.encoder.parameters(), options.clip or float("inf"))
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            losses.append(loss.detach())
+        model.eval()
+    mean = float(torch.stack(losses[-len(losses) // 4 :]).mean())
+    report(f"contrastive start: {len(batches)} steps, loss {mean:.4f}, {time.monotonic() - start:.1f} s")
+
+
+def contrastive_loss(vectors: Tensor, targets: Tensor) -> Tensor:
+    """The squared error of cosines, where pairs with and without a common label weigh alike.
+
+    ``vectors`` are (B, F), ``targets`` (B,) class ids or (B, C) zeros and ones.
+    """
+    cosines = F.normalize(vectors.float(), dim=1) @ F.normalize(vectors.float(), dim=1).T
+    if targets.dim() == 1:
+        shared = (targets[:, None] == targets).float()
+    else:
+        labels = targets.float()
+        common, either = labels @ labels.T, (labels[:, None] + labels).clamp(max=1).sum(2)
+        shared = torch.where(either > 0, common / either.clamp(min=1), 1.0)
+    errors = (cosines - shared).square()
+    pairs = ~torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+    sides = [errors[pairs & (shared > 0)], errors[pairs & (shared == 0)]]
+    return torch.stack([side.mean() for side in sides if len(side)]).mean()
+
+
+def draw_batches(targets: npt.NDArray[np.integer], seed: int) -> Iterator[list[int]]:
+    """The numbers of the texts of each batch: of one label for each text equally many of some classes."""
+    rng = np.random.default_rng(seed)
+    steps = -(-max(VISITS, len(targets)) // BATCH)
+    if targets.ndim == 2:
+        for _ in range(steps):
+            yield rng.permutation(len(targets))[:BATCH].tolist()
+        return
+    groups = [np.flatnonzero(targets == number) for number in np.unique(targets)]
+    per_class = max(2, BATCH // len(groups))
+    for _ in range(steps):
+        chosen = rng.permutation(len(groups))[: BATCH // per_class]
+        yield [number for group in chosen for number in rng.permutation(groups[group])[:per_class].tolist()]
+
+
+@contextmanager
+def _only_encoder(model: TextModel) -> Iterator[None]:
+    """Train nothing but the encoder inside the block."""
+    others: Sequence[nn.Parameter] = [*model.embedding.parameters(), *model.head.parameters()]
+    trained = [parameter for parameter in others if parameter.requires_grad]
+    for parameter in trained:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in trained:
+            parameter.requires_grad_(True)

@@ -1,0 +1,229 @@
+"""Frozen pretrained models, the contrastive start, and the choice among them when there are few labels."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from graphattn import PairClassifier, SequenceTagger, TextClassifier, TextRegressor, load
+from graphattn.exceptions import ConfigError
+from graphattn.models import HeadOptions, TrainingOptions
+from graphattn.models._estimators.tuning import TUNINGS, choose_tuning
+from graphattn.models.pretrained import SentenceEncoder
+from graphattn.models.pretrained._options import PretrainedOptions
+from graphattn.models.training._contrastive import contrastive_loss, draw_batches
+from graphattn.models.training._frozen import STRENGTHS
+from graphattn.models.training.callbacks import EpochLines
+
+from .conftest import write_model
+
+TEXTS = ["a good film", "a bad film", "the plot is good", "the plot is bad"] * 4
+TEXTS = [f"{text} {'abcdefghijklmnop'[number]}" for number, text in enumerate(TEXTS)]
+LABELS = ["pos", "neg"] * 8
+SEVERAL = [("film", "good"), ("film",), ("good",), ()] * 4
+PAIRS = list(zip(TEXTS, TEXTS[1:] + TEXTS[:1], strict=True))
+WHOLE = TrainingOptions(dev_fraction=0, progress=False, precision="32")
+
+
+@pytest.fixture(scope="module")
+def folder(make_reference, tmp_path_factory):
+    return write_model(make_reference("bert"), tmp_path_factory.mktemp("bert"))
+
+
+def make(kind, folder, training=WHOLE, arguments=None, **options):
+    return kind(pretrained=PretrainedOptions(str(folder), **options), training=training, **(arguments or {}))
+
+
+def test_a_frozen_classifier_is_logistic_regression_on_sentence_vectors(folder):
+    classifier = make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS)
+    vectors = SentenceEncoder(folder).transform(TEXTS)
+    scale = np.linalg.norm(vectors, axis=1).mean()
+    candidates = [LogisticRegression(C=c, max_iter=1000).fit(vectors / scale, LABELS) for c in STRENGTHS]
+    expected = [candidate.decision_function(vectors / scale) for candidate in candidates]
+    scores = classifier.decision_function(TEXTS) * classifier.temperature_
+    assert min(np.abs(scores - each).max() for each in expected) < 0.02
+    for name, weights in classifier.model_.encoder.state_dict().items():
+        torch.testing.assert_close(weights, SentenceEncoder(folder).fit().encoder_.state_dict()[name])
+
+
+def test_a_frozen_regressor_is_ridge_regression(folder):
+    numbers = [float(len(text)) for text in TEXTS]
+    regressor = make(TextRegressor, folder, frozen=True).fit(TEXTS, numbers)
+    vectors = SentenceEncoder(folder).transform(TEXTS)
+    vectors /= np.linalg.norm(vectors, axis=1).mean()
+    expected = [Ridge(alpha=4 / strength).fit(vectors, numbers).predict(vectors) for strength in STRENGTHS]
+    assert min(np.abs(regressor.predict(TEXTS) - each).max() for each in expected) < 0.02
+
+
+def test_the_dev_set_chooses_the_strength_and_is_learnt_last(folder):
+    training = TrainingOptions(dev_fraction=0.25, progress=False, precision="32")
+    held_out = make(TextClassifier, folder, training, frozen=True).fit(TEXTS, LABELS)
+    assert held_out.num_examples_ == {"training": 12, "dev": 4}
+    assert held_out.dev_metrics()["accuracy"] in (0, 25, 50, 75, 100)
+    given = make(TextClassifier, folder, frozen=True).fit(TEXTS[:12], LABELS[:12], dev=(TEXTS[12:], LABELS[12:]))
+    assert given.num_examples_ == {"training": 12, "dev": 4}
+    assert len(given.history_) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "X", "y", "arguments", "options"),
+    [
+        (TextClassifier, TEXTS, LABELS, {}, {"frozen": True}),
+        (TextClassifier, TEXTS, LABELS, {}, {"contrastive": True}),
+        (TextClassifier, TEXTS, LABELS, {"class_weight": "balanced"}, {"contrastive": True}),
+        (TextClassifier, TEXTS, SEVERAL, {"multilabel": True}, {"contrastive": True}),
+        (PairClassifier, PAIRS, LABELS, {}, {"contrastive": True}),
+        (PairClassifier, PAIRS, LABELS, {}, {"frozen": True, "join_pairs": True}),
+        (TextClassifier, TEXTS, LABELS, {"head": HeadOptions(linear_branch=True)}, {"frozen": True}),
+    ],
+)
+def test_saved_models_predict_the_same(folder, tmp_path, kind, X, y, arguments, options):
+    estimator = make(kind, folder, arguments=arguments, **options).fit(X, y)
+    assert np.mean([a == b for a, b in zip(estimator.predict(X), y, strict=True)]) >= 0.75
+    estimator.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(X), estimator.predict_proba(X))
+    assert loaded.pretrained_ == estimator.pretrained_
+    assert loaded.pretrained_.frozen
+    if kind is PairClassifier:
+        assert loaded.pretrained_.join_pairs is options.get("join_pairs", False)
+
+
+def test_a_contrastive_start_may_precede_fine_tuning(folder):
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False, precision="32", learning_rate=1e-9)
+    options = {"contrastive": True, "frozen": False, "tuning_rate": 1e-3}
+    started = make(TextClassifier, folder, training, **options).fit(TEXTS, LABELS)
+    frozen = make(TextClassifier, folder, tuning_rate=1e-3, frozen=True).fit(TEXTS, LABELS)
+
+    def separation(classifier):
+        rows = classifier.sentence_vectors(TEXTS)
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        same = np.equal.outer(LABELS, LABELS)
+        cosines = rows @ rows.T
+        return cosines[same].mean() - cosines[~same].mean()
+
+    assert separation(started) > separation(frozen) + 0.03
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_contrastive_loss_compares_all_pairs(several):
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((6, 4))
+    targets = np.array([0, 1, 0, 2, 1, 0])
+    if several:
+        targets = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 0, 1]])
+    sides = {True: [], False: []}
+    for i in range(6):
+        for j in range(6):
+            if i != j:
+                cosine = vectors[i] @ vectors[j] / np.linalg.norm(vectors[i]) / np.linalg.norm(vectors[j])
+                shared = float(targets[i] == targets[j]) if not several else None
+                if several:
+                    first, second = set(np.flatnonzero(targets[i])), set(np.flatnonzero(targets[j]))
+                    shared = len(first & second) / len(first | second) if first | second else 1.0
+                sides[shared > 0].append((cosine - shared) ** 2)
+    expected = (np.mean(sides[True]) + np.mean(sides[False])) / 2
+    loss = contrastive_loss(torch.from_numpy(vectors), torch.from_numpy(targets))
+    assert float(loss) == pytest.approx(expected, abs=1e-6)
+
+
+def test_batches_have_pairs_of_all_classes():
+    few = list(draw_batches(np.repeat([0, 1], [3, 100]), 0))
+    assert all(len(batch) == len(set(batch)) == 19 for batch in few)  # all 3 of one class, 16 of the other
+    many = list(draw_batches(np.repeat(np.arange(40), 50), 0))
+    assert all(np.array_equal(np.unique(np.array(batch) // 50, return_counts=True)[1], [2] * 16) for batch in many)
+    assert sum(map(len, many)) >= 2000
+    assert list(draw_batches(np.repeat([0, 1], [3, 100]), 0)) == few
+
+
+# -- the choice --------------------------------------------------------------------------------------------------------
+
+
+def fold(count, number=3):
+    return [(np.setdiff1d(np.arange(count), held), held) for held in np.array_split(np.arange(count), number)]
+
+
+@pytest.mark.parametrize(
+    ("right", "count", "choice", "trained"),
+    [
+        ({"contrastive": 0.7, "frozen": 0.7, "fine-tuned": 0.7}, 90, "contrastive", 9),
+        ({"contrastive": 0.5, "frozen": 0.9, "fine-tuned": 0.9}, 90, "frozen", 7),
+        ({"contrastive": 0.2, "frozen": 0.3, "fine-tuned": 1.0}, 90, "fine-tuned", 5),
+        ({"contrastive": 0.7, "frozen": 0.7, "fine-tuned": 0.7}, 1200, "contrastive", 3),  # one fold is enough
+    ],
+)
+def test_a_choice_that_is_better_by_a_standard_error_wins(right, count, choice, trained):
+    targets, calls = np.zeros(count, np.int64), []
+
+    def score(tuning, rest, held):
+        calls.append(tuning.name)
+        wrong = np.arange(len(held)) >= round(right[tuning.name] * len(held))
+        return np.stack([~wrong, wrong], axis=1).astype(float)
+
+    lines = []
+    chosen, shares, scores, numbers = choose_tuning(targets, score, fold(count), lines.append)
+    assert chosen.name == choice
+    assert len(calls) == trained
+    assert shares[choice] == pytest.approx(100 * right[choice], abs=1)
+    assert len(scores) == len(numbers)
+    assert lines[0].endswith(f"{choice} it is")
+    assert [tuning.name for tuning in TUNINGS] == list(right)
+
+
+def test_few_labels_are_cross_validated(folder, capsys):
+    chosen = TextClassifier(pretrained=str(folder)).fit(TEXTS, LABELS, callbacks=[EpochLines()])
+    assert "few labels" in capsys.readouterr().err
+    assert set(chosen.mixture_) == {tuning.name for tuning in TUNINGS}
+    assert chosen.pretrained_.frozen is not None
+    assert chosen.num_examples_ == {"training": 16}  # all texts are learnt
+    grown = chosen.set_params(warm_start=True).fit([*TEXTS, "a new kind x"], [*LABELS, "other"])
+    assert grown.pretrained_.frozen is chosen.pretrained_.frozen
+    assert set(grown.classes_) == {"neg", "other", "pos"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "y", "training", "options"),
+    [
+        (TextClassifier, LABELS, {"epochs": 1}, {}),
+        (TextClassifier, LABELS, {"max_tokens": 400}, {"tuned_layers": 0}),
+        (TextRegressor, [1.0, 2.0] * 8, {}, {}),
+        (SequenceTagger, [["A", "B"] * 2 + ["A"]] * 16, {}, {}),
+    ],
+)
+def test_options_of_fine_tuning_and_other_tasks_leave_no_choice(folder, kind, y, training, options):
+    estimator = make(kind, folder, TrainingOptions(progress=False, precision="32", **training), **options)
+    X = TEXTS if kind is not SequenceTagger else [["a", "film", "is", "good", "x"]] * 16
+    estimator.fit(X, y)
+    assert not estimator.pretrained_.frozen
+    assert not estimator.mixture_
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "name"),
+    [
+        ({"encoder": "ms-trans"}, {}, "encoder"),
+        ({"head": HeadOptions(head_hidden=8)}, {}, "head_hidden"),
+        ({"head": HeadOptions(pooling="source2token")}, {}, "pooling"),
+        ({}, {"pretrained": None}, "pretrained"),
+    ],
+)
+def test_what_a_frozen_model_cannot_have(folder, arguments, options, name):
+    options = PretrainedOptions(**{"pretrained": str(folder), "frozen": True, **options})
+    with pytest.raises(ConfigError) as error:
+        TextClassifier(pretrained=options, **arguments).fit(TEXTS, LABELS)
+    assert error.value.options == ("frozen", name)
+
+
+def test_vectors_in_the_run_folder_are_read_again(folder, tmp_path):
+    def fit():
+        training = TrainingOptions(dev_fraction=0, progress=False, precision="32", run_dir=str(tmp_path / "run"))
+        return make(TextClassifier, folder, training, frozen=True).fit(TEXTS, LABELS).predict_proba(TEXTS)
+
+    first = fit()
+    (cache,) = (tmp_path / "run").glob("vectors-*.npy")
+    written = cache.stat().st_mtime_ns
+    np.testing.assert_array_equal(fit(), first)
+    assert cache.stat().st_mtime_ns == written
+    cache.write_bytes(cache.read_bytes()[:-9])  # damaged, so it is made again
+    np.testing.assert_array_equal(fit(), first)
+    assert cache.stat().st_mtime_ns != written
