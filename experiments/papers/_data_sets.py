@@ -28,6 +28,10 @@ from graphattn.models.training._text_metrics import text_metrics
 DATA_VARIABLE = "GRAPHATTN_DATA"
 FOLDS = 10
 """Folds for cross-validation of a corpus without a test set."""
+MOST_TESTED = 1000
+"""Test examples of a corpus with few training examples."""
+EACH = "-each"
+"""After a number of training examples: so many of each class."""
 TUNING_FOLDS = 4
 """Folds of a training set for the choice of settings."""
 _SHARED_WORDS = 8
@@ -49,6 +53,7 @@ class DataSet:
     metric: str = "accuracy"  # what the tables report, in percent
     words: str = r"\S+"  # regular expression of a word, for the baselines
     size: int | None = None  # number of training examples, drawn at random; None for all
+    each: int | None = None  # training examples of each class, drawn for each seed, without a dev set; None for all
 
     @property
     def per_word(self) -> bool:
@@ -74,11 +79,24 @@ class DataSet:
             splits |= {"test": test} if on_test else {}
         elif on_test:
             splits["test"] = self.load("test", folder)
+        if self.each is not None:
+            return self._draw_few(splits, seed)
         if self.size is not None:
             splits["train"] = random.Random(0).sample(splits["train"], min(self.size, len(splits["train"])))
         if fold is not None:
             splits["train"], splits["held_out"] = split_tuning_fold(splits["train"], fold)
         return splits
+
+    def _draw_few(self, splits: Mapping[str, Any], seed: int) -> dict[str, Any]:
+        """``each`` training examples of every class, and at most :data:`MOST_TESTED` test examples."""
+        rng, by_label = random.Random(seed), dict[Any, list[Any]]()
+        for item in splits["train"]:
+            by_label.setdefault(item.label, []).append(item)
+        rows = [by_label[label] for label in sorted(by_label)]
+        train = [item for row in rows for item in rng.sample(row, min(self.each or 0, len(row)))]
+        test = splits.get("test", [])
+        few = {"train": train, "test": random.Random(0).sample(test, min(MOST_TESTED, len(test)))}
+        return few if "test" in splits else {"train": train}
 
     def examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
         """Inputs and labels to evaluate on."""
@@ -218,16 +236,22 @@ def _list_word_runs(text: str) -> list[str]:
 
 
 def find_data_set(name: str) -> DataSet:
-    """The corpus of a name; ``sst2:500`` has 500 training examples."""
+    """The corpus of a name; ``sst2:500`` has 500 training examples, ``sst2:8-each`` has 8 of each class."""
     known, _, size = name.partition(":")
+    size, each = size.removesuffix(EACH), size.endswith(EACH)
     corpora = {**DATA_SETS, **DERIVED_SETS}
     if known not in corpora:
         raise ConfigError(
             f"data set {known!r} does not exist; {suggest(known, DATA_SETS)}choose among: {', '.join(DATA_SETS)}"
         )
     if size and not (size.isdecimal() and int(size) > 1):
-        raise ConfigError(f"data set {name!r}: write a number of training examples after the colon")
-    return replace(corpora[known], size=int(size)) if size else corpora[known]
+        problem = f"data set {name!r}: write a number of training examples after the colon"
+        raise ConfigError(f"{problem}, or 8{EACH} for 8 of each class")
+    if each and corpora[known].task not in ("classify", "pair"):
+        raise ConfigError(f"data set {name!r}: there are no classes to draw from; write {known}:{size}")
+    if not size:
+        return corpora[known]
+    return replace(corpora[known], each=int(size)) if each else replace(corpora[known], size=int(size))
 
 
 def require_files(folder: Path, files: Iterable[str]) -> None:

@@ -44,6 +44,7 @@ MEASURES = {
     "parameters_besides_words": Measure(
         "parameters besides words, M", lambda row: row["parameters_besides_words"] / 1e6, ".2f"
     ),
+    "training_seconds": Measure("CPU seconds of training", lambda row: row["training_seconds"], ".0f"),
     "seconds_per_epoch": Measure("seconds per epoch", lambda row: row["seconds_per_epoch"]),
     "inference_seconds": Measure("inference, seconds", lambda row: row["inference_seconds"], ".2f"),
     "ms_per_128_texts": Measure("ms per 128 texts", _per_128_texts),

@@ -27,6 +27,13 @@ _HEADS = {
 """Label -> edges of MiniLM's heads."""
 
 
+_FEW_LABELS = (
+    ("GraphAttn", "few-labels"),
+    ("logistic regression", "sentence-vectors"),
+    ("SetFit", "setfit"),
+)
+
+
 def _change_heads(heads: str) -> dict[str, Any]:
     return {"pretrained": {"pretrained_heads": heads}} if heads else {}
 
@@ -88,6 +95,22 @@ EXPERIMENTS = (
         ("test", "int8", "int8_kept"),
         note="Each run is trained once and tested twice.",
         observe=("int8",),
+    ),
+    Experiment(
+        "pretrained",
+        "table 6",
+        "8, 16 and 32 examples of each class",
+        tuple(
+            Row(f"{name}, {each} / {label}", f"{name}:{each}-each", encoder)
+            for name in ("sst2", "sst5", "cr", "r8", "sick")
+            for each in (8, 16, 32)
+            for label, encoder in _FEW_LABELS
+        ),
+        ("test", "training_seconds"),
+        note="GraphAttn: the defaults. Logistic regression: scikit-learn's defaults on vectors of SentenceEncoder; "
+        "of a pair on both vectors, the absolute difference and the product. SetFit: 200 steps of 16 pairs; a pair of "
+        "texts is one text. A seed draws the examples, and the fold of a corpus without a test set. At most 1,000 test "
+        "examples.",
     ),
 )
 """Its tables."""

@@ -33,10 +33,18 @@ from graphattn.experiments.papers._data_sets import (
     find_data_set,
     require_files,
 )
+from graphattn.experiments.papers._few_labels import (
+    check_sentence_vectors,
+    check_setfit,
+    fit_sentence_vectors,
+    fit_setfit,
+)
 from graphattn.experiments.papers._measurements import MEASUREMENTS
 from graphattn.experiments.papers._observations import OBSERVATIONS, EpochFigures
 from graphattn.experiments.papers._rows import append_row, read_rows
 from graphattn.experiments.papers._settings import (
+    SENTENCE_VECTORS,
+    SETFIT,
     TRANSFORMERS,
     Changes,
     data_files,
@@ -46,7 +54,7 @@ from graphattn.experiments.papers._settings import (
     uses_defaults,
 )
 from graphattn.experiments.papers._transformers_loop import check_fine_tuning, fine_tune
-from graphattn.models import Estimator, SequenceTagger, TextClassifier
+from graphattn.models import Estimator
 from graphattn.models.training._loop import count_parameters
 from graphattn.options import Options
 
@@ -139,17 +147,31 @@ def _run_on_corpus(item: Run, folder: Path, run_dir: Path | None) -> dict[str, A
     changes = merge_changes(item.changes, values)
     estimator = make_estimator(item.data_set, item.encoder, item.seed, changes, folder)
     splits = corpus.load_splits(item.seed, folder, on_test=item.on_test, fold=item.fold)
-    if _is_transformers(item.encoder):
-        assert isinstance(estimator, (TextClassifier, SequenceTagger))  # as check_fine_tuning says
-        return fine_tune(estimator, corpus, splits)
+    if peer := _find_peer(item.encoder):
+        return peer.run(estimator, corpus, splits)
     figures = _train_and_measure(estimator, corpus, splits, dev=not uses_defaults(item.encoder))
     return figures | {
         name: OBSERVATIONS[name](estimator, corpus, splits) for name in item.observe if "failed" not in figures
     }
 
 
-def _is_transformers(encoder: str) -> bool:
-    return encoder.partition("=")[0] == TRANSFORMERS
+@dataclass(frozen=True)
+class _Peer:
+    """A system that is trained without GraphAttn."""
+
+    run: Callable[[Any, DataSet, Mapping[str, Any]], dict[str, Any]]
+    check: Callable[[DataSet, Changes], None]  # rejects what it cannot run
+
+
+_PEERS = {
+    TRANSFORMERS: _Peer(fine_tune, check_fine_tuning),
+    SENTENCE_VECTORS: _Peer(fit_sentence_vectors, check_sentence_vectors),
+    SETFIT: _Peer(fit_setfit, check_setfit),
+}
+
+
+def _find_peer(encoder: str) -> _Peer | None:
+    return _PEERS.get(encoder.partition("=")[0])
 
 
 def option_groups(data_set: str, encoder: str) -> dict[str, Options]:
@@ -182,10 +204,12 @@ def _train_and_measure(
     perplexity = corpus.training_examples(splits["dev"]) if isinstance(corpus, ParallelSet) else None
     epochs = EpochFigures(estimator, perplexity)
     precision = {"precision": estimator.training.resolve_precision()}
+    start = time.process_time()
     try:
         estimator.fit(*corpus.training_examples(splits["train"]), dev=held_out, callbacks=[epochs])
     except DivergenceError as error:
         return {"failed": str(error), **precision}
+    training_seconds = time.process_time() - start
     start = time.perf_counter()
     figures = corpus.measure(estimator, splits)
     seconds = time.perf_counter() - start
@@ -195,6 +219,7 @@ def _train_and_measure(
         **figures,
         "best_epoch": estimator.best_epoch()["epoch"],
         "epochs": len(estimator.history_),
+        **({"training_seconds": round(training_seconds, 1), "tunings": estimator.mixture_} if corpus.each else {}),
         "parameters": count_parameters(model),
         "parameters_besides_words": count_parameters(model)
         - sum(weights.numel() for weights in model.embedding.parameters(recurse=False) if weights.requires_grad),
@@ -289,8 +314,8 @@ def _check_run(item: Run) -> None:
         return
     if item.encoder not in BASELINES:
         make_estimator(item.data_set, item.encoder, item.seed, item.changes, Path()).validate()
-    if _is_transformers(item.encoder):
-        check_fine_tuning(find_data_set(item.data_set), item.changes)
+    if peer := _find_peer(item.encoder):
+        peer.check(find_data_set(item.data_set), item.changes)
     if find_data_set(item.data_set).test is None:
         check_fold(item.seed)
 

@@ -62,16 +62,22 @@ NAMED_SETTINGS: Mapping[str, Recipe] = {
 """Name after a plus sign, as in ``ms-trans+sides+star`` -> what it changes. None of them is in the papers."""
 
 MINILM = "all-MiniLM-L6-v2"
-TRANSFORMERS = "transformers"
+TRANSFORMERS, SENTENCE_VECTORS, SETFIT = "transformers", "sentence-vectors", "setfit"
+"""Runs that are trained without GraphAttn."""
+FEW_LABELS = "few-labels"
 PRETRAINED_RUNS: Mapping[str, tuple[str, Changes]] = {
-    "pretrained": ("pretrained", {}),
+    "pretrained": ("pretrained", {"pretrained": {"frozen": False}}),
+    # the defaults, which choose how to train where there are few labels
+    FEW_LABELS: ("pretrained", {}),
+    SENTENCE_VECTORS: ("pretrained", {}),
+    SETFIT: ("pretrained", {}),
     "frozen": ("pretrained", {"pretrained": {"tuned_layers": 0}}),
     # dev set of SST-2, 2,000 training texts: 80.6; with the default rate of fine-tuning 79.4
     "frozen-ms-trans": ("ms-trans", {"pretrained": {"tuned_layers": 0}, "training": {"learning_rate": 5e-4}}),
     TRANSFORMERS: ("pretrained", {"inputs": {"characters": False}, "head": {"crf": False}}),
 }
 """Name of a run with a pretrained model -> the encoder on top, and changes group by group; after ``=``, the model's
-folder in the data folder, by default :data:`MINILM`. :data:`TRANSFORMERS` is trained without GraphAttn."""
+folder in the data folder, by default :data:`MINILM`."""
 
 TAGGING = ("ewt", "conll2003", "wnut17", "ptb")
 MTL = tuple(MTL_DOMAINS)
@@ -169,6 +175,8 @@ def make_estimator(data_set: str, encoder: str, seed: int, changes: Changes, fol
     values = groups.pop("encoder", {})
     resolved = defaults.resolve_options()
     options = {group: replace(resolved[group], **groups[group]) for group in groups}
+    if _first_name(encoder) == FEW_LABELS:  # to choose how to train, it has to know what nobody set
+        options = {group: type(resolved[group])(**groups[group]) for group in groups}
     return task(replace(defaults.resolve_encoder(), **values) if values else defaults.encoder, **arguments, **options)
 
 

@@ -16,7 +16,15 @@ from graphattn.experiments.papers._baselines import BASELINES
 from graphattn.experiments.papers._data_sets import DATA_SETS, DataSet, ParallelSet, find_data_set
 from graphattn.experiments.papers._measurements import LAYER_COSTS, MIRRORED
 from graphattn.experiments.papers._runs import Run, with_changes
-from graphattn.experiments.papers._settings import MINILM, TRANSFORMERS, VECTOR_FILES, Groups, make_estimator
+from graphattn.experiments.papers._settings import (
+    MINILM,
+    SENTENCE_VECTORS,
+    SETFIT,
+    TRANSFORMERS,
+    VECTOR_FILES,
+    Groups,
+    make_estimator,
+)
 from graphattn.models._encoders import NoEncoderOptions
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._encoder import PretrainedEncoder
@@ -96,7 +104,7 @@ def shrink(run: Run) -> Run:
     if run.data_set == LAYER_COSTS:
         length = run.changes["task"]["length"] // 8
         return with_changes(run, {"task": {"sentences": 2, "length": length, "repeats": 1, "memory": False}})
-    if run.encoder in BASELINES:
+    if run.encoder in (*BASELINES, SENTENCE_VECTORS, SETFIT):
         return run
     training = {"epochs": 2 if "epochs" in run.changes.get("training", {}) else 1, "batch_size": SIZE}
     changes: Groups = {"training": {**training, "max_tokens": None, "precision": "32", "average": None}}

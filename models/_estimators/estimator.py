@@ -41,7 +41,16 @@ from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._estimators.tuning import FEW, FOLDS, OF_FINE_TUNING, Numbers, Tuning, choose_tuning
+from graphattn.models._estimators.tuning import (
+    FEW,
+    FOLDS,
+    OF_FINE_TUNING,
+    PAIR_TUNINGS,
+    TUNINGS,
+    Numbers,
+    Tuning,
+    choose_tuning,
+)
 from graphattn.models._estimators.warm_start import check_same_kind, check_same_options, copy_weights
 from graphattn.models._inspectable import Inspectable
 from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card, set_decisions
@@ -398,7 +407,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             params = {f"{group}__{name}": value for group, of in groups.items() for name, value in of.items()}
             return self._score_fold(examples, rest, held, **params)
 
-        choice, shares, scores, numbers = choose_tuning(targets, score, folds, self._make_log(callbacks))
+        tunings = TUNINGS if self.task.texts_per_input == 1 else PAIR_TUNINGS
+        choice, shares, scores, numbers = choose_tuning(targets, score, folds, self._make_log(callbacks), tunings)
         self._prepare_options({"pretrained": choice.options, "training": whole})
         self.mixture_ = shares
         weights = None if examples.weights is None else examples.weights[numbers]
@@ -624,6 +634,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             dev,
             evaluate=None if held_out is None else self._make_measure(held_out),
             refit=refit and not self.head_.linear_branch,
+            were_trained_on=bool(self.pretrained_.contrastive),
             folder=None if self.training_.run_dir is None else Path(self.training_.run_dir),
             report=self._make_log(callbacks),
         )

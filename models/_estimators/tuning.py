@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,8 @@ TUNINGS = (
     Tuning("fine-tuned", frozen=False, contrastive=False),
 )
 """Those to choose from; of equals the first."""
+PAIR_TUNINGS = (TUNINGS[1], TUNINGS[0], TUNINGS[2])
+"""The same for pairs of texts, of which a contrastive start moves the features together that compare them."""
 
 
 def choose_tuning(
@@ -58,8 +60,9 @@ def choose_tuning(
     score: Callable[[Tuning, Numbers, Numbers], npt.NDArray[np.floating]],
     folds: list[tuple[Numbers, Numbers]],
     log: Callable[[str], None],
+    tunings: Sequence[Tuning] = TUNINGS,
 ) -> tuple[Tuning, dict[str, float], npt.NDArray[np.floating], Numbers]:
-    """Choose the first of :data:`TUNINGS` than which no other is better by a standard error.
+    """Choose the first of some ways of training than which no other is better by a standard error.
 
     ``targets`` are (S,) class ids or (S, C) zeros and ones; ``score`` trains on the first numbers of a fold and returns
     (len, C) scores of the others. One that is clearly worse is not trained in further folds.
@@ -68,8 +71,8 @@ def choose_tuning(
     -------
     The choice; name -> percentage of held-out texts that are right; scores by the choice, and the numbers of its texts
     """
-    remaining, numbers = list(TUNINGS), np.empty(0, np.int64)
-    scores: dict[str, list[npt.NDArray[np.floating]]] = {tuning.name: [] for tuning in TUNINGS}
+    remaining, numbers = list(tunings), np.empty(0, np.int64)
+    scores: dict[str, list[npt.NDArray[np.floating]]] = {tuning.name: [] for tuning in tunings}
     right: dict[str, npt.NDArray[np.float64]] = {}
     for rest, held in folds:
         numbers = np.concatenate([numbers, held])

@@ -82,8 +82,8 @@ def count_by_rate(optimizer, rate):
 
 
 def test_settings_of_pretrained_runs():
-    assert settings("sst2", "pretrained")["pretrained"] == {"pretrained": MINILM}
-    assert settings("sst2", "pretrained=bert")["pretrained"] == {"pretrained": "bert"}
+    assert settings("sst2", "pretrained")["pretrained"] == {"pretrained": MINILM, "frozen": False}
+    assert settings("sst2", "pretrained=bert")["pretrained"] == {"pretrained": "bert", "frozen": False}
     assert settings("conll2003", "pretrained")["inputs"] == {"characters": True}
     frozen = make_estimator("apparel", "frozen-ms-trans", 0, {}, Path("data"))
     assert (frozen.encoder, frozen.pretrained.tuned_layers) == ("ms-trans", 0)
