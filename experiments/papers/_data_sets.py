@@ -244,7 +244,7 @@ def find_data_set(name: str) -> DataSet:
         raise ConfigError(
             f"data set {known!r} does not exist; {suggest(known, DATA_SETS)}choose among: {', '.join(DATA_SETS)}"
         )
-    if size and not (size.isdecimal() and int(size) > 1):
+    if (size or each) and not (size.isdecimal() and int(size) > 1):
         problem = f"data set {name!r}: write a number of training examples after the colon"
         raise ConfigError(f"{problem}, or 8{EACH} for 8 of each class")
     if each and corpora[known].task not in ("classify", "pair"):
