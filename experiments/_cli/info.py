@@ -153,8 +153,11 @@ def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
 
 
 def _decision_lines(estimator: Any) -> list[str]:
-    """The temperature and the thresholds of a classifier, where they were fitted."""
+    """How a classifier was trained if that was chosen, and its temperature and thresholds where they were fitted."""
     task, lines = estimator.task_, []
+    if "frozen" in estimator.mixture_:
+        shares = [f"{name} {share:.1f}" for name, share in estimator.mixture_.items()]
+        lines.append(f"chosen in training by cross-validation (% right): {join_names(shares)}")
     if getattr(task, "temperature", 1.0) != 1:
         lines.append(f"temperature of the scores: {task.temperature:.3g}")
     if getattr(task, "thresholds", None) is not None:
