@@ -120,10 +120,11 @@ def _read_options(task: type[Estimator], model: Path, flag_values: Values) -> Va
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """The value of each option of a task and its encoder."""
+    """The value of each option of a task and its encoder, and the names of those that were set."""
 
     task: type[Estimator]
     values: Values
+    set_names: frozenset[str]
 
     @classmethod
     def of(cls, task: type[Estimator], flag_values: Values, config: Path | None = None) -> TrainingPlan:
@@ -146,7 +147,7 @@ class TrainingPlan:
         relevant = [
             of_encoder.get(flag.name, flag) for flag in flags if flag.name in of_encoder or flag.name not in of_any
         ]
-        return cls(task, {flag.name: values.get(flag.name, flag.default) for flag in relevant})
+        return cls(task, {flag.name: values.get(flag.name, flag.default) for flag in relevant}, frozenset(values))
 
     @property
     def corpus(self) -> CorpusOptions:
@@ -154,10 +155,11 @@ class TrainingPlan:
         return CorpusOptions.from_values(self.values)
 
     def estimator(self, **training: Any) -> Estimator:
-        """An estimator with these options, of which ``training`` overrides some."""
+        """An estimator with these options, of which ``training`` overrides some; the others keep their defaults."""
         values = {**self.values, **training}
+        set_values = {name: value for name, value in values.items() if name in self.set_names or name in training}
         groups = {
-            name: group.from_values(values)
+            name: group.from_values(set_values)
             for name, group in self.task.option_groups.items()
             if name not in ("files", "task", "encoder")
         }

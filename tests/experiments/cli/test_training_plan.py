@@ -85,10 +85,13 @@ def test_options_of_the_files_encoder_are_dropped_with_it(config):
 
 def test_a_preset_changes_defaults_and_flags_override_it(config):
     small = plan("translate", {}).estimator()
-    assert (small.encoder.name, small.encoder.hidden, small.training.accumulate) == ("transformer", 256, 1)
+    assert (small.encoder.name, small.encoder.hidden) == ("transformer", 256)
+    assert small.resolve_options()["training"].accumulate == 1
     deep = plan("translate", {"preset": "deep", "encoder": "ms-trans", "hidden": 64}).estimator()
     assert (deep.encoder.layers, deep.encoder.hidden, deep.encoder.heads) == (12, 64, 8)
-    assert (deep.decoder.decoder_layers, deep.training.accumulate, deep.training.learning_rate) == (6, 8, 2e-3)
+    options = deep.resolve_options()
+    assert (options["decoder"].decoder_layers, options["training"].accumulate) == (6, 8)
+    assert options["training"].learning_rate == 2e-3
     of_file = plan("translate", {"beam": 7}, config("preset: base\nlayers: 2\ndev: [val.en, val.de]\n"))
     estimator = of_file.estimator()
     assert (estimator.encoder.hidden, estimator.encoder.layers, estimator.search.beam) == (512, 2, 7)

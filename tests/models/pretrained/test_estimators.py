@@ -237,7 +237,8 @@ def test_options_that_were_not_set_have_the_defaults_of_fine_tuning(kind, order)
 
 def test_flags_override_a_file_and_both_override_the_defaults_of_fine_tuning(tmp_path):
     (tmp_path / "settings.yaml").write_text("pretrained: minilm\nepochs: 3\naverage_epochs: 2\nclip: 2")
-    training = TrainingPlan.of(TextClassifier, {"epochs": 4}, tmp_path / "settings.yaml").estimator().training
+    estimator = TrainingPlan.of(TextClassifier, {"epochs": 4}, tmp_path / "settings.yaml").estimator()
+    training = estimator.resolve_options()["training"]
     assert (training.epochs, training.average_epochs, training.clip, training.learning_rate) == (4, 2, 2, 2e-3)
     assert training.average is None  # by default there is one
     made = TextClassifier(pretrained="minilm", training=TrainingOptions(average_epochs=2)).resolve_options()

@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from graphattn import PairClassifier, SequenceTagger, TextClassifier, TextRegressor, load
 from graphattn.exceptions import ConfigError
+from graphattn.experiments._cli.training_plan import TrainingPlan
 from graphattn.models import HeadOptions, TrainingOptions
 from graphattn.models._estimators.tuning import TUNINGS, choose_tuning
 from graphattn.models.pretrained import SentenceEncoder
@@ -227,3 +228,8 @@ def test_vectors_in_the_run_folder_are_read_again(folder, tmp_path):
     cache.write_bytes(cache.read_bytes()[:-9])  # damaged, so it is made again
     np.testing.assert_array_equal(fit(), first)
     assert cache.stat().st_mtime_ns != written
+
+
+def test_options_that_no_flag_sets_leave_the_choice(folder):
+    made = TrainingPlan.of(TextClassifier, {"pretrained": str(folder), "seed": 1}).estimator(progress=False)
+    assert set(made.fit(TEXTS[:8], LABELS[:8]).mixture_) == {tuning.name for tuning in TUNINGS}
