@@ -20,6 +20,8 @@ from graphattn.models.training._optimizer import make_optimizer, relative_rate
 
 BATCH = 32
 """Texts of a batch, in which each is compared with all others."""
+TEMPERATURE = 0.1
+"""What cosines are divided by, as in the paper of the loss."""
 VISITS = 480
 """Texts that are read in total, if there are fewer; else each is read once."""
 
@@ -27,10 +29,10 @@ VISITS = 480
 def train_contrastive(
     model: TextModel, corpus: Corpus, options: TrainingOptions, report: Callable[[str], None]
 ) -> None:
-    """Train the encoder so that the cosine of two texts' vectors is the share of their labels that they have in common.
+    """Train the encoder so that texts of a class have similar vectors, before the head is fitted on them.
 
-    This is the first stage of SetFit (Tunstall et al. 2022, section 3.1) with all pairs of a batch, so that a text is
-    read once for 31 pairs. Word vectors and the head are not trained.
+    Such a start is the first stage of SetFit (Tunstall et al. 2022, section 3.1). Here a batch is compared with itself,
+    so that each text is read once for all its pairs. Word vectors and the head are not trained.
     """
     head, start = model.head, time.monotonic()
     assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
@@ -59,21 +61,26 @@ def train_contrastive(
 
 
 def contrastive_loss(vectors: Tensor, targets: Tensor) -> Tensor:
-    """The squared error of cosines, where pairs with and without a common label weigh alike.
+    """The supervised contrastive loss (Khosla et al. 2020, Eq. 2).
 
-    ``vectors`` are (B, F), ``targets`` (B,) class ids or (B, C) zeros and ones.
+    A text should recognise, among all others of the batch, those that share its labels. Of several labels, another text
+    counts by the share of both texts' labels that are common. ``vectors`` are (B, F), ``targets`` (B,) class ids or
+    (B, C) zeros and ones; the loss is the mean over texts that share a label with another.
     """
-    cosines = F.normalize(vectors.float(), dim=1) @ F.normalize(vectors.float(), dim=1).T
+    unit = F.normalize(vectors.float(), dim=1)
     if targets.dim() == 1:
         shared = (targets[:, None] == targets).float()
     else:
         labels = targets.float()
-        common, either = labels @ labels.T, (labels[:, None] + labels).clamp(max=1).sum(2)
-        shared = torch.where(either > 0, common / either.clamp(min=1), 1.0)
-    errors = (cosines - shared).square()
-    pairs = ~torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
-    sides = [errors[pairs & (shared > 0)], errors[pairs & (shared == 0)]]
-    return torch.stack([side.mean() for side in sides if len(side)]).mean()
+        either = (labels[:, None] + labels).clamp(max=1).sum(2)
+        shared = torch.where(either > 0, labels @ labels.T / either.clamp(min=1), 1.0)
+    itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+    shared = shared.masked_fill(itself, 0.0)
+    logits = (unit @ unit.T / TEMPERATURE).masked_fill(itself, float("-inf"))
+    log_probabilities = logits.log_softmax(1).masked_fill(itself, 0.0)
+    totals = shared.sum(1)
+    losses = -(shared * log_probabilities).sum(1)[totals > 0] / totals[totals > 0]
+    return losses.sum() / max(len(losses), 1)
 
 
 def draw_batches(targets: npt.NDArray[np.integer], seed: int) -> Iterator[list[int]]:
