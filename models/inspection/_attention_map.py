@@ -63,6 +63,12 @@ class AttentionMap:
         features = None if self.features is None else self.features[:, column]
         return replace(self, first_head=head, weights=self.weights[:, column], features=features)
 
+    def of_edges(self, edges: npt.NDArray[np.bool_]) -> AttentionMap:
+        """The map of some edges, for which the mask is true."""
+        features = None if self.features is None else self.features[edges]
+        columns = {"sources": self.sources[edges], "targets": self.targets[edges], "weights": self.weights[edges]}
+        return replace(self, features=features, **columns)
+
     def by_head(self) -> Iterator[AttentionMap]:
         """One map per head."""
         return map(self.of_head, self.heads)
