@@ -332,8 +332,8 @@ class Attention:
     def compare(self, other: Attention | None = None) -> ComparisonWidget:
         """Two results side by side, as by :meth:`widget`: two models, two texts, or two heads of this result.
 
-        The attributes of the second are called ``other_layer``, ``other_selected`` and so on. Pointing at a token of one
-        highlights it in the other, if both texts have the same tokens.
+        The attributes of the second are called ``other_layer``, ``other_selected`` and so on. Pointing at a token of
+        one highlights it in the other, if both texts have the same tokens.
 
         Parameters
         ----------

@@ -19,7 +19,6 @@ import_optional("anywidget", "the interactive view needs", "notebook")
 import anywidget  # noqa: E402
 from traitlets import CaselessStrEnum, Int, List, Tuple, Unicode, observe  # noqa: E402
 
-
 _SIDES = ("", "other_")
 """Prefixes of the names of a view's choices."""
 

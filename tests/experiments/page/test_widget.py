@@ -1,6 +1,7 @@
 """The view in a notebook: a real browser runs its module on a model that Python's widget synchronizes."""
 
-import json
+import re
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import numpy as np
@@ -45,7 +46,7 @@ def make_attention(tokens=WORDS, *, layers=2, radii=(1, 2, 10**6), seed=1, secon
     """The weights of random scores in windows; with ``second``, the tokens of a pair whose edges cross."""
     random, maps = np.random.default_rng(seed), []
     texts = {"text": tokens} if second is None else {"first": tokens, "second": second}
-    source_part, target_part = list(texts)[0], list(texts)[-1]
+    source_part, target_part = next(iter(texts)), list(texts)[-1]
     counts = len(texts[target_part]), len(texts[source_part])
     for layer in range(layers):
         for head, radius in enumerate(radii):
@@ -224,12 +225,18 @@ def test_tokens_of_a_pair_are_numbered_over_both_texts(open_notebook):
     assert (row.source_token, row.target_token) == ("falls", "wet")
 
 
-@pytest.mark.parametrize(("colour", "scheme"), [("#eee", "dark"), ("#222", "light")])
-def test_colours_are_those_of_the_notebook(open_notebook, find_violations, colour, scheme):
+@pytest.mark.parametrize(
+    ("colour", "card"),
+    [("#eee", "rgb(28, 31, 38)"), ("color(srgb 0.0666667 0.0941176 0.152941)", "rgb(255, 255, 255)")],
+)
+def test_colours_are_those_of_the_notebook(open_notebook, colour, card):
     notebook = open_notebook(make_attention().widget(), style=f"color: {colour}")
-    notebook.set(token=3)
-    read = "pane => getComputedStyle(pane).backgroundColor"
-    assert notebook.tab.locator(".pane").evaluate(read) == {"dark": "rgb(28, 31, 38)", "light": "rgb(255, 255, 255)"}[scheme]
+    assert notebook.tab.locator(".pane").evaluate("pane => getComputedStyle(pane).backgroundColor") == card
+
+
+def test_accessibility(open_notebook, find_violations):
+    notebook = open_notebook(make_attention().widget(make_attention(seed=3)))
+    notebook.set(token=3, edges=[(2, 3)])
     notebook.tab.wait_for_timeout(150)  # colours change gradually
     assert find_violations(notebook.tab) == []
 
@@ -292,23 +299,11 @@ def test_a_saved_png_is_the_svg_in_dots(show, make_result, tmp_path):
     assert len(png) > 2_000
 
 
-def test_labels_are_drawn_on_arcs_of_dependencies_only(show, make_result):
-    """The difference between a parsed and a plain text is the label, at the middle of the arc."""
-    tokens = ["dogs", "sleep", "well"]
-    parses = {"text": {"heads": [1, -1, 1], "deprels": ["nsubj", "root", "advmod"]}}
-    painted = []
-    for parse in ({}, parses):
-        tab = show([make_result(tokens, relations=(("window:3", 1),), parses=parse)], at="layer=1&head=0&threshold=0")
-        painted.append(tab.locator("canvas.arcs").evaluate("canvas => canvas.toDataURL()"))
-    assert painted[0] != painted[1]
-
-
 def test_a_selected_edge_is_in_the_address(show, make_result):
     tab = show([make_result()], at="layer=1&head=2&token=3&edges=5-3,2-3")
     assert tab.locator(".mark[aria-pressed=true]").count() == 2
     tab.locator(".mark[aria-pressed=true]").first.click()
     tab.wait_for_timeout(300)
-    assert json.loads(tab.evaluate("JSON.stringify(location.hash)")).count("edges=") == 1
+    (edges,) = re.findall("edges=([^&]*)", unquote(tab.evaluate("location.hash")))
+    assert edges in ("5-3", "2-3")
     assert tab.locator(".mark[aria-pressed=true]").count() == 1
-    hostile = show([make_result()], at="edges=x,1-2-3,99-1,,1-,token=2")
-    assert hostile.locator(".token").count() == 14

@@ -21,9 +21,17 @@ function writeModel(model, { text, view, panes }) {
   if (news.length) model.save_changes();
 }
 
+/** Red, green and blue of a colour in any notation. */
+function paint(colour) {
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  context.fillStyle = colour;
+  context.fillRect(0, 0, 1, 1);
+  return context.getImageData(0, 0, 1, 1).data.slice(0, 3);
+}
+
 /** Choose light or dark as the notebook does, whose text is light on a dark ground. */
 function followScheme(host, view) {
-  const [red, green, blue] = channels(getComputedStyle(host.parentElement).color);
+  const [red, green, blue] = paint(getComputedStyle(host.parentElement).color);
   const scheme = red + green + blue > 384 ? "dark" : "light";
   if (host.style.colorScheme === scheme) return;
   host.style.colorScheme = scheme;
