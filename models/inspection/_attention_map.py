@@ -66,8 +66,8 @@ class AttentionMap:
     def of_edges(self, edges: npt.NDArray[np.bool_]) -> AttentionMap:
         """The map of some edges, for which the mask is true."""
         features = None if self.features is None else self.features[edges]
-        columns = {"sources": self.sources[edges], "targets": self.targets[edges], "weights": self.weights[edges]}
-        return replace(self, features=features, **columns)
+        sources, targets, weights = self.sources[edges], self.targets[edges], self.weights[edges]
+        return replace(self, sources=sources, targets=targets, weights=weights, features=features)
 
     def by_head(self) -> Iterator[AttentionMap]:
         """One map per head."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from graphattn._optional_packages import import_optional
-from graphattn.models.inspection._attention import Attention
 from graphattn.models.inspection._attention_map import AttentionMap
 from graphattn.models.inspection.page import PageModel
 from graphattn.models.inspection.page._document import dump_data, render_module
 
+if TYPE_CHECKING:
+    from graphattn.models.inspection._attention import Attention
+
 import_optional("anywidget", "the interactive view needs", "notebook")
 import anywidget  # noqa: E402
-from traitlets import CaselessStrEnum, Int, List, Tuple, Unicode, observe  # noqa: E402
+import traitlets  # noqa: E402
 
 _SIDES = ("", "other_")
 """Prefixes of the names of a view's choices."""
@@ -27,14 +29,14 @@ class AttentionWidget(anywidget.AnyWidget):
     """The view of some texts by one model; see :meth:`Attention.widget`."""
 
     _esm = render_module()
-    data = Unicode().tag(sync=True)
-    text = Int(0).tag(sync=True)
-    view = CaselessStrEnum(["arcs", "matrix"], "arcs").tag(sync=True)
-    layer = Int(0).tag(sync=True)
-    head = Int(None, allow_none=True).tag(sync=True)
-    relation = Unicode(None, allow_none=True).tag(sync=True)
-    token = Int(None, allow_none=True).tag(sync=True)
-    edges = List(Tuple(Int(), Int())).tag(sync=True)
+    data = traitlets.Unicode().tag(sync=True)
+    text = traitlets.Int(0).tag(sync=True)
+    view = traitlets.CaselessStrEnum(["arcs", "matrix"], "arcs").tag(sync=True)
+    layer = traitlets.Int(0).tag(sync=True)
+    head = traitlets.Int(None, allow_none=True).tag(sync=True)
+    relation = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+    token = traitlets.Int(None, allow_none=True).tag(sync=True)
+    edges = traitlets.List(traitlets.Tuple(traitlets.Int(), traitlets.Int())).tag(sync=True)
 
     def __init__(self, *columns: Sequence[Attention]):
         self._columns = dict(zip(_SIDES, columns, strict=False))
@@ -42,13 +44,13 @@ class AttentionWidget(anywidget.AnyWidget):
         super().__init__(data=dump_data(models))
         for side, (first, *_) in self._columns.items():
             setattr(self, f"{side}layer", max(each.layer for each in first.maps))
+        self.observe(self._clear_choices, "text")
 
     @property
     def selected(self) -> pd.DataFrame:
         """What is chosen, as rows of :meth:`Attention.table`."""
         return self._select("")
 
-    @observe("text")
     def _clear_choices(self, change: Any) -> None:
         for side in self._columns:
             setattr(self, f"{side}token", None)
@@ -77,11 +79,11 @@ class AttentionWidget(anywidget.AnyWidget):
 class ComparisonWidget(AttentionWidget):
     """The views of the same number of texts by two models, side by side; see :meth:`Attention.compare`."""
 
-    other_layer = Int(0).tag(sync=True)
-    other_head = Int(None, allow_none=True).tag(sync=True)
-    other_relation = Unicode(None, allow_none=True).tag(sync=True)
-    other_token = Int(None, allow_none=True).tag(sync=True)
-    other_edges = List(Tuple(Int(), Int())).tag(sync=True)
+    other_layer = traitlets.Int(0).tag(sync=True)
+    other_head = traitlets.Int(None, allow_none=True).tag(sync=True)
+    other_relation = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+    other_token = traitlets.Int(None, allow_none=True).tag(sync=True)
+    other_edges = traitlets.List(traitlets.Tuple(traitlets.Int(), traitlets.Int())).tag(sync=True)
 
     @property
     def other_selected(self) -> pd.DataFrame:

@@ -61,9 +61,7 @@ def attention_bundle(attention: Attention, **options: Any) -> Any:
 
 def display_in_marimo(attention: Attention) -> Any:
     """The interactive view for marimo, or :func:`attention_html`."""
-    import marimo
-
-    return _make_widget(attention) or marimo.Html(attention_html(attention))
+    return _make_widget(attention) or sys.modules["marimo"].Html(attention_html(attention))
 
 
 def _make_widget(attention: Attention) -> AttentionWidget | None:
