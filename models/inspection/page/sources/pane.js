@@ -26,8 +26,9 @@ class Pane {
     this.incoming.addEventListener("click", ({ target }) => {
       const button = target.closest(".mark");
       if (!button) return;
-      this.mark(Number(button.dataset.source), Number(button.dataset.target));
-      button.setAttribute("aria-pressed", String(this.isMarked(Number(button.dataset.source), Number(button.dataset.target))));
+      const ends = [Number(button.dataset.source), Number(button.dataset.target)];
+      this.mark(...ends);
+      button.setAttribute("aria-pressed", String(this.isMarked(...ends)));
     });
     find(".exports").addEventListener("click", ({ target }) => {
       const { format } = target.dataset;
@@ -121,8 +122,10 @@ class Pane {
     else {
       this.choice.token = token;
       this.hovered = null;
-      if (how === "release") this.choice.edges = [];
-      this.arcs.mark(this.choice.edges);
+      if (how === "release") {
+        this.choice.edges = [];
+        this.arcs.mark([]);
+      }
       this.changed();
     }
     this.highlight();
