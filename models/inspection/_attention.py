@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import csr_array
 
+    from graphattn.models.inspection._widget import AttentionWidget, ComparisonWidget
+
 
 GROUPS = ("layer", "head", "relation", "source_part", "target_part")
 
@@ -305,6 +307,56 @@ class Attention:
         from graphattn.models.inspection._page import to_page
 
         return to_page(self, arrays=arrays)
+
+    def widget(self, *more: Attention) -> AttentionWidget:
+        """The interactive view of this result, for notebooks; needs the extra ``notebook``.
+
+        Its attributes ``layer``, ``head``, ``relation``, ``token`` (numbered over all parts, as the rows of
+        :meth:`matrix`) and ``edges`` (pairs of source and target) follow what is chosen with the mouse or keyboard, and
+        the view follows them; None is all of them, or none. ``selected`` is what is chosen as rows of :meth:`table`:
+        the chosen edges, or else those into the token, or else all of the layer, head and relation.
+
+        Parameters
+        ----------
+        more : results of further texts by the same model, to choose from
+
+        Raises
+        ------
+        ConfigError
+            when anywidget is not installed, or there is too much for a browser
+        """
+        from graphattn.models.inspection._widget import AttentionWidget
+
+        return AttentionWidget([self, *more])
+
+    def compare(self, other: Attention | None = None) -> ComparisonWidget:
+        """Two results side by side, as by :meth:`widget`: two models, two texts, or two heads of this result.
+
+        The attributes of the second are called ``other_layer``, ``other_selected`` and so on. Pointing at a token of
+        one highlights it in the other, if both texts have the same tokens.
+
+        Parameters
+        ----------
+        other : the second result; this one when None
+
+        Raises
+        ------
+        ConfigError
+            as :meth:`widget`
+        """
+        from graphattn.models.inspection._widget import ComparisonWidget
+
+        return ComparisonWidget([self], [self if other is None else other])
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        from graphattn.models.inspection.notebook import attention_bundle
+
+        return attention_bundle(self, **options)
+
+    def _display_(self) -> Any:
+        from graphattn.models.inspection.notebook import display_in_marimo
+
+        return display_in_marimo(self)
 
     def _repr_html_(self) -> str:
         from graphattn.models.inspection.notebook import attention_html

@@ -63,6 +63,12 @@ class AttentionMap:
         features = None if self.features is None else self.features[:, column]
         return replace(self, first_head=head, weights=self.weights[:, column], features=features)
 
+    def of_edges(self, edges: npt.NDArray[np.bool_]) -> AttentionMap:
+        """The map of some edges, for which the mask is true."""
+        features = None if self.features is None else self.features[edges]
+        sources, targets, weights = self.sources[edges], self.targets[edges], self.weights[edges]
+        return replace(self, sources=sources, targets=targets, weights=weights, features=features)
+
     def by_head(self) -> Iterator[AttentionMap]:
         """One map per head."""
         return map(self.of_head, self.heads)

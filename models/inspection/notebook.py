@@ -1,9 +1,11 @@
-"""HTML for notebooks: an :class:`Attention` and graphs. All text is escaped."""
+"""What notebooks display of an :class:`Attention` and of graphs; in HTML, all text is escaped."""
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +15,13 @@ import pandas as pd
 from graphattn._edges import as_batch
 from graphattn._networkx_graphs import CLS
 from graphattn._schema import TOKEN
+from graphattn.exceptions import GraphAttnError
 from graphattn.models.inspection._attention_map import for_display
 
 if TYPE_CHECKING:
     from graphattn._edges import Graph
     from graphattn.models.inspection._attention import Attention
+    from graphattn.models.inspection._widget import AttentionWidget
     from graphattn.models.inspection.attributions import WordAttributions
 
 STRONGEST = 8
@@ -40,6 +44,30 @@ def attention_html(attention: Attention) -> str:
     if len(table):
         parts.append(_format_table(table))
     return "<div>" + "".join(parts) + "</div>"
+
+
+def attention_bundle(attention: Attention, **options: Any) -> Any:
+    """The interactive view for IPython, which adds :func:`attention_html` for programs that cannot show it.
+
+    None without anywidget, in a terminal, and for a text that is too large for a browser.
+    """
+    ipython = sys.modules.get("IPython")
+    widget = _make_widget(attention) if ipython and hasattr(ipython.get_ipython(), "kernel") else None
+    if widget is None:
+        return None
+    formats, metadata = widget._repr_mimebundle_(**options)
+    return {**formats, "text/plain": repr(attention)}, metadata
+
+
+def display_in_marimo(attention: Attention) -> Any:
+    """The interactive view for marimo, or :func:`attention_html`."""
+    return _make_widget(attention) or sys.modules["marimo"].Html(attention_html(attention))
+
+
+def _make_widget(attention: Attention) -> AttentionWidget | None:
+    with suppress(GraphAttnError):
+        return attention.widget()
+    return None
 
 
 def words_html(words: WordAttributions) -> str:

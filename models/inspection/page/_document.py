@@ -1,4 +1,5 @@
-"""The page as one HTML file with inline style, scripts and data; its policy forbids all other resources."""
+"""The view as one HTML file with inline style, scripts and data, whose policy forbids all other resources, or as a
+JavaScript module for notebooks."""
 
 from __future__ import annotations
 
@@ -22,24 +23,25 @@ from graphattn.models.inspection.page._packing import pack_page
 if TYPE_CHECKING:
     from graphattn.models.inspection import Attention
 
-SCRIPTS = (
+_VIEW_SCRIPTS = (
     "elements.js",
     "weights.js",
-    "address.js",
     "colours.js",
     "rows.js",
     "arcs.js",
     "arc_view.js",
     "matrix.js",
     "matrix_view.js",
+    "picture.js",
     "prediction.js",
     "incoming.js",
     "overview.js",
     "controls.js",
     "pane.js",
-    "live.js",
-    "page.js",
+    "view.js",
 )
+PAGE_SCRIPTS = (*_VIEW_SCRIPTS, "address.js", "live.js", "page.js")
+WIDGET_SCRIPTS = (*_VIEW_SCRIPTS, "widget.js")
 """Concatenated in this order, in one scope."""
 
 MAX_CHARACTERS = 100_000_000
@@ -107,25 +109,38 @@ def render_page(models: Sequence[PageModel], *, title: str = "Attention", live: 
     ConfigError
         if it is too large for a browser
     """
-    columns = [{"name": model.name, "results": [pack_page(result) for result in model.results]} for model in models]
-    data = dump_for_html({"version": 1, "title": title, "models": columns, "live": live})
-    if len(data) > MAX_CHARACTERS:
-        raise ConfigError(f"the page would have {len(data) / 1e6:,.0f} MB, too much for a browser; show fewer texts")
     parts = {
         "policy": escape(content_policy(live=live is not None)),
         "title": escape(title),
         "style": _read_source("page.css"),
-        "data": data,
-        "script": _join_scripts(),
+        "view": _read_source("view.html"),
+        "data": dump_data(models, title=title, live=live),
+        "script": _page_script(),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _read_source("page.html"))
+
+
+def dump_data(models: Sequence[PageModel], *, title: str = "Attention", live: Mapping[str, Any] | None = None) -> str:
+    """What the view shows, as JSON; arguments and errors as of :func:`render_page`."""
+    columns = [{"name": model.name, "results": [pack_page(result) for result in model.results]} for model in models]
+    data = dump_for_html({"version": 1, "title": title, "models": columns, "live": live})
+    if len(data) > MAX_CHARACTERS:
+        raise ConfigError(f"the page would have {len(data) / 1e6:,.0f} MB, too much for a browser; show fewer texts")
+    return data
+
+
+def render_module() -> str:
+    """The view as a JavaScript module that exports ``render``, as anywidget needs it; it loads nothing."""
+    constants = {"STYLE": _read_source("page.css"), "MARKUP": _read_source("view.html")}
+    lines = [f"const {name} = {json.dumps(text)};\n" for name, text in constants.items()]
+    return "".join(lines) + _join_sources(WIDGET_SCRIPTS)
 
 
 def content_policy(*, live: bool) -> str:
     """The Content-Security-Policy: only our script and style, by their hashes, and requests to the page's server."""
     rules = {
         "default-src": "'none'",
-        "script-src": _hash_source(_join_scripts()),
+        "script-src": _hash_source(_page_script()),
         "style-src": _hash_source(_read_source("page.css")),
         "img-src": "data:",
         "connect-src": "'self'" if live else "'none'",
@@ -152,8 +167,12 @@ def _hash_source(text: str) -> str:
 
 
 @cache
-def _join_scripts() -> str:
-    return '(() => {\n"use strict";\n' + "\n".join(_read_source(name) for name in SCRIPTS) + "})();\n"
+def _page_script() -> str:
+    return f'(() => {{\n"use strict";\n{_join_sources(PAGE_SCRIPTS)}}})();\n'
+
+
+def _join_sources(names: Sequence[str]) -> str:
+    return "\n".join(_read_source(name) for name in names)
 
 
 @cache

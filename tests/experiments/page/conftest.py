@@ -167,7 +167,7 @@ def visit(browser) -> Iterator[Callable]:
     for context in contexts:
         context.close()
     assert log.console == []
-    foreign = [url for url in log.requests if not url.startswith(("file:", "data:", "http://127.0.0.1"))]
+    foreign = [url for url in log.requests if not url.startswith(("file:", "data:", "blob:", "http://127.0.0.1"))]
     assert foreign == [], "the page requested other hosts"
 
 

@@ -258,7 +258,10 @@ def test_the_address_follows_the_view_and_restores_it(show, make_result):
     assert field(tab, "Layer").input_value() == "1"
 
 
-@pytest.mark.parametrize("at", ["layer=99&head=-1&token=5000&text=7", "view=evil&token=x&threshold=NaN&relation=", "%"])
+@pytest.mark.parametrize(
+    "at",
+    ["layer=99&head=-1&token=5000&text=7&edges=x,1-2-3,99-1,,1-", "view=evil&token=x&threshold=NaN&relation=", "%"],
+)
 def test_invalid_addresses_are_ignored(show, make_result, at):
     tab = show([make_result()], at=at)
     assert tab.locator(".token").count() == 14

@@ -1,6 +1,6 @@
 // The view in the address: #text=2&view=matrix&layer=1&head=4&token=5; the second model's keys end in ".2".
 
-const PANE_KEYS = ["layer", "head", "relation", "threshold", "token"];
+const PANE_KEYS = ["layer", "head", "relation", "threshold", "token", "edges"];
 const NUMERIC = new Set(["layer", "head", "threshold", "token", "text"]);
 
 function suffix(pane) {
@@ -8,6 +8,7 @@ function suffix(pane) {
 }
 
 function parseValue(key, value) {
+  if (key === "edges") return value.split(",").map((ends) => ends.split("-").map(Number));
   if (!NUMERIC.has(key) || value === ALL) return value;
   const number = Number(value);
   return value !== "" && Number.isFinite(number) ? number : null;
@@ -26,13 +27,18 @@ function readAddress(hash, panes) {
   };
 }
 
+function formatValue(key, value) {
+  if (key === "edges") return value.map((ends) => ends.join("-")).join(",");
+  return key === "threshold" ? Number(value.toPrecision(3)) : value;
+}
+
 function writeAddress(state) {
   const parts = new URLSearchParams({ text: state.text, view: state.view });
   state.panes.forEach((pane, index) => {
     for (const key of PANE_KEYS) {
       const value = pane[key];
-      if (value === null) continue;
-      parts.set(key + suffix(index), key === "threshold" ? Number(value.toPrecision(3)) : value);
+      if (value === null || value.length === 0) continue;
+      parts.set(key + suffix(index), formatValue(key, value));
     }
   });
   history.replaceState(null, "", `#${parts}`);

@@ -7,18 +7,19 @@ const MARGIN = 250; // pixels drawn above and below the window
 const PAPER = 680; // pixels across a printed page
 
 class ArcView {
-  /** `onSelect(token, how)` gets "hover", "focus" or "release". */
-  constructor(root, onSelect) {
+  /** `onSelect(token, how)` gets "hover", "focus" or "release"; `signal` ends listening to the window. */
+  constructor(root, onSelect, signal) {
     this.root = root;
     this.rows = root.querySelector(".rows");
     this.canvases = { all: root.querySelector(".arcs"), focus: root.querySelector(".focus") };
     this.onSelect = onSelect;
     this.heated = [];
+    this.marks = [];
     this.drawn = null;
-    this.listen();
+    this.listen(signal);
   }
 
-  listen() {
+  listen(signal) {
     const tokenOf = (event) => {
       const node = event.target.closest(".token");
       return node ? Number(node.dataset.token) : null;
@@ -31,17 +32,21 @@ class ArcView {
     this.rows.addEventListener("click", (event) => this.elements[tokenOf(event)]?.focus({ preventScroll: true }));
     this.rows.addEventListener("keydown", (event) => this.key(event, tokenOf(event)));
     new ResizeObserver(() => this.resize()).observe(this.root);
-    addEventListener("scroll", () => requestAnimationFrame(() => this.draw()), { passive: true });
+    const redraw = () => requestAnimationFrame(() => this.draw());
+    addEventListener("scroll", redraw, { passive: true, capture: true, signal }); // also of a notebook around this
+    this.root.addEventListener("scroll", redraw, { passive: true }); // which the window does not get from a shadow tree
   }
 
-  show(attention, selection, threshold) {
+  show(attention, selection, threshold, marks) {
     if (attention !== this.attention) {
       this.attention = attention;
       this.active = null; // a token of another text
+      this.rows.replaceChildren(); // so that the new text does not get the focus
       this.layOut(this.width());
     }
     this.selection = selection;
     this.threshold = threshold;
+    this.marks = marks;
     const { edges, count } = selection.strongest(threshold, MOST_ARCS);
     this.count = count;
     this.batches = batchEdges(edges, selection.largest);
@@ -51,7 +56,7 @@ class ArcView {
   }
 
   width() {
-    return document.documentElement.dataset.print ? PAPER : this.root.clientWidth;
+    return isPrinting(this.root) ? PAPER : this.root.clientWidth;
   }
 
   resize() {
@@ -66,7 +71,8 @@ class ArcView {
   }
 
   layOut(width) {
-    const focused = this.rows.contains(document.activeElement) ? document.activeElement.dataset.token : null;
+    const { activeElement } = this.root.getRootNode();
+    const focused = this.rows.contains(activeElement) ? activeElement.dataset.token : null;
     this.drawn = null; // other rows
     clearTimeout(this.finishing);
     this.layout = layOut(this.attention, Math.max(width, 120));
@@ -136,7 +142,13 @@ class ArcView {
     return this.layout.left[last] < this.layout.left[first] ? 1 : -1;
   }
 
-  /** Highlight the incoming edges of one token, or none. */
+  /** Show which edges are marked: a list of [source, target]. */
+  mark(marks) {
+    this.marks = marks;
+    this.highlight(this.active ?? null);
+  }
+
+  /** Highlight the incoming edges of one token, or none, and the marked edges. */
   highlight(token) {
     for (const node of this.heated) {
       node.classList.remove("active", "source");
@@ -146,16 +158,15 @@ class ArcView {
     this.heated = [];
     this.active = token;
     this.root.classList.toggle("lit", token !== null);
-    this.focusBatches = [];
+    const edges = this.marks.flatMap(([source, target]) => this.selection.between(source, target));
     if (token !== null) {
       const incoming = this.selection.incoming(token);
-      this.focusBatches = batchEdges(
-        incoming.filter(({ weight }) => weight >= this.threshold).map((edge) => ({ ...edge, target: token })),
-        this.selection.largest,
-      );
+      const isMarked = (edge) => this.marks.some(([source, target]) => source === edge.source && target === token);
+      edges.push(...incoming.filter((edge) => edge.weight >= this.threshold && !isMarked(edge)));
       this.heat(token, incoming);
       this.moveTabStop(token);
     }
+    this.focusBatches = batchEdges(edges, this.selection.largest);
     this.drawFocus();
   }
 
@@ -165,7 +176,7 @@ class ArcView {
     for (const { source, weight, relation } of strong.slice(0, MOST_HEATED).reverse()) {
       const node = this.elements[source];
       node.classList.add("source");
-      node.style.setProperty("--heat", `${Math.round(4 + 56 * Math.sqrt(weight / most))}%`);
+      node.style.setProperty("--heat", `${heatOf(weight, most)}%`);
       node.style.setProperty("--relation", relationVariable(relation));
       node.dataset.weight = shortDecimals(weight);
       this.heated.push(node);
@@ -180,24 +191,35 @@ class ArcView {
     this.roving = token;
   }
 
-  /** Scroll to the active token if it is outside the window. */
+  /** Scroll to the active token if it is out of sight; in a notebook only the text, not the notebook. */
   reveal() {
     if (this.root.hidden || this.active == null) return;
-    const box = this.elements[this.active].getBoundingClientRect();
-    if (box.top < 0 || box.bottom > innerHeight) this.elements[this.active].scrollIntoView({ block: "center" });
+    const node = this.elements[this.active];
+    const [box, sight] = [node.getBoundingClientRect(), this.sight()];
+    if (box.top >= sight.top && box.bottom <= sight.bottom) return;
+    if (this.root.scrollHeight > this.root.clientHeight) {
+      this.root.scrollTop += box.top - this.root.getBoundingClientRect().top - this.root.clientHeight / 2;
+    } else if (hostOf(this.root) === document.documentElement) node.scrollIntoView({ block: "center" });
   }
 
-  /** The rows in the window, with a margin, so that most scrolling needs no drawing. */
+  /** Top and bottom of what is in sight, in the window. */
+  sight() {
+    const { top, bottom } = this.root.getBoundingClientRect();
+    return { top: Math.max(0, top), bottom: Math.min(innerHeight, bottom) };
+  }
+
+  /** The rows in sight, with a margin, so that most scrolling needs no drawing. */
   visibleRows(margin) {
     const top = this.rows.getBoundingClientRect().top;
     const rows = this.layout.rows;
-    const first = rows.findIndex((row) => row.bottom + top >= -margin);
-    const after = rows.findIndex((row) => row.top + top > innerHeight + margin);
+    const sight = this.sight();
+    const first = rows.findIndex((row) => row.bottom + top >= sight.top - margin);
+    const after = rows.findIndex((row) => row.top + top > sight.bottom + margin);
     return first < 0 ? null : { first, last: after < 0 ? rows.length - 1 : Math.max(first, after - 1) };
   }
 
   draw() {
-    if (!this.attention || this.root.hidden || document.documentElement.dataset.print) return;
+    if (!this.attention || this.root.hidden || isPrinting(this.root)) return;
     const visible = this.visibleRows(50);
     if (!visible || (this.drawn && visible.first >= this.drawn.first && visible.last <= this.drawn.last)) return;
     this.drawn = this.visibleRows(MARGIN);
@@ -234,8 +256,54 @@ class ArcView {
     context.setTransform(scale, 0, 0, scale, 0, -top * scale);
     // dashes depend on the total count, so that arcs drawn later look the same
     const dashed = this.selection.groups.length > 1 && count <= MOST_DASHED;
+    this.drawOn(context, strongest(visible, most), { dashed, strong, labelled: strong || count <= MOST_LABELLED });
+  }
+
+  /** Draw arcs, and their dependencies if `labelled`. */
+  drawOn(context, batches, { dashed, strong, labelled }) {
+    const colours = currentColours(this.root);
     const faint = this.layout.rows.length > 8 ? 0.5 : 1;
-    drawArcs(context, this.layout, strongest(visible, most), { colours: currentColours(), dashed, strong, faint });
+    drawArcs(context, this.layout, batches, { colours, dashed, strong, faint });
+    const deprel = (...ends) => this.attention.deprel(...ends);
+    if (labelled && this.attention.isParsed()) labelArcs(context, this.layout, batches, { colours, deprel });
+  }
+
+  /** The whole text and its arcs, to save: all of them, or of the active token and the marked edges. */
+  toPicture() {
+    const { width, height, rows, left, widths, line, rowOf, font } = this.layout;
+    const strong = this.active !== null || this.marks.length > 0;
+    const batches = strong ? this.focusBatches : this.batches;
+    const count = batches.reduce((total, { edges }) => total + edges.length, 0);
+    const colours = currentColours(this.root);
+    const incoming = this.active === null ? [] : this.selection.incoming(this.active);
+    const heat = new Map(incoming.map(({ source, weight, relation }) => [source, { weight, relation }]).reverse());
+    const draw = (context) => {
+      const dashed = this.selection.groups.length > 1 && count <= MOST_DASHED;
+      this.drawOn(context, batches, { dashed, strong, labelled: strong || count <= MOST_LABELLED });
+      for (const row of rows.filter(({ heading }) => heading)) {
+        Object.assign(context, { font: LABEL_FONT, fillStyle: colours.soft, textAlign: "left", textBaseline: "middle" });
+        context.fillText(row.part, 0, row.top + row.heading / 2);
+      }
+      this.attention.tokens.forEach((text, token) => {
+        const [x, y] = [left[token], rows[rowOf[token]].tokens];
+        const source = heat.get(token);
+        if (source) {
+          context.globalAlpha = heatOf(source.weight, incoming[0].weight) / 100;
+          context.fillStyle = colours.relation(source.relation);
+          context.fillRect(x, y, widths[token], line);
+          context.globalAlpha = 1;
+        }
+        Object.assign(context, { strokeStyle: colours.ink, lineWidth: 2 });
+        if (token === this.active) context.strokeRect(x, y, widths[token], line);
+        Object.assign(context, { font: tokenFont(font), fillStyle: colours.ink, textAlign: "center", textBaseline: "middle" });
+        context.fillText(shorten(showInvisible(text), 60), x + widths[token] / 2, y + line / 2, widths[token]);
+        const below = source ? shortDecimals(source.weight) : this.attention.tags[token];
+        if (!below) return;
+        Object.assign(context, { font: LABEL_FONT, fillStyle: source ? colours.ink : colours.soft });
+        context.fillText(below, x + widths[token] / 2, y + line + 9);
+      });
+    };
+    return { width, height, draw };
   }
 
   /** For print, give each row its own canvas, so that pages can break between rows. */
@@ -258,4 +326,9 @@ class ArcView {
     this.drawn = null;
     this.draw();
   }
+}
+
+/** The percentage of colour behind a source. */
+function heatOf(weight, most) {
+  return Math.round(4 + 56 * Math.sqrt(weight / (most || 1)));
 }

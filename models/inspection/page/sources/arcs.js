@@ -5,6 +5,8 @@ const MOST_DRAWN = 400; // visible at once: more would be slow and illegible
 const MOST_AT_ONCE = 40; // an arc takes a fifth of a millisecond; the others are drawn when scrolling stops
 const STROKE = 100; // arcs in one path; a browser's time for a path grows faster than its arcs
 const MOST_DASHED = 150; // dashes take three times as long
+const MOST_LABELLED = 150; // more labels would cover each other
+const LABEL_FONT = '11px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif';
 
 /** The rows an arc crosses. */
 function crossedRows(layout, edge) {
@@ -45,6 +47,37 @@ function strongest(batches, most) {
     room -= kept[0].edges.length;
   }
   return kept;
+}
+
+/** Write the dependency of each arc that has one on it. */
+function labelArcs(context, layout, batches, { colours, deprel }) {
+  const labelled = new Set();
+  Object.assign(context, { font: LABEL_FONT, textAlign: "center", textBaseline: "middle" });
+  for (const { relation, edges } of batches) {
+    for (const { source, target } of edges) {
+      const name = deprel(source, target).slice(0, -1); // without the direction, which the arrowhead shows
+      const ends = [source, target].sort().join(); // arcs in both directions share a label
+      if (!name || labelled.has(ends)) continue;
+      labelled.add(ends);
+      const [x, y] = middleOfArc(layout, source, target);
+      const width = context.measureText(name).width + 6;
+      context.fillStyle = colours.card;
+      context.fillRect(x - width / 2, y - 7, width, 14);
+      context.fillStyle = colours.relation(relation);
+      context.fillText(name, x, y);
+    }
+  }
+}
+
+function middleOfArc(layout, source, target) {
+  const [from, to] = [layout.rows[layout.rowOf[source]], layout.rows[layout.rowOf[target]]];
+  const [x0, x1] = [tokenCentre(layout, source), tokenCentre(layout, target)];
+  const y = from === to ? from.tokens - heightOfBow(layout, x0, x1) : (from.tokens + to.tokens + layout.line) / 2;
+  return [(x0 + x1) / 2, y];
+}
+
+function heightOfBow(layout, x0, x1) {
+  return Math.min(layout.above - 8, 16 + (layout.above - 24) * (Math.abs(x1 - x0) / layout.width) ** 0.6);
 }
 
 /** Draw batches of arcs; the canvas' origin is the top of the text. */
@@ -89,7 +122,7 @@ function loop(context, x, y) {
 /** An arc above its row, higher for longer distances, with an arrowhead at its target. */
 function bow(context, layout, x0, x1, y) {
   const span = Math.abs(x1 - x0);
-  const height = Math.min(layout.above - 8, 16 + (layout.above - 24) * (span / layout.width) ** 0.6);
+  const height = heightOfBow(layout, x0, x1);
   const aside = Math.sign(x1 - x0) * Math.min(5, span / 8); // separates incoming and outgoing arcs of a token
   context.moveTo(x0 + aside, y);
   context.bezierCurveTo(x0 + aside, y - height * 1.33, x1 - aside, y - height * 1.33, x1 - aside, y - 1);

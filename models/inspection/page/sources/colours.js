@@ -13,26 +13,35 @@ function relationVariable(relation) {
   return `var(--relation-${relationNumber(relation)})`;
 }
 
-let readColours = null;
+const readColours = new WeakMap();
 
-/** Colours for the canvas: those of the current scheme, or of print. */
-function currentColours() {
-  readColours ??= coloursOf(getComputedStyle(document.documentElement));
-  return readColours;
+/** Colours for canvases below a node: those of the current scheme, or of print. */
+function currentColours(node) {
+  const host = hostOf(node);
+  if (!readColours.has(host)) readColours.set(host, coloursOf(node.parentElement));
+  return readColours.get(host);
 }
 
-function forgetColours() {
-  readColours = null;
+function forgetColours(node) {
+  readColours.delete(hostOf(node));
 }
 
-function coloursOf(style) {
-  const read = (name) => style.getPropertyValue(name).trim();
+/** The values of variables, which a browser computes only for a property of an element. */
+function coloursOf(parent) {
+  const probe = element("span");
+  parent.append(probe);
+  const read = (name) => {
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color;
+  };
   const relations = DASHES.map((_, number) => read(`--relation-${number}`));
   const relation = (name) => relations[relationNumber(name)];
-  return { ink: read("--ink"), soft: read("--soft"), line: read("--line"), relation };
+  const colours = { ink: read("--ink"), soft: read("--soft"), line: read("--line"), card: read("--card"), relation };
+  probe.remove();
+  return colours;
 }
 
-/** Red, green and blue of "#rrggbb". */
+/** Red, green and blue of "rgb(1, 2, 3)". */
 function channels(colour) {
-  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return colour.match(/\d+/g).map(Number);
 }

@@ -10,6 +10,15 @@ function element(name, properties = {}, ...children) {
   return node;
 }
 
+/** The element that a node's colours depend on: the root of the page, or the host of a view in a notebook. */
+function hostOf(node) {
+  return node.getRootNode().host ?? document.documentElement;
+}
+
+function isPrinting(node) {
+  return "print" in hostOf(node).dataset;
+}
+
 function fillSelect(select, options, value) {
   select.replaceChildren(...options.map(([value, text]) => element("option", { value, textContent: text })));
   select.value = value;

@@ -2,7 +2,8 @@
 
 const MOST_ROWS = 14;
 
-function showIncoming(root, attention, selection, token) {
+/** Show the edges into a token; `isMarked(source, target)` says which are selected. */
+function showIncoming(root, attention, selection, token, isMarked) {
   const [title, hint, table, rest] = ["h3", ".hint", "table", ".rest"].map((name) => root.querySelector(name));
   table.hidden = rest.hidden = token === null;
   hint.hidden = token !== null;
@@ -14,19 +15,22 @@ function showIncoming(root, attention, selection, token) {
   const incoming = selection.incoming(token);
   const most = incoming[0]?.weight || 1;
   title.replaceChildren("“", element("bdi", { textContent: shorten(showInvisible(attention.tokens[token]), 40) }), "” attends to");
-  table.tBodies[0].replaceChildren(...incoming.slice(0, MOST_ROWS).map((edge) => incomingRow(attention, { ...edge, target: token }, most, selection.groups.length > 1)));
+  table.tBodies[0].replaceChildren(...incoming.slice(0, MOST_ROWS).map((edge) => incomingRow(attention, edge, most, { named: selection.groups.length > 1, marked: isMarked(edge.source, token) })));
   rest.textContent = incoming.length ? describeRest(incoming.slice(MOST_ROWS)) : "No incoming edges.";
   table.hidden = incoming.length === 0;
 }
 
-function incomingRow(attention, { source, target, weight, relation }, most, named) {
+function incomingRow(attention, { source, target, weight, relation }, most, { named, marked }) {
   const row = element("tr", { title: relation });
   const bar = element("span", { className: "bar" });
   bar.style.setProperty("--share", `${(100 * weight) / most}%`);
   row.style.setProperty("--relation", relationVariable(relation));
+  const mark = element("button", { type: "button", className: "mark", title: "Select this edge", ariaPressed: String(marked) });
+  mark.append(element("bdi", { textContent: shorten(showInvisible(attention.tokens[source]), 28) }));
+  Object.assign(mark.dataset, { source, target });
   const figure = element("div", { className: "figure" }, bar, element("span", { textContent: decimals(weight) }));
   row.append(
-    element("td", {}, element("bdi", { textContent: shorten(showInvisible(attention.tokens[source]), 28) })),
+    element("td", {}, mark),
     element("td", { className: "place", textContent: attention.position(source) }),
     element("td", {}, figure),
   );

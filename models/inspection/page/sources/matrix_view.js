@@ -5,13 +5,18 @@ const LARGEST_CELL = 34;
 const MOST_HEIGHT = 820;
 
 class MatrixView {
-  /** `onSelect(target, source, place)` gets the cell under the mouse or keyboard cursor, or null. */
-  constructor(root, onSelect) {
+  /**
+   * `onSelect(target, source, place)` gets the cell under the mouse or keyboard cursor, or null, and
+   * `onMark(source, target)` the edge of a cell that is clicked, or on which Enter is pressed.
+   */
+  constructor(root, onSelect, onMark) {
     this.root = root;
     this.scroller = root.querySelector(".scroller");
     this.sizer = root.querySelector(".sizer");
     this.canvas = root.querySelector("canvas");
     this.onSelect = onSelect;
+    this.onMark = onMark;
+    this.marks = [];
     this.cell = null;
     this.zoom = 0;
     this.listen();
@@ -20,12 +25,14 @@ class MatrixView {
   listen() {
     this.scroller.addEventListener("pointermove", (event) => this.point(event));
     this.scroller.addEventListener("pointerleave", () => this.moveTo(null, null));
+    this.scroller.addEventListener("click", () => this.markCell());
     this.scroller.addEventListener("keydown", (event) => this.key(event));
     this.scroller.addEventListener("scroll", () => requestAnimationFrame(() => this.draw()), { passive: true });
     new ResizeObserver(() => this.resize()).observe(this.root);
   }
 
-  show(attention, selection) {
+  show(attention, selection, marks) {
+    this.marks = marks;
     if (attention !== this.attention || selection !== this.selection) {
       this.attention = attention;
       this.selection = selection;
@@ -37,7 +44,7 @@ class MatrixView {
   }
 
   width() {
-    return document.documentElement.dataset.print ? PAPER : this.root.clientWidth;
+    return isPrinting(this.root) ? PAPER : this.root.clientWidth;
   }
 
   /** `zoom` from 0, the whole matrix, to 1, the largest cells. */
@@ -94,6 +101,7 @@ class MatrixView {
 
   key(event) {
     if (event.key === "Escape") return this.moveTo(null, "keys");
+    if (event.key === "Enter") return this.markCell();
     const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
     if (!(event.key in steps) || event.ctrlKey || event.metaKey || event.altKey) return undefined;
     event.preventDefault();
@@ -111,6 +119,16 @@ class MatrixView {
     const scrollInto = (start, place, room) => clamp(start, (place + 1) * this.size - room, place * this.size);
     this.scroller.scrollTop = scrollInto(this.scroller.scrollTop, row, this.view.height - this.label);
     this.scroller.scrollLeft = scrollInto(this.scroller.scrollLeft, column, this.view.width - this.label);
+  }
+
+  markCell() {
+    if (this.cell) this.onMark(this.axes.columns.tokens[this.cell.column], this.axes.rows.tokens[this.cell.row]);
+  }
+
+  /** Show which edges are marked: a list of [source, target]. */
+  mark(marks) {
+    this.marks = marks;
+    this.draw();
   }
 
   moveTo(cell, how) {
@@ -145,17 +163,38 @@ class MatrixView {
   draw() {
     if (!this.attention || this.root.hidden || !this.view) return;
     const scale = Math.min(devicePixelRatio, 2);
-    const colours = currentColours();
     this.canvas.width = this.view.width * scale;
     this.canvas.height = this.view.height * scale;
     this.canvas.style.width = `${this.view.width}px`;
     this.canvas.style.height = `${this.view.height}px`;
     const context = this.canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, 0);
+    this.drawOn(context, scale);
+  }
+
+  /** The cells in sight, to save. */
+  toPicture() {
+    return { ...this.view, draw: (context) => this.drawOn(context, 2) };
+  }
+
+  drawOn(context, scale) {
+    const colours = currentColours(this.root);
     const range = this.range();
     this.drawCells(context, range, scale, colours);
     this.drawNames(context, range, colours);
+    for (const [source, target] of this.marks) this.drawMark(context, source, target, colours);
     if (this.cell) this.drawCell(context, colours);
+  }
+
+  drawMark(context, source, target, colours) {
+    const [row, column] = [this.axes.rows.of.get(target), this.axes.columns.of.get(source)];
+    if (row === undefined || column === undefined) return;
+    const x = this.label + column * this.size - this.scroller.scrollLeft;
+    const y = this.label + row * this.size - this.scroller.scrollTop;
+    context.strokeStyle = colours.ink;
+    context.lineWidth = 2;
+    if (x >= this.label && y >= this.label) context.strokeRect(x, y, Math.max(this.size, 5), Math.max(this.size, 5));
+    context.lineWidth = 1;
   }
 
   /** Draw the cells; reuse the picture while only the selected cell changes. */

@@ -77,7 +77,7 @@ class Overview {
       const node = waiting.shift();
       if (!node || turn !== this.turn) return;
       const selection = this.attention.selection(this.attention.selectMaps(Number(node.dataset.layer), Number(node.dataset.head), ALL));
-      thumbnail(node.firstChild, selection, axesOf(selection, this.attention), currentColours());
+      thumbnail(node.firstChild, selection, axesOf(selection, this.attention), currentColours(this.grid));
       this.drawNext(turn, waiting);
     };
     idle(work, { timeout: 300 });

@@ -1,23 +1,39 @@
 // The column of one model: prediction, controls, and weights as arcs or as a matrix.
 
 class Pane {
-  /** `changed()` is called when the address must change, `pointed(token)` when a token is highlighted. */
-  constructor(model, { changed, pointed }) {
-    this.root = document.querySelector("template").content.firstElementChild.cloneNode(true);
+  /**
+   * `root` is a new element; `changed()` is called when a choice has changed, `pointed(token)` when a token is
+   * highlighted; `signal` ends listening to the window.
+   */
+  constructor(root, model, { changed, pointed, signal }) {
+    this.root = root;
     this.model = model;
     this.changed = changed;
     this.pointed = pointed;
-    this.choice = { layer: null, head: null, relation: null, threshold: null, token: null };
+    this.choice = { layer: null, head: null, relation: null, threshold: null, token: null, edges: [] };
     this.hovered = null;
     this.attentions = [];
     const find = (name) => this.root.querySelector(name);
     find("h2").textContent = model.name;
     this.controls = new Controls(find(".controls"), (changes) => this.choose(changes));
-    this.arcs = new ArcView(find(".arc-view"), (token, how) => this.point(token, how));
-    this.matrix = new MatrixView(find(".matrix-view"), (...cell) => this.cell(...cell));
+    this.arcs = new ArcView(find(".arc-view"), (token, how) => this.point(token, how), signal);
+    const mark = (source, target) => this.mark(source, target);
+    this.matrix = new MatrixView(find(".matrix-view"), (...cell) => this.cell(...cell), mark);
     this.overview = new Overview(find(".overview"), (layer, head) => this.choose({ layer, head, relation: ALL }));
     this.tip = find(".tip");
     this.status = find(".status");
+    this.incoming = find(".incoming");
+    this.incoming.addEventListener("click", ({ target }) => {
+      const button = target.closest(".mark");
+      if (!button) return;
+      const ends = [Number(button.dataset.source), Number(button.dataset.target)];
+      this.mark(...ends);
+      button.setAttribute("aria-pressed", String(this.isMarked(...ends)));
+    });
+    find(".exports").addEventListener("click", ({ target }) => {
+      const { format } = target.dataset;
+      if (format) savePicture(this.toPicture(), `attention.${format}`);
+    });
   }
 
   /** Show a text in a view; keep the choices that this text has. */
@@ -46,7 +62,21 @@ class Pane {
     choice.layer = keepOr(choice.layer, attention.layers(), attention.layers().at(-1));
     choice.relation = keepOr(choice.relation, [ALL, ...attention.relations(choice.layer)], ALL);
     choice.head = keepOr(choice.head, [ALL, ...attention.heads(choice.layer, choice.relation)], ALL);
-    choice.token = Number.isInteger(choice.token) && choice.token in attention.tokens ? choice.token : null;
+    const isToken = (token) => Number.isInteger(token) && token in attention.tokens;
+    choice.token = isToken(choice.token) ? choice.token : null;
+    choice.edges = (choice.edges ?? []).filter((ends) => ends.length === 2 && ends.every(isToken));
+  }
+
+  isMarked(source, target) {
+    return this.choice.edges.some(([from, to]) => from === source && to === target);
+  }
+
+  /** Select an edge, or no longer. */
+  mark(source, target) {
+    const others = this.choice.edges.filter(([from, to]) => from !== source || to !== target);
+    this.choice.edges = this.isMarked(source, target) ? others : [...others, [source, target]];
+    (this.view === "arcs" ? this.arcs : this.matrix).mark(this.choice.edges);
+    this.changed();
   }
 
   choose({ zoom, ...changes }) {
@@ -63,8 +93,8 @@ class Pane {
     const threshold = clamp(this.choice.threshold ?? this.defaultThreshold(), 0, this.selection.largest);
     this.controls.show(this.attention, this.choice, this.selection, threshold);
     this.overview.mark(layer, head, relation);
-    if (this.view === "arcs") this.arcs.show(this.attention, this.selection, threshold);
-    else this.matrix.show(this.attention, this.selection);
+    if (this.view === "arcs") this.arcs.show(this.attention, this.selection, threshold, this.choice.edges);
+    else this.matrix.show(this.attention, this.selection, this.choice.edges);
     this.root.querySelector(".edges").textContent = this.edgesNote();
     this.highlight();
   }
@@ -92,6 +122,10 @@ class Pane {
     else {
       this.choice.token = token;
       this.hovered = null;
+      if (how === "release") {
+        this.choice.edges = [];
+        this.arcs.mark([]);
+      }
       this.changed();
     }
     this.highlight();
@@ -105,7 +139,11 @@ class Pane {
   highlight() {
     const token = this.activeToken();
     if (this.view === "arcs" && token !== this.arcs.active) this.arcs.highlight(token);
-    showIncoming(this.root.querySelector(".incoming"), this.attention, this.selection, token);
+    this.showIncoming(token);
+  }
+
+  showIncoming(token) {
+    showIncoming(this.incoming, this.attention, this.selection, token, (...ends) => this.isMarked(...ends));
   }
 
   /** Highlight the same token as another pane if the texts have the same tokens. */
@@ -121,12 +159,13 @@ class Pane {
     if (target !== null) {
       const text = this.edgeText(target, source);
       this.tip.textContent = text;
-      this.tip.style.left = `${Math.min(place.x + 6, innerWidth - 250)}px`;
-      this.tip.style.top = `${place.y + 8}px`;
+      const { left, top, width } = this.root.getBoundingClientRect();
+      this.tip.style.left = `${Math.min(place.x - left + 6, width - 250)}px`;
+      this.tip.style.top = `${place.y - top + 8}px`;
       if (how === "keys") this.status.textContent = text;
     }
     this.hovered = target;
-    showIncoming(this.root.querySelector(".incoming"), this.attention, this.selection, this.activeToken());
+    this.showIncoming(this.activeToken());
   }
 
   /** Describe the edges from one token to another. */
@@ -147,6 +186,15 @@ class Pane {
     this.matrix.draw();
     this.arcs.drawn = null;
     this.arcs.draw();
+  }
+
+  /** What is shown, to save: its layer, head and relations above the arcs or the matrix. */
+  toPicture() {
+    const { layer, head } = this.choice;
+    const heading = `layer ${layer} · ${head === ALL ? "mean of all heads" : `head ${head}`}`;
+    const relations = this.selection.groups.map((group) => group.relation);
+    const { width, height, draw } = (this.view === "arcs" ? this.arcs : this.matrix).toPicture();
+    return withHeading({ width, height, draw }, [this.model.name, heading].filter(Boolean).join(" · "), relations, currentColours(this.root));
   }
 
   print() {

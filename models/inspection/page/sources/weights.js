@@ -50,6 +50,10 @@ class Attention {
     return parse.heads[to] === from ? `${parse.deprels[to]}<` : "";
   }
 
+  isParsed() {
+    return Object.keys(this.parses).length > 0;
+  }
+
   layers() {
     return unique(this.maps.map((map) => map.layer));
   }
@@ -204,10 +208,14 @@ class Selection {
     const edges = [];
     for (const { relation, pointers, sources, weights } of this.groups) {
       for (let edge = pointers[target]; edge < pointers[target + 1]; edge += 1) {
-        edges.push({ source: sources[edge], weight: weights[edge], relation });
+        edges.push({ source: sources[edge], target, weight: weights[edge], relation });
       }
     }
     return edges.sort((a, b) => b.weight - a.weight || a.source - b.source);
+  }
+
+  between(source, target) {
+    return this.incoming(target).filter((edge) => edge.source === source);
   }
 
   /** Edges that reach the threshold, at most about `most` of the strongest, and their total count. */
