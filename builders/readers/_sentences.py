@@ -79,7 +79,9 @@ def parse_fields(record: dict[str, Any], tags: str | None, features: Mapping[str
 
     ``features`` are name -> field.
     """
-    names = {name: name for name in _LISTS} | {"tags": _find_tags(record, tags)}
+    features = features or {}
+    others = {name: value for name, value in record.items() if name not in features.values()}
+    names = {name: name for name in _LISTS} | {"tags": _find_tags(others, tags)}
     if "tokens" not in record:
         names["tokens"] = "words"
         if "words" not in record:
@@ -130,9 +132,7 @@ def _parse_feature(record: dict[str, Any], name: str, field: str) -> list[str]:
     values = record.get(field)
     if not isinstance(values, list) or not all(isinstance(value, (str, int, float)) for value in values):
         problem = "this is not a list of strings or numbers" if field in record else "there is no such field"
-        hint = (
-            f"Give a list with one value for each word; {{feature_columns={verbatim(name)}=FIELD}} reads another field."
-        )
+        hint = f"Give one value for each word; {{feature_columns={verbatim(name)}=FIELD}} reads another field."
         raise DataError(problem, field=field, hint=hint, options=("feature_columns",))
     return [json_text(value, field) if isinstance(value, str) else str(value) for value in values]
 

@@ -98,6 +98,8 @@ def read_numbered_texts(
             require_feature_columns(feature_columns, "text", None)
         return iter([NumberedText(1, _parse_text(path, pairs=pairs, words=options.format == "words"))])
     if path != "-" and is_store(path):
+        if feature_columns:
+            require_feature_columns(feature_columns, "store", path)
         reject_for_store([*options.non_default, *(["label_column"] if label_column else [])], Path(path))
         stored = _read_store(Path(path), split, pairs=pairs)
         return (NumberedText(number, content) for number, content in enumerate(stored, 1))

@@ -91,7 +91,7 @@ def make_input(
 
 def _make_sentence(row: Mapping[str, Any], label: Any, number: int, features: Sequence[str]) -> Sentence:
     """A sentence; its tags are in ``tags``, or in the only column whose name ends so."""
-    tags = [name for name in row if name.endswith("_tags")]
+    tags = [name for name in row if name.endswith("_tags") and name not in features]
     chosen = "tags" if "tags" in row else tags[0] if len(tags) == 1 else None
     lists = {name: _as_list(value) for name, value in row.items()}
     try:
