@@ -132,7 +132,7 @@ def _parse_feature(record: dict[str, Any], name: str, field: str) -> list[str]:
     values = record.get(field)
     if not isinstance(values, list) or not all(isinstance(value, (str, int, float)) for value in values):
         problem = "this is not a list of strings or numbers" if field in record else "there is no such field"
-        hint = f"Give one value for each word; {{feature_columns={verbatim(name)}=FIELD}} reads another field."
+        hint = f"Give one value for each word; {{feature_columns={verbatim(name)}=FIELD}} reads another field of files."
         raise DataError(problem, field=field, hint=hint, options=("feature_columns",))
     return [json_text(value, field) if isinstance(value, str) else str(value) for value in values]
 

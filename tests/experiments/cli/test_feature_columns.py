@@ -84,7 +84,7 @@ NEEDED += "with tokens; --feature-columns says which of its columns have them."
             *("a.jsonl", '{"tokens": ["a"], "pos": ["DT"]}\n{"tokens": ["a"]}\n', "--feature-columns pos"),
             '1 text could not be processed (line 2). See the rows with "error". The first error: {path}, line 2, field '
             "'pos': there is no such field. Give one value for each word; --feature-columns pos=FIELD reads another "
-            "field.",
+            "field of files.",
         ),
         (
             *("a.jsonl", '{"tokens": ["a", "b"], "pos": ["DT"]}\n', "--feature-columns pos"),
