@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from unicodedata import category
@@ -71,6 +71,7 @@ class Sentence:
     sentence_ids : for a text of several sentences, the 0-based sentence of each word
     predicates : 1 for each word whose semantic roles the tags are, 0 for all others
     links : custom edges, as (source, target) pairs of 0-based words: the target attends to the source
+    features : name -> one value for each word, such as its part of speech, for taggers with ``feature_columns``
     origin : file and 1-based line where the sentence begins, for errors; ignored by ``==``
 
     Raises
@@ -100,6 +101,7 @@ class Sentence:
     sentence_ids: Sequence[int] | None = None
     links: Sequence[Sequence[int]] | None = None
     predicates: Sequence[int] | None = None
+    features: Mapping[str, Sequence[str]] | None = field(default=None, hash=False)
     origin: tuple[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -121,6 +123,8 @@ class Sentence:
                 raise DataError(
                     f"{len(values)} {name} for {self.num_words} words", field=name, hint="Give one for each word."
                 )
+        if self.features is not None:
+            object.__setattr__(self, "features", _check_features(self.features, self.num_words))
         if self.heads is not None:
             check_heads(self.heads, self.words)
         if self.predicates is not None and not {*self.predicates} <= {0, 1}:
@@ -166,6 +170,8 @@ class Sentence:
         of_words = {name: values[:count] for name in names if (values := getattr(self, name)) is not None}
         heads = None if self.heads is None else [head if head <= count else 0 for head in self.heads[:count]]
         links = None if self.links is None else [link for link in self.links if max(link) < count]
+        if self.features is not None:
+            of_words["features"] = {name: values[:count] for name, values in self.features.items()}
         return replace(self, tokens=tokens.tokens, word_ids=tokens.word_ids, heads=heads, links=links, **of_words)
 
 
@@ -238,6 +244,15 @@ def _check_ids(field: str, ids: Sequence[int], count: int, unit: str) -> None:
                 hint=f"They start at 0 and grow by at most 1 from {unit} to {unit}.",
             )
         previous = current
+
+
+def _check_features(features: Mapping[str, Sequence[str]], num_words: int) -> dict[str, tuple[str, ...]]:
+    """The values of each feature as strings, one for each word."""
+    for name, values in features.items():
+        if isinstance(values, str) or len(values) != num_words:
+            count = "a string" if isinstance(values, str) else f"{len(values)} values"
+            raise DataError(f"{count} for {num_words} words", field=name, hint="Give a list with one for each word.")
+    return {name: tuple(map(str, values)) for name, values in features.items()}
 
 
 def _sort_links(links: Sequence[Sequence[int]], num_words: int) -> tuple[tuple[int, int], ...]:

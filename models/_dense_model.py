@@ -235,7 +235,7 @@ def list_own_layers(model: TextModel) -> dict[str, bool]:
     embedding, head = model.embedding, model.head
     parts = {
         "features of characters": embedding.characters is not None,
-        "features of suffixes and names": embedding.lexicon is not None,
+        "features of suffixes, names and columns": embedding.lexicon is not None,
         "marks of predicates": embedding.predicate is not None,
         "the linear branch": model.linear_branch is not None,
         "a head on two texts apart": isinstance(head, PairHead),

@@ -1,11 +1,11 @@
-"""Lexicon features of tokens: suffixes, and entries of a gazetteer (MS-Trans, Table 4; Chiu and Nichols 2016)."""
+"""Features of words: suffixes, entries of a gazetteer (MS-Trans, Table 4; Chiu and Nichols 2016), further columns."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from graphattn.layers._linear import Embedding
 
 SUFFIX_BUCKETS, SUFFIX_WIDTH = 1 << 14, 20
 """Rows and columns of the table of suffixes; equal hashes share a row. Row 0 is for ``[CLS]``."""
+COLUMN_WIDTH = 20
+"""Columns of the table of a feature's values. Row 0, of zeros, is for ``[CLS]`` and unknown values."""
 PLACES = ("begin", "inside", "end", "single")
 """Places of a word in an entry."""
 _DEFAULT_TYPE = "entry"
@@ -117,17 +119,52 @@ def suffix_ids(word: str, longest: int) -> list[int]:
     return [1 + zlib.crc32(key.encode()) % (SUFFIX_BUCKETS - 1) for key in keys]
 
 
-class Lexicon:
-    """Features of words besides vectors and characters: suffixes up to a length, perhaps a gazetteer."""
+class FeatureValues:
+    """The values of the features that words have in further columns of a corpus, such as parts of speech.
 
-    def __init__(self, suffixes: int, gazetteer: Gazetteer | None):
-        self.suffixes, self.gazetteer = suffixes, gazetteer
+    Examples
+    --------
+    >>> values = FeatureValues({"pos": ["DET", "NOUN"]})
+    >>> values.ids(Sentence(["a", "dog", "!"], features={"pos": ["DET", "NOUN", "PUNCT"]})).tolist()
+    [[1], [2], [0]]
+    """
+
+    def __init__(self, values: Mapping[str, Iterable[str]]):
+        self.values = {name: tuple(of_feature) for name, of_feature in values.items()}
+        self._ids = {
+            name: {value: number for number, value in enumerate(of_feature, start=1)}
+            for name, of_feature in self.values.items()
+        }
+
+    def extend(self, sentences: Iterable[Sentence]) -> Self:
+        """These values, then the new ones of sentences, which have all features."""
+        values = {name: dict.fromkeys(of_feature) for name, of_feature in self.values.items()}
+        for sentence in sentences:
+            assert sentence.features is not None
+            for name, of_feature in values.items():
+                of_feature.update(dict.fromkeys(map(compose, sentence.features[name])))
+        return type(self)(values)
+
+    def ids(self, sentence: Sentence) -> npt.NDArray[np.int32]:
+        """(words, features) rows in the tables of values; 0 for unknown ones."""
+        assert sentence.features is not None
+        columns = [[ids.get(compose(value), 0) for value in sentence.features[name]] for name, ids in self._ids.items()]
+        return np.array(columns, np.int32).reshape(len(columns), sentence.num_words).T
+
+
+class Lexicon:
+    """Features of words besides vectors and characters: suffixes up to a length, a gazetteer, values in columns."""
+
+    def __init__(self, suffixes: int, gazetteer: Gazetteer | None, columns: FeatureValues | None = None):
+        self.suffixes, self.gazetteer, self.columns = suffixes, gazetteer, columns
         self._ids: dict[str, list[int]] = {}
 
     @property
     def width(self) -> int:
         """Features that a token vector gets."""
-        return SUFFIX_WIDTH * (self.suffixes > 0) + (0 if self.gazetteer is None else self.gazetteer.width)
+        of_gazetteer = 0 if self.gazetteer is None else self.gazetteer.width
+        of_columns = 0 if self.columns is None else COLUMN_WIDTH * len(self.columns.values)
+        return SUFFIX_WIDTH * (self.suffixes > 0) + of_gazetteer + of_columns
 
     def features(self, sentences: Sequence[Sentence]) -> Mapping[str, tuple[list[npt.NDArray[Any]], Any]]:
         """Features of tokens for :meth:`~graphattn.builders.TextGraphBuilder.layout`; a token has those of its word."""
@@ -136,6 +173,8 @@ class Lexicon:
             columns["suffixes"] = [self._by_token(s, self._suffixes(s.words)) for s in sentences], 0
         if self.gazetteer is not None:
             columns["gazetteer"] = [self._by_token(s, self.gazetteer.mark(s.words)) for s in sentences], 0
+        if self.columns is not None:
+            columns["columns"] = [self._by_token(s, self.columns.ids(s)) for s in sentences], 0
         return columns
 
     def _suffixes(self, words: Sequence[str]) -> npt.NDArray[np.int32]:
@@ -150,7 +189,7 @@ class Lexicon:
 
 
 class LexiconFeatures(nn.Module):
-    """The sum of embeddings of a token's suffixes, and its marks in the gazetteer.
+    """The sum of embeddings of a token's suffixes, its marks in the gazetteer, and embeddings of its values in columns.
 
     The sizes of the lexicon count, not its entries.
     """
@@ -159,12 +198,17 @@ class LexiconFeatures(nn.Module):
         super().__init__()
         self.marks = lexicon.gazetteer is not None
         self.suffixes = Embedding(SUFFIX_BUCKETS, SUFFIX_WIDTH, padding_idx=0) if lexicon.suffixes else None
+        sizes = [] if lexicon.columns is None else [1 + len(values) for values in lexicon.columns.values.values()]
+        self.columns = nn.ModuleList(Embedding(size, COLUMN_WIDTH, padding_idx=0) for size in sizes)
 
     def forward(self, features: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
-        """Append to (N, D) vectors the features of columns (N, suffixes) and (N, marks)."""
+        """Append to (N, D) vectors the features of columns (N, suffixes), (N, marks) and (N, columns)."""
         parts = [vectors]
         if self.suffixes is not None:
             parts.append(self.suffixes(to_device(features["suffixes"], vectors.device).long()).sum(1))
         if self.marks:
             parts.append(features["gazetteer"].to(vectors))
+        if self.columns:
+            ids = to_device(features["columns"], vectors.device).long()
+            parts += [embed(ids[:, number]) for number, embed in enumerate(self.columns)]
         return torch.cat(parts, dim=1)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -13,8 +13,9 @@ from conllu.parser import parse_id_value, parse_int_value
 
 from graphattn.builders._files import BLANKS, FilePath, TextLines, open_text
 from graphattn.builders._sentence import Sentence, check_heads
+from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.readers._rows import Skip, read_groups, split_at_blanks
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, verbatim
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 UNSPECIFIED = "_"
@@ -39,6 +40,22 @@ class _WordRow(NamedTuple):
     tag: str
     head: int | None
     deprel: str
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Column:
+    index: int
+    name: str
+    key: str = ""  # the values are those of this key; empty for the whole column
+
+    def read(self, fields: Sequence[str]) -> str:
+        """The value of a word."""
+        if not self.key:
+            return fields[self.index]
+        pairs = (item.partition("=") for item in fields[self.index].split("|"))
+        missing = "O" if self.name == "misc" else UNSPECIFIED
+        return next((value for key, _, value in pairs if key == self.key and value), missing)
 
 
 @dataclass(frozen=True)
@@ -46,24 +63,38 @@ class TreeColumns:
     """The columns of a treebank."""
 
     names: tuple[str, ...]  # names of the columns
-    tag: int | None  # index of the column of the tags; None for no tags
-    key: str = ""  # tags are the values of this key in their column; empty for the whole column
+    tag: _Column | None  # None for no tags
+    features: Mapping[str, _Column] = field(default_factory=dict)  # by their names
     exact: bool = True  # whether lines have these columns and no others
 
     @classmethod
-    def of(cls, names: Sequence[str], tags: str | None, *, exact: bool = True) -> Self:
+    def of(
+        cls, names: Sequence[str], tags: str | None, feature_columns: Sequence[str] = (), *, exact: bool = True
+    ) -> Self:
         """The layout of a treebank with these columns; without a column ``upos``, its default means no tags."""
         names = tuple(names)
-        if tags is None or (tags == "upos" and tags not in names and "head" in names):
-            return cls(names, None, exact=exact)
-        column, _, key = (tags, "", "") if tags.lower() in names else tags.partition(":")
-        if column.lower() not in names or (column != tags and not key):
+        no_tags = tags is None or (tags == "upos" and tags not in names and "head" in names)
+        tag = None if no_tags else cls._find(names, tags or "", "tags")
+        given = parse_feature_columns(feature_columns)
+        features = {name: cls._find(names, column, "feature_columns") for name, column in given.items()}
+        if tag in features.values():
             raise ConfigError(
-                f"{{tags}} is {tags!r}. Set it to a column, one of {', '.join(filter(UNSPECIFIED.__ne__, names))}, "
-                "or to COLUMN:KEY, such as misc:NAME",
-                options=("tags",),
+                f"{{feature_columns}} has {tags!r}, which are the tags. Leave it out, or set {{tags}} to other ones",
+                options=("feature_columns", "tags"),
             )
-        return cls(names, names.index(column.lower()), key, exact)
+        return cls(names, tag, features, exact)
+
+    @staticmethod
+    def _find(names: tuple[str, ...], text: str, option: str) -> _Column:
+        """The column, or the values of a key in it, that an option names."""
+        column, _, key = (text, "", "") if text.lower() in names else text.partition(":")
+        if column.lower() not in names or (column != text and not key):
+            raise ConfigError(
+                f"{{{option}}} names {verbatim(repr(text))}. Set it to a column, one of "
+                f"{', '.join(filter(UNSPECIFIED.__ne__, names))}, or to COLUMN:KEY, such as misc:NAME",
+                options=(option,),
+            )
+        return _Column(names.index(column.lower()), column.lower(), key)
 
     @cached_property
     def indices(self) -> tuple[int | None, int, int | None, int | None]:
@@ -79,25 +110,18 @@ class TreeColumns:
     def filled(self) -> tuple[int, ...]:
         """Indices of the columns that are never empty."""
         _, form, _, deprel = self.indices
-        return tuple({index: None for index in (form, deprel, self.tag) if index is not None})
-
-    def find_tag(self, fields: Sequence[str]) -> str:
-        """The tag of a word, ``_`` if there are no tags."""
-        if self.tag is None:
-            return UNSPECIFIED
-        if not self.key:
-            return fields[self.tag]
-        pairs = (item.partition("=") for item in fields[self.tag].split("|"))
-        missing = "O" if self.names[self.tag] == "misc" else UNSPECIFIED
-        return next((value for key, _, value in pairs if key == self.key and value), missing)
+        columns = [column.index for column in (self.tag, *self.features.values()) if column is not None]
+        return tuple({index: None for index in (form, deprel, *columns) if index is not None})
 
     def drop_unspecified(self, tags: Sequence[str]) -> Sequence[str] | None:
         """The tags of a sentence; None if nobody has annotated it."""
-        always = self.tag is not None and (self.key or self.names[self.tag] in _OFTEN_UNSPECIFIED)
+        always = self.tag is not None and (self.tag.key or self.tag.name in _OFTEN_UNSPECIFIED)
         return tags if always else _none_if_unspecified(tags)
 
 
-def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None = None) -> Iterator[Sentence]:
+def read_conllu(
+    path: FilePath, *, tags: str | None = "upos", feature_columns: Sequence[str] = (), skip: Skip | None = None
+) -> Iterator[Sentence]:
     """Read parsed sentences from CoNLL-U, one at a time.
 
     The words are the syntactic words: a multi-word token (``2-3  don't``) becomes its parts ``do`` and ``n't``, without
@@ -112,6 +136,8 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None 
     path, skip : as for :func:`read_corpus`
     tags : the column of the tags, such as ``"upos"``, ``"xpos"``, ``"feats"`` or ``"deprel"``; ``"feats:KEY"`` or
         ``"misc:KEY"`` for the values of a key, ``_`` for words without it in FEATS and ``O`` in MISC; None for no tags
+    feature_columns : further columns, named like those of tags, which become the ``features`` of sentences:
+        ``"lemma"``, ``"feats:Number"``, or ``"pos=upos"`` with another name
 
     Examples
     --------
@@ -122,7 +148,7 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos", skip: Skip | None 
     >>> next(read_conllu(path)).heads
     (2, 0)
     """
-    return _read_trees(path, TreeColumns.of(CONLLU_COLUMNS, tags), tags, skip)
+    return _read_trees(path, TreeColumns.of(CONLLU_COLUMNS, tags, feature_columns), tags, feature_columns, skip)
 
 
 def read_conllup(
@@ -130,6 +156,7 @@ def read_conllup(
     *,
     columns: Sequence[str | None] | None = None,
     tags: str | None = "upos",
+    feature_columns: Sequence[str] = (),
     skip: Skip | None = None,
 ) -> Iterator[Sentence]:
     """Read sentences from CoNLL-U with other columns, one at a time: CoNLL-U Plus, CoNLL-X, Malt-TAB and their like.
@@ -140,7 +167,7 @@ def read_conllup(
     columns : what each column holds: ``"index"``, ``"token"``, ``"tag"``, ``"head"``, ``"deprel"``, a name of your own,
         or None to skip it; lines may have more columns at their ends. None reads the names in the line
         ``# global.columns = ...``
-    tags : the column of the tags, or ``COLUMN:KEY``, as for :func:`read_conllu`
+    tags, feature_columns : columns, or ``COLUMN:KEY``, as for :func:`read_conllu`
 
     Examples
     --------
@@ -152,12 +179,15 @@ def read_conllup(
     ((2, 0), ('NNS', 'VBP'))
     """
     if columns is None:
-        return _read_trees(path, None, tags, skip)
+        return _read_trees(path, None, tags, feature_columns, skip)
     names = [_ROLES.get(name.lower(), name.lower()) if name else UNSPECIFIED for name in columns]
-    return _read_trees(path, TreeColumns.of(names, tags, exact=False), tags, skip)
+    layout = TreeColumns.of(names, tags, feature_columns, exact=False)
+    return _read_trees(path, layout, tags, feature_columns, skip)
 
 
-def _read_trees(path: FilePath, columns: TreeColumns | None, tags: str | None, skip: Skip | None) -> Iterator[Sentence]:
+def _read_trees(
+    path: FilePath, columns: TreeColumns | None, tags: str | None, feature_columns: Sequence[str], skip: Skip | None
+) -> Iterator[Sentence]:
     """Read a treebank; without columns, the file names them."""
     is_inside = False
 
@@ -172,16 +202,16 @@ def _read_trees(path: FilePath, columns: TreeColumns | None, tags: str | None, s
         return content if is_inside else ""
 
     with open_text(path) as lines:
-        layout = columns or _read_global_columns(lines, tags)
+        layout = columns or _read_global_columns(lines, tags, feature_columns)
         yield from read_groups(lines, parse, lambda rows: _read_sentence(rows, layout, lines.path), skip)
 
 
-def _read_global_columns(lines: TextLines, tags: str | None) -> TreeColumns:
+def _read_global_columns(lines: TextLines, tags: str | None, feature_columns: Sequence[str]) -> TreeColumns:
     """The columns that a comment names; those of CoNLL-U in a file of nothing but comments."""
     for content in lines:
         named = GLOBAL_COLUMNS.match(content)
         if named is not None:
-            return TreeColumns.of(named[1].lower().split(), tags)
+            return TreeColumns.of(named[1].lower().split(), tags, feature_columns)
         if content.strip(BLANKS) and not content.startswith("#"):
             hint = "Begin the file with # global.columns = ID FORM ..., or set {columns} to what each column holds."
             problem = "the columns have no names"
@@ -235,9 +265,10 @@ def _read_word(content: str, columns: TreeColumns, line: int, number: int) -> _W
         line,
         number,
         fields[form_index],
-        columns.find_tag(fields),
+        UNSPECIFIED if columns.tag is None else columns.tag.read(fields),
         None if head == UNSPECIFIED else _parse(parse_int_value, head, "head"),
         UNSPECIFIED if deprel_index is None else fields[deprel_index],
+        tuple(column.read(fields) for column in columns.features.values()),
     )
 
 
@@ -264,6 +295,7 @@ def _make_sentence(words: list[_WordRow], path: str, columns: TreeColumns) -> Se
         heads=heads if is_parsed else None,
         deprels=_none_if_unspecified([word.deprel for word in words]) if is_parsed else None,
         tags=columns.drop_unspecified([word.tag for word in words]),
+        features=dict(zip(columns.features, zip(*(word.features for word in words), strict=True), strict=True)) or None,
         origin=(path, words[0].line),
     )
 

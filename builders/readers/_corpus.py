@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -13,7 +13,14 @@ from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers._conllu import read_conllu, read_conllup
 from graphattn.builders.readers._fasttext import read_fasttext
 from graphattn.builders.readers._folder import read_folder
-from graphattn.builders.readers._formats import FOLDER, FORMATS, CorpusFormat, corpus_kind, detect
+from graphattn.builders.readers._formats import (
+    FOLDER,
+    FORMATS,
+    CorpusFormat,
+    corpus_kind,
+    detect,
+    require_feature_columns,
+)
 from graphattn.builders.readers._rows import Skip, iterate_with_errors, raise_or_skip
 from graphattn.builders.readers._sentences import read_sentences
 from graphattn.builders.readers._spans import read_spans
@@ -104,11 +111,13 @@ def resolve_reader(
     encoding: str | None = None,
     multilabel: bool = False,
     split: str | None = None,
+    feature_columns: Sequence[str] = (),
     **options: Any,
 ) -> tuple[FilePath, str, dict[str, Any]]:
     """What :func:`read_corpus` reads, given the same arguments: the source, the format and the reader's options.
 
-    ``multilabel`` and ``split`` are options of some formats; they do not exclude the others.
+    ``multilabel`` and ``split`` are options of some formats; they do not exclude the others. ``feature_columns`` are an
+    error of a format without them.
     """
     opens_later = encoding is None or os.path.isdir(path)
     detected = detect(path if opens_later else open_text(path, encoding), task, format=format, **options)
@@ -123,6 +132,9 @@ def resolve_reader(
         options["multilabel"] = True
     if split is not None and "split" in entry.options:
         options["split"] = split
+    if feature_columns:
+        require_feature_columns(feature_columns, detected.name, detected.source)
+        options["feature_columns"] = tuple(feature_columns)
     return detected.source, detected.name, options
 
 

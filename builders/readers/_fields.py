@@ -67,6 +67,25 @@ def _unreadable_list_error(field: str) -> DataError:
     return DataError(problem, hint="Give a list of its labels." if keys else hint)
 
 
+def parse_feature_columns(feature_columns: Sequence[str]) -> dict[str, str]:
+    """Name of a feature of words -> the column that has it; each is given as COLUMN or NAME=COLUMN.
+
+    Examples
+    --------
+    >>> parse_feature_columns(["upos", "shape=3"])
+    {'upos': 'upos', 'shape': '3'}
+    """
+    of_list = () if isinstance(feature_columns, str) else feature_columns
+    columns = {name: column or name for name, _, column in (text.partition("=") for text in of_list)}
+    if len(columns) < len(feature_columns) or "" in columns:
+        raise ConfigError(
+            f"{{feature_columns}} is {verbatim(repr(feature_columns))}. Give a list of columns, each once; pos=1 "
+            "names column 1",
+            options=("feature_columns",),
+        )
+    return columns
+
+
 def check_label_separator(separator: str | None) -> None:
     """Reject an empty separator, which Python cannot split at."""
     if separator == "":

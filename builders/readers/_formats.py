@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
@@ -15,7 +15,7 @@ from graphattn.builders._files import FilePath, TextLines, display_name, open_te
 from graphattn.builders._foreign import reject_markup
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers import _samples as samples
-from graphattn.builders.readers._fields import match_name
+from graphattn.builders.readers._fields import match_name, parse_feature_columns
 from graphattn.builders.readers._samples import SAMPLE_LINES, Sample
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 
@@ -219,6 +219,22 @@ def _detect_columns(detected: DetectedFormat, sample: Sample, request: _Detectio
     if columns is None:
         raise _columns_error(sample, request.kind, display_name(detected.source))
     return replace(detected, columns=columns)
+
+
+def require_feature_columns(feature_columns: Sequence[str], format: str, source: FilePath | None) -> None:
+    """Reject a format without columns of words; ``source`` is None for a text itself."""
+    if format in FORMATS and "feature_columns" in FORMATS[format].options:
+        return
+    columns = parse_feature_columns(feature_columns)
+    needed = ", ".join(name if name == column else f"{name} (column {column})" for name, column in columns.items())
+    read = "a text" if source is None else f"read as {format!r}, which"
+    raise DataError(
+        f"{read} has no columns for the features of words {verbatim(needed)}",
+        path=None if source is None else display_name(source),
+        hint="Give a file in CoNLL columns, CoNLL-U, or JSON Lines with tokens; {feature_columns} says which of its "
+        "columns have them.",
+        options=("feature_columns",),
+    )
 
 
 _FACTS = ("format", "suffix", "counts")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from graphattn.builders._files import FilePath, display_name
 from graphattn.builders._sentence import Sentence, TableRow
-from graphattn.builders.readers._fields import json_label, json_text, parse_object
+from graphattn.builders.readers._fields import json_label, json_text, parse_feature_columns, parse_object
 from graphattn.builders.readers._rows import KeepRow, Skip, parse_lines
 from graphattn.exceptions import DataError, verbatim
 
@@ -25,7 +25,12 @@ _EXAMPLE = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}'
 
 
 def read_sentences(
-    path: FilePath, *, tags: str | None = "tags", keep_row: KeepRow | None = None, skip: Skip | None = None
+    path: FilePath,
+    *,
+    tags: str | None = "tags",
+    feature_columns: Sequence[str] = (),
+    keep_row: KeepRow | None = None,
+    skip: Skip | None = None,
 ) -> Iterator[Sentence]:
     """Read sentences from JSON Lines, one at a time.
 
@@ -39,6 +44,8 @@ def read_sentences(
     path, skip : as for :func:`read_corpus`
     tags : the field of the tags; for the default also the only field whose name ends in ``_tags``, such as
         ``ner_tags``; None reads no tags
+    feature_columns : further fields with a list of one value for each word, which become the ``features`` of sentences:
+        ``"pos"``, or ``"pos=xpos"`` with another name
     keep_row : receives all fields of the object of each sentence before the sentence is yielded
 
     Raises
@@ -55,11 +62,11 @@ def read_sentences(
     (2, 0)
     """
 
-    name = display_name(path)
+    name, features = display_name(path), parse_feature_columns(feature_columns)
 
     def parse(line: int, content: str) -> Sentence:
         record = parse_object(content)
-        sentence = Sentence(**parse_fields(record, tags), origin=(name, line))
+        sentence = Sentence(**parse_fields(record, tags, features), origin=(name, line))
         if keep_row is not None:
             keep_row(TableRow(tuple(record), tuple(record.values())))
         return sentence
@@ -67,9 +74,14 @@ def read_sentences(
     return parse_lines(path, parse, skip)
 
 
-def parse_fields(record: dict[str, Any], tags: str | None) -> dict[str, Any]:
-    """The arguments of a ``Sentence`` in a record; ``tags`` as for :func:`read_sentences`."""
-    names = {name: name for name in _LISTS} | {"tags": _find_tags(record, tags)}
+def parse_fields(record: dict[str, Any], tags: str | None, features: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The arguments of a ``Sentence`` in a record; ``tags`` as for :func:`read_sentences`.
+
+    ``features`` are name -> field.
+    """
+    features = features or {}
+    others = {name: value for name, value in record.items() if name not in features.values()}
+    names = {name: name for name in _LISTS} | {"tags": _find_tags(others, tags)}
     if "tokens" not in record:
         names["tokens"] = "words"
         if "words" not in record:
@@ -79,6 +91,8 @@ def parse_fields(record: dict[str, Any], tags: str | None) -> dict[str, Any]:
         for name, item_type in _LISTS.items()
         if record.get(names[name]) is not None
     }
+    if features:
+        fields["features"] = {name: _parse_feature(record, name, field) for name, field in features.items()}
     links = record.get("links")
     if links is not None:
         if not isinstance(links, list) or not all(_is_pair(link) for link in links):
@@ -112,6 +126,15 @@ def _parse_list(values: object, item_type: type, name: str) -> tuple[Any, ...]:
         for value in values:
             json_text(value, name)
     return tuple(values)
+
+
+def _parse_feature(record: dict[str, Any], name: str, field: str) -> list[str]:
+    values = record.get(field)
+    if not isinstance(values, list) or not all(isinstance(value, (str, int, float)) for value in values):
+        problem = "this is not a list of strings or numbers" if field in record else "there is no such field"
+        hint = f"Give one value for each word; {{feature_columns={verbatim(name)}=FIELD}} reads another field of files."
+        raise DataError(problem, field=field, hint=hint, options=("feature_columns",))
+    return [json_text(value, field) if isinstance(value, str) else str(value) for value in values]
 
 
 def _is_pair(link: object) -> bool:

@@ -21,6 +21,7 @@ from graphattn.builders.readers._column_layout import (
     read_brackets,
     split_columns,
 )
+from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.readers._rows import Skip, parse_lines, read_groups, split_at_blanks
 from graphattn.builders.readers._samples import SAMPLE_LINES
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
@@ -32,6 +33,7 @@ def read_conll(
     token_column: int | None = None,
     tag_column: int | str | None = -1,
     predicate_column: int | None = None,
+    feature_columns: Sequence[str] = (),
     separator: str | None = None,
     comment: str | None = None,
     header: bool | None = None,
@@ -51,6 +53,8 @@ def read_conll(
         those of the 1st, 2nd, ... predicate, a sentence is repeated for each, and left out if it has none
     predicate_column : the column that marks the predicate whose roles are tagged: 0, ``-``, ``_`` or ``O`` for other
         words; None for no marks
+    feature_columns : further columns, which become the ``features`` of sentences: ``"1"``, ``"-2"``, or with a name
+        ``"pos=1"``
     separator : the characters between two columns; None means tabs if the first token's line has one, else any
         number of blanks
     comment : the first characters of a line to skip. None skips lines before a sentence that begin with ``#``, if the
@@ -82,10 +86,11 @@ def read_conll(
         )
     by_role = {"token": token_column, "tag": tags, "predicate": predicate_column}
     columns = {role: column for role, column in by_role.items() if column is not None}
+    features = {name: _parse_number(column) for name, column in parse_feature_columns(feature_columns).items()}
 
     def read() -> Iterator[Sentence]:
         with open_text(path) as lines:
-            reader = _ColumnReader(lines, columns, roles, separator, comment, header)
+            reader = _ColumnReader(lines, columns, features, roles, separator, comment, header)
             yield from read_groups(lines, reader.parse, reader.make_sentences, skip)
 
     return read()
@@ -100,6 +105,16 @@ def _parse_roles(tag_column: str) -> int:
             options=("tag_column",),
         )
     return int(first[1])
+
+
+def _parse_number(column: str) -> int:
+    if not re.fullmatch(r"-?\d+", column):
+        raise ConfigError(
+            f"{{feature_columns}} has {verbatim(repr(column))}. Columns of CoNLL files have numbers, from 0; pos=1 "
+            "names column 1",
+            options=("feature_columns",),
+        )
+    return int(column)
 
 
 def _hint(lines: TextLines, decision: str, *options: str) -> None:
@@ -124,6 +139,7 @@ class _ColumnReader:
         self,
         lines: TextLines,
         columns: Mapping[str, int],
+        features: Mapping[str, int],
         roles: int | None,
         separator: str | None,
         comment: str | None,
@@ -142,7 +158,7 @@ class _ColumnReader:
         if layout.comments:
             _hint(lines, f"lines before sentences that begin with # are comments, such as {layout.comments[0]!r}")
         self._lines, self._layout, self._comment = lines, layout, comment
-        self._columns = columns  # role -> its column
+        self._columns, self._features = columns, features  # role, or name -> its column
         self._roles = roles  # the first column of semantic roles, if there are any
         self._has_brackets = layout.has_brackets(tag_column, roles)
         self._header_follows = layout.header is not None
@@ -178,20 +194,35 @@ class _ColumnReader:
         """Reject a line with other columns than the first of the file, or of the sentence in which they may differ."""
         width = len(fields)
         if not self._width or (not self._is_inside and (self._roles is not None or self._layout.documents)):
-            for role, column in self._columns.items():
-                if not -width <= column < width:
-                    present = f"the line has {_describe_width(width)}, counted from 0"
-                    problem = f"there is no column {column} for the {role}: {present}"
-                    hint = f"Set {{{role}_column}} to one of them, -1 for the last."
-                    raise DataError(problem, hint=hint, options=(f"{role}_column",))
+            self._check_columns(width)
             self._width = width
         if width != self._width:
             hint = "Complete the line, or set {comment} if it is one."
             problem = f"{_describe_width(width)}, but {self._width} on the lines before"
             raise DataError(problem, hint=hint, options=("comment",))
-        for role, column in self._columns.items():
+        for role, column in [*self._columns.items(), *self._features.items()]:
             if not fields[column]:
                 raise DataError(f"the {role} is empty", hint="Fill it in.")
+
+    def _check_columns(self, width: int) -> None:
+        """Reject columns that a line of this width does not have, and tags as features."""
+        options = [(role, column, f"{role}_column") for role, column in self._columns.items()]
+        options += [(f"feature {name!r}", column, "feature_columns") for name, column in self._features.items()]
+        for role, column, option in options:
+            if not -width <= column < width:
+                present = f"the line has {_describe_width(width)}, counted from 0"
+                problem = f"there is no column {column} for the {role}: {present}"
+                hint = f"Set {{{option}}} to one of them, -1 for the last."
+                raise DataError(problem, hint=hint, options=(option,))
+        tags = [column % width for role, column in self._columns.items() if role == "tag"]
+        tags += range(width if self._roles is None else self._roles, width)
+        for column in self._features.values():
+            if column % width in tags:
+                raise ConfigError(
+                    f"{{feature_columns}} has column {column}, that of the tags. Leave it out, or set {{tag_column}} "
+                    "to another one",
+                    options=("feature_columns", "tag_column"),
+                )
 
     def make_sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:
         """The sentence of numbered rows, or with roles one for each predicate."""
@@ -199,15 +230,17 @@ class _ColumnReader:
         by_role = {role: tuple(row[column] for row in rows) for role, column in self._columns.items()}
         marks = [int(mark not in NO_PREDICATE) for mark in by_role.get("predicate", ())]
         origin = self._lines.path, lines[0]
+        features = {name: tuple(row[column] for row in rows) for name, column in self._features.items()} or None
         if self._roles is None:
             tags = self._read_tags(by_role.get("tag"), lines)
-            return [Sentence(by_role["token"], tags=tags, predicates=marks or None, origin=origin)]
+            return [Sentence(by_role["token"], tags=tags, predicates=marks or None, features=features, origin=origin)]
         predicates = [word for word, mark in enumerate(marks) if mark]
         return [
             Sentence(
                 by_role["token"],
                 tags=self._read_tags(None if column is None else [row[column] for row in rows], lines),
                 predicates=[int(word == predicate) for word in range(len(rows))],
+                features=features,
                 origin=origin,
             )
             for predicate, column in zip(predicates, self._role_columns(rows, len(predicates), lines[0]), strict=True)

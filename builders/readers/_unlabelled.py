@@ -75,12 +75,13 @@ def _drop_words(sentence: Sentence, tags: Collection[str]) -> Sentence:
         hint = "Leave out {drop_label}, or read words without trees and sub-words."
         problem = "a word with a tag to leave out belongs to a tree or has sub-words"
         raise DataError(problem, path=path, line=line, hint=hint, options=("drop_label",))
-    marks = sentence.predicates
+    marks, features = sentence.predicates, sentence.features
     return replace(
         sentence,
         tokens=[sentence.tokens[number] for number in kept],
         tags=[tag for tag in sentence.tags or () if not _is_tag_of(tag, tags)],
         predicates=None if marks is None else [marks[number] for number in kept],
+        features=features and {name: [values[number] for number in kept] for name, values in features.items()},
     )
 
 

@@ -46,7 +46,7 @@ class StoreParsing(ParsingOptions):
 
 @with_flags(
     parser=list_options(StoreParsing, "Parser"),
-    flag_values=list_options(CorpusOptions, "Corpus", without={"predicate_column"}),
+    flag_values=list_options(CorpusOptions, "Corpus", without={"predicate_column", "feature_columns"}),
 )
 def build(
     corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help="Corpora; several are read as one.")],

@@ -82,6 +82,13 @@ class CorpusOptions(Options):
         "column that marks the predicate whose roles are tagged, from 0; others have 0, -, _ or O (conll)",
         of=("tags",),
     )
+    feature_columns: tuple[str, ...] = option(
+        (),
+        "further columns that are features of words, with names if you like: 1 or pos=1 (conll), upos,feats:Number "
+        "(conllu, conllup), a field (sentences)",
+        of=("tags",),
+        common=True,
+    )
     tags: str = option(
         "upos",
         "column of the tags, such as xpos or parseme:mwe, or the values of a key: misc:KEY (conllu, conllup), or the "

@@ -51,7 +51,7 @@ EXAMPLES = (
     "graphattn encode model reviews.csv --text-column review --out vectors.parquet\n\n"
     "graphattn encode sentence-transformers/all-MiniLM-L6-v2 reviews.txt --out vectors.npy"
 )
-_UNUSED = {"drop_label", "label_separator", "layer", "tag_column", "tags"}
+_UNUSED = {"drop_label", "feature_columns", "label_separator", "layer", "tag_column", "tags"}
 _FORMATS = (".npy", ".parquet")
 
 

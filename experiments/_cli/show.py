@@ -33,7 +33,7 @@ EXAMPLES = (
 _WINDOWS = "window:3,window:N/4"
 
 
-@with_flags(flag_values=list_options(CorpusOptions, "Corpus"))
+@with_flags(flag_values=list_options(CorpusOptions, "Corpus", without={"feature_columns"}))
 def show(
     corpus: Annotated[str, typer.Argument(help="Corpus, or folder that build wrote; - for standard input.")],
     flag_values: Values,

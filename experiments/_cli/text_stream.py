@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 from graphattn.builders._files import FilePath, TextLines, display_name, is_store, open_text
 from graphattn.builders._sentence import TableRow
 from graphattn.builders.readers import detect
-from graphattn.builders.readers._formats import FORMATS, PLAIN, corpus_kind, resolve_like_training
+from graphattn.builders.readers._formats import (
+    FORMATS,
+    PLAIN,
+    corpus_kind,
+    require_feature_columns,
+    resolve_like_training,
+)
 from graphattn.builders.readers._rows import iterate_with_errors, split_at_blanks
 from graphattn.builders.readers._samples import SAMPLE_LINES
 from graphattn.exceptions import ConfigError, DataError
@@ -72,6 +78,7 @@ def read_numbered_texts(
     label_column: str | None = None,
     training: Mapping[str, Any] | None = None,
     labels: Collection[str] = (),
+    feature_columns: Sequence[str] = (),
     sample_lines: int = SAMPLE_LINES,
     keep_rows: bool = False,
 ) -> Iterator[NumberedText]:
@@ -80,13 +87,19 @@ def read_numbered_texts(
     ``path`` is a file, a store, or ``-`` for standard input; or a text, if it does not look like a path. Labels are
     kept where every line has one anyway, and from a table's ``label_column``. ``split`` is the model's rule for raw
     texts, by which a store's must be tokenized. ``training`` is how the training corpus was read, ``labels`` are those
-    that the model knows. An empty line is an empty text. A text that cannot be read has an error; errors after which
-    reading cannot continue are raised.
+    that the model knows, and ``feature_columns`` those that it needs, unless the options name others. An empty line is
+    an empty text. A text that cannot be read has an error; errors after which reading cannot continue are raised.
     """
     pairs = corpus_kind(task).second is True
+    chosen = {**options.reader_options(), **({"label": label_column} if label_column else {})}
+    feature_columns = chosen.pop("feature_columns", feature_columns)
     if not is_corpus(path):
+        if feature_columns:
+            require_feature_columns(feature_columns, "text", None)
         return iter([NumberedText(1, _parse_text(path, pairs=pairs, words=options.format == "words"))])
     if path != "-" and is_store(path):
+        if feature_columns:
+            require_feature_columns(feature_columns, "store", path)
         reject_for_store([*options.non_default, *(["label_column"] if label_column else [])], Path(path))
         stored = _read_store(Path(path), split, pairs=pairs)
         return (NumberedText(number, content) for number, content in enumerate(stored, 1))
@@ -94,7 +107,6 @@ def read_numbered_texts(
         raise ConfigError(
             "{format=words} is for single texts; the texts of a pair have a tab between them", options=("format",)
         )
-    chosen = {**options.reader_options(), **({"label": label_column} if label_column else {})}
     encoding, is_folder, format = chosen.pop("encoding", None), os.path.isdir(path), options.format
     source: FilePath = path if encoding is None or is_folder else open_text(path, encoding)
     if training and not is_folder:
@@ -112,6 +124,9 @@ def read_numbered_texts(
         chosen["separator"] = detected.separator
     if is_folder and encoding is not None:
         chosen["encoding"] = encoding
+    if feature_columns:
+        require_feature_columns(feature_columns, detected.name, source)
+        chosen["feature_columns"] = feature_columns
     if detected.name == "text" and pairs:
         return _read_corpus(
             detected.source, "labelled", {"columns": ("text", "second")}, pairs=True, keep_rows=keep_rows

@@ -42,7 +42,8 @@ def training_flags(task: type[Estimator], values: Mapping[str, Any] | None = Non
         elif name == "task":
             flags += list_options(group, panel)
             unused = irrelevant_options(corpus_kind(task.task.corpus_kind))
-            flags += list_options(CorpusOptions, "Corpus", without=unused)
+            shared = {item.name for item in fields(group)}
+            flags += list_options(CorpusOptions, "Corpus", without=unused | shared)
         elif name == "encoder":
             by_encoder = _encoder_flags(task, values)
             flags += merge_flags({encoder: list(by_name.values()) for encoder, by_name in by_encoder.items()}, panel)

@@ -485,7 +485,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         hint: str | None = None,
         sample_weight: Any = None,
     ) -> Examples:
-        X = as_list(X, self.task.texts_per_input)
+        X = as_list(X, self.task.texts_per_input, self.task_.feature_names)
         if not X:
             raise DataError(empty, hint=hint)
         columns, labels = self._make_columns(X), self.task_.resolve_labels(X, y)
@@ -807,7 +807,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
         self._check_fitted()
-        X = as_list(X, self.task.texts_per_input)
+        X = as_list(X, self.task.texts_per_input, self.task_.feature_names)
         return self._encode(self._make_columns(X), None if y is None else self.task_.resolve_labels(X, y))
 
     def _encode(
@@ -862,7 +862,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         n_best : outputs for each input of a translator
         probabilities : add the probability of each class
         """
-        X = as_list(X, self.task.texts_per_input)
+        X = as_list(X, self.task.texts_per_input, self.task_.feature_names)
         if not probabilities:
             return [self.format_row(x, prediction) for x, prediction in zip(X, self.predict(X), strict=True)]
         labels, rows = self.predict_with_probabilities(X)
@@ -1177,6 +1177,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         arguments = {item.name: config.get(item.name, item.default) for item in fields(cls.option_groups["task"])}
         if "class_weight" in arguments:
             arguments["class_weight"] = deserialize_class_weight(arguments["class_weight"])
+        arguments = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
         groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in cls._groups().items()}
         estimator = cls(encoder_options(config["encoder"]), **groups, **arguments)
         estimator._prepare_options()

@@ -24,9 +24,9 @@ CHUNK = 1 << 14
 """Texts of a list that are processed together."""
 
 
-def as_list(X: Iterable[Any], columns: int = 1) -> Any:
+def as_list(X: Iterable[Any], columns: int = 1, features: Sequence[str] = ()) -> Any:
     """:func:`as_collection` as a list; a store's lazy corpus is returned unchanged."""
-    return X if isinstance(X, LazyCorpus) else list(as_collection(X, columns))
+    return X if isinstance(X, LazyCorpus) else list(as_collection(X, columns, features))
 
 
 def unpack_dev_set(dev: Any) -> tuple[Any, Any]:
@@ -73,10 +73,11 @@ def as_text(source: Source) -> str:
     return " ".join(source.words if isinstance(source, Sentence) else source)
 
 
-def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
+def as_collection(X: Any, columns: int = 1, features: Sequence[str] = ()) -> Iterable[Any]:
     """Inputs; the rows of a table, and dictionaries, are read by the names of their columns.
 
     Without a column ``text``, a frame of as many ``columns`` is its column, or its rows as pairs, like an array.
+    ``features`` are further columns of words that sentences keep.
     """
     if isinstance(X, (str, bytes, Sentence, Example)):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
@@ -84,11 +85,11 @@ def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
         raise DataError(f"a {type(X).__name__} is given where a list is expected", hint="Give one of its values.")
     names = find_columns(X)
     if names is not None and (has_text(names) or len(names) != columns or not hasattr(X, "columns")):
-        return iter_table(X, names)
+        return iter_table(X, names, features)
     if names is None and getattr(X, "ndim", 1) == 1:
         X = to_python(X)
         is_list_of_others = isinstance(X, Sequence) and not (len(X) and isinstance(X[0], Mapping))
-        return X if is_list_of_others else map(_unpack_row, X, itertools.count())
+        return X if is_list_of_others else map(_unpack_row, X, itertools.count(), itertools.repeat(features))
     table = np.asarray(X, object)
     if table.shape[1:] == (1,):
         return table[:, 0].tolist()  # type: ignore[no-any-return]
@@ -100,8 +101,8 @@ def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
     return map(tuple, table)
 
 
-def _unpack_row(item: Any, number: int) -> Any:
-    return make_input(item, number) if isinstance(item, Mapping) else item
+def _unpack_row(item: Any, number: int, features: Sequence[str]) -> Any:
+    return make_input(item, number, features=features) if isinstance(item, Mapping) else item
 
 
 def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> list[Result]:
@@ -122,11 +123,11 @@ def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> 
     return results
 
 
-def single_column(X: Iterable[Any]) -> Columns:
-    """The texts of inputs."""
+def single_column(X: Iterable[Any], features: Sequence[str] = ()) -> Columns:
+    """The texts of inputs; sentences keep ``features``."""
     if isinstance(X, LazyCorpus):
         return [X.texts()]
-    items = as_list(X)
+    items = as_list(X, features=features)
     for index, item in enumerate(items):
         if isinstance(item, tuple):
             raise DataError(

@@ -30,9 +30,9 @@ def has_text(names: Sequence[Any]) -> bool:
     return any(isinstance(name, str) and name.casefold() == _TEXT for name in names)
 
 
-def iter_table(table: Any, names: Sequence[str]) -> Iterator[Example | Sentence]:
-    """The rows of a table as examples or sentences; other columns than theirs are not read."""
-    used = [name for name in names if _is_used(name)]
+def iter_table(table: Any, names: Sequence[str], features: Sequence[str] = ()) -> Iterator[Example | Sentence]:
+    """The rows of a table as examples or sentences; other columns than theirs and ``features`` are not read."""
+    used = [name for name in names if _is_used(name) or name in features]
     if not used:
         raise _missing_error(names)
     if len({*used}) < len(used):
@@ -40,7 +40,7 @@ def iter_table(table: Any, names: Sequence[str]) -> Iterator[Example | Sentence]
         raise DataError(f"there are {used.count(twice)} columns {twice!r}", hint="Rename all but one of them.")
     columns = [_values(table, name) for name in used]
     for number, cells in enumerate(zip(*columns, strict=True)):
-        yield make_input(dict(zip(used, cells, strict=True)), number, names)
+        yield make_input(dict(zip(used, cells, strict=True)), number, names, features)
 
 
 def _is_used(name: Any) -> bool:
@@ -63,20 +63,24 @@ def to_python(column: Any) -> Any:
     return column.to_pylist() if hasattr(column, "to_pylist") else column
 
 
-def make_input(row: Mapping[str, Any], number: int, names: Iterable[str] | None = None) -> Example | Sentence:
+def make_input(
+    row: Mapping[str, Any], number: int, names: Iterable[str] | None = None, features: Sequence[str] = ()
+) -> Example | Sentence:
     """The example of a row, or the sentence of one with a list of words.
 
-    ``number`` is that of the row, from 0; ``names`` are all columns of its table, by default those of the row.
+    ``number`` is that of the row, from 0; ``names`` are all columns of its table, by default those of the row;
+    ``features`` are columns of lists that a sentence keeps.
     """
     text, label = match_name(_TEXT, row), match_name(_LABEL, row)
     given = None if label is None else row[label]
     if text is None:
         if not any(name in row for name in _WORDS):
             raise _missing_error(names or row)
-        return _make_sentence({**row, _LABEL: None}, given, number)
+        return _make_sentence({**row, _LABEL: None}, given, number, features)
     content = row[text]
     if isinstance(content, Iterable) and not isinstance(content, str):
-        return _make_sentence({_WORDS[0]: content}, given, number)
+        of_words = {name: row[name] for name in features if name in row}
+        return _make_sentence({_WORDS[0]: content, **of_words}, given, number, features)
     second = match_name(_SECOND, row)
     for name in filter(None, (text, second)):
         if not isinstance(row[name], str):
@@ -85,13 +89,13 @@ def make_input(row: Mapping[str, Any], number: int, names: Iterable[str] | None 
     return Example(content, None if second is None else row[second], given)
 
 
-def _make_sentence(row: Mapping[str, Any], label: Any, number: int) -> Sentence:
+def _make_sentence(row: Mapping[str, Any], label: Any, number: int, features: Sequence[str]) -> Sentence:
     """A sentence; its tags are in ``tags``, or in the only column whose name ends so."""
-    tags = [name for name in row if name.endswith("_tags")]
+    tags = [name for name in row if name.endswith("_tags") and name not in features]
     chosen = "tags" if "tags" in row else tags[0] if len(tags) == 1 else None
     lists = {name: _as_list(value) for name, value in row.items()}
     try:
-        return Sentence(**parse_fields(lists, chosen), label=label)
+        return Sentence(**parse_fields(lists, chosen, {name: name for name in features}), label=label)
     except DataError as error:
         error.message = f"row {number}: {error.message}"
         raise

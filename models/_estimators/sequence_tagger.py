@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.tag_schemes import SCHEMES
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._encoders import EncoderOptions
@@ -31,6 +32,16 @@ class TaggerOptions(WeightedOptions):
     preset: str = preset_option(Tagging.presets)
     scheme: str = option("auto", "scheme of entity tags", choices=("auto", *SCHEMES))
     repair_tags: bool = option(False, "read invalid tags as conlleval does, instead of rejecting them")
+    feature_columns: tuple[str, ...] = option(
+        (),
+        "further columns of the corpus that are features of words, with names if you like: 1 or pos=1 (conll), "
+        "upos,feats:Number (conllu, conllup), a field (sentences)",
+        common=True,
+    )
+
+    @override
+    def check(self) -> None:
+        parse_feature_columns(self.feature_columns)
 
 
 @register_task
@@ -51,6 +62,9 @@ class SequenceTagger(Classes, Estimator):
     scheme : scheme of the tags, one of :data:`~graphattn.builders.tag_schemes.SCHEMES`; ``"auto"`` detects it
     repair_tags : read invalid tags as conlleval does (an I- that continues nothing begins an entity) instead of
         rejecting them
+    feature_columns : further columns of the corpus that are features of words, such as ``"upos"``, ``"1"``, or
+        ``"pos=1"`` with a name: keys of ``Sentence.features``, or columns of lists next to ``tokens`` in tables and
+        dictionaries. Their values are embedded, and features of the linear branch; texts to predict need them, too
 
     Examples
     --------
@@ -78,6 +92,7 @@ class SequenceTagger(Classes, Estimator):
         preset: str = "default",
         scheme: str = "auto",
         repair_tags: bool = False,
+        feature_columns: Sequence[str] = (),
         parsing: ParsingOptions | None = None,
         pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
@@ -93,6 +108,7 @@ class SequenceTagger(Classes, Estimator):
             preset=preset,
             scheme=scheme,
             repair_tags=repair_tags,
+            feature_columns=feature_columns,
             warm_start=warm_start,
         )
 

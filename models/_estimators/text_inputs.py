@@ -20,7 +20,7 @@ from graphattn.models._encoders import Encoder, EncoderOptions
 from graphattn.models._estimators.inputs import Columns, iter_chunks
 from graphattn.models._estimators.parsing import check_scheme, count_relations, parse_column
 from graphattn.models._estimators.word_checks import expect_unknown_words, warn_about_words
-from graphattn.models._lexicon import Gazetteer, Lexicon
+from graphattn.models._lexicon import FeatureValues, Gazetteer, Lexicon
 from graphattn.models._options import INPUTS, InputOptions
 from graphattn.models._spelling import FEATURES
 from graphattn.models._token_embedding import TokenEmbedding, part_widths
@@ -51,6 +51,7 @@ class TextInputs:
     builder : builds the graphs; there is one when the layers are made
     characters : the characters of words, for a model with character features
     gazetteer : lists of names, for a model with gazetteer features
+    feature_values : those of further columns of words, for a tagger with ``feature_columns``
     predicates : whether inputs mark predicates (MTSA, section 4.2)
     deprels : dependency relations of the training set, for an encoder that uses dependency arcs
     cut_words, unknown_words : shares in the training set, see :mod:`~graphattn.models._estimators.word_checks`
@@ -65,6 +66,7 @@ class TextInputs:
     builder: TextGraphBuilder
     characters: CharacterVocabulary | None = None
     gazetteer: Gazetteer | None = None
+    feature_values: FeatureValues | None = None
     predicates = False
     deprels: list[str] | None = None
     cut_words: float | None = None
@@ -119,9 +121,9 @@ class TextInputs:
 
     @property
     def lexicon(self) -> Lexicon | None:
-        """Suffixes and the gazetteer, if there are any."""
-        suffixes = self.options.suffixes
-        return Lexicon(suffixes, self.gazetteer) if suffixes or self.gazetteer is not None else None
+        """Suffixes, the gazetteer and values in columns, if there are any."""
+        lexicon = Lexicon(self.options.suffixes, self.gazetteer, self.feature_values)
+        return lexicon if lexicon.width else None
 
     @abstractmethod
     def list_widths(self, encoder: EncoderOptions) -> Sequence[int]:
@@ -153,8 +155,13 @@ class TextInputs:
         """Create embedding and encoder, and the builder; ``dropout`` is that below an encoder on pretrained states."""
 
     def copy_vectors(self, previous: Self, before: Any, model: Any) -> list[str]:
-        """Copy the vectors of words from the model to continue from; return the names of these weights."""
-        return []
+        """Copy the vectors of words and values from the model to continue from; return the names of these weights."""
+        if self.feature_values is None:
+            return []
+        tables = before.embedding.lexicon.columns, model.embedding.lexicon.columns
+        for old, new in zip(*tables, strict=True):
+            new.weight.data[: len(old.weight)] = old.weight.data
+        return [f"embedding.lexicon.columns.{number}.weight" for number in range(len(tables[1]))]
 
     # -- encoding ------------------------------------------------------------------------------------------------------
 
@@ -252,7 +259,8 @@ class TextInputs:
         """Name -> JSON type of the values of :meth:`to_config`."""
         shares = {"cut_words": float | None, "unknown_words": float | None}
         words = {"characters": list[str] | None, "gazetteer": list[list[str]] | None}
-        return {**shares, **words, "predicates": bool, "deprels": list[str] | None, "features": int | None}
+        values = {"feature_values": dict[str, list[str]] | None, "predicates": bool}
+        return {**shares, **words, **values, "deprels": list[str] | None, "features": int | None}
 
     @property
     def _has_features(self) -> bool:
@@ -264,6 +272,7 @@ class TextInputs:
         return {
             "characters": None if self.characters is None else list(self.characters.characters),
             "gazetteer": None if self.gazetteer is None else [list(entry) for entry in self.gazetteer.entries],
+            "feature_values": None if self.feature_values is None else self.feature_values.values,
             "predicates": self.predicates,
             "deprels": self.deprels,
             "cut_words": self.cut_words,
@@ -276,6 +285,8 @@ class TextInputs:
         characters, entries = config["characters"], config["gazetteer"]
         self.characters = None if characters is None else CharacterVocabulary(characters)
         self.gazetteer = None if entries is None else Gazetteer((entry, kind) for entry, kind in entries)
+        values = config.get("feature_values")
+        self.feature_values = None if values is None else FeatureValues(values)
         self.predicates, self.deprels = config["predicates"], config["deprels"]
         self.cut_words, self.unknown_words = config["cut_words"], config["unknown_words"]
         if self._has_features and config["features"] != FEATURES:  # a run has no linear branch before its last epoch

@@ -157,7 +157,7 @@ class WordInputs(TextInputs):
     def copy_vectors(self, previous: Self, before: Any, model: Any) -> list[str]:
         copy_vectors(before.embedding, previous.vocabulary.words, model.embedding, self.vocabulary.words)
         self._make_builder(model.encoder, model.embedding)
-        return ["embedding.trained"]
+        return [*super().copy_vectors(previous, before, model), "embedding.trained"]
 
     # -- encoding ------------------------------------------------------------------------------------------------------
 

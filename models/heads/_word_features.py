@@ -1,4 +1,4 @@
-"""The linear branch of a tagger: spelling of a word and its neighbours next to the graph encoder."""
+"""The linear branch of a tagger: spelling and features of a word and its neighbours next to the graph encoder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from graphattn._edges import lengths_of
+from graphattn._edges import features_of, lengths_of
 from graphattn._schema import TOKEN
 from graphattn.builders._graph_builder import CLS_ID
 from graphattn.models.heads._linear_branch import LinearBranch
@@ -21,12 +21,18 @@ if TYPE_CHECKING:
 
 OFFSETS = {0: None, -1: 3, 1: 3, -2: 1, 2: 1}
 """Position relative to the word -> how many of the first features of the token there count; None for all."""
+COLUMN_OFFSETS = (*((offset,) for offset in range(-2, 3)), (-1, 0), (0, 1))
+"""Positions relative to the word whose values in a column of the corpus are features, one by one and in pairs."""
 _REACH = max(OFFSETS)
+_VALUE_BITS = 24
+"""Bits of a value in the key of a feature."""
 _STRIDE = 0x9E3779B97F4A7C15
 
 
 class WordFeatureBranch(LinearBranch):
     """A linear model on the features of each word, of its two neighbours on both sides, and of their positions.
+
+    These are features of the spelling and, in a corpus with further columns, their values.
 
     With a presence of tokens, the features of a word move from those of an empty word to its own, and those that it
     adds to its neighbours from none to all.
@@ -53,17 +59,23 @@ class WordFeatureBranch(LinearBranch):
         lengths = lengths_of(batch.graph, TOKEN).to(device)
         presence = None if presence is None else presence.to(device)
         scores = add_neighbours(by_type, batch.token_types.index.to(device), lengths, presence)
-        words: Tensor = scores[first_tokens(batch.graph).to(device)] + self.bias
-        return words
+        first = first_tokens(batch.graph).to(device)
+        words: Tensor = scores[first] + self.bias
+        columns = features_of(batch.graph, TOKEN).get("columns")
+        if columns is None:
+            return words
+        text = torch.arange(len(lengths), device=device).repeat_interleave(lengths)
+        return words + self._look_up(key_columns(columns.to(device)[first], text[first]))
 
     def score_types(self, hashes: Tensor) -> Tensor:
         """(U, T) features of token types -> (offsets, U, classes) scores that each type adds at each offset."""
-        rows = []
-        for keys in _hash_by_offset(hashes):
-            indices = torch.searchsorted(self.keys, keys).clamp_(max=len(self.keys) - 1)
-            known = (self.keys[indices] == keys).unsqueeze(2)
-            rows.append((self.weights[indices] * known).sum(1))
-        return torch.stack(rows)
+        return torch.stack([self._look_up(keys) for keys in _hash_by_offset(hashes)])
+
+    def _look_up(self, keys: Tensor) -> Tensor:
+        """(R, T) keys of features -> (R, classes) sums of their weights; unknown ones have none."""
+        indices = torch.searchsorted(self.keys, keys).clamp_(max=len(self.keys) - 1)
+        known = (self.keys[indices] == keys).unsqueeze(2)
+        return (self.weights[indices] * known).sum(1)
 
 
 def list_word_keys(corpus: Corpus) -> Iterator[list[list[str]]]:
@@ -73,19 +85,46 @@ def list_word_keys(corpus: Corpus) -> Iterator[list[list[str]]]:
     by_offset = [
         keys.numpy().astype(str).tolist() for keys in _hash_by_offset(torch.from_numpy(corpus.token_types.features))
     ]
+    columns = layout.features.get("columns")
     starts = np.cumsum(layout.lengths) - layout.lengths
     for start, length in zip(starts.tolist(), layout.lengths.tolist(), strict=True):
         padded = [0] * _REACH + layout.features["token_type"][start : start + length].tolist() + [0] * _REACH
         begins = np.diff(layout.word_ids[start : start + length], prepend=-1) != 0
         words = np.flatnonzero(begins & (layout.features["id"][start : start + length] != CLS_ID))
+        of_columns: list[list[str]] = [[]] * len(words)
+        if columns is not None:
+            values = torch.from_numpy(columns[start : start + length][words])
+            of_columns = key_columns(values, torch.zeros(len(words))).numpy().astype(str).tolist()
         yield [
             [
                 key
                 for keys, offset in zip(by_offset, OFFSETS, strict=True)
                 for key in keys[padded[_REACH + word + offset]]
             ]
-            for word in words.tolist()
+            + more
+            for word, more in zip(words.tolist(), of_columns, strict=True)
         ]
+
+
+def key_columns(values: Tensor, text: Tensor) -> Tensor:
+    """(W, C) values of words, (W,) number of each word's text -> (W, F) keys of the features in their neighbourhood.
+
+    The values outside the text are -1.
+    """
+    padded = torch.nn.functional.pad(values.long(), (0, 0, _REACH, _REACH))
+    texts = torch.nn.functional.pad(text, (_REACH, _REACH), value=-1)
+
+    def shift(offset: int) -> Tensor:
+        window = slice(_REACH + offset, _REACH + offset + len(values))
+        return torch.where((texts[window] == text).unsqueeze(1), padded[window], -1)
+
+    keys = []
+    for number, offsets in enumerate(COLUMN_OFFSETS):
+        of_columns = torch.arange(values.shape[1]) + number * values.shape[1]
+        for offset in offsets:
+            of_columns = (of_columns << _VALUE_BITS) + 1 + shift(offset)
+        keys.append(of_columns.expand(len(values), -1))
+    return torch.cat(keys, dim=1)
 
 
 def add_neighbours(by_type: Tensor, index: Tensor, lengths: Tensor, presence: Tensor | None = None) -> Tensor:

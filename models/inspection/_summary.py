@@ -84,7 +84,7 @@ def summarise(
         when there are no inputs, or their number differs from that of the targets
     """
     summary = AttentionSummary()
-    inputs = iter(progress(as_collection(X, estimator.task.texts_per_input)))
+    inputs = iter(progress(as_collection(X, estimator.task.texts_per_input, estimator.task_.feature_names)))
     references = None if targets is None else iter(as_collection(targets))
     with count_truncation() as counts:
         while chunk := list(islice(inputs, CHUNK)):

@@ -81,6 +81,7 @@ class Encoding:
     description = "encodes texts"
     corpus_kind = "classify"
     texts_per_input = 1
+    feature_names: tuple[str, ...] = ()
     prediction_options: frozenset[str] = frozenset()
     check_input = staticmethod(check_input)
 

@@ -173,8 +173,10 @@ def test_a_truncated_layout_is_that_of_truncated_sentences(with_cls):
         deprels=list("pqrst"),
         sentence_ids=[0, 0, 1, 1, 1],
         links=[(0, 1), (4, 0)],
+        features={"x": list("vwxyz")},
     )
-    cut = Sentence(tokens[:4], words[:4], heads=[2, 0, 0], deprels=list("pqr"), sentence_ids=[0, 0, 1], links=[(0, 1)])
+    of_words = {"heads": [2, 0, 0], "deprels": list("pqr"), "sentence_ids": [0, 0, 1], "features": {"x": list("vwx")}}
+    cut = Sentence(tokens[:4], words[:4], **of_words, links=[(0, 1)])
     short = Sentence(["x"], heads=[0], deprels=["p"], links=[])
     assert (sentence.truncate(4), short.truncate(4)) == (cut, short)
     features = {"id": ([np.arange(7), np.arange(1)], 9)}

@@ -65,6 +65,8 @@ def test_example_with_a_pair_and_with_several_labels():
         ({"heads": [0, 1]}, "heads", "2 heads for 3 words"),
         ({"word_ids": [0, 0, 1], "tags": ["X", "Y", "Z"]}, "tags", "3 tags for 2 words"),
         ({"predicates": [1]}, "predicates", "1 predicates for 3 words"),
+        ({"features": {"pos": ["DT"]}}, "pos", "1 values for 3 words"),
+        ({"features": {"pos": "abc"}}, "pos", "a string for 3 words"),
         ({"predicates": [1, 2, 0]}, "predicates", "neither 0 nor 1"),
         ({"deprels": []}, "deprels", "0 deprels for 3 words"),
         ({"heads": [0, 4, 1]}, "heads", "word 2 ('b') has head 4"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TABLES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NAMED_COLUMNS = (".csv", ".jsonl", ".ndjson")
-_OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "encoding", "skip"})
+_OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "encoding", "feature_columns", "skip"})
 """Options of :func:`~graphattn.builders.readers.read_corpus` that say nothing about the format of a corpus."""
 
 

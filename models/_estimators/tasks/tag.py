@@ -19,6 +19,7 @@ from typing_extensions import override
 from graphattn._ragged import Ints
 from graphattn.builders import Sentence
 from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError, warn_caller
 from graphattn.models._corpus import Corpus
@@ -32,6 +33,7 @@ from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import CONLL, Recipe
 from graphattn.models._estimators.tasks.task import Examples
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._lexicon import FeatureValues
 from graphattn.models._prediction import Predictions, segment_probability
 from graphattn.models._reports import Outcomes
 from graphattn.models.heads import Head, TaggingHead
@@ -49,6 +51,7 @@ class Tagging(LabelTask):
     ----------
     scheme : of the tags; until the labels are known, what the user gave
     repair_tags : read invalid tags as conlleval does, instead of rejecting them
+    feature_columns : further columns of the corpus that are features of words
     """
 
     name = corpus_kind = "tag"
@@ -64,6 +67,7 @@ class Tagging(LabelTask):
     presets: ClassVar[Mapping[str, Recipe]] = {**LabelTask.presets, "ner": CONLL}
     scheme = "auto"
     repair_tags = False
+    feature_columns: Sequence[str] = ()
 
     # -- options -------------------------------------------------------------------------------------------------------
 
@@ -84,7 +88,12 @@ class Tagging(LabelTask):
 
     @override
     def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
-        return super().read(replace(corpus, options={"split": corpus.split, **corpus.options}))
+        defaults = {"split": corpus.split, "feature_columns": self.feature_columns}
+        return super().read(replace(corpus, options={**defaults, **corpus.options}))
+
+    @override
+    def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().describe_reading(training), "feature_columns": self.feature_columns}
 
     @override
     def check_stored(self, store: Store, path: Path) -> None:
@@ -94,6 +103,11 @@ class Tagging(LabelTask):
     @override
     def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
         return {"words": input_fields(x)["words"], "tags": list(prediction)}
+
+    @property
+    @override
+    def feature_names(self) -> Sequence[str]:
+        return list(parse_feature_columns(self.feature_columns))
 
     # -- labels --------------------------------------------------------------------------------------------------------
 
@@ -196,6 +210,16 @@ class Tagging(LabelTask):
         inputs.predicates = not isinstance(column, LazyTexts) and any(marked)  # a store keeps no marks
         if inputs.predicates:  # the linear branch would not see them
             options["head"].linear_branch = inputs.spelling = False
+        known = None if previous is None else previous.text_inputs_.feature_values
+        if previous is not None and self.feature_names != list({} if known is None else known.values):
+            raise ConfigError(
+                "the model to continue from has other {feature_columns}; leave them out, or train from scratch",
+                options=("feature_columns",),
+            )
+        if self.feature_names:
+            _require_features(column, "training set", self.feature_columns)
+            known = FeatureValues(dict.fromkeys(self.feature_names, ())) if known is None else known
+            inputs.feature_values = known.extend(source for source in column if isinstance(source, Sentence))
         return examples
 
     @override
@@ -211,6 +235,8 @@ class Tagging(LabelTask):
     ) -> Corpus:
         if inputs.predicates:
             _require_predicates(columns[0], where)
+        if inputs.feature_values is not None:
+            _require_features(columns[0], where, self.feature_columns)
         if labels is not None:
             self._check_sizes(labels, columns, inputs, where, numbers)
         return super().encode(inputs, columns, labels, parsing=parsing, where=where, numbers=numbers)
@@ -410,11 +436,15 @@ class Tagging(LabelTask):
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
-        return {**super().config_types(), "scheme": str, "repair_tags": bool}
+        return {**super().config_types(), "scheme": str, "repair_tags": bool, "feature_columns": list[str] | None}
 
     @override
     def to_config(self) -> dict[str, Any]:
-        return {"scheme": self.scheme, "repair_tags": self.repair_tags}
+        return {
+            "scheme": self.scheme,
+            "repair_tags": self.repair_tags,
+            "feature_columns": list(self.feature_columns),
+        }
 
 
 _REPAIR, _REPAIR_OPTIONS = "{repair_tags=True}, which reads invalid tags as conlleval does", ("repair_tags",)
@@ -475,6 +505,29 @@ def _require_predicates(column: Sequence[Any], where: str) -> None:
                 field="predicates",
                 hint="Give CoNLL columns and {predicate_column}, or sentences with predicates, 0 or 1 for each word.",
                 options=("predicate_column",),
+            )
+
+
+def _require_features(column: Sequence[Any], where: str, feature_columns: Sequence[str]) -> None:
+    """Reject sentences without a feature."""
+    names = parse_feature_columns(feature_columns)
+    if isinstance(column, LazyTexts):
+        raise DataError(
+            f"the model reads the features {', '.join(names)} of words, and a store keeps none",
+            hint="Give the corpus itself.",
+        )
+    for index, source in enumerate(column):
+        missing = next((name for name in names if name not in (getattr(source, "features", None) or ())), None)
+        if missing is not None:
+            path, line = _origin(source)
+            what = "this sentence" if path else f"sentence {index} of the {where}"
+            raise DataError(
+                f"{what} has no feature {missing!r} of words, which the model needs",
+                path=path,
+                line=line,
+                hint=f"Give Sentence(words, features={{{missing!r}: ...}}) or rows with this column, one value for "
+                f"each word; of files, {{feature_columns={missing}=COLUMN}} says which column has it.",
+                options=("feature_columns",),
             )
 
 

@@ -140,6 +140,11 @@ class Task:
         return []
 
     @property
+    def feature_names(self) -> Sequence[str]:
+        """Names of further columns of words that inputs have."""
+        return ()
+
+    @property
     def rescale(self) -> tuple[float, float]:
         """Mean and unit of predictions, whose model learns standardized ones."""
         return 0.0, 1.0
@@ -245,7 +250,7 @@ class Task:
 
     def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
         """Inputs as one column of sources, or two for pairs; without HTML if the options of inputs say so."""
-        columns = pair_columns(X) if self.texts_per_input == 2 else single_column(X)
+        columns = pair_columns(X) if self.texts_per_input == 2 else single_column(X, self.feature_names)
         if not inputs.strip_html:
             return columns
         return [

@@ -97,3 +97,24 @@ def test_unknown_tags(tags):
     with pytest.raises(ConfigError) as caught:
         read_conllu("missing", tags=tags)
     assert caught.value.options == ("tags",)
+
+
+def test_further_columns_are_features(corpus, broken):
+    sentence = next(
+        read_conllu(corpus("a.conllu", SENTENCE), feature_columns=["xpos", "case=feats:Case", "misc:CopyOf"])
+    )
+    assert sentence.features == {
+        "xpos": ("PRP", "VBP", "RB", "VB"),
+        "case": ("Nom", "_", "_", "_"),
+        "misc:CopyOf": ("O",) * 4,
+    }
+    assert next(read_conllu(corpus("a.conllu", SENTENCE))).features is None
+    path = corpus("b.conllu", row(xpos=""))
+    broken(read_conllu(path, feature_columns=["xpos"]), path, 1)
+
+
+@pytest.mark.parametrize(("columns", "tags"), [(["pos"], "upos"), (["upos"], "upos"), (["n=feats:Case"], "feats:Case")])
+def test_features_that_are_no_columns_or_tags(columns, tags):
+    with pytest.raises(ConfigError) as caught:
+        read_conllu("missing", tags=tags, feature_columns=columns)
+    assert caught.value.options[0] == "feature_columns"

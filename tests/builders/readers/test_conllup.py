@@ -83,3 +83,12 @@ def test_columns_need_names(corpus, broken):
         assert caught.value.options == ("columns",)
     with pytest.raises(DataError):
         list(read_corpus(corpus("b.cupt", "1\ta\tX")))
+
+
+def test_further_columns_are_features(corpus):
+    lines = ["Ada\tNNP\tB-PER\tx", "sang\tVBD\tO\ty", ""]
+    options = {"columns": ("token", "pos", "tag"), "feature_columns": ["pos"]}
+    assert next(read_conllup(corpus("a.tab", *lines), **options)).features == {"pos": ("NNP", "VBD")}
+    named = corpus("a.conllup", "# global.columns = FORM POS NER X", *lines)
+    sentence = next(read_conllup(named, tags="ner", feature_columns=["X", "POS"]))
+    assert (sentence.tags, sentence.features) == (("B-PER", "O"), {"X": ("x", "y"), "POS": ("NNP", "VBD")})

@@ -269,3 +269,12 @@ def test_pairs_with_an_empty_or_unreadable_line_are_skipped_in_both_files(write,
     write("a.de", "x\n")
     with pytest.raises(DataError, match="Give as many sources as targets"):  # pairs may not fit together
         list(read_parallel(write("a.en", "a\nb\n"), target, skip=errors.append))
+
+
+def test_features_need_a_format_with_columns(corpus):
+    path = corpus("a.pos", "a/DT dog/NN", "it/PRP barks/VBZ")
+    with pytest.raises(
+        DataError, match="read as 'word/tag', which has no columns for the features of words pos"
+    ) as caught:
+        read_corpus(path, task="tag", feature_columns=["pos"])
+    assert (caught.value.path, caught.value.options) == (str(path), ("feature_columns",))

@@ -60,3 +60,16 @@ def test_tags_are_not_needed_beside_a_label(corpus):
 def test_a_text_beside_words_is_read(corpus):
     path = corpus("a.jsonl", '{"words": ["Ada"], "text": "Ada.", "label": "x"}')
     assert next(read_corpus(path, task="classify")).text == "Ada."
+
+
+def test_further_fields_are_features(corpus, broken):
+    line = '{"tokens": ["a", "b"], "pos_tags": ["X", "Y"], "caps": [true, false], "n": [1, 2], "ner_tags": ["O", "O"]}'
+    columns = ["pos_tags", "caps", "number=n"]
+    expected = {"pos_tags": ("X", "Y"), "caps": ("True", "False"), "number": ("1", "2")}
+    path = corpus("a.jsonl", line, line.replace('"Y"', "null"))
+    sentences = read_sentences(path, feature_columns=columns)
+    assert next(sentences) == Sentence(["a", "b"], tags=["O", "O"], features=expected)
+    broken(sentences, path, 2)
+    for lines in (['{"tokens": ["a"]}'], ['{"tokens": ["a"], "n": [1, 2]}'], ['{"tokens": ["a"], "n": "1"}']):
+        path = corpus("b.jsonl", *lines)
+        broken(read_sentences(path, feature_columns=["n"]), path, 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders._sentence import Sentence
 from graphattn.builders.readers import read_conll, read_word_tag
-from graphattn.exceptions import ConfigError, DataError, Hint
+from graphattn.exceptions import ConfigError, DataError, GraphAttnError, Hint
 
 NEWS = ["-DOCSTART- -X- O O", "", "EU NNP I-NP I-ORG", "rejects VBZ I-VP O", "", "", "Peter NNP I-NP I-PER"]
 
@@ -49,6 +49,10 @@ def test_columns_and_separators(corpus, lines, options, tokens, tags):
         (read_conll, {"comment": ""}, ("comment",)),
         (read_conll, {"tag_column": "4+"}, ("tag_column", "predicate_column")),
         (read_conll, {"tag_column": "+", "predicate_column": 3}, ("tag_column",)),
+        *(
+            (read_conll, {"feature_columns": columns}, ("feature_columns",))
+            for columns in (["pos"], ["1", "1"], "1", [""])
+        ),
         *((read_word_tag, {"separator": separator}, ("separator",)) for separator in ("", " ", "\\", "/ /", "/\n")),
     ],
 )
@@ -56,6 +60,28 @@ def test_invalid_options(read, arguments, options):
     with pytest.raises(ConfigError) as caught:
         read("missing", **arguments)
     assert caught.value.options == options
+
+
+def test_further_columns_are_features(corpus, broken):
+    path = corpus("a.conll", "Ada NNP PER x", "sang VBD O y", "", "yes UH O z", "")
+    first, second = read_conll(path, tag_column=2, feature_columns=["1", "shape=-1"])
+    assert first == Sentence(("Ada", "sang"), tags=("PER", "O"), features={"1": ("NNP", "VBD"), "shape": ("x", "y")})
+    assert second.features == {"1": ("UH",), "shape": ("z",)}
+    assert next(read_conll(path)).features is None
+    for columns, options in ((["4"], ("feature_columns",)), (["3"], ("feature_columns", "tag_column"))):
+        with pytest.raises(GraphAttnError) as caught:
+            list(read_conll(path, tag_column=-1, feature_columns=columns))
+        assert caught.value.options == options
+    empty = corpus("b.conll", "Ada\tNNP\tO", "sang\t\tO", "")
+    broken(read_conll(empty, feature_columns=["pos=1"]), empty, 2)
+
+
+def test_roles_with_further_columns(corpus):
+    path = corpus("a.txt", *CONLL_2005)
+    sentences = list(read_conll(path, predicate_column=3, tag_column="4+", feature_columns=["2"]))
+    assert len({sentence.features["2"] for sentence in sentences[:2]}) == 1  # both predicates of the first sentence
+    with pytest.raises(ConfigError, match="column 5, that of the tags"):
+        list(read_conll(path, predicate_column=3, tag_column="4+", feature_columns=["5"]))
 
 
 def test_a_tab_on_the_first_line_makes_tabs_the_separator(corpus):

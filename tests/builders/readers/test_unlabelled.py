@@ -59,20 +59,20 @@ def test_other_labels_of_an_example_are_kept(corpus):
             ["[CLS] 0 -100", "play 1 B-X", "##ing 0 -100", "on 0 O", "", "[CLS] 0 -100", ""],
             "-100",
             "3 of 5 words are left out, with the label '-100'",
-            Sentence(["play", "on"], tags=["B-X", "O"], predicates=[1, 0]),
+            Sentence(["play", "on"], tags=["B-X", "O"], predicates=[1, 0], features={"1": ["1", "0"]}),
         ),
         (
             ["Ada 0 B-PER", "of - B-null", "nowhere 0 I-null", "sings 1 O"],  # entities of a type
             "null",
             "2 of 4 words are left out, with the label 'null'",
-            Sentence(["Ada", "sings"], tags=["B-PER", "O"], predicates=[0, 1]),
+            Sentence(["Ada", "sings"], tags=["B-PER", "O"], predicates=[0, 1], features={"1": ["0", "1"]}),
         ),
     ],
 )
 def test_words_are_left_out(corpus, lines, label, hint, expected):
     path = corpus("a.conll", *lines)
     with pytest.warns(Hint, match=hint):
-        (sentence,) = read_corpus(path, task="tag", drop_label=[label], predicate_column=1)
+        (sentence,) = read_corpus(path, task="tag", drop_label=[label], predicate_column=1, feature_columns=["1"])
     assert sentence == expected
     assert sentence.origin == (str(path), 1)
 

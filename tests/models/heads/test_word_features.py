@@ -2,21 +2,31 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.builders import TextGraphBuilder, Vocabulary
+from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.models._corpus import Corpus
+from graphattn.models._lexicon import FeatureValues, Lexicon
 from graphattn.models._spelling import hash_word_features
-from graphattn.models.heads._word_features import OFFSETS, WordFeatureBranch, list_word_keys
+from graphattn.models.heads._word_features import COLUMN_OFFSETS, OFFSETS, WordFeatureBranch, list_word_keys
 
 TEXTS = [["Anna", "met", "Bob"], [], ["NATO"], ["a", "b", "c", "d", "e", "f"]]
 
 
-def encode(*, cls=True):
+SENTENCES = [
+    Sentence(words, features={name: [word.lower()[at] for word in words] for name, at in (("first", 0), ("last", -1))})
+    for words in TEXTS
+]
+
+
+def encode(*, cls=True, columns=False):
     builder = TextGraphBuilder([], vocabulary=Vocabulary.train(TEXTS), cls=cls)
-    return Corpus.encode(builder, [TEXTS], spelling=True)
+    if not columns:
+        return Corpus.encode(builder, [TEXTS], spelling=True)
+    lexicon = Lexicon(0, None, FeatureValues({"first": "abnmcde", "last": "abotcde"}))  # "f" is unknown
+    return Corpus.encode(builder, [SENTENCES], spelling=True, lexicon=lexicon)
 
 
-def features_around(words):
-    """(offset, feature) of each word, from the words alone."""
+def features_around(words, columns=None):
+    """(offset, feature) of each word, from the words alone; and (column, offsets, values) of its columns."""
     rows = []
     for position in range(len(words)):
         row = set()
@@ -24,13 +34,17 @@ def features_around(words):
             near = position + offset
             token = words[near] if 0 <= near < len(words) else ""
             row |= {(offset, feature) for feature in hash_word_features(token)[:count]}
+        for name, values in (columns or {}).items():
+            near = {at: values[position + at] if 0 <= position + at < len(words) else "" for at in range(-2, 3)}
+            row |= {(name, offsets, *(near[at] for at in offsets)) for offsets in COLUMN_OFFSETS}
         rows.append(row)
     return rows
 
 
-def test_keys_stand_for_a_feature_at_an_offset():
-    keys = [set(word) for text in list_word_keys(encode()) for word in text]
-    features = [word for text in TEXTS for word in features_around(text)]
+@pytest.mark.parametrize("columns", [False, True])
+def test_keys_stand_for_a_feature_at_an_offset(columns):
+    keys = [set(word) for text in list_word_keys(encode(columns=columns)) for word in text]
+    features = [word for text in SENTENCES for word in features_around(text.tokens, text.features if columns else None)]
     meaning = {}
     for words_keys, words_features in zip(keys, features, strict=True):
         assert len(words_keys) == len(words_features)
@@ -40,10 +54,11 @@ def test_keys_stand_for_a_feature_at_an_offset():
     assert len({key for word in keys for key in word}) == len(set().union(*features))
 
 
+@pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("cls", [True, False])
-def test_scores_sum_the_weights_of_a_words_keys(cls):
+def test_scores_sum_the_weights_of_a_words_keys(cls, columns):
     rng = np.random.default_rng(0)
-    corpus = encode(cls=cls)
+    corpus = encode(cls=cls, columns=columns)
     words = [word for text in list_word_keys(corpus) for word in text]
     known = sorted({int(key) for word in words for key in word})[::2]  # every other key is unknown
     branch = WordFeatureBranch(torch.tensor(known), 3)

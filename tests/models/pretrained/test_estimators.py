@@ -30,6 +30,7 @@ from graphattn.models import (
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks import Classification
 from graphattn.models._estimators.word_inputs import WordInputs
+from graphattn.models._lexicon import COLUMN_WIDTH
 from graphattn.models.inspection._summary import CHUNK, summarise
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.pretrained._encoder import PretrainedEncoder
@@ -166,6 +167,17 @@ def test_words_of_a_byte_level_tokenizer_are_whole(save_trained):
     assert set("".join(chain.from_iterable(WORDS))) <= set(tagger.text_inputs_.characters.characters)
     words = set(tagger.attention(["the", "plot", "is", "good"]).table().source_word)
     assert words == {"<s>", "the", "plot", "is", "good", "</s>"}
+
+
+def test_further_columns_follow_the_states(folder, tmp_path):
+    rows = [{"tokens": words, "case": tags, "tags": tags} for words, tags in zip(WORDS, TAGS, strict=True)]
+    tagger = SequenceTagger(pretrained=str(folder), training=TRAINING, feature_columns=("case",)).fit(rows)
+    plain, _ = fit(SequenceTagger, folder)
+    assert tagger.model_.head.output.in_features == plain.model_.head.output.in_features + COLUMN_WIDTH
+    loaded = load(tagger.save(tmp_path / "model"))
+    assert loaded.predict(rows) == tagger.predict(rows)
+    others = [{**row, "case": ["O"] * len(row["tokens"])} for row in rows]
+    assert not np.allclose(tagger.predict_proba(rows)[0], tagger.predict_proba(others)[0])
 
 
 def test_tuned_layers(folder):
