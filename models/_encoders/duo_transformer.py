@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +14,7 @@ from graphattn._attention import attend
 from graphattn._edges import Edges, edges_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import ALL
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Complete, Relation
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import Dropout
@@ -22,9 +22,6 @@ from graphattn.layers._linear import Linear, linear
 from graphattn.models._encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models._encoders.duo import resolve_parts, split_single_part, validate_parts
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 STREAMS = 2
 """Embeddings that attend to each other."""

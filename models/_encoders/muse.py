@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from graphattn._backends.torch import sum_by_weights
 from graphattn._edges import Edges, edges_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import ALL
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Complete, Relation, Window
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import dropout, make_dropouts
@@ -29,9 +29,6 @@ from graphattn.models._encoders.base import (
     run_layers,
 )
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 @dataclass

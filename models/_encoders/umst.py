@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from graphattn._devices import to_device
 from graphattn._edges import Edges, features_of, lengths_of
 from graphattn._schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 from graphattn._validation import require_choice
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import (
     Complete,
     Dependency,
@@ -35,9 +36,6 @@ from graphattn.layers._rectified import FUSIONS, RectifiedAttention
 from graphattn.layers._upsampling import METHODS, Upsampling
 from graphattn.models._encoders.base import BlockOptions, Encoder, LayerWeights, append_layer, position_vectors
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 Mixer = GraphConvolution | GraphAttention | NeighbourMean
 
