@@ -324,5 +324,4 @@ def _strip(word: str, begin: int) -> tuple[str, int]:
 @cache
 def _serialize_rule(split: str) -> bytes:
     """A rule as tokenizers write it; its regular expressions take milliseconds to compile."""
-    state: bytes = make_pre_tokenizer(split).__getstate__()
-    return state
+    return make_pre_tokenizer(split).__getstate__()

@@ -93,8 +93,7 @@ def make_graph_in_edge_order(
         relation: (torch.tensor(sources, dtype=idtype), torch.tensor(destinations, dtype=idtype))
         for relation, (sources, destinations) in relations.items()
     }
-    graph: DGLGraph = import_dgl().heterograph(ends, num_nodes_dict=dict(num_nodes), idtype=idtype)
-    return graph
+    return import_dgl().heterograph(ends, num_nodes_dict=dict(num_nodes), idtype=idtype)
 
 
 class DGLBatch:
@@ -124,8 +123,7 @@ class DGLBatch:
 
     def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
         """(B,) nodes of a type in each graph of the batch."""
-        counts: Tensor = self.graph.batch_num_nodes(node_type)
-        return counts
+        return self.graph.batch_num_nodes(node_type)
 
     def _read_edges(self, relation: CanonicalRelation) -> Edges:
         cache = _edge_cache(self.graph)
@@ -174,7 +172,6 @@ def load_graphs(path: str) -> list[DGLGraph]:
     """Read graphs that :func:`save_graphs` wrote."""
     dgl = import_dgl()
     try:
-        graphs: list[DGLGraph] = dgl.load_graphs(path)[0]
-        return graphs
+        return dgl.load_graphs(path)[0]
     except dgl.DGLError as error:
         raise GraphError(f"{path} cannot be read as graphs. Give a file that save_graphs or build wrote") from error

@@ -162,8 +162,7 @@ def _cache_edges(edge_index: Tensor, edges: Edges) -> None:
 
 def _plain(edge_index: Tensor) -> Tensor:
     """The tensor in an ``EdgeIndex``, which cannot be read in inference mode if it was made outside."""
-    plain: Tensor = edge_index.as_tensor() if hasattr(edge_index, "as_tensor") else edge_index
-    return plain
+    return edge_index.as_tensor() if hasattr(edge_index, "as_tensor") else edge_index
 
 
 def _features(store: Any) -> dict[str, Tensor]:

@@ -98,8 +98,7 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
 
         apply: Any = _Operator.apply
         outputs = apply(_Tape(compute), *_tensors_in((args, kwargs)))
-        replaced: R = _replace_tensors(result, outputs)
-        return replaced
+        return _replace_tensors(result, outputs)
 
     return opaque(call)
 

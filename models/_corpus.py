@@ -214,8 +214,7 @@ class Corpus(Dataset[Batch]):
         """The edges of a chunk of sentences or pairs."""
         rows = np.arange(start, min(start + _CHUNK, len(self)))
         counts = self.builder.num_edges(self.builder.join([layout.take(rows) for layout in self.layouts]))
-        total: Ints = counts.reshape(-1, len(rows)).sum(0)
-        return total
+        return counts.reshape(-1, len(rows)).sum(0)
 
     def _targets(self, sentences: list[int]) -> Tensor | None:
         if self.targets is None:

@@ -93,8 +93,7 @@ class _DensePretrained(nn.Module):
         states = encoder.run_layers(make_masks(self.relations, mask), states, positions, biases)
         if encoder.last_norm is not None:
             states = encoder.last_norm(states)
-        out: Tensor = states.unflatten(0, ids.shape)
-        return out
+        return states.unflatten(0, ids.shape)
 
 
 class _DenseStack(nn.Module):

@@ -105,8 +105,7 @@ class TextModel(Trainable):
         """(N, width) token vectors; the attention weights of each layer are appended to ``weights``."""
         if not batch.graph.num_nodes(TOKEN):  # texts without words, and no [CLS]
             return self.embedding.trained.new_zeros(0, self.encoder.width)
-        vectors: Tensor = self.encoder(batch.graph, self._embed(batch), weights=weights)
-        return vectors
+        return self.encoder(batch.graph, self._embed(batch), weights=weights)
 
     def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(items, classes) scores."""
@@ -138,8 +137,7 @@ class TextModel(Trainable):
     @override
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
         types = None if batch.token_types is None else batch.token_types.to(self.device)
-        vectors: Tensor = self.embedding(ids, types, features_of(batch.graph, TOKEN))
-        return vectors
+        return self.embedding(ids, types, features_of(batch.graph, TOKEN))
 
     @override
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:

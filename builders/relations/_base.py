@@ -149,8 +149,7 @@ class CompoundRelation(Relation):
 
     @override
     def num_edges(self, layout: Layout) -> Ints:
-        counts: Ints = np.sum([part.num_edges(layout) for part in self.parts()], axis=0)
-        return counts
+        return np.sum([part.num_edges(layout) for part in self.parts()], axis=0)
 
 
 class RangeRelation(Relation):

@@ -84,8 +84,7 @@ class StoreSettings:
             "raw": self.raw,
             "block_bytes": self.block_bytes,
         }
-        values: dict[str, Any] = json.loads(json.dumps(settings))
-        return values
+        return json.loads(json.dumps(settings))
 
     def shard_settings(self) -> ShardSettings:
         """The settings that determine the content of a shard."""

@@ -180,8 +180,7 @@ class _Service:
         """The attention of a text, which is computed alone."""
         self._count([body.text], EXPLAINED_TOKENS)
         request = Explanation(body.text, body.edges, body.attributions)
-        answer: dict[str, Any] = await self._queue.compute(self._model.explain, request, BATCH_TOKENS)
-        return answer
+        return await self._queue.compute(self._model.explain, request, BATCH_TOKENS)
 
     async def report_health(self) -> dict[str, Any]:
         """What the model is."""

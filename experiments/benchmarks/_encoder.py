@@ -211,8 +211,7 @@ def _apply_masked_layer(layer: Any, tokens: Tensor, mask: Tensor) -> Tensor:
     query, key, value = projected.permute(2, 0, 3, 1, 4)  # (B, H, T, D) each
     attended = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=attention.scale)
     added = F.relu(attention.output(attended.transpose(1, 2).flatten(2)))
-    output: Tensor = layer.norm(tokens + added)
-    return output
+    return layer.norm(tokens + added)
 
 
 OURS_ENCODER = GraphEncoder(OURS, "GraphAttn MS-Trans")

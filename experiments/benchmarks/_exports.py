@@ -30,8 +30,7 @@ class LastStates(nn.Module):
 
     @override
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        states: Tensor = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-        return states
+        return self.model(input_ids=ids, attention_mask=mask).last_hidden_state
 
 
 def keep(directory: str, name: str, packages: Sequence[str], write: Callable[[Path], None]) -> Path:

@@ -389,8 +389,7 @@ class GraphModel(ModelContender):
     @override
     def apply(self, model: PretrainedEncoder, batch: GraphInput) -> Tensor:
         assert model.embedding is not None
-        states: Tensor = model(batch.graph, model.embedding(batch.ids))
-        return states
+        return model(batch.graph, model.embedding(batch.ids))
 
     @override
     def average(self, states: Tensor, batch: GraphInput) -> Tensor:
@@ -421,8 +420,7 @@ class Transformers(ModelContender):
             model.set_attn_implementation("eager")
         if self.is_compiled:
             model.compile(dynamic=True)
-        module: nn.Module = model.to(device, torch.bfloat16 if self.in_bfloat16 and not backward else torch.float32)
-        return module
+        return model.to(device, torch.bfloat16 if self.in_bfloat16 and not backward else torch.float32)
 
     @override
     def prepare(self, problem: TextProblem, model: Any) -> Callable[[], Sequence[Padded]]:
@@ -440,8 +438,7 @@ class Transformers(ModelContender):
 
     @override
     def apply(self, model: Any, batch: Padded) -> Tensor:
-        states: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
-        return states
+        return model(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
 
     @override
     def vectors(self, problem: TextProblem) -> Tensor:
@@ -622,5 +619,4 @@ def load_reference(directory: str, longest: int) -> nn.Module:
         model.load_state_dict(weights)
     if getattr(model, "pooler", None) is not None:
         model.pooler = None
-    module: nn.Module = model.eval()
-    return module
+    return model.eval()

@@ -90,8 +90,7 @@ class ModuleContender(Contender):
 
     def apply(self, module: Any, tokens: Tensor, context: Any) -> Tensor:
         """Run the module on a batch."""
-        output: Tensor = module(tokens)
-        return output
+        return module(tokens)
 
     def backward(self, output: Tensor, weight: Tensor) -> None:
         """Compute the loss and all gradients."""
@@ -119,5 +118,4 @@ class GraphContender(ModuleContender):
 
     @override
     def apply(self, module: Any, tokens: Tensor, context: Any) -> Tensor:
-        output: Tensor = module(context, tokens)
-        return output
+        return module(context, tokens)

@@ -184,8 +184,7 @@ def text_width(text: str, size: float) -> float:
 @cache
 def _measuring_renderer() -> RendererAgg:
     canvas = FigureCanvasAgg(Figure(dpi=_MEASURING_DPI))
-    renderer: RendererAgg = canvas.get_renderer()
-    return renderer
+    return canvas.get_renderer()
 
 
 def token_centres(texts: Sequence[str], words: Sequence[int]) -> list[float]:

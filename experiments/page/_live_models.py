@@ -74,8 +74,7 @@ class LiveModels:
         """
         # received first, so that a slow client takes no place in the queue
         texts = self._parse(await receive_json(request, self.limits, self._length_error(), texts=self.texts))
-        results: list[dict[str, Any]] = await self._queue.compute(self._run, texts)
-        return results
+        return await self._queue.compute(self._run, texts)
 
     def _parse(self, body: bytes) -> list[str]:
         try:

@@ -121,8 +121,7 @@ class DuoTransformerLayer(nn.Module):
         """(N, 2, hidden) -> (N, 2, hidden)."""
         streams = self.attention_norm(streams, self.dropout(self._attend(edges, streams, weights)))
         inner = self.dropout(F.relu(self.widen(streams), inplace=True))
-        output: Tensor = self.ffn_norm(streams, self.dropout(self.narrow(inner)))
-        return output
+        return self.ffn_norm(streams, self.dropout(self.narrow(inner)))
 
     def _attend(self, edges: Mapping[str, Edges], streams: Tensor, weights: LayerWeights | None) -> Tensor:
         """Heads for both streams in one pass: the first half for the first stream, scored by the second."""

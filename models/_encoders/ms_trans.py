@@ -183,8 +183,7 @@ class MSTransLayer(nn.Module):
         added = F.relu(self.attention(edges, tokens, weights=weights), inplace=True)
         added = dropout(added, self.dropout, self.training)
         in_place = not torch.is_grad_enabled() and added.dtype == tokens.dtype  # saves memory
-        output: Tensor = self.norm(added.add_(tokens) if in_place else tokens + added)
-        return output
+        return self.norm(added.add_(tokens) if in_place else tokens + added)
 
 
 class NodeStates:

@@ -231,5 +231,4 @@ class MTSAEncoder(Encoder):
         edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
         if self.options.block == "transformer":
             tokens = tokens + position_vectors(graph, self.options.hidden, tokens)
-        output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
-        return output
+        return self.norm(run_layers(self.layers, edges, tokens, weights))

@@ -107,8 +107,7 @@ class MUSELayer(nn.Module):
         normed = self.norm(tokens)
         mixed = self.output(self._mix(edges, normed, weights))
         inner = self.narrow(self.ffn_dropout(F.relu(self.widen(normed), inplace=True)))
-        output: Tensor = tokens + self.dropout(mixed) + self.dropout(inner)
-        return output
+        return tokens + self.dropout(mixed) + self.dropout(inner)
 
     def _mix(self, edges: Mapping[str, Edges], normed: Tensor, weights: LayerWeights | None) -> Tensor:
         """(N, hidden) attention and, with convolutions, their weighted sum beside it, all of the same values."""
@@ -165,5 +164,4 @@ class MUSEEncoder(Encoder):
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens)
-        output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
-        return output
+        return self.norm(run_layers(self.layers, edges, tokens, weights))

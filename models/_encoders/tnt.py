@@ -63,5 +63,4 @@ class TNTEncoder(Encoder):
             if layer_weights is not None:
                 layer_weights[GROUP] = layer_weights.pop(ALL)
             tokens = outer(edges, tokens + parts, layer_weights)
-        output: Tensor = self.norm(tokens)
-        return output
+        return self.norm(tokens)

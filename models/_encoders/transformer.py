@@ -130,5 +130,4 @@ class TransformerEncoder(Encoder):
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [ALL], tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens)
-        output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
-        return output
+        return self.norm(run_layers(self.layers, edges, tokens, weights))

@@ -219,8 +219,7 @@ class UMSTLayer(nn.Module):
         _store_weights(weights, [ALL, ALL_WORDS], attention_weights)
         tokens = tokens + self.dropout(attended)
         wide = Derived.of(tokens).normalize(self.ffn_norm).project(self.widen)
-        output: Tensor = tokens + self.dropout(self.narrow(self.ffn_dropout(F.relu(wide, inplace=True))))
-        return output
+        return tokens + self.dropout(self.narrow(self.ffn_dropout(F.relu(wide, inplace=True))))
 
     def _mix(
         self, nodes: Tensor, relation: str, edges: Edges, mixers: Mapping[str, Mixer], weights: LayerWeights | None
@@ -230,8 +229,7 @@ class UMSTLayer(nn.Module):
         norm = cast(LayerNorm, self.mix_norms[relation])
         added: Tensor = mixers[relation](edges, Derived.of(nodes).normalize(norm), mixer_weights)
         _store_weights(weights, [relation], mixer_weights)
-        output: Tensor = nodes + self.dropout(added)
-        return output
+        return nodes + self.dropout(added)
 
 
 def _store_weights(weights: LayerWeights | None, names: list[str], collected: list[Tensor] | None) -> None:
@@ -287,8 +285,7 @@ class UMSTEncoder(Encoder):
         for layer, numbers in zip(self.layers, self._mixers, strict=True):
             mixers = {name: self.mixers[number] for name, number in numbers.items()}
             tokens = layer(text, tokens, mixers, append_layer(weights))
-        output: Tensor = self.norm(tokens)
-        return output
+        return self.norm(tokens)
 
 
 def word_classes(graph: TextBatch) -> Tensor:

@@ -91,7 +91,7 @@ def as_collection(X: Any, columns: int = 1) -> Iterable[Any]:
         return X if is_list_of_others else map(_unpack_row, X, itertools.count())
     table = np.asarray(X, object)
     if table.shape[1:] == (1,):
-        return table[:, 0].tolist()  # type: ignore[no-any-return]
+        return table[:, 0].tolist()
     if table.shape[1:] != (columns,):
         raise DataError(
             f"the inputs are a {type(X).__name__} of the shape {table.shape}",

@@ -53,8 +53,7 @@ class WordFeatureBranch(LinearBranch):
         lengths = lengths_of(batch.graph, TOKEN).to(device)
         presence = None if presence is None else presence.to(device)
         scores = add_neighbours(by_type, batch.token_types.index.to(device), lengths, presence)
-        words: Tensor = scores[first_tokens(batch.graph).to(device)] + self.bias
-        return words
+        return scores[first_tokens(batch.graph).to(device)] + self.bias
 
     def score_types(self, hashes: Tensor) -> Tensor:
         """(U, T) features of token types -> (offsets, U, classes) scores that each type adds at each offset."""

@@ -160,8 +160,7 @@ def _count(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats) -> Floats:
 
     def sum_above(values: Floats) -> Floats:
         sums = np.bincount(bins.ravel(), values.ravel(), size * classes).reshape(classes, size)
-        reached: Floats = sums[:, ::-1].cumsum(1)[:, ::-1]
-        return reached
+        return sums[:, ::-1].cumsum(1)[:, ::-1]
 
     of_all = sum_above(np.broadcast_to(weights[:, None], log_odds.shape))
     of_gold = sum_above(weights[:, None] * gold)
