@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 
 from graphattn.builders.readers._rows import split_at_blanks
 from graphattn.builders.tag_schemes import Span, write_tags
-from graphattn.exceptions import DataError, Hint
+from graphattn.exceptions import DataError, Hint, warn_caller
 
 DOCUMENT_START = "-DOCSTART-"
 DOCUMENT_MARK = re.compile(r"#(begin|end) document\b")
@@ -208,7 +207,7 @@ def read_brackets(cells: Sequence[str], *, path: str, lines: Sequence[int]) -> l
             if not opened:
                 spans.append((name, start, position + 1))
             else:
-                warnings.warn(Hint(f"{path}: spans inside other spans are left out"), stacklevel=2)
+                warn_caller(Hint(f"{path}: spans inside other spans are left out"))
     if opened:
         name, start = opened[0]
         raise error(f"the span {name!r} that begins here does not end in its sentence", lines[start])

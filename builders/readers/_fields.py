@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from ast import literal_eval
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from typing import Any
 
 from graphattn.builders._sentence import Label
 from graphattn.builders._spelling import compose
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
 
 MISSING = object()
 """Result of :func:`find_field` for a missing field."""
@@ -241,9 +240,7 @@ class LeftOutRecords:
         reasons = {"their answer is reject or ignore": self.rejected, "they have no annotation": self.unlabelled}
         for reason, count in reasons.items():
             if count:
-                warnings.warn(
-                    Hint(f"{self.path}: {count:,} of {self.records:,} texts are left out, since {reason}"), stacklevel=3
-                )
+                warn_caller(Hint(f"{self.path}: {count:,} of {self.records:,} texts are left out, since {reason}"))
 
 
 def is_bracketed(field: str) -> bool:

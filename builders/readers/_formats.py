@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -17,7 +16,7 @@ from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers import _samples as samples
 from graphattn.builders.readers._fields import match_name
 from graphattn.builders.readers._samples import SAMPLE_LINES, Sample
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
 
 PLAIN = ("text", "words")
 """Further formats of files without labels: a text on each line, or its words between blanks."""
@@ -281,7 +280,7 @@ def _fits_training(
     may_be_text = (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
     if fits and may_be_text:
         hint = f"read as {name}, like the training corpus; {{format=text}} reads lines as texts"
-        warnings.warn(Hint(f"{verbatim(path)}: {hint}", options=("format",)), stacklevel=3)
+        warn_caller(Hint(f"{verbatim(path)}: {hint}", options=("format",)))
     return fits
 
 

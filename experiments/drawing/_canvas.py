@@ -20,7 +20,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path as Curve
 
 from graphattn.builders._files import FilePath, atomic_file, resolve_path
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, warn_caller
 from graphattn.models.inspection.notebook import is_right_to_left
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
@@ -153,10 +153,10 @@ def add_fonts(texts: Iterable[str]) -> None:
     if scripts:
         _SCRIPTS_WITHOUT_FONT.update(scripts)
         names = ", ".join(sorted(scripts))
-        warnings.warn(
-            f"no installed font has characters of {names}, so pictures show boxes; install a font, such as Noto Sans",
-            GraphAttnWarning,
-            stacklevel=3,
+        warn_caller(
+            GraphAttnWarning(
+                f"no installed font has characters of {names}, so pictures show boxes; install a font, such as Noto Sans"
+            )
         )
 
 
