@@ -153,11 +153,8 @@ def add_fonts(texts: Iterable[str]) -> None:
     if scripts:
         _SCRIPTS_WITHOUT_FONT.update(scripts)
         names = ", ".join(sorted(scripts))
-        warn_caller(
-            GraphAttnWarning(
-                f"no installed font has characters of {names}, so pictures show boxes; install a font, such as Noto Sans"
-            )
-        )
+        problem = f"no installed font has characters of {names}, so pictures show boxes"
+        warn_caller(GraphAttnWarning(f"{problem}; install a font, such as Noto Sans"))
 
 
 def _name_script(character: str) -> str:
