@@ -118,7 +118,6 @@ class DGLBatch:
         return {relation: self.graph.edges[relation].data for relation in self.graph.canonical_etypes}
 
     def num_nodes(self, node_type: str = TOKEN) -> int:
-        """Nodes of a type."""
         return int(self.graph.num_nodes(node_type))
 
     def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
@@ -169,7 +168,6 @@ def save_graphs(graphs: Sequence[DGLGraph], path: str) -> None:
 
 
 def load_graphs(path: str) -> list[DGLGraph]:
-    """Read graphs that :func:`save_graphs` wrote."""
     dgl = import_dgl()
     try:
         return dgl.load_graphs(path)[0]

@@ -48,7 +48,6 @@ class JointNodes:
 
     @property
     def num_nodes(self) -> int:
-        """Nodes of all types."""
         return sum(self.counts.values())
 
     def edges(self, relations: Sequence[CanonicalRelation]) -> JointEdges:

@@ -43,8 +43,6 @@ class _WordRow(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeColumns:
-    """The columns of a treebank."""
-
     names: tuple[str, ...]  # names of the columns
     tag: int | None  # index of the column of the tags; None for no tags
     key: str = ""  # tags are the values of this key in their column; empty for the whole column

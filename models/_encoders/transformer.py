@@ -31,8 +31,6 @@ from graphattn.options import option
 
 
 class LayerOptions(Protocol):
-    """Options of an encoder that its layers read."""
-
     hidden: int
     ffn: int
     dropout: float
