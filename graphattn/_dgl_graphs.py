@@ -165,11 +165,3 @@ def save_graphs(graphs: Sequence[DGLGraph], path: str) -> None:
             dgl.load_graphs(path, [len(graphs) - 1])  # DGL does not report a full disk
     except dgl.DGLError as error:
         raise GraphError(f"{path} cannot be written. Check the folder and the space on the disk") from error
-
-
-def load_graphs(path: str) -> list[DGLGraph]:
-    dgl = import_dgl()
-    try:
-        return dgl.load_graphs(path)[0]
-    except dgl.DGLError as error:
-        raise GraphError(f"{path} cannot be read as graphs. Give a file that save_graphs or build wrote") from error

@@ -21,14 +21,12 @@ class Function(torch.autograd.Function):
 
 def apply(function: type[Function], *inputs: Any) -> Tensor:
     """``function.apply``, which PyTorch leaves untyped, for functions with one output."""
-    call: Any = function.apply
-    return call(*inputs)
+    return function.apply(*inputs)
 
 
 def apply_pair(function: type[Function], *inputs: Any) -> tuple[Tensor, Tensor]:
     """:func:`apply` for functions with two outputs."""
-    call: Any = function.apply
-    return call(*inputs)
+    return function.apply(*inputs)
 
 
 def forbid_double_backward(tensor: Tensor) -> Tensor:

@@ -196,7 +196,7 @@ class NodeStates:
         self._parts = {relation.name: [part.canonical for part in relation.parts()] for relation in relations}
         kinds = dict.fromkeys([TOKEN, *(part[2] for parts in self._parts.values() for part in parts)])
         self._tokens, self._nodes = tokens, JointNodes(graph, list(kinds), tokens.device)
-        self.edges = {name: self._nodes.edges(parts).edges for name, parts in self._parts.items()}
+        self.edges = {name: self._nodes.edges(parts) for name, parts in self._parts.items()}
         """Relation -> its edges between all nodes."""
 
     def initial_states(self) -> Tensor:
