@@ -178,8 +178,5 @@ def _edge_keys(arrays: RelationArrays, num_sources: int) -> Ints:
     return keys if (np.diff(keys) > 0).all() else np.unique(keys)
 
 
-def _within_words(relation: Relation) -> Relation:
-    return relation & WordGroup()
-
-
-COMPOSITIONS.update({"union": Union, "intersection": Intersection, "reverse": Reverse, "within words": _within_words})
+COMPOSITIONS.update({"union": Union, "intersection": Intersection, "reverse": Reverse})
+COMPOSITIONS["within words"] = lambda relation: relation & WordGroup()

@@ -327,19 +327,17 @@ class Flex(DenseAttention):
         from torch.nn.attention.flex_attention import flex_attention
 
         device = problem.placement.device
+        block_size = self.block_size if device.type == "cpu" else 128  # of its kernels on a GPU
         torch.compiler.reset()  # else compilations of earlier shapes count towards PyTorch's limit
         function = torch.compile(flex_attention, dynamic=False, fullgraph=True) if self.compiled else flex_attention
         contexts: list[list[Callable[..., Tensor]]] = [
             [
                 partial(function, block_mask=mask)
-                for mask in _make_block_masks(batch, problem.heads.reaches(batch), self._block_size(device), device)
+                for mask in _make_block_masks(batch, problem.heads.reaches(batch), block_size, device)
             ]
             for batch in problem.workload.batches
         ]
         return lambda: contexts
-
-    def _block_size(self, device: torch.device) -> int:
-        return self.block_size if device.type == "cpu" else 128  # of its kernels on a GPU
 
     @override
     def attend(
