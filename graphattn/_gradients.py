@@ -21,12 +21,14 @@ class Function(torch.autograd.Function):
 
 def apply(function: type[Function], *inputs: Any) -> Tensor:
     """``function.apply``, which PyTorch leaves untyped, for functions with one output."""
-    return function.apply(*inputs)
+    call: Any = function.apply
+    return call(*inputs)
 
 
 def apply_pair(function: type[Function], *inputs: Any) -> tuple[Tensor, Tensor]:
     """:func:`apply` for functions with two outputs."""
-    return function.apply(*inputs)
+    call: Any = function.apply
+    return call(*inputs)
 
 
 def forbid_double_backward(tensor: Tensor) -> Tensor:
