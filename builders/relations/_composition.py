@@ -44,6 +44,10 @@ class ComposedRelation(Relation):
     def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         return self._operands[0].reverse_data(data) if len(self._operands) == 1 else dict(data)
 
+    @override
+    def num_edges(self, layout: Layout) -> Ints:
+        return self._operands[0].num_edges(layout) if len(self._operands) == 1 else super().num_edges(layout)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self._operands))})"
 
@@ -156,10 +160,6 @@ class Reverse(ComposedRelation):
         indptr = offsets_from_counts(np.bincount(arrays.indices, minlength=_count_nodes(self, layout, self.target)))
         data = self._operands[0].reverse_data({name: values[order] for name, values in arrays.data.items()})
         return RelationArrays(indptr, destinations(arrays.indptr)[order], data)
-
-    @override
-    def num_edges(self, layout: Layout) -> Ints:
-        return self._operands[0].num_edges(layout)
 
 
 def _add_brackets(operand: Relation, name: str, parent: _SetOfEdges) -> str:
