@@ -177,8 +177,7 @@ class Corpus(Dataset[Batch]):
     def lengths(self) -> Ints:
         """(S,) tokens of each sentence or pair."""
         special = self.builder.count_special_tokens(len(self.layouts))
-        lengths: Ints = np.sum([layout.lengths for layout in self.layouts], axis=0) + special
-        return lengths
+        return np.sum([layout.lengths for layout in self.layouts], axis=0) + special
 
     def num_edges(self) -> Ints:
         """(S,) edges of each sentence or pair."""

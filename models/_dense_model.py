@@ -106,8 +106,7 @@ class _DenseStack(nn.Module):
     @override
     def forward(self, tokens: Tensor, mask: Tensor, ids: Tensor, segments: Tensor | None) -> Tensor:
         states = self.project(self.lower(tokens, mask, ids, segments))
-        upper: Tensor = self.upper(states, mask, ids, segments)
-        return upper
+        return self.upper(states, mask, ids, segments)
 
 
 _ENCODERS: Mapping[type[Encoder], Any] = {

@@ -130,8 +130,7 @@ class Inspectable:
 
     def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
         """Run the model on a batch and keep its attention weights, see :meth:`Task.capture`."""
-        capture: ForwardCapture = self.task_.capture(self.model_, batch, features=features)
-        return capture
+        return self.task_.capture(self.model_, batch, features=features)
 
     def target(
         self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None

@@ -132,8 +132,7 @@ class DuoTransformerLayer(nn.Module):
             heads = attend(edges[ALL], *parts)
         else:
             heads, weights[ALL] = attend(edges[ALL], *parts, return_weights=True)
-        output: Tensor = self.output(heads.flatten(1).unflatten(1, (STREAMS, -1)))
-        return output
+        return self.output(heads.flatten(1).unflatten(1, (STREAMS, -1)))
 
 
 class DuoTransformerEncoder(Encoder):
