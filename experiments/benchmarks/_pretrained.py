@@ -121,30 +121,30 @@ def measure(
     """Time all contenders at every task; ``longest`` is a workload for windows only."""
     model = str(find_transformer(find_minilm() if directory is None else directory))
     with_memory = partial(measure_times_and_memory, column="memory", of_inference=True)
-    both, texts = {INFERENCE: False, TRAINING: True}, settings.lengths
-    few = tuple(dict.fromkeys((texts[0], texts[-1])))
-    settings = replace(settings, seconds=min(settings.seconds, SECONDS))
+    both, first_and_last = {INFERENCE: False, TRAINING: True}, (settings.lengths[0], settings.lengths[-1])
     on_gpu = settings.placement.device.type != "cpu"
-    only_there: list[Any] = [(TRAINED_BFLOAT16, {TRAINING_BFLOAT16: True}, measure_times, no_columns, texts)]
-    only_on_cpu: list[Any] = [(INFERRING_INT8, {INT8: False}, measure_times, add_quality, texts)]
-    return compare(
-        BenchmarkReport("pretrained", DESCRIPTION, _COLUMNS, settings),
-        settings,
-        *(
-            Comparison([replace(each, directory=model) for each in contenders], tasks, measure, columns, lengths)
-            for contenders, tasks, measure, columns, lengths in (
-                (INFERRING, {INFERENCE: False}, measure_times, no_columns, texts),
-                (INFERRING_BFLOAT16, {BFLOAT16: False}, measure_times, no_columns, texts),
-                *([] if on_gpu else only_on_cpu),
-                (ENCODING, {ENCODE: False}, measure_times, no_columns if on_gpu else add_quality, texts),
-                (TRAINED, {TRAINING: True}, measure_times, no_columns, texts),
-                *(only_there if on_gpu else []),
-                (TRAINED_WITHOUT_DROPOUT, {NO_DROPOUT: True}, measure_times, no_columns, few),
-                (ON_LONG_TEXTS, both, with_memory, no_columns, (long,)),
-                (ON_LONG_TEXTS[:1], both, measure_times if on_gpu else measure_in_subprocess, no_columns, (longest,)),
-            )
+
+    def with_model(contenders: Sequence[TextContender]) -> list[TextContender]:
+        return [replace(each, directory=model) for each in contenders]
+
+    comparisons = [
+        Comparison(with_model(INFERRING), {INFERENCE: False}),
+        Comparison(with_model(INFERRING_BFLOAT16), {BFLOAT16: False}),
+        *([] if on_gpu else [Comparison(with_model(INFERRING_INT8), {INT8: False}, add_columns=add_quality)]),
+        Comparison(with_model(ENCODING), {ENCODE: False}, add_columns=no_columns if on_gpu else add_quality),
+        Comparison(with_model(TRAINED), {TRAINING: True}),
+        *([Comparison(with_model(TRAINED_BFLOAT16), {TRAINING_BFLOAT16: True})] if on_gpu else []),
+        Comparison(
+            with_model(TRAINED_WITHOUT_DROPOUT), {NO_DROPOUT: True}, lengths=tuple(dict.fromkeys(first_and_last))
         ),
-    )
+        Comparison(with_model(ON_LONG_TEXTS), both, with_memory, lengths=(long,)),
+        Comparison(
+            with_model(ON_LONG_TEXTS[:1]), both, measure_times if on_gpu else measure_in_subprocess, lengths=(longest,)
+        ),
+    ]
+    settings = replace(settings, seconds=min(settings.seconds, SECONDS))
+    report = BenchmarkReport("pretrained", DESCRIPTION, _COLUMNS, settings)
+    return compare(report, settings, *comparisons)
 
 
 def measure_in_subprocess(
